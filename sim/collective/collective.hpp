@@ -1,0 +1,100 @@
+// What a collective becomes on the wire, as NCCL 2.30 would do it: first the choice (algorithm, protocol,
+// channels), then the lowering of that choice either to one fluid activity (usage per link) or to messages
+// step by step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/program/program.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::collective {
+
+using program::CollectiveKind;
+
+enum class Algorithm : std::uint8_t {
+  tree,
+  ring,
+  collnet_direct,
+  collnet_chain,
+  nvls,
+  nvls_tree,
+  pat,
+  direct
+};  // direct: send/recv, all-to-all
+enum class Protocol : std::uint8_t { ll, ll128, simple };
+[[nodiscard]] std::string_view name_of(Algorithm algorithm);  // "Tree", "Ring", "NVLS", ... NCCL's spelling
+[[nodiscard]] std::string_view name_of(Protocol protocol);    // "LL", "LL128", "Simple"
+
+struct Choice {
+  Algorithm algorithm = Algorithm::ring;
+  Protocol protocol = Protocol::simple;
+  std::uint16_t channels = 1;
+  Duration model_time{};  // NCCL's own estimate, what its tuner ranks by
+};
+
+// Forced by `network.nccl` or by `bench --algorithm`; unset = the tuner chooses.
+struct Overrides {
+  std::optional<Algorithm> algorithm;
+  std::optional<Protocol> protocol;
+  std::optional<int> channels;
+  std::optional<bool> nvls, sharp, pxn;
+};
+
+// One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
+struct Activity {
+  std::vector<topology::LinkShare> usage;  // bytes on the link per byte of S; sorted by link, merged
+  BytesPerSecond
+      cap{};           // what the wire does not limit: protocol and channel limits, as bytes of S per second
+  Duration latency{};  // latency term, before the last byte counts as arrived
+  double weight = 1;   // connections it opens (channels x queue pairs)
+  int ctas = 0;        // SMs its channels occupy on each member while it runs
+  double memory_traffic = 0;  // bytes of accelerator memory moved per byte of S on each member
+  double bus_factor = 1;      // busbw = S / time x bus_factor (nccl-tests)
+};
+
+// One message of the step-by-step lowering. Steps of one channel follow each other through `after`.
+struct StepMessage {
+  std::uint32_t from, to;  // positions in the communicator
+  Bytes bytes;
+  std::uint16_t channel;
+  std::uint32_t after_begin, after_count;  // into StepPlan::after: messages that must have arrived first
+};
+struct StepPlan {
+  std::vector<StepMessage> messages;
+  std::vector<std::uint32_t> after;
+};
+
+// Everything NCCL would know about one communicator; equal shapes (same boxes, same local GPUs, same node
+// count) share one.
+class CommunicatorModel;
+
+// Makes and caches communicator models for one topology. Thread-safe.
+class NcclModel {
+ public:
+  // REQUIRES: router outlives the model.
+  NcclModel(const topology::Router& router, Overrides overrides);
+  ~NcclModel();
+
+  // The choice for one call. `gpus` in communicator rank order.
+  [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
+  // The choice on the wire, on exactly these GPUs (their links), as one activity.
+  void lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const;
+  // The same, as messages; `max_chunk` as NCCL's buffers give it.
+  [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
+  // One point-to-point message (send/recv) between two GPUs.
+  void lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace topsim::collective

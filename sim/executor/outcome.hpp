@@ -1,0 +1,99 @@
+// What the executor hands to metrics and reports: integers and columns, nothing formatted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+#include "sim/collective/collective.hpp"
+#include "sim/program/program.hpp"
+
+namespace topsim::executor {
+
+// Why an accelerator's compute stream is empty. Disjoint; with busy they sum to the step in integer
+// picoseconds.
+enum class Reason : std::uint8_t {
+  pipeline_bubble,
+  tensor_parallel,
+  data_parallel,
+  pipeline_transfer,
+  context_parallel,
+  expert_parallel,
+  straggler,
+  host,
+  offload,
+  other,
+};
+inline constexpr std::size_t kReasons = 10;
+[[nodiscard]] std::string_view name_of(Reason reason);
+
+struct StepAccount {
+  Duration busy{};
+  std::array<Duration, kReasons> idle{};
+};
+
+// Ranks that behave alike; without folding every class has one member.
+struct RankClass {
+  std::uint16_t program_class = 0;
+  std::vector<RankId> members;     // ascending; [0] stands for all
+  std::vector<StepAccount> steps;  // measured steps (after warm-up); per member
+};
+
+struct LinkClass {
+  std::vector<LinkId> members;  // ascending; [0] stands for all
+  double bytes = 0;             // per member, over the measured steps
+  double peak_rate = 0;         // bytes/s
+  Duration busy{};
+};
+
+struct CollectiveRecord {
+  program::Dimension dimension;
+  program::CollectiveKind kind;
+  Bytes bytes;
+  std::uint32_t group_size = 0;
+  std::uint64_t calls = 0;  // over the measured steps, all communicators of the class
+  Duration total{};         // sum over calls, from the last member's arrival to completion
+  double bus_factor = 1;
+  collective::Choice choice;
+};
+
+// One op of one rank class, or one transfer; for the timeline and the trace. Off unless asked for.
+struct TimelineEvent {
+  std::uint32_t rank_class;
+  std::uint32_t op;  // index in the RankProgram
+  std::uint16_t step;
+  std::uint8_t stream;
+  SimTime begin, end;  // collectives: begin = own arrival; see `ready`
+  SimTime ready;       // collectives: last member's arrival; recv: the send's begin; else = begin
+};
+struct IdleInterval {
+  std::uint32_t rank_class;
+  Reason reason;
+  SimTime begin, end;
+};
+
+// One leg of the critical path, latest first as walked, then reversed.
+struct PathLeg {
+  std::uint32_t rank_class, op;
+  Duration share{};        // time on the path
+  Reason reason;           // `other` with compute = busy
+  LinkId limiting_link{};  // communication: the link that limited it, if one did
+};
+
+struct Outcome {
+  std::vector<Duration> step_times;  // measured steps
+  SimTime measured_begin{}, end{};
+  std::vector<RankClass> ranks;
+  std::vector<LinkClass> links;  // links that carried bytes
+  std::vector<CollectiveRecord> collectives;
+  std::vector<TimelineEvent> timeline;
+  std::vector<IdleInterval> idle;
+  std::vector<PathLeg> critical_path;
+  std::uint64_t events = 0, flows = 0, packets = 0;
+  std::size_t group_classes = 0;
+  bool folded = true, complete = true;
+};
+}  // namespace topsim::executor

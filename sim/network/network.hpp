@@ -1,0 +1,65 @@
+// Carries transfers. Models differ only in how concurrent transfers share links; all see the same links and
+// the same clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+
+namespace topsim::network {
+
+// A link as the network sees it: possibly a whole class of links that behave alike (folding), so ids are its
+// own.
+using LinkIndex = std::uint32_t;
+struct Usage {
+  LinkIndex link;
+  double
+      coefficient;  // bytes on the link per unit of progress, already times the class's multiplicity n(L,A)
+};
+
+// A transfer or a pipelined collective (models.md section 1). Units of progress are bytes.
+struct Transfer {
+  double bytes = 0;              // work W
+  std::span<const Usage> usage;  // copied by start() unless the model documents otherwise
+  double rate_cap = 0;           // bytes/s; 0 = none
+  double weight = 1;
+  Duration latency{};     // added after the last byte: completion = end of work + latency
+  std::uint64_t tag = 0;  // given back on completion
+  // Point-to-point messages only: the ends, for models that route every packet themselves.
+  DeviceId from{}, to{};
+  std::uint64_t connection = 0;
+};
+
+struct Completion {
+  std::uint64_t tag;
+  SimTime time;
+};
+
+// What a link did, for reports. Time integrals are exact per rate interval.
+struct LinkRecord {
+  double bytes = 0;
+  double peak_rate = 0;  // bytes/s
+  Duration busy{};       // time with a rate above zero
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  // REQUIRES: time never runs backwards over calls.
+  virtual void start(const Transfer& transfer, SimTime now) = 0;
+  // Time of the next thing that happens inside, kNever when idle.
+  [[nodiscard]] virtual SimTime next_event() = 0;
+  // Advances to `now` (<= next_event()) and appends what completed at or before it, in (time, start order).
+  virtual void advance(SimTime now, std::vector<Completion>& completed) = 0;
+  virtual void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) = 0;
+  // Byte integrals up to the last advance().
+  [[nodiscard]] virtual LinkRecord record(LinkIndex link) const = 0;
+  [[nodiscard]] virtual std::uint64_t events() const = 0;
+};
+}  // namespace topsim::network

@@ -1,0 +1,155 @@
+// What every rank does in one step, before anything is said about time on the network.
+//
+// Replicas of a pipeline stage share one RankProgram; ops sit in columns in the order in which the host
+// launches them. Each op runs on one stream (FIFO), after its stream's predecessor, its explicit dependencies
+// and its launch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+
+namespace topsim::program {
+
+enum class OpKind : std::uint8_t {
+  compute,     // a run of kernels on the accelerator; slows while communication takes its SMs and memory
+               // bandwidth
+  collective,  // starts when every member of the communicator has reached its k-th call on it
+  send,        // to peer; completes when the last byte has left (eager below the protocol's threshold)
+  recv,  // from peer; completes when the last byte has arrived; matched in order per (sender, receiver, slot)
+  host_copy,  // accelerator <-> host memory over PCIe (offload)
+  host_work,  // the host itself computes (CPU Adam); occupies no accelerator time
+};
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_recv,
+  barrier
+};
+[[nodiscard]] std::string_view name_of(CollectiveKind kind);  // "all_reduce", ... as in topsim bench
+
+// Why a communicator exists; decides to which idle reason a wait on it is charged.
+enum class Dimension : std::uint8_t {
+  tensor,
+  context,
+  expert,
+  data,
+  expert_data,
+  pipeline,
+  embedding,
+  model_parallel,
+  world,
+  offload
+};
+inline constexpr std::size_t kDimensions = 10;
+[[nodiscard]] std::string_view name_of(Dimension dimension);
+
+enum class Phase : std::uint8_t {
+  forward,
+  backward,
+  weight_gradient,
+  recompute,
+  optimizer,
+  gradient_sync,
+  parameter_sync,
+  transfer,
+  other
+};
+
+// One op; the builder spreads it over columns.
+struct Op {
+  OpKind kind = OpKind::compute;
+  Phase phase = Phase::other;
+  std::uint8_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
+  bool host_sync = false;   // the host waits for this op before it launches the next
+  std::uint16_t label = 0;  // index into Program::labels
+  std::uint16_t micro_batch = 0;
+  std::uint32_t layer = 0;
+  Duration duration{};     // compute, host_work: time alone, nothing else running
+  Duration launch{};       // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
+  float memory_bound = 0;  // compute: share of `duration` limited by memory bandwidth, 0..1
+  Flops flops{};           // compute: model FLOPs it does (recompute counts zero); for utilisation figures
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  std::uint8_t slot = 0;  // collective: which of the rank's communicators; send/recv: which peer slot
+  Bytes bytes{};  // collective: NCCL's count (all_gather, reduce_scatter: total = per rank x n); else message
+};
+
+// Ops of one class of ranks, in launch order; columns are parallel.
+struct RankProgram {
+  std::string name;  // "stage 3"
+  std::vector<Op> ops;
+  std::vector<std::uint32_t> dependency_begin;  // ops + 1
+  std::vector<std::uint32_t> dependencies;  // op indices, each smaller than its user's or on another stream
+  std::vector<std::string> streams;         // names; [0] = "compute"
+  [[nodiscard]] std::span<const std::uint32_t> dependencies_of(std::size_t op) const {
+    return std::span(dependencies)
+        .subspan(dependency_begin[op], dependency_begin[op + 1] - dependency_begin[op]);
+  }
+};
+
+struct Communicator {
+  Dimension dimension = Dimension::world;
+  std::uint32_t members_begin = 0;  // into Program::members
+  std::uint32_t size = 0;
+};
+
+// Totals of one step that reports want and the executor does not need.
+struct StepFacts {
+  double samples = 0, tokens = 0;
+  Flops model_flops{};  // causal half counted as half, recompute not counted
+  Flops model_flops_full_attention{};
+  FlopsPerSecond peak_per_accelerator{};
+};
+
+struct Program {
+  std::uint32_t ranks = 0;
+  std::vector<RankProgram> classes;
+  std::vector<std::uint16_t> class_of_rank;  // ranks
+  std::vector<Communicator> communicators;
+  std::vector<RankId> members;  // concatenated, communicator order = NCCL rank order
+  // slot s of rank r: communicator_slots[s][r]; kNone where the rank has none.
+  std::vector<std::vector<CommunicatorId>> communicator_slots;
+  // peer slot s of rank r: the rank at the other end (next stage, previous stage, ...).
+  std::vector<std::vector<RankId>> peer_slots;
+  std::vector<Dimension> peer_dimension;  // per peer slot
+  std::vector<std::string> labels;        // op names, for people: "layer forward attention"
+  StepFacts facts;
+  // One step is the whole program; the executor repeats it `warmup + steps` times without a barrier other
+  // than what the ops themselves impose. true: successive steps are separated by their own last op on every
+  // rank.
+  [[nodiscard]] std::span<const RankId> members_of(CommunicatorId c) const {
+    return std::span(members).subspan(communicators[c.index()].members_begin, communicators[c.index()].size);
+  }
+};
+
+// REQUIRES checked by validate(): slots in range, dependencies inside the program and acyclic, every
+// communicator's members call the same kinds and bytes in the same order, every send has its recv. Throws
+// InternalError (or ConfigError for traces).
+void validate(const Program& program);
+
+// Appends ops to one RankProgram; `label` interns.
+class RankProgramBuilder {
+ public:
+  RankProgramBuilder(Program& program, std::string name);
+  std::uint8_t stream(std::string_view name);  // interned
+  std::uint16_t label(std::string_view text);
+  // Returns the op's index, to be named as a dependency of later ops.
+  std::uint32_t add(const Op& op, std::span<const std::uint32_t> dependencies = {});
+  [[nodiscard]] std::uint32_t size() const;
+  std::uint16_t finish();  // class index in the program
+
+ private:
+  Program& program_;
+  RankProgram result_;
+};
+}  // namespace topsim::program

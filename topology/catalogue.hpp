@@ -1,0 +1,67 @@
+// Hardware is data: configs/hardware/*.json, every figure with its source. Read once, then constant.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/units.hpp"
+
+namespace topsim::topology {
+
+// Constants of the tile- and wave-quantised GEMM roofline (workloads/compute.hpp gives the formula and the
+// symbols).
+struct GemmConstants {
+  double peak_fraction = 0.85;    // pf: share of the data sheet's dense rate that a perfect tile reaches
+  double k_offset = 0;            // k0: extra depth each tile pays for prologue and epilogue
+  double memory_fraction = 0.75;  // beta: share of the memory bandwidth that operands stream at
+  Duration fixed{};               // t0: per kernel
+  double tile_penalty = 8;        // c: loss of small tiles, e = pf / (1 + c (1/tm + 1/tn))
+  std::string source;  // "fitted on ..." or "derived: ..." when the accelerator has no sweep of its own
+};
+
+struct Accelerator {
+  std::string id, name, vendor, architecture, source;
+  std::map<std::string, double, std::less<>> dense_flops;       // "bf16" -> FLOP/s, dense, no sparsity
+  std::map<std::string, double, std::less<>> achievable_flops;  // measured best matmul (MAMF), where known
+  Bytes memory{};
+  BytesPerSecond memory_bandwidth{};
+  int compute_units = 0;              // SMs or CUs
+  int compute_capability = 0;         // sm: 70, 80, 90, 100; 0 when not NVIDIA
+  int nvlinks = 0;                    // links per accelerator
+  BytesPerSecond nvlink_line_rate{};  // of one link, per direction
+  int pcie_generation = 0, pcie_lanes = 0;
+  bool peer_to_peer = true;  // PCIe peer-to-peer allowed (GeForce Ada: no; copies bounce through host memory)
+  Watts tdp{};
+  std::map<std::string, GemmConstants, std::less<>>
+      gemm;  // by precision; filled for every accelerator by the reader
+  double norm_fraction_eager = 0.35, elementwise_fraction_eager = 0.5, add_fraction_eager = 0.84,
+         fused_fraction = 0.8;
+};
+
+// What one file entry's text looks like for `topsim list hardware` and did-you-mean.
+struct CatalogueEntry {
+  std::string id, name, category, source;
+};
+
+class Catalogue {
+ public:
+  // Reads every file of DIR/hardware. Throws ConfigError with all mistakes.
+  static Catalogue load(const std::string& config_directory);
+  ~Catalogue();
+  Catalogue(Catalogue&&) noexcept;
+  // Unknown ids throw ConfigError with the closest known one and the list.
+  [[nodiscard]] const Accelerator& accelerator(std::string_view id) const;
+  [[nodiscard]] std::vector<CatalogueEntry> entries() const;
+
+  struct Impl;  // links, NICs, switches, nodes, fabrics, prices: see the sources of topology/catalogue
+  [[nodiscard]] const Impl& impl() const { return *impl_; }
+
+ private:
+  Catalogue();
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace topsim::topology

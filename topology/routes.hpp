@@ -1,0 +1,62 @@
+// Which links a message crosses. Computed where needed, never for all pairs.
+//
+// Policy: a pair inside one NVLink domain uses NVLink; inside a node without it, PCIe (through the root
+// complex or the socket link when it must). Between nodes the NIC is chosen as NCCL does: rail-aligned, and
+// with PXN (NVLink hop to the GPU beside the NIC of the destination's rail) when that avoids a spine
+// crossing. Inside the fabric:
+//   static_   one shortest path, chosen by destination modulo (InfiniBand LFT, ftree)
+//   ecmp      one shortest path, chosen by a seeded hash of (source, destination, connection)
+//   adaptive  even split over all shortest paths (per packet, least loaded); spray: the same split, other
+//   reordering
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+
+struct LinkShare {
+  LinkId link;
+  double share = 1;  // bytes on this link per byte of the message
+};
+
+struct Route {
+  std::vector<LinkShare> links;  // in order of travel; parallel alternatives adjacent
+  Duration latency{};            // sum over one path, plus NIC base where a NIC is crossed
+  std::uint16_t switches = 0;    // fabric switches on one path
+  bool crosses_fabric = false;
+  bool proxied = false;  // went through a peer GPU's NIC (PXN)
+  [[nodiscard]] bool reachable() const { return !links.empty(); }
+};
+
+struct RouteQuery {
+  DeviceId from, to;              // accelerators, NICs or CPUs
+  std::uint64_t connection = 0;   // channel and queue pair: what ECMP hashes beside the two ends
+  DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
+  bool allow_pxn = true;
+};
+
+class Router {
+ public:
+  // REQUIRES: topology outlives the router. `seed` feeds the ECMP hash. Thread-safe for concurrent route().
+  Router(const Topology& topology, std::uint64_t seed);
+  ~Router();
+  Router(Router&&) noexcept;
+
+  // Unreachable pairs give an empty route; `why_unreachable` says the reason in one sentence for the user.
+  void route(const RouteQuery& query, Route& out) const;
+  [[nodiscard]] std::string why_unreachable(DeviceId from, DeviceId to) const;
+  // NIC that NCCL would use from GPU to reach `to`'s node (the rail rule above).
+  [[nodiscard]] DeviceId nic_for(DeviceId gpu, DeviceId to) const;
+  // All ranks reached over NVLink alone from this accelerator form one scale-up domain; same number = same
+  // domain.
+  [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;
+  [[nodiscard]] const Topology& topology() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace topsim::topology

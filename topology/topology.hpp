@@ -1,0 +1,144 @@
+// A cluster as devices and directed links: a value, built once, read by everybody after.
+// Columns instead of objects: 131,072 accelerators must fit beside everything else; names are made on demand.
+// Boost.Graph serves the algorithms in topology/'s .cpp files and is never seen here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+
+namespace topsim::topology {
+
+enum class DeviceKind : std::uint8_t {
+  accelerator,
+  nvswitch,
+  pcie_switch,
+  cpu,
+  host_memory,
+  nic,
+  fabric_switch,
+  storage
+};
+enum class LinkKind : std::uint8_t {
+  nvlink,
+  c2c,
+  infinity_fabric,
+  pcie,
+  socket,
+  memory,
+  infiniband,
+  ethernet,
+  torus,
+  other
+};
+[[nodiscard]] std::string_view name_of(DeviceKind kind);
+[[nodiscard]] std::string_view name_of(LinkKind kind);
+
+struct Device {
+  DeviceKind kind;
+  std::uint8_t tier = 0;                 // fabric switches: 1 leaf, 2 spine, 3 core; else 0
+  std::uint32_t node = Id<void>::kNone;  // node that holds it; none for fabric switches
+  std::uint32_t local = 0;  // index among its kind inside the node (or inside the tier of the fabric)
+  std::uint32_t model =
+      0;  // index into Topology::models(): catalogue id ("h100-sxm5", "connectx-7", "qm9700")
+};
+
+// One direction of one cable or bus. `count` parallel cables between the same two devices are one link whose
+// capacity is their sum when every flow may use all of them (adaptive routing, bonded NVLinks); ECMP fabrics
+// keep them apart.
+struct Link {
+  DeviceId from, to;
+  LinkKind kind = LinkKind::other;
+  std::uint16_t count = 1;
+  std::uint16_t type = 0;  // index into Topology::link_types(): "ib-ndr", "nvlink4", "pcie5-x16"
+  BytesPerSecond
+      capacity;  // usable by payload: line rate x encoding x header efficiency; what the flow model shares
+  BytesPerSecond line_rate;  // on the wire; what the packet model serialises at
+  Duration latency{};  // propagation plus what the far end adds (a switch's port-to-port time, a bridge's)
+};
+
+// Facts of a named thing that models need and that do not change from link to link.
+struct LinkType {
+  std::string id;      // catalogue id
+  std::string label;   // "NDR 400 Gbit/s", "NVLink4 x18", for people
+  std::string source;  // where the figures come from
+};
+
+enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
+
+class Topology {
+ public:
+  [[nodiscard]] std::span<const Device> devices() const { return devices_; }
+  [[nodiscard]] std::span<const Link> links() const { return links_; }
+  [[nodiscard]] const Device& device(DeviceId id) const { return devices_[id.index()]; }
+  [[nodiscard]] const Link& link(LinkId id) const { return links_[id.index()]; }
+  // Links that leave a device, ascending.
+  [[nodiscard]] std::span<const LinkId> links_from(DeviceId id) const {
+    return std::span(out_links_)
+        .subspan(out_begin_[id.index()], out_begin_[id.index() + 1] - out_begin_[id.index()]);
+  }
+  // Accelerators in rank order (node by node, local index inside); rank r of a job runs on accelerators()[r]
+  // when packed.
+  [[nodiscard]] std::span<const DeviceId> accelerators() const { return accelerators_; }
+  [[nodiscard]] std::uint32_t nodes() const { return nodes_; }
+  [[nodiscard]] std::span<const std::string> models() const { return models_; }
+  [[nodiscard]] std::span<const LinkType> link_types() const { return link_types_; }
+  [[nodiscard]] const LinkType& type_of(LinkId id) const { return link_types_[link(id).type]; }
+  [[nodiscard]] const std::string& model_of(DeviceId id) const { return models_[device(id).model]; }
+  // The NIC a GPU's traffic uses by affinity (same PCIe switch, else same socket); invalid when the node has
+  // none.
+  [[nodiscard]] std::span<const DeviceId> nics_of_node(std::uint32_t node) const;
+  [[nodiscard]] std::optional<LinkId> find_link(DeviceId from, DeviceId to) const;
+  // "node3/gpu5", "node3/nvswitch0", "leaf7", "spine2"; unique, stable, also what faults and explicit links
+  // refer to.
+  [[nodiscard]] std::string name(DeviceId id) const;
+  [[nodiscard]] std::string name(LinkId id) const;  // "node0/gpu3 -> node0/nvswitch0"
+  [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;
+
+  // Facts of the fabric as a whole.
+  Routing routing = Routing::adaptive;
+  bool fabric_is_infiniband =
+      false;           // credit flow control and SHARP-capable switches; else lossless Ethernet (RoCE)
+  bool sharp = false;  // in-network reduction switched on
+  std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
+  Duration nic_latency{};  // NIC and host base of one message between nodes (one way), fabrics.md section 2
+
+ private:
+  friend class TopologyBuilder;
+  std::vector<Device> devices_;
+  std::vector<Link> links_;
+  std::vector<LinkId> out_links_;
+  std::vector<std::uint32_t> out_begin_;
+  std::vector<DeviceId> accelerators_;
+  std::vector<DeviceId> nics_;             // grouped by node
+  std::vector<std::uint32_t> nics_begin_;  // nodes + 1
+  std::vector<std::string> models_;
+  std::vector<LinkType> link_types_;
+  std::vector<std::string> explicit_names_;  // empty when names follow from kind, node and index
+  std::uint32_t nodes_ = 0;
+};
+
+// The only way to make a Topology: add devices and links, then finish() checks (ends exist, positive
+// capacity, unique names) and freezes.
+class TopologyBuilder {
+ public:
+  std::uint16_t link_type(LinkType type);  // interned by id
+  std::uint32_t model(std::string id);     // interned
+  DeviceId device(Device device, std::string explicit_name = {});
+  LinkId link(Link link);  // one direction
+  void cable(Link link);   // both directions, same figures
+  void set_nodes(std::uint32_t nodes) { result_.nodes_ = nodes; }
+  Topology& facts() { return result_; }  // routing, fabric_kind, ...
+  [[nodiscard]] Topology finish() &&;
+
+ private:
+  Topology result_;
+};
+}  // namespace topsim::topology
