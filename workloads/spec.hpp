@@ -1,0 +1,134 @@
+// The `workload` section of a scenario as plain structs: what the user wrote, nothing derived. std::optional
+// means "left out": the framework's default set (framework.hpp) or the accelerator count fills it in
+// plan.hpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+
+namespace topsim::workloads {
+
+enum class AttentionKind : std::uint8_t { mha, gqa, mla };
+enum class AttentionKernel : std::uint8_t { flash, unfused };
+enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
+enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_2p, zb_v, dualpipe };
+enum class RecomputeKind : std::uint8_t { none, selective, full };
+enum class Offload : std::uint8_t { none, cpu, nvme };
+enum class TensorOverlap : std::uint8_t { none, async, userbuffers };
+enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
+
+struct AttentionSpec {
+  AttentionKind kind = AttentionKind::mha;  // gqa follows from kv_heads; mla needs the five ranks below
+  std::optional<AttentionKernel> kernel;
+  bool causal = true;
+  int q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
+};
+
+struct ExpertSpec {
+  int count = 0;  // 0: a dense model
+  int top_k = 1;
+  int shared = 0;              // experts every token visits
+  int ffn = 0;                 // width of one expert; 0: ModelSpec::ffn
+  double capacity_factor = 0;  // 0: no capacity, no token is dropped
+  double imbalance = 1;        // most loaded expert's rows over the mean
+};
+
+struct ModelSpec {
+  std::string name;    // of configs/models; empty for an inline object
+  std::string source;  // where the shape comes from
+  int layers = 0;
+  int hidden = 0;
+  int heads = 0;
+  int kv_heads = 0;  // 0: as many as heads
+  int head_dim = 0;  // 0: hidden / heads
+  int ffn = 0;       // 0: 4 x hidden
+  int vocab = 0;
+  bool gated_ffn = false;        // SwiGLU: three matrices
+  bool tied_embeddings = false;  // LM head shares the embedding's weights
+  AttentionSpec attention;
+  int dense_layers = 0;  // mixture-of-experts models: leading layers with a dense FFN
+  ExpertSpec experts;
+  int sequence = 0;  // used when the workload gives none
+};
+
+struct RecomputeSpec {
+  RecomputeKind kind = RecomputeKind::none;
+  std::optional<int> layers;  // full recompute of this many layers a stage; unset: all of them
+};
+
+struct ZeroGroup {
+  enum class Kind : std::uint8_t { all, node, ranks } kind = Kind::all;
+  int ranks = 0;
+};
+
+struct PlanSpec {
+  int tp = 1, pp = 1, cp = 1, ep = 1, etp = 1;
+  std::optional<int> dp;  // follows from the accelerators
+  int virtual_stages = 1;
+  std::vector<int>
+      stage_layers;  // empty: equal stages; one entry a stage (times virtual stages, in model order)
+  std::optional<Schedule> schedule;
+  int micro_batch = 1;
+  std::optional<int> global_batch, grad_accumulation;  // at most one of the two
+  std::optional<bool> sequence_parallel;
+  std::optional<int> zero;  // 0-3
+  ZeroGroup zero_group;
+  std::optional<int> hsdp_shard;
+  Offload offload = Offload::none;
+  std::optional<RecomputeSpec> recompute;
+  std::optional<bool> overlap_grad_reduce, overlap_param_gather, overlap_p2p;
+  std::optional<Bytes> bucket_size;  // of the gradient reduction
+  std::optional<TensorOverlap> tp_overlap;
+  ContextKind cp_kind = ContextKind::ring;
+  std::vector<std::string> rank_order;  // fastest first; empty: tp, cp, ep, dp, pp
+};
+
+// Number formats per part; a single name sets `gemm` and lets the rest follow (plan.hpp).
+struct PrecisionSpec {
+  Precision gemm = Precision::bf16;
+  std::optional<Precision> attention, gradients, parameters_all_gather;
+};
+
+struct LoraSpec {
+  int rank = 0;  // 0: no adapters
+  std::vector<std::string> targets;
+};
+
+// Measured times of one micro-batch through one stage, replayed instead of the compute model; one entry for
+// all stages alike, or one a stage.
+struct StageTimes {
+  std::vector<Duration> forward, backward_input, backward_weight, transfer;
+};
+
+struct ComputeSpec {
+  std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
+  std::optional<Duration> launch_overhead;
+  std::optional<bool> cuda_graph;
+  std::map<int, double> slow_ranks;  // rank -> compute time factor
+  StageTimes stage_times;
+  double clock = 1;  // power or thermal derating of the compute clock
+};
+
+struct TraceSpec {
+  std::string format, path;  // empty path: no trace
+};
+
+struct WorkloadSpec {
+  ModelSpec model;
+  PlanSpec plan;
+  std::optional<int> sequence;
+  Task task = Task::pretrain;
+  LoraSpec lora;
+  bool packing = false;  // several documents share a sequence; attention stays inside each
+  PrecisionSpec precision;
+  std::string framework = "megatron";  // optionally @release
+  ComputeSpec compute;
+  TraceSpec trace;
+};
+}  // namespace topsim::workloads
