@@ -75,6 +75,13 @@ struct IdleInterval {
   SimTime begin, end;
 };
 
+// Rate of a link class from `time` until its next sample, per member; with the timeline only. Ascending in time.
+struct LinkSample {
+  std::uint32_t link_class;  // index into Outcome::links
+  SimTime time;
+  double rate;  // bytes/s
+};
+
 // One leg of the critical path, latest first as walked, then reversed.
 struct PathLeg {
   std::uint32_t rank_class, op;
@@ -91,6 +98,7 @@ struct Outcome {
   std::vector<CollectiveRecord> collectives;
   std::vector<TimelineEvent> timeline;
   std::vector<IdleInterval> idle;
+  std::vector<LinkSample> link_samples;
   std::vector<PathLeg> critical_path;
   std::uint64_t events = 0, flows = 0, packets = 0;
   std::size_t group_classes = 0;
