@@ -121,6 +121,8 @@ struct Program {
   std::vector<std::vector<CommunicatorId>> communicator_slots;
   // peer slot s of rank r: the rank at the other end (next stage, previous stage, ...).
   std::vector<std::vector<RankId>> peer_slots;
+  // A send on slot s is received by the peer on its slot peer_counterpart[s] (next <-> previous).
+  std::vector<std::uint8_t> peer_counterpart;
   std::vector<Dimension> peer_dimension;  // per peer slot
   std::vector<std::string> labels;        // op names, for people: "layer forward attention"
   StepFacts facts;
