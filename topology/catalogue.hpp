@@ -12,6 +12,15 @@
 
 namespace topsim::topology {
 
+struct LinkEntry;     // topology/catalogue/link_entry.hpp
+struct NicEntry;      // topology/catalogue/device_entries.hpp
+struct SwitchEntry;   // the same
+struct CableEntry;    // the same
+struct NodeRecipe;    // topology/catalogue/node_recipe.hpp
+struct FabricRecipe;  // topology/catalogue/fabric_recipe.hpp
+struct PriceEntry;    // topology/catalogue/price_entry.hpp
+struct FailureRate;   // the same
+
 // Constants of the tile- and wave-quantised GEMM roofline (workloads/compute.hpp gives the formula and the
 // symbols).
 struct GemmConstants {
@@ -50,17 +59,25 @@ struct CatalogueEntry {
 class Catalogue {
  public:
   // Reads every file of DIR/hardware. Throws ConfigError with all mistakes.
-  static Catalogue load(const std::string& config_directory);
+  [[nodiscard]] static Catalogue load(const std::string& config_directory);
   ~Catalogue();
   Catalogue(Catalogue&&) noexcept;
   // Unknown ids throw ConfigError with the closest known one and the list.
   [[nodiscard]] const Accelerator& accelerator(std::string_view id) const;
+  [[nodiscard]] const LinkEntry& link(std::string_view id) const;
+  [[nodiscard]] const NicEntry& nic(std::string_view id) const;
+  [[nodiscard]] const SwitchEntry& network_switch(std::string_view id) const;
+  [[nodiscard]] const CableEntry& cable(std::string_view id) const;
+  [[nodiscard]] const NodeRecipe& node(std::string_view id) const;
+  [[nodiscard]] const FabricRecipe& fabric(std::string_view id) const;
+  // Null when nobody published a price or a rate.
+  [[nodiscard]] const PriceEntry* price(std::string_view id) const;
+  [[nodiscard]] const FailureRate* failure_rate(std::string_view id) const;
+  // Sorted by category in the order accelerators, nodes, fabrics, links, nics, switches, cables; then by id.
   [[nodiscard]] std::vector<CatalogueEntry> entries() const;
 
-  struct Impl;  // links, NICs, switches, nodes, fabrics, prices: see the sources of topology/catalogue
-  [[nodiscard]] const Impl& impl() const { return *impl_; }
-
  private:
+  struct Impl;
   Catalogue();
   std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,53 @@
+// What the catalogue says about a kind of link, and the one place where a wire's rate becomes payload rate.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/base/units.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+
+// configs/hardware/links.json. All rates are per direction of ONE link ("nvlink4" is one NVLink, "pcie5-x16"
+// is one slot, "ib-ndr" is one port); who bundles links multiplies.
+struct LinkEntry {
+  std::string id;     // "ib-ndr"
+  std::string label;  // "InfiniBand NDR 400 Gbit/s", for people
+  std::string source;
+  LinkKind kind = LinkKind::other;
+
+  BytesPerSecond line_rate;  // signalling rate after forward error correction, before `encoding`
+  double encoding = 1;       // line coding: 128/130 for PCIe 3-5; 1 where the name already counts data bits
+  Bytes header{};            // bytes on the wire that travel with every `mtu` bytes of payload
+  Bytes mtu{};               // payload of a full packet; 0: no packets known, header is ignored
+  double efficiency = 1;     // measured share of what encoding and headers leave (PCIe DMA, NVLink protocol)
+  double nic_efficiency =
+      1;  // a second such share that only the cable at a NIC pays (host effects: EDR 0.972)
+
+  // Latency, by the one rule of models.md section 1. A message between two NICs takes
+  //   nic_base + switches x hop                              where `hop` is known (measured, all inclusive),
+  //   else nic_base + sum over switches of (port_to_port + fec) + 5 ns/m x length.
+  // Never both. Inside a node a crossing of this link costs `latency`.
+  Duration latency{};           // links inside a node: per crossing; fabric links: 0
+  Duration nic_base{};          // fabric links: both NICs and hosts, one way, of a small message
+  std::optional<Duration> hop;  // per switch passed: contains the switch, FEC and its fibre
+  Duration fec{};               // per switch passed when `hop` is absent
+
+  [[nodiscard]] bool is_fabric() const {
+    return kind == LinkKind::infiniband || kind == LinkKind::ethernet || nic_base.count() > 0;
+  }
+};
+
+// Payload rate of a link, host effects at the NIC excluded:
+//   C = line_rate x encoding x mtu / (mtu + header) x efficiency
+// RoCEv2, 400 Gbit/s, 4096 B: 50 GB/s x 4096 / (4096 + 82) = 49.02 GB/s; InfiniBand: 50 x 4096 / (4096 + 26)
+// = 49.68. `mtu` 0: the entry's own.
+[[nodiscard]] BytesPerSecond payload_capacity(const LinkEntry& link, Bytes mtu = Bytes{});
+
+// The same times nic_efficiency: for the cable between a NIC and its switch.
+[[nodiscard]] BytesPerSecond payload_capacity_at_nic(const LinkEntry& link, Bytes mtu = Bytes{});
+
+// Fibre and copper alike, rounded as the field does (4.3 to 5 ns/m); one metre of cable.
+inline constexpr Duration kPropagationPerMetre{5000};
+}  // namespace topsim::topology
