@@ -71,6 +71,13 @@ struct LinkType {
   std::string source;  // where the figures come from
 };
 
+// What a device model is to the library that drives it (NCCL's choices hang on these). Defaults: unknown.
+struct ModelFacts {
+  int compute_capability = 0;  // accelerators: 70, 80, 90, 100; 0 when not NVIDIA
+  bool gpu_direct = true;      // accelerators, NICs: RDMA straight to and from accelerator memory
+  std::string cpu_family;      // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
+};
+
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
 
 class Topology {
@@ -92,6 +99,10 @@ class Topology {
   [[nodiscard]] std::span<const LinkType> link_types() const { return link_types_; }
   [[nodiscard]] const LinkType& type_of(LinkId id) const { return link_types_[link(id).type]; }
   [[nodiscard]] const std::string& model_of(DeviceId id) const { return models_[device(id).model]; }
+  [[nodiscard]] ModelFacts facts_of(DeviceId id) const {
+    const std::uint32_t model = device(id).model;
+    return model < model_facts_.size() ? model_facts_[model] : ModelFacts{};
+  }
   // The NIC a GPU's traffic uses by affinity (same PCIe switch, else same socket); invalid when the node has
   // none.
   [[nodiscard]] std::span<const DeviceId> nics_of_node(std::uint32_t node) const;
@@ -120,6 +131,7 @@ class Topology {
   std::vector<DeviceId> nics_;             // grouped by node
   std::vector<std::uint32_t> nics_begin_;  // nodes + 1
   std::vector<std::string> models_;
+  std::vector<ModelFacts> model_facts_;  // parallel to models_, shorter where nothing was said
   std::vector<LinkType> link_types_;
   std::vector<std::string> explicit_names_;  // empty when names follow from kind, node and index
   std::uint32_t nodes_ = 0;
@@ -131,6 +143,10 @@ class TopologyBuilder {
  public:
   std::uint16_t link_type(LinkType type);  // interned by id
   std::uint32_t model(std::string id);     // interned
+  void model_facts(std::uint32_t model, ModelFacts facts) {
+    if (result_.model_facts_.size() <= model) result_.model_facts_.resize(model + 1);
+    result_.model_facts_[model] = std::move(facts);
+  }
   DeviceId device(Device device, std::string explicit_name = {});
   LinkId link(Link link);  // one direction
   void cable(Link link);   // both directions, same figures
