@@ -1,0 +1,57 @@
+#include "sim/base/suggest.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+namespace topsim {
+namespace {
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+    before_last.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::optional<std::string> closest(std::string_view word, std::span<const std::string> known) {
+  constexpr std::size_t kLongestWord = 100;  // beyond it nobody mistyped a name
+  if (word.empty() || word.size() > kLongestWord) return std::nullopt;
+  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+  const std::string* found = nullptr;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(lower(word), lower(candidate));
+    if (distance < best) {
+      best = distance;
+      found = &candidate;
+    }
+  }
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+std::string join(std::span<const std::string> words, std::size_t most) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size() && i < most; ++i) {
+    if (i > 0) text += ", ";
+    text += words[i];
+  }
+  if (words.size() > most) text += ", ... (" + std::to_string(words.size()) + " in all)";
+  return text;
+}
+}  // namespace topsim

@@ -1,0 +1,20 @@
+// "did you mean ...?": the closest known word, or none when nothing is close enough.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace topsim {
+
+// Levenshtein distance; a swap of neighbours counts as one edit ("lenght" is one typo, not two).
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// Closest known word within max(1, length/3) edits, capitals ignored; the first of equals.
+[[nodiscard]] std::optional<std::string> closest(std::string_view word, std::span<const std::string> known);
+
+// "a, b, c"; above `most` words: "a, b, c, ... (12 in all)".
+[[nodiscard]] std::string join(std::span<const std::string> words, std::size_t most = 40);
+}  // namespace topsim
