@@ -120,8 +120,8 @@ struct Program {
   std::vector<RankId> members;  // concatenated, communicator order = NCCL rank order
   // slot s of rank r: communicator_slots[s][r]; kNone where the rank has none.
   std::vector<std::vector<CommunicatorId>> communicator_slots;
-  // peer slot s of rank r: the rank at the other end. A slot is one connection: both ends use the same slot
-  // number (peer_slots[s][peer_slots[s][r]] == r), so sends of one end meet the recvs of the other in order.
+  // peer slot s of rank r: the rank at the other end (next stage, previous stage, ...); kNone where it has
+  // none.
   std::vector<std::vector<RankId>> peer_slots;
   // A send on slot s is received by the peer on its slot peer_counterpart[s] (next <-> previous).
   std::vector<std::uint8_t> peer_counterpart;

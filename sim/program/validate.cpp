@@ -142,12 +142,16 @@ void check_communicators(const Program& program) {
 
 void check_messages(const Program& program) {
   const std::size_t slots = program.peer_slots.size();
-  if (program.peer_dimension.size() != slots) fail("every peer slot needs a dimension");
+  if (program.peer_dimension.size() != slots || program.peer_counterpart.size() != slots)
+    fail("every peer slot needs a dimension and a counterpart");
   Sequences sequences;
   const Table sends = tabulate(program, OpKind::send, slots, sequences);
   const Table recvs = tabulate(program, OpKind::recv, slots, sequences);
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const auto& column = program.peer_slots[slot];
+    const std::size_t counterpart = program.peer_counterpart[slot];
+    if (counterpart >= slots || program.peer_counterpart[counterpart] != slot)
+      fail(fmt::format("peer slot {} has no counterpart that names it back", slot));
     if (column.size() != program.ranks) fail(fmt::format("peer slot {} does not list every rank", slot));
     for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
       const std::size_t mine = program.class_of_rank[rank];
@@ -157,10 +161,11 @@ void check_messages(const Program& program) {
           fail(fmt::format("rank {} sends or receives on slot {}, where it has no peer", rank, slot));
         continue;
       }
-      if (peer.index() >= program.ranks || column[peer.index()] != RankId(std::size_t{rank}))
+      if (peer.index() >= program.ranks ||
+          program.peer_slots[counterpart][peer.index()] != RankId(std::size_t{rank}))
         fail(fmt::format("peer slot {}: rank {} names rank {}, which does not name it back", slot, rank,
                          peer.value));
-      if (sends[mine][slot] != recvs[program.class_of_rank[peer.index()]][slot])
+      if (sends[mine][slot] != recvs[program.class_of_rank[peer.index()]][counterpart])
         fail(fmt::format("slot {}: what rank {} sends is not what rank {} receives", slot, rank, peer.value));
     }
   }

@@ -14,6 +14,7 @@ Program two_ranks() {
   program.members = {RankId(0), RankId(1)};
   program.communicator_slots = {{CommunicatorId(0), CommunicatorId(0)}};
   program.peer_slots = {{RankId(1), RankId(0)}};
+  program.peer_counterpart = {0};
   program.peer_dimension = {Dimension::pipeline};
   for (const auto kind : {OpKind::send, OpKind::recv}) {
     RankProgramBuilder builder(program, kind == OpKind::send ? "sender" : "receiver");
