@@ -44,6 +44,8 @@ enum class LinkKind : std::uint8_t {
 struct Device {
   DeviceKind kind;
   std::uint8_t tier = 0;                 // fabric switches: 1 leaf, 2 spine, 3 core; else 0
+  std::uint16_t count = 1;  // equal ones that this device stands for: the NVSwitch chips of a node, or the
+                            // switches of a tier that traffic divides over evenly (adaptive routing)
   std::uint32_t node = Id<void>::kNone;  // node that holds it; none for fabric switches
   std::uint32_t local = 0;  // index among its kind inside the node (or inside the tier of the fabric)
   std::uint32_t model =
@@ -79,6 +81,14 @@ struct ModelFacts {
 };
 
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
+[[nodiscard]] std::string_view name_of(Routing routing);
+
+// The names above as users write them, and back.
+[[nodiscard]] std::optional<DeviceKind> device_kind(std::string_view name);
+[[nodiscard]] std::optional<LinkKind> link_kind(std::string_view name);
+[[nodiscard]] std::span<const std::string_view> device_kind_names();
+[[nodiscard]] std::span<const std::string_view> link_kind_names();
+[[nodiscard]] std::span<const std::string_view> routing_names();
 
 class Topology {
  public:
@@ -112,12 +122,16 @@ class Topology {
   [[nodiscard]] std::string name(DeviceId id) const;
   [[nodiscard]] std::string name(LinkId id) const;  // "node0/gpu3 -> node0/nvswitch0"
   [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;
+  // Every name of an explicit topology was given; else names follow from kind, node and index.
+  [[nodiscard]] bool has_explicit_names() const { return !explicit_names_.empty(); }
 
   // Facts of the fabric as a whole.
   Routing routing = Routing::adaptive;
   bool fabric_is_infiniband =
       false;           // credit flow control and SHARP-capable switches; else lossless Ethernet (RoCE)
   bool sharp = false;  // in-network reduction switched on
+  bool nvlink_sharp = false;  // the NVSwitches reduce (NVSwitch 3 and later)
+  bool peer_to_peer = true;   // accelerators reach each other over PCIe; else copies bounce through host memory
   std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
   Duration nic_latency{};  // NIC and host base of one message between nodes (one way), fabrics.md section 2
 
@@ -150,6 +164,7 @@ class TopologyBuilder {
   DeviceId device(Device device, std::string explicit_name = {});
   LinkId link(Link link);  // one direction
   void cable(Link link);   // both directions, same figures
+  void reserve(std::size_t devices, std::size_t links);
   void set_nodes(std::uint32_t nodes) { result_.nodes_ = nodes; }
   Topology& facts() { return result_; }  // routing, fabric_kind, ...
   [[nodiscard]] Topology finish() &&;

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <unordered_set>
+
+#include "sim/base/error.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+
+std::uint16_t TopologyBuilder::link_type(LinkType type) {
+  auto& types = result_.link_types_;
+  const auto found = std::find_if(types.begin(), types.end(), [&](const LinkType& t) { return t.id == type.id; });
+  if (found != types.end()) return static_cast<std::uint16_t>(found - types.begin());
+  types.push_back(std::move(type));
+  return static_cast<std::uint16_t>(types.size() - 1);
+}
+
+std::uint32_t TopologyBuilder::model(std::string id) {
+  auto& models = result_.models_;
+  const auto found = std::find(models.begin(), models.end(), id);
+  if (found != models.end()) return static_cast<std::uint32_t>(found - models.begin());
+  models.push_back(std::move(id));
+  return static_cast<std::uint32_t>(models.size() - 1);
+}
+
+DeviceId TopologyBuilder::device(Device device, std::string explicit_name) {
+  if (explicit_name.empty() != result_.explicit_names_.empty() && !result_.devices_.empty())
+    throw InternalError("either every device has an explicit name or none");
+  result_.devices_.push_back(device);
+  if (!explicit_name.empty()) result_.explicit_names_.push_back(std::move(explicit_name));
+  return DeviceId(result_.devices_.size() - 1);
+}
+
+LinkId TopologyBuilder::link(Link link) {
+  result_.links_.push_back(link);
+  return LinkId(result_.links_.size() - 1);
+}
+
+void TopologyBuilder::cable(Link forward) {
+  Link back = forward;
+  std::swap(back.from, back.to);
+  link(forward);
+  link(back);
+}
+
+void TopologyBuilder::reserve(std::size_t devices, std::size_t links) {
+  result_.devices_.reserve(devices);
+  result_.links_.reserve(links);
+}
+
+Topology TopologyBuilder::finish() && {
+  Topology& t = result_;
+  const std::size_t devices = t.devices_.size();
+  for (std::size_t i = 0; i < t.links_.size(); ++i) {
+    const Link& l = t.links_[i];
+    if (!l.from.valid() || !l.to.valid() || l.from.index() >= devices || l.to.index() >= devices)
+      throw InternalError(fmt::format("link {} has an end that is no device", i));
+    if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", i));
+    if (!(l.capacity.value() > 0) || !(l.line_rate.value() > 0) || l.latency < Duration::zero())
+      throw InternalError(fmt::format("link {} needs a positive capacity and no negative latency", t.name(l.from)));
+    if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", i));
+  }
+  if (!t.explicit_names_.empty()) {
+    std::unordered_set<std::string_view> seen;
+    for (const std::string& name : t.explicit_names_)
+      if (!seen.insert(name).second) throw InternalError("two devices are called " + name);
+  }
+
+  // Counting sort of links by their start: ids stay ascending inside a device.
+  t.out_begin_.assign(devices + 1, 0);
+  for (const Link& l : t.links_) ++t.out_begin_[l.from.index() + 1];
+  std::partial_sum(t.out_begin_.begin(), t.out_begin_.end(), t.out_begin_.begin());
+  t.out_links_.resize(t.links_.size());
+  std::vector<std::uint32_t> next(t.out_begin_.begin(), t.out_begin_.end() - 1);
+  for (std::size_t i = 0; i < t.links_.size(); ++i) t.out_links_[next[t.links_[i].from.index()]++] = LinkId(i);
+
+  t.nics_begin_.assign(t.nodes_ + 1, 0);
+  for (std::size_t i = 0; i < devices; ++i) {
+    const Device& d = t.devices_[i];
+    if (d.node != DeviceId::kNone && d.node >= t.nodes_)
+      throw InternalError(fmt::format("device {} is on node {} of {}", i, d.node, t.nodes_));
+    if (d.model >= t.models_.size()) throw InternalError(fmt::format("device {} has no model", i));
+    if (d.kind == DeviceKind::accelerator) t.accelerators_.push_back(DeviceId(i));
+    if (d.kind == DeviceKind::nic && d.node != DeviceId::kNone) {
+      t.nics_.push_back(DeviceId(i));
+      ++t.nics_begin_[d.node + 1];
+    }
+  }
+  std::partial_sum(t.nics_begin_.begin(), t.nics_begin_.end(), t.nics_begin_.begin());
+  const auto by_node = [&t](DeviceId a, DeviceId b) {
+    const Device &x = t.device(a), &y = t.device(b);
+    return std::tie(x.node, x.local, a) < std::tie(y.node, y.local, b);
+  };
+  std::sort(t.accelerators_.begin(), t.accelerators_.end(), by_node);
+  std::sort(t.nics_.begin(), t.nics_.end(), by_node);
+  return std::move(result_);
+}
+
+}  // namespace topsim::topology
