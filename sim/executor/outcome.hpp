@@ -75,7 +75,8 @@ struct IdleInterval {
   SimTime begin, end;
 };
 
-// Rate of a link class from `time` until its next sample, per member; with the timeline only. Ascending in time.
+// Rate of a link class from `time` until its next sample, per member; with the timeline only. Ascending in
+// time.
 struct LinkSample {
   std::uint32_t link_class;  // index into Outcome::links
   SimTime time;

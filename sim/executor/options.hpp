@@ -1,0 +1,48 @@
+// How a run is executed, and how the outside watches and stops it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
+
+namespace topsim::executor {
+
+// What contention needs to know of an accelerator model.
+struct AcceleratorFacts {
+  int compute_units = 0;  // SMs or CUs; 0: communication takes none
+  BytesPerSecond memory_bandwidth{};
+};
+
+// A link's capacity is multiplied by `factor` from `at` on (faults; 1 restores it).
+struct CapacityChange {
+  SimTime at;
+  LinkId link;
+  double factor;
+};
+
+struct RunOptions {
+  std::string network = "flow";  // a name of network::models()
+  bool collectives_in_steps =
+      false;  // every chunk of every step a message, instead of one activity a collective
+  int warmup = 1, steps = 2;
+  std::uint64_t seed = 1;
+  bool fold = true;
+  bool timeline = false;                              // keep every op's interval
+  std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer
+  std::vector<CapacityChange> capacity_changes;
+  std::vector<AcceleratorFacts> accelerators;  // by Device::model; empty: no contention
+};
+
+// Shared with another thread (progress line, Ctrl-C). The simulation polls `stop` at every event.
+struct Progress {
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> ops_done{0}, ops_total{0}, events{0};
+  std::atomic<std::int64_t> now_ps{0};
+  std::atomic<int> step{0};
+};
+}  // namespace topsim::executor

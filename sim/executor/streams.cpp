@@ -1,0 +1,20 @@
+#include "sim/executor/streams.hpp"
+
+namespace topsim::executor {
+
+StreamTable::StreamTable(const program::RankProgram& program)
+    : ops(program.streams.size()),
+      position(program.ops.size()),
+      issued_by(1, 0),
+      sync_before(program.ops.size()) {
+  std::uint32_t sync = kNoOp;
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    const program::Op& op = program.ops[i];
+    position[i] = static_cast<std::uint32_t>(ops[op.stream].size());
+    ops[op.stream].push_back(i);
+    issued_by.push_back(issued_by.back() + op.launch.count());
+    sync_before[i] = sync;
+    if (op.host_sync) sync = i;
+  }
+}
+}  // namespace topsim::executor

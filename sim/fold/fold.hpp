@@ -1,0 +1,86 @@
+// Cost grows with distinct behaviours, not with accelerators (models.md section 2).
+//
+// fold() lowers every communicator and every point-to-point edge of a program onto the links of a topology,
+// refines the coloured structure of ranks, communicators, edges and links to its equitable partition, and
+// keeps one representative a class with multiplicities. The fluid execution of the classes is exactly that of
+// all members: two links of a class carry equally many activities of every class, so every round of
+// progressive filling freezes whole classes. Without folding each item is its own class and the same code
+// runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/collective/collective.hpp"
+#include "sim/network/network.hpp"
+#include "sim/program/program.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::fold {
+
+// One kind of call on a class of communicators or edges, lowered: what the network is asked to carry each
+// time.
+struct Activity {
+  std::vector<network::Usage>
+      usage;  // over link classes, times how many activities of this class cross one link
+  std::vector<network::Usage> own_usage;  // the same without its siblings: what one activity alone would see
+  double rate_cap = 0;                    // bytes/s; 0 = none
+  double weight = 1;
+  Duration latency{};
+  int ctas = 0;               // SMs it takes on each member
+  double memory_traffic = 0;  // bytes of accelerator memory per byte of work
+  double bus_factor = 1;
+  collective::Choice choice;
+  Bytes bytes{};
+  program::CollectiveKind kind = program::CollectiveKind::send_recv;
+};
+
+struct RankClass {
+  std::uint16_t program_class = 0;
+  double slowdown = 1;          // compute takes this many times longer (slow_ranks, throttling)
+  DeviceId device;              // of the representative
+  std::vector<RankId> members;  // ascending; [0] is the representative
+};
+
+// Communicators of one class, or point-to-point edges of one class (two members: sender, receiver).
+struct GroupClass {
+  program::Dimension dimension = program::Dimension::world;
+  std::uint32_t size = 0;                 // members of one communicator
+  std::uint32_t count = 0;                // communicators in the class
+  bool spans_programs = false;            // members run different programs (pipeline stages)
+  std::vector<std::uint32_t> members;     // rank classes, distinct, ascending; edges: {sender, receiver}
+  std::vector<std::uint32_t> activities;  // by shape index (see op_shape)
+};
+
+struct LinkClass {
+  std::vector<LinkId> members;  // ascending
+  BytesPerSecond capacity;
+};
+
+struct System {
+  static constexpr std::uint32_t kNone = 0xffffffffU;
+  std::vector<RankClass> ranks;
+  std::vector<GroupClass> groups;
+  std::vector<Activity> activities;
+  std::vector<LinkClass> links;
+  // group_of[slot][rank class]: communicators; out/in_edge[peer slot][rank class]: edges it sends and
+  // receives on; host_group[direction][rank class]: copies to (0) and from (1) host memory.
+  std::vector<std::vector<std::uint32_t>> group_of, out_edge, in_edge, host_group;
+  // op_shape[program class][op]: which of its group's activities a collective, send or host copy asks for.
+  std::vector<std::vector<std::uint16_t>> op_shape;
+  bool folded = true;
+};
+
+struct FoldOptions {
+  bool fold = true;
+  std::vector<std::pair<RankId, double>> slow_ranks;
+  // Links that change during the run (faults): each keeps a class of its own per entry.
+  std::vector<std::pair<LinkId, std::uint32_t>> marked_links;
+};
+
+// Rank r runs on topology.accelerators()[r]. Throws ConfigError when two ranks that must talk cannot reach
+// each other.
+[[nodiscard]] System fold(const program::Program& program, const topology::Router& router,
+                          const collective::NcclModel& nccl, const FoldOptions& options);
+}  // namespace topsim::fold
