@@ -1,0 +1,79 @@
+// The clock and the event queue. Events are plain data: a time and 64 bits that mean something to whoever
+// scheduled them. They come out in (time, sequence) order, where re-timing takes a new sequence: total, and
+// the same on every machine.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/engine/indexed_heap.hpp"
+
+namespace topsim::engine {
+
+// Valid until its event is popped or cancelled; then the number is used again.
+using Handle = std::uint32_t;
+inline constexpr Handle kNoHandle = std::numeric_limits<Handle>::max();
+
+class Engine {
+ public:
+  [[nodiscard]] SimTime now() const { return now_; }
+  [[nodiscard]] bool empty() const { return queue_.empty(); }
+  [[nodiscard]] std::uint64_t events() const { return events_; }
+
+  // REQUIRES: time >= now().
+  Handle at(SimTime time, std::uint64_t payload) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<Handle>(payloads_.size()));
+      payloads_.push_back(0);
+    }
+    const Handle handle = free_.back();
+    free_.pop_back();
+    payloads_[handle] = payload;
+    queue_.set(handle, {time, sequence_++});
+    return handle;
+  }
+  Handle after(Duration delay, std::uint64_t payload) { return at(now_ + delay, payload); }
+
+  // REQUIRES: handle is pending, time >= now().
+  void retime(Handle handle, SimTime time) { queue_.set(handle, {time, sequence_++}); }
+  void cancel(Handle handle) {
+    queue_.erase(handle);
+    free_.push_back(handle);
+  }
+
+  // Time of the next event, kNever when there is none.
+  [[nodiscard]] SimTime next() const { return queue_.empty() ? kNever : queue_.top().key.time; }
+  // Moves the clock forward without an event. REQUIRES: now() <= time <= next().
+  void advance(SimTime time) { now_ = time; }
+  // Takes the next event, moves the clock to it, returns its payload. REQUIRES: not empty.
+  std::uint64_t pop() {
+    const Handle handle = queue_.top().id;
+    now_ = queue_.top().key.time;
+    queue_.pop();
+    free_.push_back(handle);
+    ++events_;
+    return payloads_[handle];
+  }
+  // Until nothing is left; `handle(payload)` may schedule more.
+  template <class Handler>
+  void run(Handler&& handle) {
+    while (!queue_.empty()) handle(pop());
+  }
+
+ private:
+  struct Key {
+    SimTime time;
+    std::uint64_t sequence;
+    bool operator<(const Key& other) const {
+      return time != other.time ? time < other.time : sequence < other.sequence;
+    }
+  };
+  IndexedHeap<Key> queue_;
+  std::vector<std::uint64_t> payloads_;  // by handle
+  std::vector<Handle> free_;
+  SimTime now_{};
+  std::uint64_t sequence_ = 0, events_ = 0;
+};
+}  // namespace topsim::engine

@@ -1,0 +1,102 @@
+// A 4-ary min-heap of small integers with keys that change: push, re-time, erase by id in O(log n), no
+// allocation once it has held its largest size. Equal keys cost O(1) to push and to pop, which is what ranks
+// in lock-step produce; their order is then unspecified, so a caller that needs one puts a sequence in the
+// key.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace topsim::engine {
+
+template <class Key>
+class IndexedHeap {
+ public:
+  using Id = std::uint32_t;
+  struct Node {
+    Key key;
+    Id id;
+  };
+
+  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+  // REQUIRES: not empty.
+  [[nodiscard]] const Node& top() const { return nodes_.front(); }
+  [[nodiscard]] bool contains(Id id) const { return id < place_.size() && place_[id] != kAbsent; }
+  // REQUIRES: contains(id).
+  [[nodiscard]] const Key& key(Id id) const { return nodes_[place_[id]].key; }
+
+  // Inserts id, or re-times it.
+  void set(Id id, Key key) {
+    if (id >= place_.size()) place_.resize(std::max<std::size_t>(id + 1, place_.size() * 2), kAbsent);
+    std::uint32_t at = place_[id];
+    if (at == kAbsent) {
+      at = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back({key, id});
+      sift_up(at);
+    } else if (key < nodes_[at].key) {
+      nodes_[at].key = key;
+      sift_up(at);
+    } else if (nodes_[at].key < key) {
+      nodes_[at].key = key;
+      sift_down(at);
+    }
+  }
+
+  // REQUIRES: contains(id).
+  void erase(Id id) {
+    const std::uint32_t at = place_[id];
+    place_[id] = kAbsent;
+    const Node last = nodes_.back();
+    nodes_.pop_back();
+    if (at == nodes_.size()) return;
+    const bool up = last.key < nodes_[at].key;
+    nodes_[at] = last;
+    up ? sift_up(at) : sift_down(at);
+  }
+
+  void pop() { erase(nodes_.front().id); }
+
+ private:
+  static constexpr std::uint32_t kAbsent = std::numeric_limits<std::uint32_t>::max();
+
+  void sift_up(std::size_t at) {
+    const Node node = nodes_[at];
+    while (at > 0) {
+      const std::size_t parent = (at - 1) / 4;
+      if (!(node.key < nodes_[parent].key)) break;
+      put(at, nodes_[parent]);
+      at = parent;
+    }
+    put(at, node);
+  }
+
+  void sift_down(std::size_t at) {
+    const Node node = nodes_[at];
+    for (;;) {
+      const std::size_t first = 4 * at + 1;
+      if (first >= nodes_.size()) break;
+      const std::size_t end = std::min(first + 4, nodes_.size());
+      std::size_t least = first;
+      for (std::size_t child = first + 1; child < end; ++child)
+        if (nodes_[child].key < nodes_[least].key) least = child;
+      if (!(nodes_[least].key < node.key)) break;
+      put(at, nodes_[least]);
+      at = least;
+    }
+    put(at, node);
+  }
+
+  void put(std::size_t at, const Node& node) {
+    nodes_[at] = node;
+    place_[node.id] = static_cast<std::uint32_t>(at);
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> place_;  // by id
+};
+}  // namespace topsim::engine
