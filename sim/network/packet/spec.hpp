@@ -1,0 +1,211 @@
+// What the packet model can be told; the scenario section `network.packet` fills it.
+// Every default has its source beside it: [HPCC] alibaba-edu/High-Precision-Congestion-Control simulation,
+// [SimAI] SimAI.conf, [DCQCN] Zhu et al. SIGCOMM 2015, [ConnectX] mlxconfig defaults, [IRN] Mittal et al.
+// SIGCOMM 2018, [IBTA] InfiniBand Architecture Specification vol. 1, [Gran] Gran et al. IPDPS 2010. An unset
+// optional scales with the port or follows from the fabric, as its comment says.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+
+namespace topsim::network::packet {
+using namespace topsim::literals;
+
+inline constexpr std::size_t kMaxClasses = 8;  // PFC priorities or virtual lanes that can be told apart
+
+enum class FlowControl : std::uint8_t {
+  none,   // switches drop when their buffer is full
+  pfc,    // IEEE 802.1Qbb pause per priority
+  credit  // InfiniBand credits per virtual lane; PCIe and NVLink work alike
+};
+
+enum class PathChoice : std::uint8_t {
+  flow_hash,    // ECMP: one path a queue pair, by seeded hash
+  destination,  // one path a destination (InfiniBand linear forwarding table, destination modulo)
+  flowlet,      // hash anew after a gap
+  spray,        // a random shortest path for every packet
+  adaptive      // least-loaded shortest path for every packet
+};
+
+enum class Recovery : std::uint8_t { go_back_n, selective_repeat };
+enum class CongestionControlKind : std::uint8_t { none, dcqcn, hpcc, timely, dctcp, infiniband };
+
+// Bytes around a payload. RoCEv2: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4 = 62, then preamble 8
+// and gap 12; InfiniBand: LRH 8, BTH 12, ICRC 4, VCRC 2 = 26. (IBTA vol. 1 and annex A17.)
+struct Framing {
+  Bytes mtu = 4096_B;      // payload of a full packet; RDMA path MTU: 256, 512, 1024, 2048 or 4096
+  Bytes header = 62_B;     // stored in buffers and sent
+  Bytes gap = 20_B;        // sent, never stored
+  Bytes ack = 66_B;        // whole ACK or NACK as stored: 62 + AETH 4
+  Bytes cnp = 78_B;        // whole CNP as stored: 62 + 16 reserved
+  Bytes pause = 64_B;      // whole PFC frame as stored
+  Bytes telemetry = 42_B;  // HPCC only, on data and ACK: 5 hops x 8 + 2 [HPCC]
+  static Framing roce() { return {}; }
+  static Framing infiniband() { return {4096_B, 26_B, 0_B, 30_B, 42_B, 0_B, 0_B}; }
+  // The framing of the HPCC and SimAI simulators: 52 bytes around 1000, ACK 60, no gap [HPCC].
+  static Framing ns3() { return {1000_B, 52_B, 0_B, 60_B, 60_B, 64_B, 42_B}; }
+};
+
+// Shared buffer of an Ethernet switch, admission as [HPCC] switch-mmu: per (port, priority) ingress
+// accounting.
+struct SwitchBuffer {
+  Bytes total{32'000'000};  // [SimAI], [HPCC] default 32 MB; Spectrum-4 160 MB, Tomahawk 5 165 MB
+  Bytes reserve = 4_KiB;    // per port, before the shared pool is touched [HPCC]
+  std::optional<Bytes>
+      headroom;  // per (port, priority); unset: 3 x rate x one-way link delay [HPCC], at least 2 MTU frames
+  bool cut_through = true;  // false: store and forward (what ns-3 does)
+};
+
+struct Pfc {
+  bool enabled = true;
+  // Dynamic threshold: pause when an ingress uses more than alpha x (free shared bytes); alpha = 1/8 for a
+  // port of NIC speed, doubled for every doubling of the port's speed [HPCC].
+  double alpha = 0.125;
+  std::optional<Bytes> xoff;    // static threshold instead of the dynamic one
+  Bytes resume_offset = 3_KiB;  // resume when the ingress is this far below the threshold [HPCC]
+  Duration deadlock_after{
+      1'000'000'000};  // a port paused without a break this long starts a search for a cycle (1 ms)
+};
+
+// Marking probability at dequeue: 0 up to kmin, pmax (q - kmin) / (kmax - kmin) up to kmax, 1 above.
+struct Ecn {
+  bool enabled = true;
+  std::optional<Bytes>
+      kmin;  // unset: 100 KB x rate / 25 Gbit/s [HPCC]; DCTCP: 30 KB x rate / 10 Gbit/s [HPCC]
+  std::optional<Bytes> kmax;  // unset: 400 KB x rate / 25 Gbit/s [HPCC]; DCTCP: = kmin
+  double pmax = 0.2;          // [HPCC]; [DCQCN] 0.01; DCTCP marks all above kmin
+};
+
+// Rates that are unset scale with the NIC: value a 25 Gbit/s NIC would use x rate / 25 Gbit/s [HPCC run.py].
+struct Dcqcn {
+  enum class Rules : std::uint8_t { paper, connectx };
+  Rules rules = Rules::connectx;
+  double g = 1.0 / 256;
+  Duration alpha_period = 1_us;       // connectx: alpha update; paper: decay when no CNP came (55 us)
+  Duration decrease_period = 4_us;    // connectx: a cut at most this often
+  Duration increase_period = 300_us;  // timer T of rate increase
+  Bytes byte_counter{0};              // B of rate increase; 0: none
+  int threshold = 1;                  // F: fast-recovery stages
+  std::optional<BytesPerSecond> additive_increase;  // unset: 5 Mbit/s x rate / 25G
+  std::optional<BytesPerSecond> hyper_increase;     // unset: 50 Mbit/s x rate / 25G
+  BytesPerSecond min_rate{125e6};                   // 1000 Mbit/s
+  double initial_alpha = 1;
+  double max_cut = 1;            // min_dec_fac: a cut never takes more than this share of the rate
+  Duration cnp_interval = 4_us;  // receiver: at most one CNP per queue pair in this time; [DCQCN] 50 us
+  bool cnp_in_ack = false;       // true: mark every ACK of a marked packet instead, as the ns-3 models do
+  bool window = false;           // cap bytes in flight at rate x base RTT [SimAI]
+
+  // [DCQCN] table; CNP pacing by the receiver.
+  static Dcqcn paper() {
+    Dcqcn p;
+    p.rules = Rules::paper, p.alpha_period = 55_us, p.decrease_period = 50_us, p.increase_period = 55_us;
+    p.byte_counter = Bytes(10'000'000), p.threshold = 5, p.cnp_interval = 50_us;
+    p.additive_increase = BytesPerSecond(5e6), p.hyper_increase = BytesPerSecond(50e6),
+    p.min_rate = BytesPerSecond(1.25e6);
+    return p;
+  }
+  // [ConnectX]: mlxconfig dump (dce_tcp_g 1019/1024, rpg_byte_reset 32767, min_dec_fac 50 %, alpha
+  // 1023/1024).
+  static Dcqcn connectx() {
+    Dcqcn p;
+    p.g = 1 - 1019.0 / 1024, p.byte_counter = Bytes(32767), p.additive_increase = BytesPerSecond(0.625e6);
+    p.hyper_increase = BytesPerSecond(6.25e6), p.min_rate = BytesPerSecond(0.125e6);
+    p.initial_alpha = 1023.0 / 1024, p.max_cut = 0.5;
+    return p;
+  }
+  // [HPCC] run.py "dcqcn" (vendor): the member defaults above, marks in every ACK.
+  static Dcqcn hpcc_vendor() {
+    Dcqcn p;
+    p.cnp_in_ack = true;
+    return p;
+  }
+  static Dcqcn simai() {
+    Dcqcn p;
+    p.increase_period = 900_us, p.additive_increase = BytesPerSecond(6.25e6),
+    p.hyper_increase = BytesPerSecond(12.5e6);
+    p.min_rate = BytesPerSecond(12.5e6), p.cnp_in_ack = true, p.window = true;
+    return p;
+  }
+};
+
+struct Hpcc {  // [HPCC]
+  double target_utilisation = 0.95;
+  int max_stage = 0;
+  std::optional<BytesPerSecond> additive_increase;  // unset: 10 Mbit/s x rate / 25G
+  BytesPerSecond min_rate{125e6};
+};
+
+struct Timely {  // [HPCC] run.py
+  double alpha = 0.875, beta = 0.8;
+  Duration t_low = 50_us, t_high = 500_us, min_rtt = 20_us;
+  std::optional<BytesPerSecond> additive_increase;  // unset: 10 Mbit/s x rate / 10G
+  std::optional<BytesPerSecond> hyper_increase;     // unset: 50 Mbit/s x rate / 10G
+  BytesPerSecond min_rate{125e6};
+};
+
+struct Dctcp {  // [HPCC]
+  double g = 1.0 / 16;
+  BytesPerSecond additive_increase{615e6 / 8};
+  BytesPerSecond min_rate{125e6};
+};
+
+// InfiniBand congestion control, annex A10. Example set of [Gran].
+struct InfinibandCc {
+  int threshold = 15;           // 0..15; 15 marks earliest
+  int marking_rate = 0;         // packets between two marks
+  int increase = 1;             // CCTI += this on a BECN
+  int limit = 127;              // highest CCTI
+  Duration timer = 153'600_ns;  // 150 x 1.024 us: CCTI -= 1
+};
+
+struct CongestionControl {
+  // Unset: DCQCN on RoCE, none on InfiniBand (often disabled in practice).
+  std::optional<CongestionControlKind> kind;
+  Dcqcn dcqcn = Dcqcn::connectx();
+  Hpcc hpcc;
+  Timely timely;
+  Dctcp dctcp;
+  InfinibandCc infiniband;
+};
+
+struct VirtualLanes {
+  int count = 1;  // data lanes (of VL0-14)
+  Bytes buffer =
+      64_KiB;  // per (port, lane), in 64-byte blocks; at most 2047 of them can be advertised [IBTA 7.9]
+  std::array<std::uint8_t, kMaxClasses> weight{64, 64, 64, 64,
+                                               64, 64, 64, 64};  // low table, in 64-byte units [IBTA]
+  std::uint8_t high_priority = 0;                                // bit mask of lanes in the high table
+  int high_limit = 255;  // x 4 KiB that the high table may send before one low packet; 255: no limit [IBTA]
+};
+
+struct Loss {
+  double probability = 0;           // each data packet on each fabric link
+  Duration nack_interval = 500_us;  // go-back-N: one NACK an expected sequence in this time [HPCC]
+  Duration timeout = 320_us;        // RTO_high; RTO_low below three packets in flight [IRN]
+  Duration timeout_low = 100_us;
+  int reorder_window = 3;  // selective repeat: packets overtaken before a gap counts as a loss
+};
+
+struct PacketSpec {
+  std::optional<Framing> framing;  // unset: Framing::roce() or Framing::infiniband() as the fabric is
+  std::optional<FlowControl> flow_control;  // unset: pfc on Ethernet, credit on InfiniBand
+  SwitchBuffer buffer;
+  Pfc pfc;
+  Ecn ecn;
+  CongestionControl congestion_control;
+  VirtualLanes lanes;
+  Loss loss;
+  std::optional<PathChoice> path;    // unset: as topology::Topology::routing says
+  std::optional<Recovery> recovery;  // unset: go-back-N where packets keep their order, else selective repeat
+  Duration flowlet_gap = 50_us;
+  int queue_pairs = 1;        // per connection; a message is cut into this many (NCCL_IB_QPS_PER_CONNECTION)
+  int ack_every = 1;          // packets an ACK; 0: one a message
+  bool control_first = true;  // ACK, CNP in a strict-priority class of their own (RoCE); false: with the data
+  std::uint64_t seed = 1;
+};
+}  // namespace topsim::network::packet
