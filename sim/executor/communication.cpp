@@ -1,0 +1,151 @@
+#include "sim/executor/communication.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "sim/base/error.hpp"
+#include "sim/executor/reasons.hpp"
+
+namespace topsim::executor {
+
+using program::OpKind;
+constexpr std::uint32_t kAnyActivity = fold::System::kNone;  // a receiver learns the size from its sender
+
+Calls::Calls(const program::Program& program, const fold::System& system)
+    : program_(program), system_(system), open_(system.groups.size()), tallies_(system.activities.size()) {
+  for (const fold::Activity& a : system.activities) {
+    double rate = a.rate_cap > 0 ? a.rate_cap : std::numeric_limits<double>::infinity();
+    std::uint32_t tightest = fold::System::kNone;
+    for (const network::Usage& use : a.usage) {
+      const double limit = system.links[use.link].capacity.value() / use.coefficient;
+      if (limit < rate) {
+        rate = limit;
+        tightest = use.link;
+      }
+    }
+    nominal_.push_back(rate == std::numeric_limits<double>::infinity() ? 0 : rate);
+    tightest_.push_back(tightest);
+  }
+}
+
+std::uint32_t Calls::group_of(std::uint32_t rank, const program::Op& op) const {
+  switch (op.kind) {
+    case OpKind::collective:
+      return system_.group_of[op.slot][rank];
+    case OpKind::send:
+      return system_.out_edge[op.slot][rank];
+    case OpKind::recv:
+      return system_.in_edge[op.slot][rank];
+    case OpKind::host_copy:
+      return system_.host_group[op.slot][rank];
+    default:
+      throw InternalError("only communication belongs to a group");
+  }
+}
+
+std::uint32_t Calls::member_of(std::uint32_t group, std::uint32_t rank, const program::Op& op) const {
+  if (op.kind == OpKind::send || op.kind == OpKind::host_copy) return 0;
+  if (op.kind == OpKind::recv) return 1;
+  const auto& members = system_.groups[group].members;
+  return static_cast<std::uint32_t>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
+}
+
+std::uint32_t Calls::arrive(std::uint32_t rank, std::uint32_t index, const program::Op& op) {
+  const std::uint32_t group = group_of(rank, op);
+  if (group == fold::System::kNone) throw InternalError("a rank calls a communicator it is not a member of");
+  const fold::GroupClass& members = system_.groups[group];
+  const std::uint32_t member = member_of(group, rank, op);
+  const std::uint32_t activity =
+      op.kind == OpKind::recv
+          ? kAnyActivity
+          : members.activities[system_.op_shape[system_.ranks[rank].program_class][index]];
+  for (std::uint32_t c : open_[group]) {
+    Call& call = calls_[c];
+    const bool fits = call.activity == activity || call.activity == kAnyActivity || activity == kAnyActivity;
+    if (!fits || call.ops[member] != kNoOp) continue;
+    if (activity != kAnyActivity) call.activity = activity;
+    call.ops[member] = index;
+    if (--call.missing == 0) open_[group].erase(std::find(open_[group].begin(), open_[group].end(), c));
+    return c;
+  }
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(calls_.size()));
+    calls_.emplace_back();
+  }
+  const std::uint32_t c = free_.back();
+  free_.pop_back();
+  Call& call = calls_[c];
+  call.group = group;
+  call.activity = activity;
+  call.missing = static_cast<std::uint32_t>(members.members.size()) - 1;
+  call.ops.assign(members.members.size(), kNoOp);
+  call.ops[member] = index;
+  if (call.missing > 0) open_[group].push_back(c);
+  return c;
+}
+
+void Calls::close(std::uint32_t call) {
+  free_.push_back(call);
+}
+
+std::uint32_t Calls::activity_of(std::uint32_t rank, std::uint32_t index) const {
+  const std::uint16_t cls = system_.ranks[rank].program_class;
+  const program::Op& op = program_.classes[cls].ops[index];
+  const auto& activities = system_.groups[group_of(rank, op)].activities;
+  return op.kind == OpKind::recv ? activities.front() : activities[system_.op_shape[cls][index]];
+}
+
+std::vector<OpCharge> Calls::charges(std::uint32_t rank) const {
+  std::vector<OpCharge> result;
+  for (const program::Op& op : program_.classes[system_.ranks[rank].program_class].ops) {
+    if (op.kind == OpKind::compute || op.kind == OpKind::host_work) {
+      result.emplace_back();
+      continue;
+    }
+    const std::uint32_t g = group_of(rank, op);
+    if (g == fold::System::kNone) throw InternalError("a rank calls a communicator it is not a member of");
+    const fold::GroupClass& group = system_.groups[g];
+    result.push_back({while_running(group.dimension, op.kind != OpKind::collective),
+                      before_running(group.dimension, group.spans_programs)});
+  }
+  return result;
+}
+
+void Calls::record(std::uint32_t group, std::uint32_t activity, Duration took) {
+  Tally& tally = tallies_[activity];
+  tally.group = group;
+  tally.calls += system_.groups[group].count;
+  tally.total += took * static_cast<std::int64_t>(system_.groups[group].count);
+}
+
+std::vector<CollectiveRecord> Calls::records() const {
+  // Classes of communicators that differ only in who shares their links are one row for the reader.
+  using Key = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t,
+                         collective::Algorithm, collective::Protocol, std::uint16_t>;
+  std::map<Key, CollectiveRecord> rows;
+  for (std::size_t a = 0; a < tallies_.size(); ++a) {
+    const Tally& tally = tallies_[a];
+    if (tally.calls == 0) continue;
+    const fold::Activity& activity = system_.activities[a];
+    const fold::GroupClass& group = system_.groups[tally.group];
+    const Key key{group.dimension,           activity.kind,
+                  activity.bytes.value(),    group.size,
+                  activity.choice.algorithm, activity.choice.protocol,
+                  activity.choice.channels};
+    CollectiveRecord& row = rows[key];
+    row.dimension = group.dimension;
+    row.kind = activity.kind;
+    row.bytes = activity.bytes;
+    row.group_size = group.size;
+    row.calls += tally.calls;
+    row.total += tally.total;
+    row.bus_factor = activity.bus_factor;
+    row.choice = activity.choice;
+  }
+  std::vector<CollectiveRecord> result;
+  for (auto& [key, row] : rows) result.push_back(row);
+  return result;
+}
+}  // namespace topsim::executor

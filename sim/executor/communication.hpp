@@ -1,0 +1,69 @@
+// Calls in flight: who has arrived at which collective, message or host copy. k-th arrivals of the same shape
+// on the same communicator or edge meet, as NCCL's calls do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/executor/outcome.hpp"
+#include "sim/executor/trace.hpp"
+#include "sim/fold/fold.hpp"
+
+namespace topsim::executor {
+
+struct Call {
+  std::uint32_t group = 0, activity = 0;
+  std::uint32_t missing = 0;       // members still to arrive
+  std::vector<std::uint32_t> ops;  // by member of the group: its op, kNoOp until it arrives
+  SimTime ready{};
+  std::uint32_t last_rank = kNoOp, last_op = kNoOp;
+};
+
+class Calls {
+ public:
+  Calls(const program::Program& program, const fold::System& system);
+
+  // A rank class reaches a communication op; returns the call it joins.
+  std::uint32_t arrive(std::uint32_t rank, std::uint32_t index, const program::Op& op);
+  [[nodiscard]] bool complete(std::uint32_t call) const { return calls_[call].missing == 0; }
+  Call& operator[](std::uint32_t call) { return calls_[call]; }
+  // f(rank class, op) for all that have arrived.
+  template <class F>
+  void for_members(std::uint32_t call, F&& f) const {
+    const auto& members = system_.groups[calls_[call].group].members;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (calls_[call].ops[m] != kNoOp) f(members[m], calls_[call].ops[m]);
+    }
+  }
+  void close(std::uint32_t call);
+
+  // Rate of an activity alone, bytes/s: what its memory traffic is reckoned at.
+  [[nodiscard]] double nominal_rate(std::uint32_t activity) const { return nominal_[activity]; }
+  // The link class that limits an activity when nothing else runs; none when its own cap does.
+  [[nodiscard]] std::uint32_t tightest_link(std::uint32_t activity) const { return tightest_[activity]; }
+  // What a communication op asks for; a receiver's first kind of message stands for all of them.
+  [[nodiscard]] std::uint32_t activity_of(std::uint32_t rank, std::uint32_t index) const;
+  [[nodiscard]] std::vector<OpCharge> charges(std::uint32_t rank) const;
+
+  void record(std::uint32_t group, std::uint32_t activity, Duration took);
+  [[nodiscard]] std::vector<CollectiveRecord> records() const;
+
+ private:
+  struct Tally {
+    std::uint32_t group = fold::System::kNone;
+    std::uint64_t calls = 0;
+    Duration total{};
+  };
+  [[nodiscard]] std::uint32_t group_of(std::uint32_t rank, const program::Op& op) const;
+  [[nodiscard]] std::uint32_t member_of(std::uint32_t group, std::uint32_t rank, const program::Op& op) const;
+
+  const program::Program& program_;
+  const fold::System& system_;
+  std::vector<Call> calls_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::vector<std::uint32_t>> open_;  // by group: calls that wait for members, oldest first
+  std::vector<double> nominal_;
+  std::vector<std::uint32_t> tightest_;
+  std::vector<Tally> tallies_;  // by activity
+};
+}  // namespace topsim::executor

@@ -1,0 +1,19 @@
+// The chain of ops that made the last measured step as long as it was: from the op that ended last, back
+// along what each waited for, to the step's begin. Legs tile the step without gaps.
+#pragma once
+
+#include <vector>
+
+#include "sim/executor/communication.hpp"
+#include "sim/executor/outcome.hpp"
+#include "sim/executor/rank_state.hpp"
+
+namespace topsim::executor {
+
+// REQUIRES: traces hold the last step. `last_rank` is the rank class whose last_op ended it; legs before
+// `begin` are cut.
+[[nodiscard]] std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
+                                                 const std::vector<std::vector<OpCharge>>& charges,
+                                                 const Calls& calls, const fold::System& system,
+                                                 std::uint32_t last_rank, SimTime begin);
+}  // namespace topsim::executor

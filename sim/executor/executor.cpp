@@ -1,0 +1,383 @@
+// One class, since its parts share the state of a run; what can stand alone lives in streams, trace,
+// accounting, path.
+#include "sim/executor/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/executor/accounting.hpp"
+#include "sim/executor/communication.hpp"
+#include "sim/executor/critical_path.hpp"
+#include "sim/executor/rank_state.hpp"
+#include "sim/executor/reasons.hpp"
+#include "sim/executor/trace.hpp"
+#include "sim/network/factory.hpp"
+
+namespace topsim::executor {
+namespace {
+
+using program::Op;
+using program::OpKind;
+
+enum class EventKind : std::uint8_t { compute_done, wake, capacity };
+constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_t what) {
+  return std::uint64_t{static_cast<std::uint8_t>(kind)} << 60 | std::uint64_t{rank} << 30 | what;
+}
+
+class Executor {
+ public:
+  Executor(const program::Program& program, const fold::System& system, const topology::Topology& topology,
+           const RunOptions& options, Progress* progress)
+      : program_(program),
+        system_(system),
+        options_(options),
+        progress_(progress),
+        accounting_(system.ranks.size(), options.warmup, options.steps),
+        calls_(program, system) {
+    for (const auto& cls : program.classes) tables_.emplace_back(cls);
+    std::vector<double> capacities;
+    for (const auto& link : system.links) capacities.push_back(link.capacity.value());
+    network_ = network::make_network(options.network, capacities);
+    own_usage_ = options.network == "analytic";
+    for (const auto& rank : system.ranks) {
+      const auto& cls = program.classes[rank.program_class];
+      const std::uint32_t model = topology.device(rank.device).model;
+      ranks_.emplace_back(
+          cls, tables_[rank.program_class],
+          model < options.accelerators.size() ? options.accelerators[model] : AcceleratorFacts{});
+      charges_.emplace_back();
+      for (const Op& op : cls.ops) total_ops_ += op.kind <= OpKind::host_work ? 1 : 0;
+    }
+    total_ops_ *= static_cast<std::uint64_t>(options.warmup + options.steps);
+    if (progress_) progress_->ops_total = total_ops_;
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) charges_[r] = calls_.charges(r);
+    for (std::size_t c = 0; c < options.capacity_changes.size(); ++c) {
+      engine_.at(options.capacity_changes[c].at,
+                 payload(EventKind::capacity, 0, static_cast<std::uint32_t>(c)));
+    }
+    if (options.warmup == 0) snapshot();
+  }
+
+  Outcome run() {
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) begin_step(r);
+    while (!finished_ && !stopped()) advance();
+    return outcome();
+  }
+
+ private:
+  SimTime now() const { return engine_.now(); }
+  bool stopped() const { return progress_ && progress_->stop.load(std::memory_order_relaxed); }
+
+  void advance() {
+    // Everything scheduled for this very instant comes before the network is asked: one solve an instant.
+    if (engine_.next() == now()) return handle(engine_.pop());
+    const SimTime network_next = network_->next_event();
+    const SimTime engine_next = engine_.next();
+    if (network_next == kNever && engine_next == kNever) throw_deadlock();
+    if (network_next <= engine_next) {
+      engine_.advance(network_next);
+      drain_network();
+    } else {
+      handle(engine_.pop());
+    }
+    if (progress_) {
+      progress_->events.store(engine_.events() + network_->events(), std::memory_order_relaxed);
+      progress_->now_ps.store(now().time_since_epoch().count(), std::memory_order_relaxed);
+    }
+  }
+
+  void drain_network() {
+    completed_.clear();
+    network_->advance(now(), completed_);
+    for (std::size_t i = 0; i < completed_.size(); ++i)
+      finish_call(static_cast<std::uint32_t>(completed_[i].tag));
+  }
+
+  void handle(std::uint64_t event) {
+    const auto kind = static_cast<EventKind>(event >> 60);
+    const auto rank = static_cast<std::uint32_t>(event >> 30 & 0x3fffffffU);
+    const auto what = static_cast<std::uint32_t>(event & 0x3fffffffU);
+    switch (kind) {
+      case EventKind::compute_done:
+        if (ranks_[rank].program->ops[what].stream == 0) ranks_[rank].compute.running = false;
+        return finish_op(rank, what), start_ready(rank);
+      case EventKind::wake:
+        ranks_[rank].wake[what] = kNever;
+        return start_ready(rank);
+      case EventKind::capacity:
+        return change_capacity(options_.capacity_changes[what]);
+    }
+  }
+
+  void change_capacity(const CapacityChange& change) {
+    for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
+      const auto& members = system_.links[l].members;
+      if (std::binary_search(members.begin(), members.end(), change.link)) {
+        network_->set_capacity(l, system_.links[l].capacity.value() * change.factor, now());
+      }
+    }
+  }
+
+  void begin_step(std::uint32_t r) {
+    ranks_[r].begin_step();
+    start_ready(r);
+  }
+
+  // Starts what can start; ops that end at once may free others, so repeat until nothing moves.
+  void start_ready(std::uint32_t r) {
+    RankState& rank = ranks_[r];
+    for (bool moved = true; moved && rank.ops_left > 0;) {
+      moved = false;
+      for (std::uint8_t s = 0; s < rank.table->ops.size(); ++s) {
+        const std::uint32_t op = rank.head(s);
+        if (op == kNoOp || !rank.dependencies_done(op)) continue;
+        const SimTime issued = rank.issue_time(op);
+        if (issued == kNever) continue;  // the host waits at a synchronisation
+        if (issued > now()) {
+          if (rank.wake[s] != issued) {
+            rank.wake[s] = issued;
+            engine_.at(issued, payload(EventKind::wake, r, s));
+          }
+          continue;
+        }
+        rank.running[s] = true;
+        moved |= start(r, op, issued);
+      }
+    }
+  }
+
+  // Returns whether the op is already done.
+  bool start(std::uint32_t r, std::uint32_t index, SimTime issued) {
+    RankState& rank = ranks_[r];
+    const Op& op = rank.program->ops[index];
+    OpTrace& trace = rank.trace[index];
+    trace.begin = trace.ready = now();
+    trace.blocker = rank.blocker(index, issued);
+    trace.cause_rank = trace.cause_op = kNoOp;
+    switch (op.kind) {
+      case OpKind::compute:
+        return start_compute(r, index);
+      case OpKind::host_work:
+        engine_.after(op.duration, payload(EventKind::compute_done, r, index));
+        return false;
+      case OpKind::collective:
+      case OpKind::send:
+      case OpKind::recv:
+      case OpKind::host_copy: {
+        const std::uint32_t call = calls_.arrive(r, index, op);
+        Call& arrived = calls_[call];
+        arrived.last_rank = r;
+        arrived.last_op = index;
+        if (op.kind == OpKind::collective) occupy(r, arrived.activity, +1);
+        if (calls_.complete(call)) start_call(call);
+        return false;
+      }
+    }
+    return false;
+  }
+
+  bool start_compute(std::uint32_t r, std::uint32_t index) {
+    RankState& rank = ranks_[r];
+    const Op& op = rank.program->ops[index];
+    const auto work = static_cast<std::int64_t>(
+        std::llround(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown));
+    if (op.stream != 0) {
+      engine_.after(Duration(work), payload(EventKind::compute_done, r, index));
+      return false;
+    }
+    charge_wait(r, rank.trace[index].blocker, now());
+    if (work == 0) return finish_op(r, index), true;
+    rank.compute.start(index, work, rank.contention(op), now());
+    rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
+    return false;
+  }
+
+  // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
+  void occupy(std::uint32_t r, std::uint32_t activity, int sign) {
+    RankState& rank = ranks_[r];
+    const fold::Activity& a = system_.activities[activity];
+    rank.ctas += sign * a.ctas;
+    rank.memory_traffic += sign * a.memory_traffic * calls_.nominal_rate(activity);
+    if (!rank.compute.running) return;
+    const double slowdown = rank.contention(rank.program->ops[rank.compute.op]);
+    if (rank.compute.change(slowdown, now())) engine_.retime(rank.compute.event, rank.compute.end());
+  }
+
+  void start_call(std::uint32_t index) {
+    Call& call = calls_[index];
+    call.ready = now();
+    calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
+      OpTrace& trace = ranks_[r].trace[op];
+      trace.ready = now();
+      trace.cause_rank = call.last_rank;
+      trace.cause_op = call.last_op;
+      if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, call.activity, +1);
+    });
+    const fold::Activity& a = system_.activities[call.activity];
+    network::Transfer transfer;
+    transfer.bytes = static_cast<double>(a.bytes.value());
+    transfer.usage = own_usage_ ? a.own_usage : a.usage;
+    transfer.rate_cap = a.rate_cap;
+    transfer.weight = a.weight;
+    transfer.latency = a.latency;
+    transfer.tag = index;
+    network_->start(transfer, now());
+    ++flows_;
+  }
+
+  void finish_call(std::uint32_t index) {
+    const Call call = calls_[index];
+    members_.clear();
+    calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });
+    if (accounting_.boundaries().size() >= static_cast<std::size_t>(options_.warmup)) {
+      calls_.record(call.group, call.activity, now() - call.ready);
+    }
+    calls_.close(index);
+    const auto members = members_;
+    for (const auto& [r, op] : members) {
+      occupy(r, call.activity, -1);
+      finish_op(r, op);
+    }
+    for (const auto& [r, op] : members) start_ready(r);
+  }
+
+  void finish_op(std::uint32_t r, std::uint32_t index) {
+    RankState& rank = ranks_[r];
+    const Op& op = rank.program->ops[index];
+    OpTrace& trace = rank.trace[index];
+    trace.end = now();
+    rank.finish(index, now());
+    if (op.kind == OpKind::compute && op.stream == 0) accounting_.busy(r, trace.begin, now());
+    if (options_.timeline && rank.step >= static_cast<std::uint32_t>(options_.warmup)) {
+      timeline_.push_back(
+          {r, index, static_cast<std::uint16_t>(rank.step - static_cast<std::uint32_t>(options_.warmup)),
+           op.stream, trace.begin, trace.end, trace.ready});
+    }
+    ++ops_done_;
+    if (progress_) progress_->ops_done.store(ops_done_, std::memory_order_relaxed);
+    if (rank.ops_left == 0) finish_step(r, index);
+  }
+
+  void finish_step(std::uint32_t r, std::uint32_t last_op) {
+    charge_wait(r, last_op, now());
+    ranks_[r].last_op = last_op;
+    ++ranks_[r].step;
+    if (accounting_.finish_step(r, now())) {
+      const std::size_t done = accounting_.boundaries().size();
+      if (progress_) progress_->step = static_cast<int>(done);
+      if (done == static_cast<std::size_t>(options_.warmup)) snapshot();
+      finished_ = done == static_cast<std::size_t>(options_.warmup + options_.steps);
+      last_rank_ = r;
+    }
+    if (ranks_[r].step < static_cast<std::uint32_t>(options_.warmup + options_.steps)) {
+      ranks_[r].begin_step();
+      start_ready(r);
+    }
+  }
+
+  // Compute has been idle since what is accounted; say why.
+  void charge_wait(std::uint32_t r, std::uint32_t blocker, SimTime until) {
+    const SimTime from = accounting_.accounted_until(r);
+    if (from >= until) return;
+    legs_.clear();
+    const RankState& rank = ranks_[r];
+    explain_wait(*rank.program, rank.trace, charges_[r], blocker, rank.host_free, from, until, legs_);
+    for (auto leg = legs_.rbegin(); leg != legs_.rend(); ++leg) {
+      accounting_.idle(r, leg->reason, leg->begin, leg->end);
+      if (options_.timeline && rank.step >= static_cast<std::uint32_t>(options_.warmup)) {
+        idle_.push_back({r, leg->reason, leg->begin, leg->end});
+      }
+    }
+  }
+
+  void snapshot() {
+    network_->advance(now(), completed_);
+    before_.clear();
+    for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(network_->record(l));
+  }
+
+  [[noreturn]] void throw_deadlock() const {
+    std::string waiting;
+    int shown = 0;
+    for (std::uint32_t r = 0; r < ranks_.size() && shown < 4; ++r) {
+      for (std::uint8_t s = 0; s < ranks_[r].table->ops.size(); ++s) {
+        if (!ranks_[r].running[s]) continue;
+        const std::uint32_t op = ranks_[r].table->ops[s][ranks_[r].next[s]];
+        waiting +=
+            fmt::format("{}rank {} waits in {} (op {})", shown ? "; " : "", system_.ranks[r].members[0].value,
+                        program_.labels[ranks_[r].program->ops[op].label], op);
+        ++shown;
+        break;
+      }
+    }
+    throw ConfigError("the workload cannot finish: every rank waits for another", waiting);
+  }
+
+  Outcome outcome();
+
+  const program::Program& program_;
+  const fold::System& system_;
+  const RunOptions& options_;
+  Progress* progress_;
+  engine::Engine engine_;
+  std::unique_ptr<network::Network> network_;
+  std::vector<StreamTable> tables_;
+  std::vector<RankState> ranks_;
+  std::vector<std::vector<OpCharge>> charges_;
+  Accounting accounting_;
+  Calls calls_;
+  std::vector<network::Completion> completed_;
+  std::vector<network::LinkRecord> before_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> members_;
+  std::vector<WaitLeg> legs_;
+  std::vector<TimelineEvent> timeline_;
+  std::vector<IdleInterval> idle_;
+  std::uint64_t ops_done_ = 0, total_ops_ = 0, flows_ = 0;
+  std::uint32_t last_rank_ = 0;
+  bool finished_ = false, own_usage_ = false;
+};
+
+Outcome Executor::outcome() {
+  Outcome out;
+  out.complete = finished_;
+  out.folded = system_.folded;
+  const auto& boundaries = accounting_.boundaries();
+  const auto warmup = static_cast<std::size_t>(options_.warmup);
+  if (boundaries.size() >= warmup && warmup > 0) out.measured_begin = boundaries[warmup - 1];
+  out.end = boundaries.size() > warmup ? boundaries.back() : now();
+  for (std::size_t s = warmup; s < boundaries.size(); ++s) {
+    out.step_times.push_back(boundaries[s] - (s == 0 ? SimTime{} : boundaries[s - 1]));
+  }
+  const bool staged = program_.classes.size() > 1;
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    accounting_.close(r, staged ? Reason::pipeline_bubble : Reason::straggler);
+    out.ranks.push_back({system_.ranks[r].program_class, system_.ranks[r].members, accounting_.steps(r)});
+    out.ranks.back().steps.resize(out.step_times.size());
+  }
+  if (boundaries.size() < warmup) before_.assign(system_.links.size(), {});
+  for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
+    const network::LinkRecord record = network_->record(l);
+    if (record.bytes <= 0) continue;
+    out.links.push_back({system_.links[l].members, record.bytes - before_[l].bytes, record.peak_rate,
+                         record.busy - before_[l].busy});
+  }
+  out.collectives = calls_.records();
+  out.timeline = std::move(timeline_);
+  out.idle = std::move(idle_);
+  if (finished_)
+    out.critical_path = critical_path(ranks_, charges_, calls_, system_, last_rank_, out.measured_begin);
+  out.events = engine_.events() + network_->events();
+  out.flows = flows_;
+  out.group_classes = system_.groups.size();
+  return out;
+}
+}  // namespace
+
+Outcome run(const program::Program& program, const fold::System& system, const topology::Topology& topology,
+            const RunOptions& options, Progress* progress) {
+  return Executor(program, system, topology, options, progress).run();
+}
+}  // namespace topsim::executor

@@ -1,0 +1,23 @@
+// Walks a folded program over an engine and a network.
+//
+// Every rank class has FIFO streams. The head of a stream starts once its dependencies are done and the host
+// has issued it: the host launches ops in program order at Op::launch each and stops at a host_sync until
+// that op is done. Compute runs alone on the accelerator but slows while communication of the same rank holds
+// SMs and memory bandwidth:
+//     slowdown = (1 - m) SM / (SM - ctas) + m / (1 - traffic / BW),   m = the op's memory-bound share
+// A collective starts when its last member arrives; a message when sender and receiver have both arrived
+// (NCCL's receiver posts its buffers only then).
+#pragma once
+
+#include "sim/executor/options.hpp"
+#include "sim/executor/outcome.hpp"
+#include "sim/fold/fold.hpp"
+#include "sim/program/program.hpp"
+
+namespace topsim::executor {
+
+// Runs warmup + steps steps. Throws ConfigError when the program deadlocks, saying who waits for whom.
+// `progress` may be null; when its stop flag rises the outcome so far comes back with complete = false.
+[[nodiscard]] Outcome run(const program::Program& program, const fold::System& system,
+                          const topology::Topology& topology, const RunOptions& options, Progress* progress);
+}  // namespace topsim::executor

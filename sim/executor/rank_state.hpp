@@ -1,0 +1,135 @@
+// One rank class while it runs: where its streams stand, when its host issues, what its accelerator computes.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/executor/options.hpp"
+#include "sim/executor/trace.hpp"
+
+namespace topsim::executor {
+
+// The compute op on the accelerator; its pace follows the contention.
+struct ComputeState {
+  bool running = false;
+  std::uint32_t op = kNoOp;
+  std::int64_t remaining = 0;  // picoseconds of work when nothing contends
+  double slowdown = 1;
+  SimTime since{};  // `remaining` holds at this time
+  engine::Handle event = engine::kNoHandle;
+
+  void start(std::uint32_t index, std::int64_t work, double pace, SimTime now) {
+    running = true;
+    op = index;
+    remaining = work;
+    slowdown = pace;
+    since = now;
+  }
+  [[nodiscard]] SimTime end() const {
+    if (slowdown == 1) return since + Duration(remaining);
+    return since + Duration(std::llround(static_cast<double>(remaining) * slowdown));
+  }
+  // Returns whether the end moves.
+  bool change(double pace, SimTime now) {
+    if (pace == slowdown) return false;
+    const auto done = std::llround(static_cast<double>((now - since).count()) / slowdown);
+    remaining = std::max<std::int64_t>(0, remaining - done);
+    slowdown = pace;
+    since = now;
+    return true;
+  }
+};
+
+struct RankState {
+  const program::RankProgram* program;
+  const StreamTable* table;
+  AcceleratorFacts accelerator;
+  std::uint32_t step = 0;
+  std::uint32_t ops_left = 0;
+  std::uint32_t last_op = kNoOp;    // that ended the previous step
+  std::vector<std::uint32_t> next;  // by stream: position of the head; all before it are done
+  std::vector<bool> running;        // by stream: the head has started
+  std::vector<SimTime> wake;        // by stream: a wake-up is scheduled for then
+  SimTime host_free{};              // the host resumed issuing then,
+  std::uint32_t synced = kNoOp;     // after this host_sync op (or at the step's start)
+  ComputeState compute;
+  int ctas = 0;                // SMs held by communication
+  double memory_traffic = 0;   // bytes/s moved by communication
+  std::vector<OpTrace> trace;  // of the current step, by op
+
+  RankState(const program::RankProgram& p, const StreamTable& t, AcceleratorFacts facts)
+      : program(&p),
+        table(&t),
+        accelerator(facts),
+        next(t.ops.size()),
+        running(t.ops.size()),
+        wake(t.ops.size(), kNever),
+        trace(p.ops.size()) {}
+
+  void begin_step() {
+    if (step > 0) host_free += Duration(table->issued_by.back() - issued_after_sync());
+    synced = kNoOp;
+    ops_left = static_cast<std::uint32_t>(program->ops.size());
+    std::fill(next.begin(), next.end(), 0U);
+    std::fill(running.begin(), running.end(), false);
+  }
+
+  // Head of a stream that has not started, or kNoOp.
+  [[nodiscard]] std::uint32_t head(std::uint8_t stream) const {
+    if (running[stream] || next[stream] >= table->ops[stream].size()) return kNoOp;
+    return table->ops[stream][next[stream]];
+  }
+  [[nodiscard]] bool dependencies_done(std::uint32_t op) const {
+    const auto dependencies = program->dependencies_of(op);
+    return std::all_of(dependencies.begin(), dependencies.end(),
+                       [&](std::uint32_t d) { return table->position[d] < next[program->ops[d].stream]; });
+  }
+  // When the host has issued the op; kNever while it waits at an earlier host_sync.
+  [[nodiscard]] SimTime issue_time(std::uint32_t op) const {
+    if (table->sync_before[op] != synced) return kNever;
+    return host_free + Duration(table->issued_by[op + 1] - issued_after_sync());
+  }
+  // Of all that held the op up until now, what ended last; when several ended together, what began last.
+  [[nodiscard]] std::uint32_t blocker(std::uint32_t op, SimTime issued) const {
+    std::uint32_t last = kNoOp;
+    const auto consider = [&](std::uint32_t candidate) {
+      if (last == kNoOp || trace[candidate].end > trace[last].end ||
+          (trace[candidate].end == trace[last].end && trace[candidate].begin > trace[last].begin)) {
+        last = candidate;
+      }
+    };
+    const std::uint8_t stream = program->ops[op].stream;
+    if (table->position[op] > 0) consider(table->ops[stream][table->position[op] - 1]);
+    for (std::uint32_t d : program->dependencies_of(op)) consider(d);
+    if (program->ops[op].launch.count() > 0 || table->sync_before[op] != kNoOp) {
+      if (last == kNoOp || issued > trace[last].end) return kHost;
+    }
+    return last;
+  }
+  void finish(std::uint32_t op, SimTime now) {
+    const std::uint8_t stream = program->ops[op].stream;
+    running[stream] = false;
+    ++next[stream];
+    --ops_left;
+    if (program->ops[op].host_sync) {
+      host_free = std::max(issue_time(op), now);
+      synced = op;
+    }
+  }
+  [[nodiscard]] double contention(const program::Op& op) const {
+    if (ctas == 0 || accelerator.compute_units == 0) return 1;
+    const double units = accelerator.compute_units;
+    const double taken = std::min(static_cast<double>(ctas), units / 2);
+    const double share = std::min(memory_traffic / accelerator.memory_bandwidth.value(), 0.5);
+    const double bound = op.memory_bound;
+    return (1 - bound) * units / (units - taken) + bound / (1 - share);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t issued_after_sync() const {
+    return synced == kNoOp ? 0 : table->issued_by[synced + 1];
+  }
+};
+}  // namespace topsim::executor

@@ -1,0 +1,13 @@
+// Which idle reason a wait is charged to.
+#pragma once
+
+#include "sim/executor/outcome.hpp"
+
+namespace topsim::executor {
+
+// Waiting while the communication itself runs.
+[[nodiscard]] Reason while_running(program::Dimension dimension, bool point_to_point);
+// Waiting for the other side to arrive: pipeline stages wait for work of the schedule, replicas for the
+// slowest of them.
+[[nodiscard]] Reason before_running(program::Dimension dimension, bool spans_programs);
+}  // namespace topsim::executor

@@ -1,0 +1,65 @@
+#include "sim/fold/refine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace topsim::fold {
+namespace {
+
+std::size_t count(const std::vector<std::uint32_t>& classes) {
+  return std::set(classes.begin(), classes.end()).size();
+}
+
+LabelledGraph cycle(std::uint32_t n) {
+  LabelledGraph graph;
+  for (std::uint32_t i = 0; i < n; ++i) graph.add(1);
+  for (std::uint32_t i = 0; i < n; ++i) graph.connect(i, (i + 1) % n, 0);
+  return graph;
+}
+
+TEST(Refine, puts_all_items_of_a_cycle_into_one_class) {
+  EXPECT_EQ(count(cycle(64).classes(true)), 1U);
+}
+
+TEST(Refine, keeps_every_item_apart_without_folding) {
+  EXPECT_EQ(count(cycle(64).classes(false)), 64U);
+}
+
+TEST(Refine, splits_by_distance_from_the_odd_one_out) {
+  // One item of another colour on a directed cycle of 8: every distance from it is a class of its own.
+  LabelledGraph graph;
+  for (int i = 0; i < 8; ++i) graph.add(i == 0 ? 2 : 1);
+  for (std::uint32_t i = 0; i < 8; ++i) graph.connect(i, (i + 1) % 8, 0);
+  EXPECT_EQ(count(graph.classes(true)), 8U);
+}
+
+TEST(Refine, tells_the_two_ends_of_an_edge_apart) {
+  // A directed path of 2 in four copies: senders and receivers, two classes.
+  LabelledGraph graph;
+  for (int i = 0; i < 8; ++i) graph.add(1);
+  for (std::uint32_t i = 0; i < 8; i += 2) graph.connect(i, i + 1, 0);
+  EXPECT_EQ(count(graph.classes(true)), 2U);
+}
+
+TEST(Refine, tells_labels_apart) {
+  LabelledGraph graph;
+  for (int i = 0; i < 4; ++i) graph.add(1);
+  graph.connect(0, 1, 7);
+  graph.connect(2, 3, 8);
+  EXPECT_EQ(count(graph.classes(true)), 4U);
+}
+
+TEST(Refine, counts_neighbours_as_a_multiset) {
+  // A star with two leaves and one with three: centres differ, so leaves do too.
+  LabelledGraph graph;
+  for (int i = 0; i < 7; ++i) graph.add(1);
+  graph.connect(0, 2, 0);
+  graph.connect(0, 3, 0);
+  graph.connect(1, 4, 0);
+  graph.connect(1, 5, 0);
+  graph.connect(1, 6, 0);
+  EXPECT_EQ(count(graph.classes(true)), 4U);
+}
+}  // namespace
+}  // namespace topsim::fold
