@@ -61,6 +61,33 @@ class IndexedHeap {
 
   void pop() { erase(nodes_.front().id); }
 
+  // Takes every id whose key is not above `limit`, in no particular order but the same on every machine.
+  void take_until(const Key& limit, std::vector<Id>& taken) {
+    if (nodes_.empty() || limit < nodes_.front().key) return;
+    due_.assign(1, 0);  // places; children can only be due if their parent is
+    for (std::size_t i = 0; i < due_.size(); ++i) {
+      const std::size_t first = 4 * static_cast<std::size_t>(due_[i]) + 1;
+      const std::size_t end = std::min(first + 4, nodes_.size());
+      for (std::size_t child = first; child < end; ++child)
+        if (!(limit < nodes_[child].key)) due_.push_back(static_cast<std::uint32_t>(child));
+    }
+    for (const std::uint32_t at : due_) taken.push_back(nodes_[at].id);
+    if (4 * due_.size() < nodes_.size()) {
+      for (std::size_t i = due_.size(); i > 0; --i) pop();
+      return;
+    }
+    std::size_t kept = 0;
+    for (const Node& node : nodes_) {
+      if (limit < node.key)
+        put(kept++, node);
+      else
+        place_[node.id] = kAbsent;
+    }
+    nodes_.resize(kept);
+    for (std::size_t at = kept / 4 + 1; at-- > 0;)
+      if (at < kept) sift_down(at);
+  }
+
  private:
   static constexpr std::uint32_t kAbsent = std::numeric_limits<std::uint32_t>::max();
 
@@ -97,6 +124,7 @@ class IndexedHeap {
   }
 
   std::vector<Node> nodes_;
+  std::vector<std::uint32_t> due_;    // scratch of take_until
   std::vector<std::uint32_t> place_;  // by id
 };
 }  // namespace topsim::engine

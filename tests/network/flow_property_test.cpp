@@ -1,0 +1,123 @@
+// What must hold for any sharing problem, over seeded random ones.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "random_case.hpp"
+#include "sim/network/analytic.hpp"
+#include "sim/network/flow.hpp"
+
+namespace topsim::network {
+namespace {
+constexpr std::uint64_t kCases = 400;
+
+std::int64_t distance(SimTime a, SimTime b) {
+  return std::abs((a - b).count());
+}
+// Integer picoseconds round at every event that a completion depends on.
+std::int64_t tolerance(const RandomCase& problem, SimTime time) {
+  return static_cast<std::int64_t>(2 * problem.transfers.size()) +
+         static_cast<std::int64_t>(1e-9 * static_cast<double>(time.time_since_epoch().count()));
+}
+
+// MaxMin::check: capacity kept, every activity has a bottleneck.
+TEST(FlowProperty, EverySolveIsTheMaxMinFairAllocation) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const RandomCase problem = random_case(seed);
+    FlowNetwork network(problem.capacities);
+    const auto times = run(network, problem, [&] {
+      (void)network.next_event();
+      ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
+    });
+    for (const SimTime time : times) ASSERT_NE(time, kNever) << "seed " << seed;
+  }
+}
+
+TEST(FlowProperty, EveryLinkHasCarriedExactlyWhatItsTransfersPutOnIt) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const RandomCase problem = random_case(seed);
+    FlowNetwork network(problem.capacities);
+    run(network, problem);
+    for (LinkIndex link = 0; link < problem.capacities.size(); ++link) {
+      double expected = 0;
+      for (const RandomTransfer& transfer : problem.transfers)
+        for (const Usage& use : transfer.usage)
+          if (use.link == link) expected += transfer.bytes * use.coefficient;
+      EXPECT_NEAR(network.record(link).bytes, expected, 1e-9 * expected) << "seed " << seed;
+      EXPECT_LE(network.record(link).peak_rate, problem.capacities[link] * (1 + 1e-9));
+    }
+  }
+}
+
+TEST(FlowProperty, AloneItIsTheAnalyticModelToThePicosecondAndMoreBandwidthNeverHurts) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    RandomCase problem = random_case(seed);
+    problem.transfers.resize(1);
+    problem.transfers[0].weight = 1;
+    FlowNetwork flow(problem.capacities);
+    AnalyticNetwork analytic(problem.capacities);
+    const SimTime alone = run(flow, problem)[0];
+    EXPECT_EQ(alone, run(analytic, problem)[0]) << "seed " << seed;
+    for (double& capacity : problem.capacities) {
+      capacity *= 1.5;
+      FlowNetwork faster(problem.capacities);
+      EXPECT_LE(run(faster, problem)[0], alone) << "seed " << seed;
+    }
+  }
+}
+
+TEST(FlowProperty, SharingNeverMakesATransferFasterThanTheAnalyticModel) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const RandomCase problem = random_case(seed);
+    FlowNetwork flow(problem.capacities);
+    AnalyticNetwork analytic(problem.capacities);
+    const auto shared = run(flow, problem), alone = run(analytic, problem);
+    for (std::size_t i = 0; i < shared.size(); ++i)
+      EXPECT_GE(shared[i] + Duration(tolerance(problem, shared[i])), alone[i]) << "seed " << seed;
+  }
+}
+
+TEST(FlowProperty, TheOrderOfStartsAtOneInstantDoesNotMatter) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const RandomCase problem = random_case(seed);
+    RandomCase shuffled = problem;
+    std::vector<std::size_t> from(problem.transfers.size());
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = i;
+    std::mt19937_64 random(seed);
+    std::shuffle(from.begin(), from.end(), random);
+    std::stable_sort(from.begin(), from.end(), [&](std::size_t a, std::size_t b) {
+      return problem.transfers[a].start < problem.transfers[b].start;
+    });
+    for (std::size_t i = 0; i < from.size(); ++i) shuffled.transfers[i] = problem.transfers[from[i]];
+    FlowNetwork first(problem.capacities), second(problem.capacities);
+    const auto expected = run(first, problem), times = run(second, shuffled);
+    for (std::size_t i = 0; i < from.size(); ++i)
+      EXPECT_LE(distance(times[i], expected[from[i]]), tolerance(problem, times[i])) << "seed " << seed;
+  }
+}
+
+// A class of k identical members, as one activity whose coefficients are k times theirs: the ground of
+// folding.
+TEST(FlowProperty, AClassWithMultiplicityAsCoefficientRunsAsItsMembersDo) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const RandomCase members = [&] {
+      RandomCase problem = random_case(seed);
+      RandomCase result{problem.capacities, {}};
+      for (std::size_t i = 0; i < problem.transfers.size(); ++i)
+        for (std::size_t k = 0; k <= i % 4; ++k) result.transfers.push_back(problem.transfers[i]);
+      return result;
+    }();
+    RandomCase classes = random_case(seed);
+    for (std::size_t i = 0; i < classes.transfers.size(); ++i)
+      for (Usage& use : classes.transfers[i].usage) use.coefficient *= static_cast<double>(i % 4 + 1);
+    FlowNetwork unfolded(members.capacities), folded(classes.capacities);
+    const auto each = run(unfolded, members), one = run(folded, classes);
+    std::size_t member = 0;
+    for (std::size_t i = 0; i < one.size(); ++i)
+      for (std::size_t k = 0; k <= i % 4; ++k, ++member)
+        EXPECT_LE(distance(each[member], one[i]), tolerance(members, one[i])) << "seed " << seed;
+  }
+}
+}  // namespace
+}  // namespace topsim::network

@@ -1,0 +1,181 @@
+#include "sim/network/flow.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/network/analytic.hpp"
+
+namespace topsim::network {
+namespace {
+using namespace literals;
+constexpr double kGB = 1e9;  // with capacities in GB/s and sizes in 1e6 bytes, times are milliseconds
+
+SimTime ms(double t) {
+  return SimTime(from_seconds(t * 1e-3));
+}
+
+struct Harness {
+  explicit Harness(std::vector<double> capacities) : network(capacities) {}
+  void start(double bytes, std::vector<Usage> usage, SimTime now = {}, double cap = 0, double weight = 1,
+             Duration latency = {}) {
+    network.start({bytes, usage, cap, weight, latency, tag++, {}, {}, 0}, now);
+  }
+  // (tag, milliseconds) in order of completion.
+  std::vector<std::pair<std::uint64_t, double>> finish() {
+    std::vector<std::pair<std::uint64_t, double>> result;
+    std::vector<Completion> completed;
+    while (network.next_event() != kNever) {
+      completed.clear();
+      network.advance(network.next_event(), completed);
+      for (const auto& [done, time] : completed)
+        result.emplace_back(done, seconds(time.time_since_epoch()) * 1e3);
+    }
+    return result;
+  }
+  FlowNetwork network;
+  std::uint64_t tag = 0;
+};
+using Ends = std::vector<std::pair<std::uint64_t, double>>;
+
+TEST(Flow, OneTransferTakesItsBytesOverTheTightestLinkThenItsLatency) {
+  Harness h({4 * kGB, 2 * kGB});
+  h.start(1e6, {{0, 1}, {1, 1}}, {}, 0, 1, 10_us);
+  EXPECT_EQ(h.finish(), (Ends{{0, 0.51}}));  // 1 MB / 2 GB/s = 0.5 ms, + 0.01
+}
+
+// The reproducer of simgrid.md section 0: three flows that share their first link of 1 GB/s.
+TEST(Flow, ALinkIsNeverLoadedPastItsCapacity) {
+  Harness h({1 * kGB, 1 * kGB, 2 * kGB});
+  h.start(1e6, {{0, 1}, {1, 1}});
+  h.start(1e6, {{0, 1}, {1, 1}});
+  h.start(1e6, {{0, 1}, {2, 1}});
+  EXPECT_EQ(h.finish(), (Ends{{0, 3}, {1, 3}, {2, 3}}));  // three thirds of link 0
+  EXPECT_EQ(h.network.record(0).peak_rate, 1 * kGB);
+  EXPECT_EQ(h.network.record(0).bytes, 3e6);
+  EXPECT_EQ(h.network.record(0).busy, 3_ms);
+}
+
+// Links 1 GB/s and 2 GB/s; A on both, B on the first, C on the second. First link: A = B = 0.5; C gets 1.5.
+// C ends at 1.5/1.5 = 1 ms; A and B at 2 ms.
+TEST(Flow, WhatABottleneckLeavesGoesToTheOthers) {
+  Harness h({1 * kGB, 2 * kGB});
+  h.start(1e6, {{0, 1}, {1, 1}});
+  h.start(1e6, {{0, 1}});
+  h.start(1.5e6, {{1, 1}});
+  EXPECT_EQ(h.finish(), (Ends{{2, 1}, {0, 2}, {1, 2}}));
+  EXPECT_EQ(h.network.record(1).busy, 2_ms);
+  EXPECT_EQ(h.network.record(1).peak_rate, 2 * kGB);
+}
+
+// Weights 3 and 1 on 4 GB/s: 3 and 1 GB/s. The first (3 MB) ends at 1 ms; the other has 3 MB left at 4 GB/s.
+TEST(Flow, WeightsShareInProportion) {
+  Harness h({4 * kGB});
+  h.start(3e6, {{0, 1}}, {}, 0, 3);
+  h.start(4e6, {{0, 1}});
+  EXPECT_EQ(h.finish(), (Ends{{0, 1}, {1, 1.75}}));
+}
+
+// A cap of 1 GB/s leaves 3 of 4 GB/s to the other.
+TEST(Flow, ACapHoldsAndItsLeftoverIsShared) {
+  Harness h({4 * kGB});
+  h.start(1e6, {{0, 1}}, {}, 1 * kGB);
+  h.start(3e6, {{0, 1}});
+  EXPECT_EQ(h.finish(), (Ends{{0, 1}, {1, 1}}));
+  EXPECT_EQ(h.network.record(0).bytes, 4e6);
+}
+
+// A ring all-reduce of S = 1 MB over 4 ranks as one activity: u = 2(n-1)/n = 1.5 on each edge of 1 GB/s.
+TEST(Flow, APipelinedCollectiveIsOneActivityWithAUsageVector) {
+  Harness h({1 * kGB, 1 * kGB, 1 * kGB, 1 * kGB});
+  h.start(1e6, {{0, 1.5}, {1, 1.5}, {2, 1.5}, {3, 1.5}});
+  EXPECT_EQ(h.finish(), (Ends{{0, 1.5}}));
+  EXPECT_EQ(h.network.record(2).bytes, 1.5e6);
+}
+
+// A later start halves the rate: 1 MB at 1 GB/s, at 0.5 ms half is left, which takes 1 ms more; the second
+// then has 0.5 MB left, at full rate.
+TEST(Flow, AStartInTheMiddleChangesTheRates) {
+  Harness h({1 * kGB});
+  h.start(1e6, {{0, 1}});
+  EXPECT_EQ(h.network.next_event(), ms(1));
+  std::vector<Completion> none;
+  h.network.advance(ms(0.5), none);
+  EXPECT_TRUE(none.empty());
+  h.start(1e6, {{0, 1}}, ms(0.5));
+  EXPECT_EQ(h.finish(), (Ends{{0, 1.5}, {1, 2}}));
+}
+
+TEST(Flow, ACapacityThatChangesMidRunChangesTheRate) {
+  Harness h({1 * kGB});
+  h.start(1e6, {{0, 1}});
+  std::vector<Completion> none;
+  h.network.advance(ms(0.5), none);
+  h.network.set_capacity(0, 0, ms(0.5));  // link down: nothing moves
+  EXPECT_EQ(h.network.next_event(), kNever);
+  h.network.set_capacity(0, 2 * kGB, ms(3));
+  EXPECT_EQ(h.finish(), (Ends{{0, 3.25}}));
+  EXPECT_EQ(h.network.record(0).bytes, 1e6);
+  EXPECT_EQ(h.network.record(0).busy, Duration(750'000'000));
+}
+
+TEST(Flow, NothingToCarryStillTakesItsLatency) {
+  Harness h({1 * kGB});
+  h.start(0, {{0, 1}}, {}, 0, 1, 7_us);
+  h.start(0, {});
+  EXPECT_EQ(h.finish(), (Ends{{1, 0}, {0, 0.007}}));
+}
+
+TEST(Flow, CompletionsOfOneInstantComeInOrderOfStart) {
+  Harness h(std::vector<double>(100, 1 * kGB));
+  for (LinkIndex link = 0; link < 100; ++link) h.start(1e6, {{99 - link, 1}});
+  const auto ends = h.finish();
+  for (std::uint64_t i = 0; i < 100; ++i) EXPECT_EQ(ends[i].first, i);
+}
+
+TEST(Flow, StartsOfOneInstantCostOneSolve) {
+  Harness h({1 * kGB});
+  for (int i = 0; i < 1000; ++i) h.start(1e6, {{0, 1}});
+  EXPECT_EQ(h.finish().size(), 1000u);
+  EXPECT_EQ(h.network.sharing().solves(), 1u);
+}
+
+// Two pairs of flows on disjoint links: the end of one solves only its own component.
+TEST(Flow, OnlyTheTouchedComponentIsSolvedAgain) {
+  Harness h(std::vector<double>(50, 1 * kGB));
+  for (LinkIndex link = 0; link < 50; ++link) {
+    h.start(1e6, {{link, 1}});
+    h.start(1e6 + link * 1e3, {{link, 1}});
+  }
+  h.finish();
+  EXPECT_EQ(h.network.sharing().solves(), 50u + 49u);  // all at first; link 0's two end together
+}
+
+TEST(Analytic, TransfersDoNotSeeEachOther) {
+  const std::array capacities{1 * kGB};
+  const std::array<Usage, 1> usage{{{0, 1}}};
+  AnalyticNetwork network(capacities);
+  for (std::uint64_t tag = 0; tag < 3; ++tag) network.start({1e6, usage, 0, 1, 5_us, tag, {}, {}, 0}, {});
+  std::vector<Completion> completed;
+  network.advance(network.next_event(), completed);
+  EXPECT_TRUE(completed.empty());
+  EXPECT_EQ(network.record(0).bytes, 3e6);
+  EXPECT_EQ(network.record(0).peak_rate, 3 * kGB);
+  network.advance(network.next_event(), completed);
+  ASSERT_EQ(completed.size(), 3u);
+  EXPECT_EQ(completed[2].tag, 2u);
+  EXPECT_EQ(completed[2].time, ms(1.005));
+}
+
+TEST(Analytic, ACapacityThatChangesMidRunChangesTheRate) {
+  const std::array capacities{1 * kGB};
+  const std::array<Usage, 1> usage{{{0, 1}}};
+  AnalyticNetwork network(capacities);
+  network.start({1e6, usage, 0, 1, {}, 0, {}, {}, 0}, {});
+  network.set_capacity(0, 0, ms(0.5));
+  EXPECT_EQ(network.next_event(), kNever);
+  network.set_capacity(0, 2 * kGB, ms(3));
+  EXPECT_EQ(network.next_event(), ms(3.25));
+}
+}  // namespace
+}  // namespace topsim::network
