@@ -42,4 +42,11 @@ const Model& find_model(std::string_view name) {
   throw ConfigError("unknown network model \"" + std::string(name) + "\"",
                     (near ? "did you mean \"" + *near + "\"? " : "") + ("known: " + join(names)));
 }
+
+std::unique_ptr<Network> make_network(std::string_view name, std::span<const double> capacities) {
+  const Model& model = find_model(name);
+  if (model.make == nullptr)
+    throw InternalError("network model " + std::string(name) + " needs more than capacities");
+  return model.make(capacities);
+}
 }  // namespace topsim::network

@@ -23,4 +23,7 @@ struct Model {
 [[nodiscard]] std::span<const Model> models();
 // Throws ConfigError with the closest known name.
 [[nodiscard]] const Model& find_model(std::string_view name);
+// REQUIRES: the model makes itself from capacities.
+[[nodiscard]] std::unique_ptr<Network> make_network(std::string_view name,
+                                                    std::span<const double> capacities);
 }  // namespace topsim::network
