@@ -1,0 +1,63 @@
+#include "sim/metrics/critical_path.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace topsim::metrics {
+namespace {
+using executor::Outcome;
+using executor::PathLeg;
+using program::Op;
+using program::OpKind;
+
+const Op* op_of(const PathLeg& leg, const Outcome& outcome, const program::Program& program) {
+  if (leg.rank_class >= outcome.ranks.size()) return nullptr;
+  const auto& ops = program.classes[outcome.ranks[leg.rank_class].program_class].ops;
+  return leg.op < ops.size() ? &ops[leg.op] : nullptr;
+}
+
+std::string describe(const PathLeg& leg, const Op* op, const program::Program& program) {
+  if (op == nullptr || leg.reason == executor::Reason::host) return std::string(name_of(leg.reason));
+  if (op->label < program.labels.size()) return program.labels[op->label];
+  return std::string(name_of(leg.reason));
+}
+
+std::vector<PathShare> sorted(const std::map<std::string, Duration>& sums) {
+  Duration total{};
+  for (const auto& [what, time] : sums) total += time;
+  std::vector<PathShare> shares;
+  for (const auto& [what, time] : sums) {
+    if (time > Duration{}) shares.push_back({what, time, seconds(time) / seconds(total)});
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  return shares;
+}
+}  // namespace
+
+std::vector<PathShare> path_by_op(const Outcome& outcome, const program::Program& program) {
+  std::map<std::string, Duration> sums;
+  for (const PathLeg& leg : outcome.critical_path) {
+    sums[describe(leg, op_of(leg, outcome, program), program)] += leg.share;
+  }
+  return sorted(sums);
+}
+
+std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Program& program,
+                                    const topology::Topology& topology) {
+  std::map<std::string, Duration> sums;
+  for (const PathLeg& leg : outcome.critical_path) {
+    const Op* op = op_of(leg, outcome, program);
+    if (leg.limiting_link.valid()) {
+      sums[topology.type_of(leg.limiting_link).label] += leg.share;
+    } else if (leg.reason == executor::Reason::host) {
+      sums["host"] += leg.share;
+    } else if (op != nullptr && op->kind == OpKind::compute) {
+      sums["computation"] += leg.share;
+    } else {
+      sums["latency and protocol"] += leg.share;
+    }
+  }
+  return sorted(sums);
+}
+}  // namespace topsim::metrics

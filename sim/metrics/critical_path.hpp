@@ -1,0 +1,29 @@
+// The critical path summed by what was done and by what limited it. The executor walks the path; its legs
+// tile the measured time, so the sums here do too.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/executor/outcome.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::metrics {
+
+struct PathShare {
+  std::string what;
+  Duration time{};
+  double share = 0;  // of the whole path
+};
+
+// Longest first; equal times in order of name. A leg of computation is charged to its op's label, one of
+// communication to its op's label too ("data all_reduce"), a wait of the host to its reason.
+[[nodiscard]] std::vector<PathShare> path_by_op(const executor::Outcome& outcome,
+                                                const program::Program& program);
+
+// The same time by the link type that limited each leg ("NDR 400 Gbit/s"); legs that no link limited are
+// "computation" or "latency and protocol".
+[[nodiscard]] std::vector<PathShare> path_by_link(const executor::Outcome& outcome,
+                                                  const program::Program& program,
+                                                  const topology::Topology& topology);
+}  // namespace topsim::metrics

@@ -1,0 +1,15 @@
+// Tidy tables, one per topic, SI units; the first column names the scenario so that files concatenate.
+#pragma once
+
+#include <string>
+
+#include "sim/report/result.hpp"
+#include "sim/report/timeline.hpp"
+
+namespace topsim::report {
+[[nodiscard]] std::string summary_csv(const Result& result);  // scenario,metric,value
+[[nodiscard]] std::string links_csv(const Result& result);
+[[nodiscard]] std::string ranks_csv(const Result& result);
+[[nodiscard]] std::string collectives_csv(const Result& result);
+[[nodiscard]] std::string timeline_csv(const std::string& scenario, const Timeline& timeline);
+}  // namespace topsim::report

@@ -1,0 +1,158 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "sim/report/findings.hpp"
+#include "sim/report/text.hpp"
+
+namespace topsim::report {
+namespace {
+using topology::DeviceKind;
+using topology::Link;
+using topology::Topology;
+
+constexpr std::size_t kTiers = 8;
+constexpr std::array<std::string_view, 4> kTierNames{"", "leaf", "spine", "core"};
+
+// Usable capacity that arrives in a tier of switches from below and that leaves it upwards.
+struct Tier {
+  double from_below = 0, upwards = 0;
+};
+
+std::array<Tier, kTiers> tiers_of(const Topology& topology) {
+  std::array<Tier, kTiers> tiers{};
+  for (const Link& link : topology.links()) {
+    const topology::Device& from = topology.device(link.from);
+    const topology::Device& to = topology.device(link.to);
+    if (to.kind != DeviceKind::fabric_switch || to.tier >= kTiers) continue;
+    const std::size_t below = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
+    if (below >= to.tier) continue;
+    tiers[to.tier].from_below += link.capacity.value();
+    tiers[below].upwards += link.capacity.value();
+  }
+  return tiers;
+}
+
+struct PathTime {
+  Duration all{};            // legs of communication
+  Duration between_tiers{};  // limited by a link between two fabric switches
+  std::map<std::string, Duration> by_type;
+};
+
+PathTime communication_on_path(const FindingContext& context) {
+  PathTime time;
+  for (const executor::PathLeg& leg : context.outcome.critical_path) {
+    if (!leg.limiting_link.valid()) continue;
+    const Link& link = context.topology.link(leg.limiting_link);
+    time.all += leg.share;
+    time.by_type[context.topology.type_of(leg.limiting_link).label] += leg.share;
+    if (context.topology.device(link.from).kind == DeviceKind::fabric_switch &&
+        context.topology.device(link.to).kind == DeviceKind::fabric_switch) {
+      time.between_tiers += leg.share;
+    }
+  }
+  return time;
+}
+
+struct NicRates {
+  double pcie = 0, fabric = 0;
+};
+
+NicRates rates_of_nic(const Topology& topology, DeviceId nic) {
+  NicRates rates;
+  for (LinkId id : topology.links_from(nic)) {
+    const Link& link = topology.link(id);
+    if (is_fabric(topology, link)) {
+      rates.fabric += link.capacity.value();
+    } else if (link.kind == topology::LinkKind::pcie) {
+      rates.pcie += link.capacity.value();
+    }
+  }
+  return rates;
+}
+}  // namespace
+
+bool is_fabric(const Topology& topology, const Link& link) {
+  const topology::Device& from = topology.device(link.from);
+  const topology::Device& to = topology.device(link.to);
+  return from.kind == DeviceKind::fabric_switch || to.kind == DeviceKind::fabric_switch ||
+         from.node != to.node;
+}
+
+void find_unused_fabric(const FindingContext& context, Findings& out) {
+  const Topology& topology = context.topology;
+  const auto fabric = [&](const Link& link) { return is_fabric(topology, link); };
+  if (std::none_of(topology.links().begin(), topology.links().end(), fabric)) return;
+  for (const executor::LinkClass& each : context.outcome.links) {
+    if (each.bytes > 0 && !each.members.empty() && fabric(topology.link(each.members.front()))) return;
+  }
+  out.push_back({Severity::warning, "the fabric carried no traffic; this comparison cannot differ",
+                 "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
+}
+
+void find_oversubscription(const FindingContext& context, Findings& out) {
+  const auto tiers = tiers_of(context.topology);
+  const PathTime path = communication_on_path(context);
+  for (std::size_t tier = 1; tier + 1 < kTiers; ++tier) {
+    if (tiers[tier].upwards <= 0 || tiers[tier].from_below < tiers[tier].upwards * 1.05) continue;
+    const double ratio = tiers[tier].from_below / tiers[tier].upwards;
+    const bool limits = path.between_tiers > Duration{};
+    const std::string name =
+        tier < kTierNames.size() ? std::string(kTierNames[tier]) : fmt::format("tier-{}", tier);
+    out.push_back(
+        {limits ? Severity::warning : Severity::note,
+         fmt::format("the {} switches are {}:1 oversubscribed{}", name, three_digits(ratio),
+                     limits ? fmt::format("; links between switches limit {} of the critical path's "
+                                          "bandwidth-limited communication",
+                                          percent_text(seconds(path.between_tiers) / seconds(path.all)))
+                            : " and limit nothing on the critical path"),
+         "topology.fabric.oversubscription",
+         limits ? "more uplinks, or a placement that keeps large groups under one leaf" : "nothing to do"});
+  }
+}
+
+void find_narrow_pcie(const FindingContext& context, Findings& out) {
+  const Topology& topology = context.topology;
+  std::size_t narrow = 0;
+  std::size_t total = 0;
+  NicRates example;
+  DeviceId named;
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+    for (DeviceId nic : topology.nics_of_node(node)) {
+      const NicRates rates = rates_of_nic(topology, nic);
+      if (rates.pcie <= 0 || rates.fabric <= 0) continue;
+      ++total;
+      if (rates.pcie >= rates.fabric * 0.999) continue;
+      if (narrow++ == 0) {
+        example = rates;
+        named = nic;
+      }
+    }
+  }
+  if (narrow == 0) return;
+  out.push_back(
+      {Severity::warning,
+       fmt::format("PCIe is narrower than the NIC on {} of {} NICs: {} carries {} to a fabric port of {}",
+                   narrow, total, topology.name(named), rate_text(example.pcie), rate_text(example.fabric)),
+       "topology.node", "a wider PCIe slot, or a slower and cheaper NIC"});
+}
+
+void find_limiting_link(const FindingContext& context, Findings& out) {
+  const PathTime path = communication_on_path(context);
+  const Duration window = context.outcome.end - context.outcome.measured_begin;
+  if (window <= Duration{}) return;
+  const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto longest = std::max_element(path.by_type.begin(), path.by_type.end(), shorter);
+  if (longest == path.by_type.end()) return;
+  const double share = seconds(longest->second) / seconds(window);
+  if (share < 0.05) return;
+  out.push_back({Severity::note,
+                 fmt::format("{} links limit {} of the time ({} of the critical path's bandwidth-limited "
+                             "communication)",
+                             longest->first, percent_text(share),
+                             percent_text(seconds(longest->second) / seconds(path.all))),
+                 "critical_path", "topsim explain says what a faster one would buy"});
+}
+}  // namespace topsim::report

@@ -1,0 +1,111 @@
+#include "sim/report/findings.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "sim/report/text.hpp"
+
+namespace topsim::report {
+namespace {
+using executor::Reason;
+
+double share_of_step(const Result& result, Reason reason) {
+  if (result.step <= Duration{}) return 0;
+  return seconds(result.account.idle[static_cast<std::size_t>(reason)]) / seconds(result.step);
+}
+
+void find_partial(const FindingContext& context, Findings& out) {
+  if (context.result.complete) return;
+  out.push_back({Severity::warning,
+                 fmt::format("the run was stopped early: {} of the measured steps ended",
+                             context.result.step_times.size()),
+                 "run.steps", "run it again to the end before comparing it"});
+}
+
+void find_memory(const FindingContext& context, Findings& out) {
+  constexpr double kNearlyFull = 0.92;  // allocator fragmentation commonly takes the rest
+  const Memory& memory = context.result.memory;
+  if (memory.capacity <= Bytes{}) return;
+  const double used = memory.per_accelerator / memory.capacity;
+  const std::string figures =
+      fmt::format("{} of {} ({})", bytes_text(static_cast<double>(memory.per_accelerator.value())),
+                  bytes_text(static_cast<double>(memory.capacity.value())), percent_text(used));
+  if (!memory.fits) {
+    out.push_back({Severity::warning, "the workload does not fit the accelerator's memory: " + figures,
+                   "workload.plan",
+                   "more tp or pp, a higher zero stage, recompute, or a smaller micro_batch"});
+  } else if (used >= kNearlyFull) {
+    out.push_back({Severity::warning, "memory is nearly full: " + figures, "workload.plan",
+                   "recompute \"selective\" or a smaller micro_batch leaves room for fragmentation"});
+  }
+}
+
+void find_launch_bound(const FindingContext& context, Findings& out) {
+  const double share = share_of_step(context.result, Reason::host);
+  if (share < 0.05) return;
+  out.push_back({Severity::warning,
+                 fmt::format("launch-bound: accelerators wait {} of the step for the host to launch kernels",
+                             percent_text(share)),
+                 "workload.compute.cuda_graph", "CUDA graphs, fused kernels or a larger micro_batch"});
+}
+
+void find_bubble(const FindingContext& context, Findings& out) {
+  const double share = share_of_step(context.result, Reason::pipeline_bubble);
+  if (share < 0.05) return;
+  const double ideal = closed_form_bubble(context.facts);
+  std::string message = fmt::format("the pipeline bubble takes {} of the step", percent_text(share));
+  if (ideal >= 0) {
+    message += fmt::format(
+        "; equal stages without transfer time would lose {} ({} stages, {} micro-batches{})",
+        percent_text(ideal), context.facts.pipeline_stages, context.facts.micro_batches,
+        context.facts.virtual_stages > 1 ? fmt::format(", {} virtual stages", context.facts.virtual_stages)
+                                         : "");
+  }
+  const bool uneven = ideal >= 0 && share > ideal + 0.05;
+  out.push_back({Severity::note, std::move(message),
+                 uneven ? "workload.plan.stage_layers" : "workload.plan.global_batch",
+                 uneven ? "balance the stages: the first and last carry the embedding and the LM head"
+                        : "more micro-batches a step, virtual_stages, or fewer stages"});
+}
+
+void find_straggler(const FindingContext& context, Findings& out) {
+  const double share = share_of_step(context.result, Reason::straggler);
+  if (share < 0.02 || context.result.ranks.empty()) return;
+  const auto& ranks = context.result.ranks;
+  const auto busier = [](const RankRow& a, const RankRow& b) { return a.account.busy < b.account.busy; };
+  const RankRow& slowest = *std::max_element(ranks.begin(), ranks.end(), busier);
+  const double mean = seconds(context.result.account.busy);
+  std::string message = fmt::format("accelerators wait {} of the step for the slowest member of a collective",
+                                    percent_text(share));
+  if (mean > 0 && seconds(slowest.account.busy) > mean * 1.005) {
+    message += fmt::format("; the busiest is rank {} ({}), {} above the mean", slowest.rank, slowest.device,
+                           percent_text(seconds(slowest.account.busy) / mean - 1));
+  }
+  out.push_back({Severity::note, std::move(message), "ranks",
+                 "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work"});
+}
+
+using Finder = void (*)(const FindingContext&, Findings&);
+constexpr Finder kFinders[] = {find_partial,          find_memory,        find_unused_fabric,
+                               find_oversubscription, find_narrow_pcie,   find_launch_bound,
+                               find_bubble,           find_limiting_link, find_straggler};
+}  // namespace
+
+double closed_form_bubble(const ScenarioFacts& facts) {
+  const bool known = facts.schedule == "gpipe" || facts.schedule == "1f1b" || facts.schedule == "interleaved";
+  if (!known || facts.pipeline_stages < 2 || facts.micro_batches == 0) return -1;
+  const double p = facts.pipeline_stages;
+  const double m = facts.micro_batches;
+  const double v = facts.schedule == "interleaved" ? facts.virtual_stages : 1;
+  return (p - 1) / (v * m + p - 1);
+}
+
+Findings findings(const FindingContext& context) {
+  Findings found;
+  for (Finder finder : kFinders) finder(context, found);
+  std::stable_partition(found.begin(), found.end(),
+                        [](const Finding& each) { return each.severity == Severity::warning; });
+  return found;
+}
+}  // namespace topsim::report

@@ -1,0 +1,36 @@
+// What the numbers say that a reader might miss, each computed from this run, with its figures and a remedy.
+// A finding is one function in findings.cpp (workload and host) or fabric_findings.cpp (links and fabric);
+// the table at the end of findings.cpp lists them all, in the order in which they are printed.
+#pragma once
+
+#include <vector>
+
+#include "sim/report/make_result.hpp"
+
+namespace topsim::report {
+
+struct FindingContext {
+  const ScenarioFacts& facts;
+  const topology::Topology& topology;
+  const executor::Outcome& outcome;
+  const Result& result;  // complete but for its findings
+};
+using Findings = std::vector<Finding>;
+
+// Warnings first.
+[[nodiscard]] Findings findings(const FindingContext& context);
+
+// The single ones, each appending what it found.
+void find_unused_fabric(const FindingContext& context, Findings& out);
+void find_oversubscription(const FindingContext& context, Findings& out);
+void find_narrow_pcie(const FindingContext& context, Findings& out);
+void find_limiting_link(const FindingContext& context, Findings& out);
+
+// A cable or a switch between nodes, not a bus inside one.
+[[nodiscard]] bool is_fabric(const topology::Topology& topology, const topology::Link& link);
+
+// Share of pipeline_bubble in a step of equal stages without transfer time: (p-1)/(v m+p-1) for 1F1B and its
+// interleaved form (v virtual stages), GPipe likewise (Narayanan 2021, arXiv 2104.04473, section 2.2).
+// Zero-bubble schedules have no such form here: returns a negative number.
+[[nodiscard]] double closed_form_bubble(const ScenarioFacts& facts);
+}  // namespace topsim::report

@@ -1,0 +1,157 @@
+#include "sim/report/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace topsim::report {
+namespace {
+using nlohmann::json;
+
+// Division rounds once, so a picosecond count prints as its own decimal: 1.234567890123, never ...0000001.
+double si(Duration time) {
+  return static_cast<double>(time.count()) / 1e12;
+}
+
+json idle_json(const metrics::Account& account) {
+  json idle = json::object();
+  for (std::size_t i = 0; i < account.idle.size(); ++i) {
+    idle[std::string(name_of(static_cast<executor::Reason>(i)))] = si(account.idle[i]);
+  }
+  return idle;
+}
+
+json step_json(const Result& result) {
+  json each = json::array();
+  for (Duration time : result.step_times) each.push_back(si(time));
+  return {{"seconds", si(result.step)}, {"per_step", std::move(each)}};
+}
+
+json throughput_json(const metrics::Throughput& rates) {
+  return {{"samples_per_second", rates.samples_per_second},
+          {"tokens_per_second", rates.tokens_per_second},
+          {"tokens_per_second_per_accelerator", rates.tokens_per_second_per_accelerator},
+          {"model_tflops_per_accelerator", rates.model_tflops_per_accelerator},
+          {"mfu", rates.mfu},
+          {"mfu_full_attention", rates.mfu_full_attention}};
+}
+
+json memory_json(const Memory& memory) {
+  json parts = json::object();
+  for (const MemoryPart& part : memory.parts) parts[part.name] = part.bytes.value();
+  return {{"fits", memory.fits},
+          {"per_accelerator_bytes", memory.per_accelerator.value()},
+          {"capacity_bytes", memory.capacity.value()},
+          {"parts", std::move(parts)}};
+}
+
+json accelerators_json(const Result& result) {
+  const double step = si(result.step);
+  return {{"count", result.accelerators},
+          {"busy_seconds", si(result.account.busy)},
+          {"idle_fraction", step > 0 ? si(result.account.idle_total()) / step : 0.0},
+          {"idle_seconds", idle_json(result.account)}};
+}
+
+json ranks_json(const std::vector<RankRow>& rows) {
+  json ranks = json::array();
+  for (const RankRow& row : rows) {
+    ranks.push_back({{"rank", row.rank},
+                     {"count", row.count},
+                     {"node", row.node},
+                     {"device", row.device},
+                     {"program", row.program},
+                     {"busy_seconds", si(row.account.busy)},
+                     {"idle_seconds", idle_json(row.account)}});
+  }
+  return ranks;
+}
+
+json links_json(const std::vector<LinkRow>& rows) {
+  json links = json::array();
+  for (const LinkRow& row : rows) {
+    links.push_back({{"id", row.id},
+                     {"count", row.count},
+                     {"kind", row.kind},
+                     {"type", row.type},
+                     {"from", row.from},
+                     {"to", row.to},
+                     {"capacity", row.capacity},
+                     {"bytes", row.bytes},
+                     {"utilization", row.utilization},
+                     {"peak_utilization", row.peak_utilization},
+                     {"busy_seconds", si(row.busy)}});
+  }
+  return links;
+}
+
+json collectives_json(const std::vector<CollectiveRow>& rows) {
+  json collectives = json::array();
+  for (const CollectiveRow& row : rows) {
+    collectives.push_back({{"group", row.group},
+                           {"kind", row.kind},
+                           {"group_size", row.group_size},
+                           {"bytes", row.bytes.value()},
+                           {"calls", row.calls},
+                           {"seconds_each", si(row.each)},
+                           {"bus_bandwidth", row.bus_bandwidth},
+                           {"algorithm", row.algorithm},
+                           {"protocol", row.protocol},
+                           {"channels", row.channels}});
+  }
+  return collectives;
+}
+
+json path_json(const std::vector<metrics::PathShare>& shares) {
+  json path = json::array();
+  for (const metrics::PathShare& each : shares) {
+    path.push_back({{"what", each.what}, {"seconds", si(each.time)}, {"share", each.share}});
+  }
+  return path;
+}
+
+json findings_json(const std::vector<Finding>& findings) {
+  json list = json::array();
+  for (const Finding& each : findings) {
+    list.push_back({{"severity", each.severity == Severity::warning ? "warning" : "note"},
+                    {"message", each.message},
+                    {"path", each.path},
+                    {"remedy", each.remedy}});
+  }
+  return list;
+}
+}  // namespace
+
+std::string to_json(const Result& result) {
+  const json document = {
+      {"format", "topsim.result/1"},
+      {"name", result.name},
+      {"headline", result.headline},
+      {"complete", result.complete},
+      {"seed", result.seed},
+      {"topsim", {{"version", result.version}, {"commit", result.commit}}},
+      {"step", step_json(result)},
+      {"throughput", throughput_json(result.throughput)},
+      {"memory", memory_json(result.memory)},
+      {"accelerators", accelerators_json(result)},
+      {"ranks", ranks_json(result.ranks)},
+      {"links", links_json(result.links)},
+      {"collectives", collectives_json(result.collectives)},
+      {"critical_path", path_json(result.critical_path)},
+      {"critical_path_links", path_json(result.critical_path_links)},
+      {"findings", findings_json(result.findings)},
+      {"network", {{"model", result.network_model}, {"flows", result.flows}, {"packets", result.packets}}},
+      {"scenario", result.scenario.empty() ? json::object() : json::parse(result.scenario)},
+  };
+  return document.dump(1) + '\n';
+}
+
+std::string to_json(const RunRecord& record) {
+  const json document = {
+      {"wall_seconds", record.wall_seconds},
+      {"peak_rss_bytes", record.peak_rss_bytes},
+      {"events", record.events},
+      {"folded", record.folded},
+      {"classes",
+       {{"ranks", record.rank_classes}, {"links", record.link_classes}, {"groups", record.group_classes}}}};
+  return document.dump(1) + '\n';
+}
+}  // namespace topsim::report

@@ -1,0 +1,156 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/base/error.hpp"
+#include "sim/report/json.hpp"
+
+namespace topsim::report {
+namespace {
+using nlohmann::json;
+
+Duration time_of(const json& value) {
+  return from_seconds(value.get<double>());
+}
+
+metrics::Account account_of(const json& value) {
+  metrics::Account account;
+  account.busy = time_of(value.at("busy_seconds"));
+  for (std::size_t i = 0; i < account.idle.size(); ++i) {
+    const std::string reason(name_of(static_cast<executor::Reason>(i)));
+    if (value.at("idle_seconds").contains(reason))
+      account.idle[i] = time_of(value.at("idle_seconds").at(reason));
+  }
+  return account;
+}
+
+metrics::Throughput throughput_of(const json& value) {
+  return {value.at("samples_per_second"),
+          value.at("tokens_per_second"),
+          value.at("tokens_per_second_per_accelerator"),
+          value.at("model_tflops_per_accelerator"),
+          value.at("mfu"),
+          value.at("mfu_full_attention")};
+}
+
+Memory memory_of(const json& value) {
+  Memory memory{value.at("fits"),
+                Bytes(value.at("per_accelerator_bytes").get<std::int64_t>()),
+                Bytes(value.at("capacity_bytes").get<std::int64_t>()),
+                {}};
+  for (const auto& [name, bytes] : value.at("parts").items()) {
+    memory.parts.push_back({name, Bytes(bytes.get<std::int64_t>())});
+  }
+  return memory;
+}
+
+RankRow rank_of(const json& value) {
+  return {value.at("rank"),   value.at("count"),   value.at("node"),
+          value.at("device"), value.at("program"), account_of(value)};
+}
+
+LinkRow link_of(const json& value) {
+  LinkRow row;
+  row.id = value.at("id");
+  row.count = value.at("count");
+  row.kind = value.at("kind");
+  row.type = value.at("type");
+  row.from = value.at("from");
+  row.to = value.at("to");
+  row.capacity = value.at("capacity");
+  row.bytes = value.at("bytes");
+  row.utilization = value.at("utilization");
+  row.peak_utilization = value.at("peak_utilization");
+  row.busy = time_of(value.at("busy_seconds"));
+  return row;
+}
+
+CollectiveRow collective_of(const json& value) {
+  CollectiveRow row;
+  row.group = value.at("group");
+  row.kind = value.at("kind");
+  row.group_size = value.at("group_size");
+  row.bytes = Bytes(value.at("bytes").get<std::int64_t>());
+  row.calls = value.at("calls");
+  row.each = time_of(value.at("seconds_each"));
+  row.bus_bandwidth = value.at("bus_bandwidth");
+  row.algorithm = value.at("algorithm");
+  row.protocol = value.at("protocol");
+  row.channels = value.at("channels");
+  return row;
+}
+
+metrics::PathShare path_of(const json& value) {
+  return {value.at("what"), time_of(value.at("seconds")), value.at("share")};
+}
+
+Finding finding_of(const json& value) {
+  return {value.at("severity") == "warning" ? Severity::warning : Severity::note, value.at("message"),
+          value.at("path"), value.at("remedy")};
+}
+
+template <class Row>
+std::vector<Row> rows_of(const json& list, Row (*read)(const json&)) {
+  std::vector<Row> rows;
+  for (const json& each : list) rows.push_back(read(each));
+  return rows;
+}
+
+Result read(const json& document) {
+  Result result;
+  result.name = document.at("name");
+  result.headline = document.at("headline");
+  result.complete = document.at("complete");
+  result.seed = document.at("seed");
+  result.version = document.at("topsim").at("version");
+  result.commit = document.at("topsim").at("commit");
+  result.step = time_of(document.at("step").at("seconds"));
+  result.step_times = rows_of(document.at("step").at("per_step"), time_of);
+  result.throughput = throughput_of(document.at("throughput"));
+  result.memory = memory_of(document.at("memory"));
+  result.accelerators = document.at("accelerators").at("count");
+  result.account = account_of(document.at("accelerators"));
+  result.ranks = rows_of(document.at("ranks"), rank_of);
+  result.links = rows_of(document.at("links"), link_of);
+  result.collectives = rows_of(document.at("collectives"), collective_of);
+  result.critical_path = rows_of(document.at("critical_path"), path_of);
+  result.critical_path_links = rows_of(document.at("critical_path_links"), path_of);
+  result.findings = rows_of(document.at("findings"), finding_of);
+  result.network_model = document.at("network").at("model");
+  result.flows = document.at("network").at("flows");
+  result.packets = document.at("network").at("packets");
+  result.scenario = document.at("scenario").dump();
+  return result;
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string message, std::string help) {
+  throw ConfigError({Problem{Place{file, 0, 0, 1}, {}, std::move(message), {}, std::move(help), {}}});
+}
+}  // namespace
+
+Result result_from_json(std::string_view text, const std::string& file) {
+  constexpr std::string_view kMake = "make one with: topsim run SCENARIO.json --format json > result.json";
+  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object()) refuse(file, file + " is not a JSON object", std::string(kMake));
+  const auto format = document.find("format");
+  if (format == document.end() || *format != "topsim.result/1") {
+    refuse(file, file + " is not a result of topsim (format \"topsim.result/1\")", std::string(kMake));
+  }
+  try {
+    return read(document);
+  } catch (const json::exception& error) {
+    refuse(file, fmt::format("{} is a broken result: {}", file, error.what()), std::string(kMake));
+  }
+}
+
+Result read_result(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) refuse(file, "cannot read " + file, "is the path right?");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return result_from_json(text.str(), file);
+}
+}  // namespace topsim::report

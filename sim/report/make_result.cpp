@@ -1,0 +1,125 @@
+#include "sim/report/make_result.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/report/findings.hpp"
+#include "sim/report/version.hpp"
+
+namespace topsim::report {
+namespace {
+using executor::Outcome;
+using topology::Topology;
+
+std::vector<RankRow> rank_rows(const Outcome& outcome, const Topology& topology,
+                               const program::Program& program, std::span<const DeviceId> devices) {
+  std::vector<RankRow> rows;
+  for (const executor::RankClass& each : outcome.ranks) {
+    if (each.members.empty()) continue;
+    const std::size_t rank = each.members.front().index();
+    const DeviceId device = devices.empty() ? topology.accelerators()[rank] : devices[rank];
+    RankRow row;
+    row.rank = static_cast<std::uint32_t>(rank);
+    row.count = static_cast<std::uint32_t>(each.members.size());
+    row.node = topology.device(device).node;
+    row.device = topology.name(device);
+    row.program = program.classes[each.program_class].name;
+    row.account = metrics::mean_account(each);
+    rows.push_back(std::move(row));
+  }
+  std::sort(rows.begin(), rows.end(), [](const RankRow& a, const RankRow& b) { return a.rank < b.rank; });
+  return rows;
+}
+
+std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology) {
+  const double window = seconds(outcome.end - outcome.measured_begin);
+  std::vector<LinkRow> rows;
+  for (const executor::LinkClass& each : outcome.links) {
+    if (each.members.empty() || each.bytes <= 0) continue;
+    const LinkId id = each.members.front();
+    const topology::Link& link = topology.link(id);
+    LinkRow row;
+    row.id = topology.name(id);
+    row.count = static_cast<std::uint32_t>(each.members.size());
+    row.kind = name_of(link.kind);
+    row.type = topology.type_of(id).label;
+    row.from = topology.name(link.from);
+    row.to = topology.name(link.to);
+    row.capacity = link.capacity.value();
+    row.bytes = each.bytes;
+    row.utilization = window > 0 ? each.bytes / (row.capacity * window) : 0;
+    row.peak_utilization = each.peak_rate / row.capacity;
+    row.busy = each.busy;
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const LinkRow& a, const LinkRow& b) {
+    return a.utilization != b.utilization ? a.utilization > b.utilization : a.id < b.id;
+  });
+  return rows;
+}
+
+std::vector<CollectiveRow> collective_rows(const Outcome& outcome) {
+  std::vector<CollectiveRow> rows;
+  for (const executor::CollectiveRecord& each : outcome.collectives) {
+    if (each.calls == 0) continue;
+    CollectiveRow row;
+    row.group = name_of(each.dimension);
+    row.kind = name_of(each.kind);
+    row.group_size = each.group_size;
+    row.bytes = each.bytes;
+    row.calls = each.calls;
+    const auto calls = static_cast<std::int64_t>(each.calls);
+    row.each = Duration((each.total.count() + calls / 2) / calls);
+    const double total = seconds(each.total);
+    row.bus_bandwidth = total > 0 ? static_cast<double>(each.bytes.value()) *
+                                        static_cast<double>(each.calls) / total * each.bus_factor
+                                  : 0;
+    row.algorithm = name_of(each.choice.algorithm);
+    row.protocol = name_of(each.choice.protocol);
+    row.channels = each.choice.channels;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+}  // namespace
+
+Result make_result(const ScenarioFacts& facts, const Topology& topology, const program::Program& program,
+                   Memory memory, const Outcome& outcome, std::span<const DeviceId> devices) {
+  Result result;
+  result.name = facts.name;
+  result.headline = facts.headline;
+  result.complete = outcome.complete;
+  result.seed = facts.seed;
+  result.version = version();
+  result.commit = commit();
+  result.step = metrics::mean_step(outcome.step_times);
+  result.step_times = outcome.step_times;
+  result.throughput = metrics::throughput(program.facts, result.step, program.ranks);
+  result.memory = std::move(memory);
+  result.accelerators = program.ranks;
+  result.account = metrics::mean_account(outcome.ranks);
+  result.ranks = rank_rows(outcome, topology, program, devices);
+  result.links = link_rows(outcome, topology);
+  result.collectives = collective_rows(outcome);
+  result.critical_path = metrics::path_by_op(outcome, program);
+  result.critical_path_links = metrics::path_by_link(outcome, program, topology);
+  result.network_model = facts.network_model;
+  result.flows = outcome.flows;
+  result.packets = outcome.packets;
+  result.scenario = facts.scenario;
+  result.findings = findings({facts, topology, outcome, result});
+  return result;
+}
+
+RunRecord make_run_record(const Outcome& outcome, double wall_seconds) {
+  RunRecord record;
+  record.wall_seconds = wall_seconds;
+  record.peak_rss_bytes = peak_resident_bytes();
+  record.events = outcome.events;
+  record.folded = outcome.folded;
+  record.rank_classes = outcome.ranks.size();
+  record.link_classes = outcome.links.size();
+  record.group_classes = outcome.group_classes;
+  return record;
+}
+}  // namespace topsim::report

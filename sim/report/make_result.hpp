@@ -1,0 +1,26 @@
+// Outcome -> Result: names for ids, rates for integrals, means for sums.
+#pragma once
+
+#include <span>
+
+#include "sim/report/result.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::report {
+
+// The parts of the scenario that the report repeats or checks its findings against.
+struct ScenarioFacts {
+  std::string name, headline;
+  std::string scenario;  // JSON text, echoed
+  std::string network_model = "flow";
+  std::uint64_t seed = 0;
+  std::string schedule;  // "" when the workload has no pipeline
+  std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
+};
+
+// REQUIRES: all four belong to the same run. `devices` holds the accelerator of each rank; empty means packed
+// (rank r on accelerators()[r]).
+[[nodiscard]] Result make_result(const ScenarioFacts& facts, const topology::Topology& topology,
+                                 const program::Program& program, Memory memory,
+                                 const executor::Outcome& outcome, std::span<const DeviceId> devices = {});
+}  // namespace topsim::report

@@ -1,0 +1,50 @@
+#include "sim/report/write.hpp"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/base/error.hpp"
+#include "sim/report/csv.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/trace.hpp"
+
+namespace topsim::report {
+namespace {
+bool ends_with(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+}  // namespace
+
+void write_file(const std::string& file, std::string_view text) {
+  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
+  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  stream.close();
+  if (!stream) throw ConfigError(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
+}
+
+std::string write_directory(const std::string& directory, const Result& result, const RunRecord& record,
+                            const Timeline* timeline) {
+  const std::filesystem::path folder(directory);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw ConfigError(fmt::format("cannot make the folder {}: {}", directory, error.message()));
+  write_file(folder / "run.json", to_json(record));
+  write_file(folder / "links.csv", links_csv(result));
+  write_file(folder / "ranks.csv", ranks_csv(result));
+  write_file(folder / "collectives.csv", collectives_csv(result));
+  if (timeline != nullptr) write_file(folder / "timeline.csv", timeline_csv(result.name, *timeline));
+  const std::string main = folder / "result.json";
+  write_file(main, to_json(result));
+  return main;
+}
+
+void write_trace(const std::string& file, const Timeline& timeline) {
+  if (ends_with(file, ".pftrace")) return write_file(file, to_perfetto(timeline));
+  if (ends_with(file, ".json")) return write_file(file, to_chrome_trace(timeline));
+  throw ConfigError("unknown kind of trace: " + file, "end it in .pftrace (Perfetto) or .json (Chrome)");
+}
+}  // namespace topsim::report

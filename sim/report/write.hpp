@@ -1,0 +1,18 @@
+// Everything a run leaves behind in --out DIR: result.json, run.json and the tables.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/report/result.hpp"
+#include "sim/report/timeline.hpp"
+
+namespace topsim::report {
+
+// Throws ConfigError when the place cannot be written.
+void write_file(const std::string& file, std::string_view text);
+
+// Makes the folder. `timeline` may be null. Returns the path of result.json.
+std::string write_directory(const std::string& directory, const Result& result, const RunRecord& record,
+                            const Timeline* timeline);
+}  // namespace topsim::report

@@ -1,0 +1,115 @@
+#include "sim/report/findings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/sample.hpp"
+
+namespace topsim::report {
+namespace {
+using namespace topsim::testing;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> messages(const Result& result) {
+  std::vector<std::string> texts;
+  for (const Finding& each : result.findings) texts.push_back(each.message);
+  return texts;
+}
+
+bool says(const Result& result, const std::string& part) {
+  const auto texts = messages(result);
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+Result with(const executor::Outcome& outcome, const topology::Topology& topology, Memory used = memory()) {
+  return make_result(facts(), topology, two_ranks(), std::move(used), outcome);
+}
+
+TEST(Findings, AFabricThatCarriedNothingIsSaidFirst) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  EXPECT_FALSE(says(with(outcome, topology), "carried no traffic"));
+  outcome.links = {{{link_between(topology, "node0/gpu0", "node0/nic0")}, 1e6, 1e9, 1_ms}};
+  const Result result = with(outcome, topology);
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings[0].message, "the fabric carried no traffic; this comparison cannot differ");
+}
+
+TEST(Findings, AMachineWithoutAFabricIsNotBlamedForAnIdleOne) {
+  topology::TopologyBuilder builder;
+  builder.set_nodes(1);
+  const auto type = builder.link_type({"nvlink4", "NVLink4", "test"});
+  const auto a = builder.device({DeviceKind::accelerator, 0, 1, 0, 0, builder.model("h100")});
+  const auto b = builder.device({DeviceKind::accelerator, 0, 1, 0, 1, builder.model("h100")});
+  builder.cable({a, b, LinkKind::nvlink, 1, type, 450_GBps, 450_GBps, 0_ns});
+  const topology::Topology topology = std::move(builder).finish();
+  executor::Outcome outcome;
+  outcome.step_times = {1_ms};
+  outcome.ranks = {{0, {RankId(0)}, {account(1_ms, {})}}};
+  outcome.end = SimTime(1_ms);
+  EXPECT_THAT(messages(with(outcome, topology)), IsEmpty());
+}
+
+TEST(Findings, OversubscriptionIsAWarningOnlyWhereItLimits) {
+  const topology::Topology topology = two_nodes();  // 50 GB/s below a leaf, 25 above
+  executor::Outcome outcome = two_steps(topology);
+  EXPECT_TRUE(says(with(outcome, topology),
+                   "leaf switches are 2.00:1 oversubscribed; links between switches limit 100 %"));
+  outcome.critical_path[1].limiting_link = link_between(topology, "node0/nic0", "leaf0");
+  EXPECT_TRUE(says(with(outcome, topology), "2.00:1 oversubscribed and limit nothing"));
+}
+
+TEST(Findings, ASlotNarrowerThanItsNicIsNamed) {
+  EXPECT_FALSE(says(sample_result(), "PCIe"));
+  const topology::Topology topology = two_nodes(25_GBps);
+  EXPECT_TRUE(says(with(two_steps(topology), topology),
+                   "on 2 of 2 NICs: node0/nic0 carries 25.0 GB/s to a fabric port of 50.0 GB/s"));
+}
+
+TEST(Findings, NearlyFullMemoryNamesTheShare) {
+  const topology::Topology topology = two_nodes();
+  EXPECT_FALSE(says(with(two_steps(topology), topology), "memory"));
+  EXPECT_TRUE(says(with(two_steps(topology), topology, memory(76_GiB)), "memory is nearly full"));
+  Memory over = memory(90_GiB);
+  over.fits = false;
+  EXPECT_TRUE(says(with(two_steps(topology), topology, over), "does not fit"));
+}
+
+TEST(Findings, LaunchBoundAndStragglerComeFromTheIdleAccount) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  // Mean over the two ranks: straggler 0.5 of 10 ms; the host idles nobody.
+  EXPECT_TRUE(says(with(outcome, topology), "wait 5.0 % of the step for the slowest"));
+  EXPECT_FALSE(says(with(outcome, topology), "launch-bound"));
+  for (auto& step : outcome.ranks[0].steps) step = account(6_ms, {{Reason::host, 4_ms}});
+  EXPECT_TRUE(says(with(outcome, topology), "launch-bound: accelerators wait 20.0 %"));
+}
+
+TEST(Findings, TheBubbleIsHeldAgainstItsClosedForm) {
+  // (p-1)/(m+p-1) = 1/9 for two stages and eight micro-batches; interleaved twice 1/17.
+  EXPECT_DOUBLE_EQ(closed_form_bubble(facts()), 1.0 / 9);
+  ScenarioFacts interleaved = facts();
+  interleaved.schedule = "interleaved";
+  interleaved.virtual_stages = 2;
+  EXPECT_DOUBLE_EQ(closed_form_bubble(interleaved), 1.0 / 17);
+  interleaved.schedule = "zb-h1";
+  EXPECT_LT(closed_form_bubble(interleaved), 0);
+
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  for (auto& step : outcome.ranks[1].steps) step = account(6_ms, {{Reason::pipeline_bubble, 4_ms}});
+  EXPECT_TRUE(says(with(outcome, topology),
+                   "bubble takes 20.0 % of the step; equal stages without transfer time "
+                   "would lose 11.1 % (2 stages, 8 micro-batches)"));
+}
+
+TEST(Findings, APartialRunSaysSo) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.complete = false;
+  EXPECT_THAT(messages(with(outcome, topology)).front(), HasSubstr("stopped early"));
+}
+}  // namespace
+}  // namespace topsim::report

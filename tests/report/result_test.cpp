@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include "sim/base/error.hpp"
+#include "sim/report/json.hpp"
+#include "tests/report/sample.hpp"
+
+namespace topsim::report {
+namespace {
+using namespace topsim::testing;
+
+TEST(Result, BusyAndIdleSumToTheStepOfEveryRankAndOfTheMean) {
+  const Result result = sample_result();
+  EXPECT_EQ(result.step, 10_ms);
+  EXPECT_EQ(result.account.total(), result.step);
+  for (const RankRow& row : result.ranks) EXPECT_EQ(row.account.total(), result.step) << row.device;
+  EXPECT_EQ(result.account.busy, Duration(5'500'000'000));  // mean of 6 and 5 ms
+}
+
+TEST(Result, UtilisationIsBytesOverCapacityTimesMeasuredTime) {
+  const Result result = sample_result();
+  ASSERT_EQ(result.links.size(), 2U);
+  // Most utilised first: 0.5 GB in 20 ms on 25 GB/s, then on 50 GB/s.
+  EXPECT_EQ(result.links[0].id, "leaf0 -> spine0");
+  EXPECT_DOUBLE_EQ(result.links[0].utilization, 1.0);
+  EXPECT_EQ(result.links[0].count, 2U);
+  EXPECT_DOUBLE_EQ(result.links[1].utilization, 0.5);
+  EXPECT_DOUBLE_EQ(result.links[1].peak_utilization, 1.0);
+}
+
+TEST(Result, BusBandwidthIsBytesTimesFactorOverTheMeanCall) {
+  const Result result = sample_result();
+  ASSERT_EQ(result.collectives.size(), 1U);
+  EXPECT_EQ(result.collectives[0].each, 4_ms);  // two calls in 8 ms
+  EXPECT_DOUBLE_EQ(result.collectives[0].bus_bandwidth, 0x1p27 / 4e-3);
+  EXPECT_EQ(result.collectives[0].group, "data");
+}
+
+TEST(Result, CriticalPathIsSummedByOpAndByLimitingLink) {
+  const Result result = sample_result();
+  ASSERT_EQ(result.critical_path.size(), 2U);
+  EXPECT_EQ(result.critical_path[0].what, "layer forward");
+  EXPECT_DOUBLE_EQ(result.critical_path[0].share, 0.6);
+  EXPECT_EQ(result.critical_path_links[1].what, "NDR 400 Gbit/s");
+  EXPECT_EQ(result.critical_path_links[1].time, 8_ms);
+}
+
+TEST(ResultJson, ReadsBackToTheSameBytes) {
+  const std::string text = to_json(sample_result());
+  EXPECT_EQ(to_json(result_from_json(text, "result.json")), text);
+}
+
+TEST(ResultJson, WholePicosecondsPrintAsTheirOwnDecimals) {
+  Result result = sample_result();
+  result.step = Duration(1234567890123);
+  EXPECT_NE(to_json(result).find("\"seconds\": 1.234567890123\n"), std::string::npos);
+  EXPECT_EQ(result_from_json(to_json(result), "r").step, Duration(1234567890123));
+}
+
+TEST(ResultJson, HoldsNothingMeasuredAboutTheRunItself) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  const std::string once = to_json(make_result(facts(), topology, two_ranks(), memory(), outcome));
+  outcome.events = 999;
+  outcome.group_classes = 7;
+  EXPECT_EQ(to_json(make_result(facts(), topology, two_ranks(), memory(), outcome)), once);
+}
+
+TEST(ResultJson, WhatIsNoResultIsRefusedWithARemedy) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"format":"topsim.result/2"})", R"({"format":"topsim.result/1"})"}) {
+    try {
+      (void)result_from_json(text, "x.json");
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(error.problems()[0].message.find("x.json"), std::string::npos) << text;
+      EXPECT_FALSE(error.problems()[0].help.empty()) << text;
+    }
+  }
+}
+}  // namespace
+}  // namespace topsim::report

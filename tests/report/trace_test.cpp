@@ -1,0 +1,123 @@
+#include "sim/report/trace.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/base/error.hpp"
+#include "sim/report/csv.hpp"
+#include "sim/report/protobuf_writer.hpp"
+#include "tests/report/sample.hpp"
+
+namespace topsim::report {
+namespace {
+using namespace topsim::testing;
+using ::testing::HasSubstr;
+
+Timeline sample_timeline() {
+  const topology::Topology topology = two_nodes();
+  return make_timeline(topology, two_ranks(), two_steps(topology));
+}
+
+TEST(Timeline, ASendAndItsReceiveShareAFlow) {
+  const Timeline timeline = sample_timeline();
+  std::vector<std::uint64_t> flows;
+  for (const Slice& each : timeline.slices) {
+    if (each.flow != 0) flows.push_back(each.flow);
+  }
+  EXPECT_EQ(flows, (std::vector<std::uint64_t>{1, 1}));
+}
+
+TEST(Timeline, AWaitForOthersIsTheFirstPartOfItsOp) {
+  const Timeline timeline = sample_timeline();
+  const Slice& reduce = timeline.slices.back();
+  EXPECT_EQ(timeline.names[reduce.name], "gradient all_reduce");
+  EXPECT_TRUE(reduce.waits);
+  EXPECT_EQ(reduce.ready, SimTime(18_ms));
+}
+
+TEST(ChromeTrace, IsJsonWithSlicesFlowsAndCounters) {
+  const auto trace = nlohmann::json::parse(to_chrome_trace(sample_timeline()));
+  std::map<std::string, int> phases;
+  for (const auto& event : trace.at("traceEvents")) ++phases[event.at("ph").get<std::string>()];
+  // Four ops, two waits (receive and all-reduce), one idle interval.
+  EXPECT_EQ(phases["X"], 7);
+  EXPECT_EQ(phases["s"], 1);
+  EXPECT_EQ(phases["f"], 1);
+  EXPECT_EQ(phases["C"], 2);
+}
+
+TEST(ProtobufWriter, WritesTheExamplesOfTheFormatsOwnPage) {
+  ProtobufWriter writer;
+  writer.integer(1, 150);  // 08 96 01
+  writer.text(2, "testing");
+  EXPECT_EQ(writer.bytes(), std::string("\x08\x96\x01\x12\x07testing"));
+}
+
+// protoc decodes the trace with the public field numbers, independently of the writer.
+TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
+  if (std::system("protoc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "protoc is not installed";
+  const auto file = std::filesystem::temp_directory_path() / "topsim_trace_test.pftrace";
+  write_trace(file, sample_timeline());
+  const std::string command = "protoc --decode=Trace --proto_path=" TOPSIM_SOURCE_DIR
+                              "/tests/report perfetto.proto < " +
+                              file.string();
+  std::FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    text.append(buffer.data(), n);
+  EXPECT_EQ(pclose(pipe), 0);
+  std::filesystem::remove(file);
+  EXPECT_THAT(text, HasSubstr("name: \"rank 0 node0/gpu0 (stage 0)\""));
+  EXPECT_THAT(text, HasSubstr("name: \"gradient all_reduce\""));
+  EXPECT_THAT(text, HasSubstr("name: \"waiting for the others\""));
+  EXPECT_THAT(text, HasSubstr("timestamp: 16000000"));  // nanoseconds
+  EXPECT_THAT(text, HasSubstr("flow_ids: 1"));
+  EXPECT_THAT(text, HasSubstr("terminating_flow_ids: 1"));
+  EXPECT_THAT(text, HasSubstr("double_counter_value: 100"));
+  EXPECT_THAT(text, HasSubstr("unit_name: \"%\""));
+  const auto count = [&](const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), count("type: TYPE_SLICE_END"));
+  EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), 7U);
+}
+
+TEST(Trace, AnUnknownExtensionIsTheUsersMistake) {
+  EXPECT_THROW(write_trace("x.txt", sample_timeline()), ConfigError);
+  EXPECT_THROW(write_trace("/nowhere/x.json", sample_timeline()), ConfigError);
+}
+
+TEST(Csv, EveryRowHasAsManyFieldsAsItsHeader) {
+  const Result result = sample_result();
+  for (const std::string& table : {summary_csv(result), links_csv(result), ranks_csv(result),
+                                   collectives_csv(result), timeline_csv("s", sample_timeline())}) {
+    std::istringstream stream(table);
+    std::string line;
+    std::getline(stream, line);
+    EXPECT_EQ(line.substr(0, 9), "scenario,");
+    const auto fields = std::count(line.begin(), line.end(), ',');
+    int rows = 0;
+    for (; std::getline(stream, line); ++rows)
+      EXPECT_EQ(std::count(line.begin(), line.end(), ','), fields) << line;
+    EXPECT_GT(rows, 0);
+  }
+}
+
+TEST(Csv, ANameWithACommaIsQuoted) {
+  Result result = sample_result();
+  result.name = "two, \"nodes\"";
+  EXPECT_THAT(links_csv(result), HasSubstr("\n\"two, \"\"nodes\"\"\",leaf0"));
+}
+}  // namespace
+}  // namespace topsim::report
