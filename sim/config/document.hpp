@@ -44,6 +44,7 @@ class Node {
   [[nodiscard]] Place place() const;
   [[nodiscard]] Place key_place() const;          // of the key when it has one, else place()
   [[nodiscard]] std::string source_line() const;  // the text of the line place() is on
+  [[nodiscard]] std::string source_line_of_key() const;
   [[nodiscard]] const Value& value() const { return *value_; }
 
  private:

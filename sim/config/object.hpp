@@ -70,7 +70,10 @@ class ObjectBase {
  protected:
   // Reports unknown and missing keys. False when the node is neither an object nor its short form.
   bool check(const Node& node, Reader& reader) const;
+  // The value of a key; null is as if it were left out, "use" is the shorthand's other name.
+  Node member(const Node& node, const std::string& key) const;
   // The document behind "use" or the short form, when the object comes from a library; absent on problems.
+  // Leaves the reader entered; the caller leaves.
   Node library_entry(const Node& node, Reader& reader) const;
   Value schema(Definitions& definitions, const std::function<Value(std::size_t, Definitions&)>& field_schema,
                const std::function<Value(std::size_t)>& field_default) const;
@@ -124,13 +127,12 @@ class Object : public detail::ObjectBase {
   void read(const Node& node, T& out, Reader& reader) const {
     const std::size_t before = reader.count();
     if (!ObjectBase::check(node, reader)) return;
-    if (const Node entry = library_entry(node, reader)) read(entry, out, reader);
+    if (const Node entry = library_entry(node, reader)) {
+      read(entry, out, reader);
+      reader.leave();
+    }
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      if (node.is(Kind::object)) {
-        if (const Node child = node.find(facts_[i].key)) fields_[i]->read(child, out, reader);
-      } else if (facts_[i].key == shorthand_) {
-        fields_[i]->read(node, out, reader);
-      }
+      if (const Node child = member(node, facts_[i].key)) fields_[i]->read(child, out, reader);
     }
     if (reader.count() != before) return;
     for (const auto& rule : rules_) rule(out, node, reader);

@@ -41,11 +41,15 @@ class Reader {
   [[nodiscard]] const Library* library() const { return library_; }
   // Keeps a document that was read on the way alive as long as the reader.
   Node keep(Document document);
+  // Documents being read, so that one that refers to itself is found out: enter() is false then.
+  bool enter(const std::string& document);
+  void leave() { open_.pop_back(); }
 
  private:
   std::vector<Problem> problems_;
   const Library* library_;
   std::vector<std::unique_ptr<Document>> kept_;
+  std::vector<std::string> open_;
 };
 
 // How a user sees it: interface.md "Errors". At most `most` problems, then "and 7 more".

@@ -1,0 +1,234 @@
+#include "sim/config/codec.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "sim/base/suggest.hpp"
+
+namespace topsim::config::detail {
+namespace {
+
+std::string shown(double value) {
+  return to_text(Value::of(value));
+}
+
+std::string range_text(const Range& range, const std::function<std::string(double)>& print) {
+  const bool low = std::isfinite(range.least), high = std::isfinite(range.most);
+  if (range.open && range.least == 0 && !high) return "above 0";
+  if (low && high) return "between " + print(range.least) + " and " + print(range.most);
+  if (low && range.open) return "above " + print(range.least);
+  if (low) return "at least " + print(range.least);
+  if (high) return "at most " + print(range.most);
+  return "any";
+}
+
+bool inside(const Range& range, double value) {
+  return value <= range.most && (range.open ? value > range.least : value >= range.least);
+}
+
+bool check_range(const Node& node, const Range& range, double value,
+                 const std::function<std::string(double)>& print, Reader& reader) {
+  if (inside(range, value)) return true;
+  if (value < 0 && range.least == 0) {
+    reader.problem(node, "must not be negative", "must be " + range_text(range, print));
+  } else {
+    reader.problem(node, print(value) + " is out of range", "must be " + range_text(range, print));
+  }
+  return false;
+}
+
+std::string found(const Node& node) {
+  if (node.is(Kind::boolean)) return node.boolean() ? "true" : "false";
+  if (node.is_number()) return shown(node.number());
+  constexpr std::size_t kShort = 40;
+  if (node.is(Kind::string) && node.text().size() <= kShort) return "the string \"" + node.text() + '"';
+  return std::string(name_of(node.kind()));
+}
+
+// A number in quotes is the commonest slip.
+std::string quotes_hint(const Node& node) {
+  if (!node.is(Kind::string) || node.text().empty()) return {};
+  const std::string& text = node.text();
+  if (text == "true" || text == "false" || text.find_first_not_of("0123456789.-") == std::string::npos) {
+    return "write " + text + " without quotes";
+  }
+  return {};
+}
+}  // namespace
+
+void wrong_kind(const Node& node, const std::string& expected, Reader& reader) {
+  reader.problem(node, "expected " + expected + "; found " + found(node), quotes_hint(node));
+}
+
+bool check_kind(const Node& node, Kind kind, const std::string& expected, Reader& reader) {
+  if (node.is(kind)) return true;
+  wrong_kind(node, expected, reader);
+  return false;
+}
+
+bool read_boolean(const Node& node, bool& out, Reader& reader) {
+  if (!check_kind(node, Kind::boolean, "true or false", reader)) return false;
+  out = node.boolean();
+  return true;
+}
+
+bool read_count(const Node& node, const Range& range, std::int64_t most, std::int64_t& out, Reader& reader) {
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: above it a double is no count any more
+  const bool whole =
+      node.is(Kind::integer) || (node.is(Kind::number) && std::trunc(node.number()) == node.number());
+  if (!whole) {
+    wrong_kind(node, expects_count(range), reader);
+    return false;
+  }
+  const double value = node.number();
+  if (value > static_cast<double>(most) || (node.is(Kind::number) && std::abs(value) > kExactIntegers)) {
+    reader.problem(node, shown(value) + " is too large",
+                   "at most " + shown(std::min(static_cast<double>(most), range.most)));
+    return false;
+  }
+  if (!check_range(node, range, value, shown, reader)) return false;
+  out = node.is(Kind::integer) ? node.integer() : static_cast<std::int64_t>(value);
+  return true;
+}
+
+bool read_number(const Node& node, const Range& range, double& out, Reader& reader) {
+  if (!node.is_number()) {
+    wrong_kind(node, expects_number(range), reader);
+    return false;
+  }
+  if (!check_range(node, range, node.number(), shown, reader)) return false;
+  out = node.number();
+  return true;
+}
+
+bool read_text(const Node& node, std::string& out, Reader& reader) {
+  if (!check_kind(node, Kind::string, "a string", reader)) return false;
+  out = node.text();
+  return true;
+}
+
+bool read_quantity(const Node& node, Dimension dimension, const Range& range, double& value,
+                   std::int64_t& exact, Reader& reader) {
+  const std::string example = "e.g. \"" + std::string(example_of(dimension)) + '"';
+  const std::string units =
+      "units of " + std::string(name_of(dimension)) + ": " + join(unit_names(dimension));
+  if (node.is_number() && node.number() != 0) {
+    reader.problem(node, shown(node.number()) + " needs a unit", example, units);
+    return false;
+  }
+  if (!node.is_number() && !node.is(Kind::string)) {
+    wrong_kind(node, expects_quantity(dimension), reader);
+    return false;
+  }
+  ParsedQuantity parsed;
+  if (node.is(Kind::string)) parsed = parse_quantity(dimension, node.text());
+  if (parsed.error) {
+    reader.problem(node, std::move(parsed.error->message), std::move(parsed.error->label),
+                   std::move(parsed.error->help));
+    return false;
+  }
+  const auto print = [dimension](double v) {
+    if (dimension == Dimension::time || dimension == Dimension::size) {
+      return format_exact(dimension, std::llround(v));
+    }
+    return format_quantity(dimension, v);
+  };
+  if (!check_range(node, range, parsed.value, print, reader)) return false;
+  value = parsed.value;
+  exact = parsed.exact;
+  return true;
+}
+
+bool read_name(const Node& node, const std::vector<std::string>& known, std::size_t& out, Reader& reader) {
+  if (!node.is(Kind::string)) {
+    reader.problem(node, "expected a name; found " + found(node), "", "one of: " + join(known));
+    return false;
+  }
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (known[i] == node.text()) {
+      out = i;
+      return true;
+    }
+  }
+  const std::string what = node.value().key.empty() ? "name" : node.key();
+  reader.unknown_name(node, what, node.text(), known);
+  return false;
+}
+
+std::string expects_count(const Range& range) {
+  return "a whole number" + (inside(range, -1) ? "" : ", " + range_text(range, shown));
+}
+std::string expects_number(const Range& range) {
+  return "a number" + (inside(range, -1) ? "" : ", " + range_text(range, shown));
+}
+std::string expects_quantity(Dimension dimension) {
+  return std::string(name_of(dimension)) + " such as \"" + std::string(example_of(dimension)) + '"';
+}
+
+Value schema_of_type(std::string_view type) {
+  Value schema(Kind::object);
+  schema.add("type", Value::of(type));
+  return schema;
+}
+
+namespace {
+Value with_range(Value schema, const Range& range) {
+  if (std::isfinite(range.least)) {
+    schema.add(range.open ? "exclusiveMinimum" : "minimum", Value::of(range.least));
+  }
+  if (std::isfinite(range.most)) schema.add("maximum", Value::of(range.most));
+  return schema;
+}
+}  // namespace
+
+Value schema_of_count(const Range& range) {
+  return with_range(schema_of_type("integer"), range);
+}
+Value schema_of_number(const Range& range) {
+  return with_range(schema_of_type("number"), range);
+}
+
+Value schema_of_quantity(Dimension dimension) {
+  std::string units;
+  for (const std::string& unit : unit_names(dimension)) units += (units.empty() ? "" : "|") + unit;
+  Value text = schema_of_type("string");
+  text.add("pattern", Value::of("^ *[0-9.]+([eE][+-]?[0-9]+)? *(" + units + ") *$|^0$"));
+  text.add("examples", Value(Kind::array)).push(Value::of(example_of(dimension)));
+  Value zero(Kind::object);
+  zero.add("const", Value::of(std::int64_t{0}));
+  std::vector<Value> choices;
+  choices.push_back(std::move(text));
+  choices.push_back(std::move(zero));
+  return schema_any_of(std::move(choices));
+}
+
+Value schema_of_names(const std::vector<std::string>& names, const std::vector<std::string>& texts) {
+  Value schema(Kind::object);
+  Value& list = schema.add("enum", Value(Kind::array));
+  for (const std::string& name : names) list.push(Value::of(name));
+  std::string described;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!texts[i].empty()) described += (described.empty() ? "" : "; ") + names[i] + ": " + texts[i];
+  }
+  if (!described.empty()) schema.add("$comment", Value::of(described));
+  return schema;
+}
+
+Value schema_any_of(std::vector<Value> choices) {
+  Value schema(Kind::object);
+  Value& list = schema.add("anyOf", Value(Kind::array));
+  for (Value& choice : choices) list.push(std::move(choice));
+  return schema;
+}
+}  // namespace topsim::config::detail
+
+namespace topsim::config {
+CodecPtr<std::string> one_of(const std::vector<std::string>& words) {
+  std::vector<detail::NamesCodec<std::string>::Entry> entries;
+  for (const std::string& word : words) entries.push_back({word, word, {}});
+  return names<std::string>(std::move(entries));
+}
+CodecPtr<double> quantity(Dimension dimension, Range range) {
+  return std::make_shared<detail::QuantityCodec<double>>(dimension, range);
+}
+}  // namespace topsim::config

@@ -1,0 +1,152 @@
+#include "sim/config/object.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/suggest.hpp"
+
+namespace topsim::config {
+namespace {
+constexpr std::string_view kUse = "use";
+
+std::string with_article(const std::string& noun) {
+  return (std::string_view("aeiou").find(noun.front()) == std::string_view::npos ? "a " : "an ") + noun;
+}
+Value text_of_example(const std::string& json) {
+  Document document = Document::parse(json, "example");
+  return std::move(document.tree());
+}
+}  // namespace
+
+namespace detail {
+
+std::string ObjectBase::expects() const {
+  return (has_shorthand() ? "a name or an object" : "an object") + std::string(" (") + name_ + ")";
+}
+
+std::vector<std::string> ObjectBase::keys() const {
+  std::vector<std::string> keys;
+  for (const FieldFacts& facts : facts_) keys.push_back(facts.key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+Node ObjectBase::member(const Node& node, const std::string& key) const {
+  if (!node.is(Kind::object)) return key == shorthand_ ? node : Node();
+  Node child = node.find(key);
+  if (!child && key == shorthand_) child = node.find(kUse);
+  return child.is(Kind::null) ? Node() : child;
+}
+
+bool ObjectBase::check(const Node& node, Reader& reader) const {
+  if (!node.is(Kind::object) && !(has_shorthand() && node.is(Kind::string))) {
+    wrong_kind(node, expects(), reader);
+    return false;
+  }
+  const std::vector<std::string> known = keys();
+  for (std::size_t i = 0; i < (node.is(Kind::object) ? node.size() : 0); ++i) {
+    const Node child = node[i];
+    const std::string& key = child.key();
+    if (is_remark(key) || key == "description" || (key == kUse && has_shorthand()) ||
+        std::binary_search(known.begin(), known.end(), key)) {
+      continue;
+    }
+    const auto close = closest(key, known);
+    reader.problem_at_key(child, "unknown key \"" + key + '"',
+                          close ? "did you mean \"" + *close + "\"?" : "",
+                          "keys of " + with_article(name_) + ": " + join(known));
+  }
+  const bool from_entry = !category_.empty() && member(node, shorthand_);
+  for (const FieldFacts& facts : facts_) {
+    if (facts.required && !from_entry && !member(node, facts.key)) {
+      reader.problem(node, "missing key \"" + facts.key + '"', "", facts.key + ": " + facts.description);
+    }
+  }
+  return true;
+}
+
+Node ObjectBase::library_entry(const Node& node, Reader& reader) const {
+  if (category_.empty() || reader.library() == nullptr) return {};
+  const Node name = member(node, shorthand_);
+  if (!name.is(Kind::string)) return {};
+  const std::string path = reader.library()->find(category_, name.text());
+  if (path.empty()) {
+    reader.unknown_name(name, name_, name.text(), reader.library()->names(category_));
+    return {};
+  }
+  if (!reader.enter(path)) {
+    reader.problem(name, '"' + name.text() + "\" refers to itself");
+    return {};
+  }
+  try {
+    return reader.keep(Document::read_file(path));
+  } catch (const ConfigError& error) {
+    reader.add(error);
+    reader.leave();
+    return {};
+  }
+}
+
+Value ObjectBase::schema(Definitions& definitions,
+                         const std::function<Value(std::size_t, Definitions&)>& field_schema,
+                         const std::function<Value(std::size_t)>& field_default) const {
+  std::string id = name_;
+  std::replace(id.begin(), id.end(), ' ', '-');
+  Value reference(Kind::object);
+  reference.add("$ref", Value::of("#/$defs/" + id));
+  if (!definitions.begin(id)) return reference;
+
+  Value object = schema_of_type("object");
+  Value& properties = object.add("properties", Value(Kind::object));
+  Value required(Kind::array);
+  for (std::size_t i = 0; i < facts_.size(); ++i) {
+    const FieldFacts& facts = facts_[i];
+    Value property = field_schema(i, definitions);
+    std::string text = facts.description;
+    if (!facts.default_text.empty()) text += " (default: " + facts.default_text + ")";
+    if (!text.empty()) property.add("description", Value::of(text));
+    Value initial = field_default(i);
+    const bool empty = initial.kind == Kind::null || initial.kind == Kind::object ||
+                       (initial.kind == Kind::array && initial.children.empty()) ||
+                       (initial.kind == Kind::string && initial.text.empty());
+    if (!empty && !facts.required && facts.default_text.empty()) property.add("default", std::move(initial));
+    if (!facts.examples.empty()) {
+      Value& examples = property.add("examples", Value(Kind::array));
+      for (const std::string& example : facts.examples) examples.push(text_of_example(example));
+    }
+    if (facts.required) required.push(Value::of(facts.key));
+    properties.add(facts.key, std::move(property));
+  }
+  for (const char* accepted : {"$schema", "description"}) {
+    if (properties.find(accepted) == nullptr) properties.add(accepted, schema_of_type("string"));
+  }
+  if (has_shorthand() && properties.find(kUse) == nullptr)
+    properties.add(std::string(kUse), schema_of_type("string"));
+  object.add("patternProperties", Value(Kind::object)).add("^//", Value(Kind::object));
+  object.add("additionalProperties", Value::of(false));
+  if (!required.children.empty()) object.add("required", std::move(required));
+  if (has_shorthand()) {
+    std::vector<Value> choices;
+    choices.push_back(schema_of_type("string"));
+    choices.push_back(std::move(object));
+    object = schema_any_of(std::move(choices));
+  }
+  object.add("description", Value::of(description_));
+  definitions.fill(id, std::move(object));
+  return reference;
+}
+}  // namespace detail
+
+std::string finish_schema(std::string_view name, Value root, Definitions definitions) {
+  Value schema(Kind::object);
+  schema.add("$schema", Value::of("https://json-schema.org/draft/2020-12/schema"));
+  schema.add("title", Value::of("topsim " + std::string(name)));
+  for (auto& child : root.children) {
+    const std::string key = child->key;
+    schema.add(key, std::move(*child));
+  }
+  Value& all = schema.add("$defs", Value(Kind::object));
+  for (auto& [key, value] : definitions.values()) all.add(key, std::move(value));
+  return to_text(schema) + '\n';
+}
+}  // namespace topsim::config

@@ -1,0 +1,289 @@
+// JSON text to Value. The library's own reader is used as a stream of tokens; the cursor it reads from is
+// ours, so every token's place is known.
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "sim/config/document.hpp"
+
+namespace topsim::config {
+namespace {
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostLevels = 100;
+
+// An input iterator whose copies share the position.
+class Cursor {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+  Cursor(const std::string& text, std::size_t& offset, bool end)
+      : text_(&text), offset_(&offset), end_(end) {}
+  reference operator*() const { return (*text_)[*offset_]; }
+  Cursor& operator++() { return ++*offset_, *this; }
+  Cursor operator++(int) {
+    Cursor before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const Cursor& other) const { return at_end() == other.at_end(); }
+  bool operator!=(const Cursor& other) const { return !(*this == other); }
+
+ private:
+  [[nodiscard]] bool at_end() const { return end_ || *offset_ >= text_->size(); }
+  const std::string* text_;
+  std::size_t* offset_;
+  bool end_;
+};
+
+// Offsets to lines and columns, forward only. Columns count characters, not bytes.
+class LineCounter {
+ public:
+  explicit LineCounter(const std::string& text) : text_(text) {}
+  Span at(std::size_t offset) {
+    for (; at_ < offset && at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\n') {
+        ++line_;
+        column_ = 1;
+      } else if ((static_cast<unsigned char>(text_[at_]) & 0xC0U) != 0x80U) {
+        ++column_;
+      }
+    }
+    return {line_, column_, 1};
+  }
+
+ private:
+  const std::string& text_;
+  std::size_t at_ = 0;
+  int line_ = 1, column_ = 1;
+};
+
+class Handler {
+ public:
+  Handler(const Source& source, const std::size_t& offset)
+      : source_(source), text_(source.text), offset_(offset), lines_(source.text) {}
+
+  bool null() { return put(Value(Kind::null), word_end()); }
+  bool boolean(bool v) { return put(Value::of(v), word_end()); }
+  bool number_integer(Json::number_integer_t v) { return put(Value::of(std::int64_t{v}), word_end()); }
+  bool number_unsigned(Json::number_unsigned_t v) {
+    if (v <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return put(Value::of(static_cast<std::int64_t>(v)), word_end());
+    }
+    return number_float(static_cast<double>(v), {});
+  }
+  bool number_float(double v, const std::string&) {
+    Value value(Kind::number);
+    value.number = v;
+    return put(std::move(value), word_end());
+  }
+  bool string(std::string& v) { return put(Value::of(std::string_view(v)), offset_); }
+  bool binary(Json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(Kind::object); }
+  bool start_array(std::size_t) { return open(Kind::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& v) {
+    key_ = v;
+    key_span_ = span_of(token_start(), offset_);
+    last_end_ = offset_;
+    if (!is_remark(key_) && is_known_member(open_.back(), key_)) {
+      problem(key_span_, "the key \"" + key_ + "\" stands twice in one object", "again here",
+              "keep one of the two");
+    }
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string& token, const Json::exception& error) {
+    explain(token, error);
+    return false;
+  }
+
+  std::unique_ptr<Value> root;
+  std::vector<Problem> problems;
+
+ private:
+  struct Open {
+    Value* value;
+    std::unordered_set<std::string_view> known;  // used for large objects only
+  };
+
+  static bool is_known_member(Open& open, std::string_view name) {
+    constexpr std::size_t kSmall = 16;
+    if (open.value->children.size() < kSmall) return open.value->find(name) != nullptr;
+    if (open.known.empty()) {
+      for (const auto& child : open.value->children) open.known.insert(child->key);
+    }
+    return open.known.count(name) != 0;
+  }
+
+  // First character of the token that begins after the last one.
+  [[nodiscard]] std::size_t token_start() const {
+    std::size_t at = last_end_;
+    while (at < text_.size() && std::strchr(" \t\r\n,:", text_[at]) != nullptr) ++at;
+    return at;
+  }
+  // End of a number or a word; the lexer has read one character too many there.
+  [[nodiscard]] std::size_t word_end() const {
+    std::size_t at = token_start();
+    while (at < text_.size() && std::strchr(" \t\r\n,:]}", text_[at]) == nullptr) ++at;
+    return at;
+  }
+  Span span_of(std::size_t begin, std::size_t end) {
+    Span span = lines_.at(begin);
+    span.length = lines_.at(end).column - span.column;
+    return span;
+  }
+
+  Value& attach(Value value) {
+    if (open_.empty()) {
+      root = std::make_unique<Value>(std::move(value));
+      return *root;
+    }
+    Open& parent = open_.back();
+    Value& added = parent.value->push(std::move(value));
+    if (parent.value->kind == Kind::object) {
+      added.key = std::move(key_);
+      added.key_span = key_span_;
+      if (!parent.known.empty()) parent.known.insert(added.key);
+    }
+    return added;
+  }
+  bool put(Value value, std::size_t end) {
+    value.source = &source_;
+    value.span = span_of(token_start(), end);
+    last_end_ = end;
+    attach(std::move(value));
+    return true;
+  }
+  bool open(Kind kind) {
+    const std::size_t start = token_start();
+    Value value(kind);
+    value.source = &source_;
+    value.span = lines_.at(start);
+    last_end_ = start + 1;
+    if (open_.size() >= kMostLevels) {
+      problem(value.span, "more than " + std::to_string(kMostLevels) + " levels of objects and lists", "",
+              "nothing that topsim reads is nested so deeply");
+      return false;
+    }
+    open_.push_back({&attach(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    last_end_ = offset_;
+    open_.pop_back();
+    return true;
+  }
+
+  void problem(const Span& span, std::string message, std::string label, std::string help) {
+    Problem result;
+    result.place = {source_.name, span.line, span.column, span.length};
+    result.message = std::move(message);
+    result.label = std::move(label);
+    result.help = std::move(help);
+    problems.push_back(std::move(result));
+  }
+  void explain(const std::string& token, const Json::exception& error);
+
+  const Source& source_;
+  const std::string& text_;
+  const std::size_t& offset_;
+  LineCounter lines_;
+  std::vector<Open> open_;
+  std::string key_;
+  Span key_span_;
+  std::size_t last_end_ = 0;
+};
+
+// A sentence of ours for the mistakes people make, the library's words for the rest.
+void Handler::explain(const std::string& token, const Json::exception& error) {
+  std::size_t start = token_start();
+  const bool at_end = start >= text_.size();
+  const std::string_view rest = std::string_view(text_).substr(std::min(start, text_.size()));
+  const auto begins = [&](std::string_view with) { return rest.substr(0, with.size()) == with; };
+  const Span span = span_of(std::min(start, text_.size()), std::min(std::max(start, offset_), text_.size()));
+  Span one = span;
+  one.length = 1;
+  if (text_.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return problem(one, "the file is empty", "", "a scenario is a JSON object, see configs/8xH100-ib.json");
+  }
+  if (at_end && !open_.empty()) {
+    const Value& inner = *open_.back().value;
+    return problem(one, "the file ends inside " + std::string(name_of(inner.kind)), "",
+                   "it was opened at line " + std::to_string(inner.span.line) + ", column " +
+                       std::to_string(inner.span.column) + " and is not closed; is the file cut off?");
+  }
+  if ((begins("}") || begins("]")) && start > 0) {
+    const std::size_t before = text_.find_last_not_of(" \t\r\n", start - 1);
+    if (before != std::string::npos && text_[before] == ',') {
+      return problem(one, "a comma before \"" + std::string(rest.substr(0, 1)) + "\"", "",
+                     "JSON has no trailing comma; remove it");
+    }
+  }
+  if (begins("NaN") || begins("nan") || begins("Infinity") || begins("inf") || begins("-Infinity") ||
+      begins("-inf") || begins("-nan") || begins("-NaN")) {
+    Span word = span;
+    word.length = static_cast<int>(std::min(rest.find_first_of(" \t\r\n,]}"), std::size_t{9}));
+    return problem(word, "NaN and infinity are no numbers in JSON", "", "leave the key out for its default");
+  }
+  if (begins("//") || begins("/*") || begins("#")) {
+    return problem(one, "JSON has no comments", "", "write a key that begins with //: \"// why\": \"...\"");
+  }
+  if (begins("'")) return problem(one, "JSON strings stand in double quotes", "", "write \" instead of '");
+  if (std::strstr(error.what(), "number overflow") != nullptr) {
+    return problem(span, "the number " + token.substr(0, 40) + " is too large", "",
+                   "numbers reach 1.8e308; write a quantity with a larger unit");
+  }
+  if (!rest.empty() && open_.empty() && root != nullptr) {
+    return problem(one, "something follows the end of the JSON value", "", "a file holds one JSON object");
+  }
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ... - unexpected
+  // ...; expected ...": keep what follows the last " - ", less the token it echoes, which may be long.
+  std::string words = error.what();
+  if (const std::size_t dash = words.find(" - "); dash != std::string::npos) words = words.substr(dash + 3);
+  if (const std::size_t echo = words.find("; last read: "); echo != std::string::npos) {
+    const std::size_t more = words.rfind("; expected");
+    words = words.substr(0, echo) + (more != std::string::npos && more > echo ? words.substr(more) : "");
+  }
+  constexpr std::size_t kLongest = 200;
+  if (words.size() > kLongest) words = words.substr(0, kLongest) + "...";
+  std::string help;
+  if (words.find("expected ','") != std::string::npos || words.find("; expected '}'") != std::string::npos ||
+      words.find("; expected ']'") != std::string::npos) {
+    help = "is a comma missing before this?";
+  }
+  problem(one, "not JSON: " + words, "", help);
+}
+}  // namespace
+
+bool is_remark(std::string_view key) {
+  return key.substr(0, 2) == "//" || key == "$schema";
+}
+
+Document Document::parse(std::string text, std::string name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (std::string_view(text).substr(0, 3) == kByteOrderMark) text.erase(0, 3);
+  const auto source = std::make_shared<const Source>(Source{std::move(name), std::move(text)});
+  std::size_t offset = 0;
+  Handler handler(*source, offset);
+  const bool parsed =
+      Json::sax_parse(Cursor(source->text, offset, false), Cursor(source->text, offset, true), &handler);
+  if (!parsed || !handler.problems.empty()) {
+    for (Problem& problem : handler.problems) {
+      problem.source_line = source->line(problem.place.line);
+      constexpr std::size_t kShown = 2000;
+      if (problem.source_line.size() > kShown) problem.source_line.clear();
+    }
+    throw ConfigError(std::move(handler.problems));
+  }
+  Document document;
+  document.sources_.push_back(source);
+  document.root_ = std::move(handler.root);
+  return document;
+}
+}  // namespace topsim::config
