@@ -14,7 +14,6 @@
 #include "sim/executor/rank_state.hpp"
 #include "sim/executor/reasons.hpp"
 #include "sim/executor/trace.hpp"
-#include "sim/network/factory.hpp"
 
 namespace topsim::executor {
 namespace {
@@ -30,18 +29,16 @@ constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_
 class Executor {
  public:
   Executor(const program::Program& program, const fold::System& system, const topology::Topology& topology,
-           const RunOptions& options, Progress* progress)
+           network::Network& network, Carrier& carrier, const RunOptions& options, Progress* progress)
       : program_(program),
         system_(system),
         options_(options),
         progress_(progress),
+        network_(network),
+        carrier_(carrier),
         accounting_(system.ranks.size(), options.warmup, options.steps),
         calls_(program, system) {
     for (const auto& cls : program.classes) tables_.emplace_back(cls);
-    std::vector<double> capacities;
-    for (const auto& link : system.links) capacities.push_back(link.capacity.value());
-    network_ = network::make_network(options.network, capacities);
-    own_usage_ = options.network == "analytic";
     for (const auto& rank : system.ranks) {
       const auto& cls = program.classes[rank.program_class];
       const std::uint32_t model = topology.device(rank.device).model;
@@ -72,9 +69,10 @@ class Executor {
   bool stopped() const { return progress_ && progress_->stop.load(std::memory_order_relaxed); }
 
   void advance() {
+    if (!done_.empty()) return finish_done();
     // Everything scheduled for this very instant comes before the network is asked: one solve an instant.
     if (engine_.next() == now()) return handle(engine_.pop());
-    const SimTime network_next = network_->next_event();
+    const SimTime network_next = network_.next_event();
     const SimTime engine_next = engine_.next();
     if (network_next == kNever && engine_next == kNever) throw_deadlock();
     if (network_next <= engine_next) {
@@ -84,16 +82,20 @@ class Executor {
       handle(engine_.pop());
     }
     if (progress_) {
-      progress_->events.store(engine_.events() + network_->events(), std::memory_order_relaxed);
+      progress_->events.store(engine_.events() + network_.events(), std::memory_order_relaxed);
       progress_->now_ps.store(now().time_since_epoch().count(), std::memory_order_relaxed);
     }
   }
 
   void drain_network() {
-    completed_.clear();
-    network_->advance(now(), completed_);
-    for (std::size_t i = 0; i < completed_.size(); ++i)
-      finish_call(static_cast<std::uint32_t>(completed_[i].tag));
+    carrier_.advance(now(), done_);
+    finish_done();
+  }
+
+  void finish_done() {
+    finishing_.swap(done_);
+    for (std::uint32_t call : finishing_) finish_call(call);
+    finishing_.clear();
   }
 
   void handle(std::uint64_t event) {
@@ -116,7 +118,7 @@ class Executor {
     for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
       const auto& members = system_.links[l].members;
       if (std::binary_search(members.begin(), members.end(), change.link)) {
-        network_->set_capacity(l, system_.links[l].capacity.value() * change.factor, now());
+        network_.set_capacity(l, system_.links[l].capacity.value() * change.factor, now());
       }
     }
   }
@@ -216,16 +218,7 @@ class Executor {
       trace.cause_op = call.last_op;
       if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, call.activity, +1);
     });
-    const fold::Activity& a = system_.activities[call.activity];
-    network::Transfer transfer;
-    transfer.bytes = static_cast<double>(a.bytes.value());
-    transfer.usage = own_usage_ ? a.own_usage : a.usage;
-    transfer.rate_cap = a.rate_cap;
-    transfer.weight = a.weight;
-    transfer.latency = a.latency;
-    transfer.tag = index;
-    network_->start(transfer, now());
-    ++flows_;
+    carrier_.start(index, call.group, call.activity, now());
   }
 
   void finish_call(std::uint32_t index) {
@@ -294,9 +287,9 @@ class Executor {
   }
 
   void snapshot() {
-    network_->advance(now(), completed_);
+    carrier_.advance(now(), done_);  // brings the byte counts up to now
     before_.clear();
-    for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(network_->record(l));
+    for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(network_.record(l));
   }
 
   [[noreturn]] void throw_deadlock() const {
@@ -323,21 +316,22 @@ class Executor {
   const RunOptions& options_;
   Progress* progress_;
   engine::Engine engine_;
-  std::unique_ptr<network::Network> network_;
+  network::Network& network_;
+  Carrier& carrier_;
   std::vector<StreamTable> tables_;
   std::vector<RankState> ranks_;
   std::vector<std::vector<OpCharge>> charges_;
   Accounting accounting_;
   Calls calls_;
-  std::vector<network::Completion> completed_;
+  std::vector<std::uint32_t> done_, finishing_;  // calls whose last byte has arrived
   std::vector<network::LinkRecord> before_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> members_;
   std::vector<WaitLeg> legs_;
   std::vector<TimelineEvent> timeline_;
   std::vector<IdleInterval> idle_;
-  std::uint64_t ops_done_ = 0, total_ops_ = 0, flows_ = 0;
+  std::uint64_t ops_done_ = 0, total_ops_ = 0;
   std::uint32_t last_rank_ = 0;
-  bool finished_ = false, own_usage_ = false;
+  bool finished_ = false;
 };
 
 Outcome Executor::outcome() {
@@ -359,7 +353,7 @@ Outcome Executor::outcome() {
   }
   if (boundaries.size() < warmup) before_.assign(system_.links.size(), {});
   for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
-    const network::LinkRecord record = network_->record(l);
+    const network::LinkRecord record = network_.record(l);
     if (record.bytes <= 0) continue;
     out.links.push_back({system_.links[l].members, record.bytes - before_[l].bytes, record.peak_rate,
                          record.busy - before_[l].busy});
@@ -369,15 +363,15 @@ Outcome Executor::outcome() {
   out.idle = std::move(idle_);
   if (finished_)
     out.critical_path = critical_path(ranks_, charges_, calls_, system_, last_rank_, out.measured_begin);
-  out.events = engine_.events() + network_->events();
-  out.flows = flows_;
+  out.events = engine_.events() + network_.events();
+  out.flows = carrier_.transfers();
   out.group_classes = system_.groups.size();
   return out;
 }
 }  // namespace
 
 Outcome run(const program::Program& program, const fold::System& system, const topology::Topology& topology,
-            const RunOptions& options, Progress* progress) {
-  return Executor(program, system, topology, options, progress).run();
+            network::Network& network, Carrier& carrier, const RunOptions& options, Progress* progress) {
+  return Executor(program, system, topology, network, carrier, options, progress).run();
 }
 }  // namespace topsim::executor

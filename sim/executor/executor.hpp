@@ -9,6 +9,7 @@
 // (NCCL's receiver posts its buffers only then).
 #pragma once
 
+#include "sim/executor/carrier.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/outcome.hpp"
 #include "sim/fold/fold.hpp"
@@ -18,6 +19,8 @@ namespace topsim::executor {
 
 // Runs warmup + steps steps. Throws ConfigError when the program deadlocks, saying who waits for whom.
 // `progress` may be null; when its stop flag rises the outcome so far comes back with complete = false.
+// REQUIRES: `carrier` puts its transfers on `network`, whose links are the system's link classes.
 [[nodiscard]] Outcome run(const program::Program& program, const fold::System& system,
-                          const topology::Topology& topology, const RunOptions& options, Progress* progress);
+                          const topology::Topology& topology, network::Network& network, Carrier& carrier,
+                          const RunOptions& options, Progress* progress);
 }  // namespace topsim::executor

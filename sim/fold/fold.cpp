@@ -104,6 +104,9 @@ class Folder {
   System run() {
     add_ranks();
     enumerate_groups();
+    if (options_.all_links) {
+      for (std::size_t l = 0; l < router_.topology().links().size(); ++l) link_item(LinkId(l));
+    }
     lower_groups();
     const std::vector<std::uint32_t> cls = graph_.classes(options_.fold);
     return assemble(cls);
@@ -325,7 +328,8 @@ class Folder {
     GroupClass result;
     result.dimension = group.dimension;
     if (group.communicator != kNone) {
-      const auto members = program_.members_of(CommunicatorId(group.communicator));
+      result.communicator = CommunicatorId(group.communicator);
+      const auto members = program_.members_of(result.communicator);
       result.size = static_cast<std::uint32_t>(members.size());
       for (RankId r : members) {
         result.members.push_back(local[cls[r.index()]]);

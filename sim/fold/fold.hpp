@@ -51,6 +51,7 @@ struct GroupClass {
   bool spans_programs = false;            // members run different programs (pipeline stages)
   std::vector<std::uint32_t> members;     // rank classes, distinct, ascending; edges: {sender, receiver}
   std::vector<std::uint32_t> activities;  // by shape index (see op_shape)
+  CommunicatorId communicator;            // the representative; invalid for edges and host copies
 };
 
 struct LinkClass {
@@ -74,6 +75,7 @@ struct System {
 
 struct FoldOptions {
   bool fold = true;
+  bool all_links = false;  // unfolded only: link classes are the topology's links, used or not
   std::vector<std::pair<RankId, double>> slow_ranks;
   // Links that change during the run (faults): each keeps a class of its own per entry.
   std::vector<std::pair<LinkId, std::uint32_t>> marked_links;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/executor/executor.hpp"
+#include "sim/network/factory.hpp"
 
 namespace topsim::executor {
 
@@ -84,8 +85,9 @@ class SmallWorld {
     options.steps = steps;
     options.timeline = true;
     options.accelerators = {facts};
-    Outcome outcome = executor::run(program_, system, topology, options, nullptr);
-    return outcome;
+    const auto network = network::find_model("flow").make({});
+    const auto carrier = pipelined_carrier(system, *network, false);
+    return executor::run(program_, system, topology, *network, *carrier, options, nullptr);
   }
 
  private:

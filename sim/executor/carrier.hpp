@@ -1,0 +1,37 @@
+// Between calls and the network: a call becomes one activity (pipelined), or its steps one message each.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/collective/collective.hpp"
+#include "sim/fold/fold.hpp"
+#include "sim/network/network.hpp"
+
+namespace topsim::executor {
+
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+  // `call` comes back in `done` of advance() when its last byte has arrived.
+  virtual void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) = 0;
+  virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
+  [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
+
+ protected:
+  std::uint64_t transfers_ = 0;
+};
+
+// Every call is one activity over link classes. `alone`: without its siblings' share (models that do not
+// share links).
+[[nodiscard]] std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system,
+                                                         network::Network& network, bool alone);
+// Every call is its step plan. REQUIRES: system is unfolded with all links, so that link classes are the
+// topology's links.
+[[nodiscard]] std::unique_ptr<Carrier> step_carrier(const program::Program& program,
+                                                    const fold::System& system,
+                                                    const collective::NcclModel& nccl,
+                                                    const topology::Topology& topology,
+                                                    network::Network& network);
+}  // namespace topsim::executor

@@ -1,0 +1,170 @@
+#include "sim/executor/carrier.hpp"
+
+namespace topsim::executor {
+namespace {
+
+// The messages of one kind of call on one communicator, with who waits for whom turned round.
+struct Plan {
+  std::vector<collective::StepMessage> messages;
+  std::vector<std::uint32_t> missing;                     // per message: how many must have arrived before it
+  std::vector<std::uint32_t> followers_begin, followers;  // per message: who waits for it
+  std::vector<DeviceId> gpus;
+};
+
+// Lowered message between two GPUs, for networks that are told the links.
+struct Path {
+  std::vector<network::Usage> usage;
+  double rate_cap = 0, weight = 1;
+  Duration latency{};
+};
+
+struct Instance {
+  const Plan* plan = nullptr;
+  std::uint32_t call = 0;
+  std::uint32_t left = 0;  // messages still to arrive
+  std::vector<std::uint32_t> missing;
+};
+
+class Steps final : public Carrier {
+ public:
+  Steps(const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
+        const topology::Topology& topology, network::Network& network)
+      : program_(program),
+        system_(system),
+        nccl_(nccl),
+        topology_(topology),
+        network_(network),
+        plans_(system.activities.size()) {}
+
+  void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
+    const Plan& plan = plan_of(group, activity);
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(instances_.size()));
+      instances_.emplace_back();
+    }
+    const std::uint32_t id = free_.back();
+    free_.pop_back();
+    Instance& instance = instances_[id];
+    instance.plan = &plan;
+    instance.call = call;
+    instance.left = static_cast<std::uint32_t>(plan.messages.size());
+    instance.missing = plan.missing;
+    for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
+      if (plan.missing[m] == 0) send(id, m, now);
+    }
+  }
+
+  void advance(SimTime now, std::vector<std::uint32_t>& done) override {
+    completed_.clear();
+    network_.advance(now, completed_);
+    for (const network::Completion& c : completed_) {
+      const auto id = static_cast<std::uint32_t>(c.tag >> 32), m = static_cast<std::uint32_t>(c.tag);
+      const Plan& plan = *instances_[id].plan;
+      for (std::uint32_t f = plan.followers_begin[m]; f < plan.followers_begin[m + 1]; ++f) {
+        if (--instances_[id].missing[plan.followers[f]] == 0) send(id, plan.followers[f], now);
+      }
+      if (--instances_[id].left == 0) {
+        done.push_back(instances_[id].call);
+        free_.push_back(id);
+      }
+    }
+  }
+
+ private:
+  void send(std::uint32_t id, std::uint32_t m, SimTime now) {
+    const Plan& plan = *instances_[id].plan;
+    const collective::StepMessage& message = plan.messages[m];
+    network::Transfer transfer;
+    transfer.from = plan.gpus[message.from];
+    transfer.to = plan.gpus[message.to];
+    transfer.connection = message.channel;
+    const Path& path = path_of(transfer.from, transfer.to, message.channel, message.bytes);
+    transfer.bytes = static_cast<double>(message.bytes.value());
+    transfer.usage = path.usage;
+    transfer.rate_cap = path.rate_cap;
+    transfer.weight = path.weight;
+    transfer.latency = path.latency;
+    transfer.tag = std::uint64_t{id} << 32 | m;
+    network_.start(transfer, now);
+    ++transfers_;
+  }
+
+  const Plan& plan_of(std::uint32_t group, std::uint32_t activity) {
+    auto& plan = plans_[activity];
+    if (!plan) plan = std::make_unique<Plan>(make_plan(group, activity));
+    return *plan;
+  }
+
+  Plan make_plan(std::uint32_t group, std::uint32_t activity) const {
+    const fold::Activity& a = system_.activities[activity];
+    Plan plan;
+    // Unfolded, the members of a group are its ranks; their order is the communicator's.
+    for (RankId r : members_of(group)) plan.gpus.push_back(topology_.accelerators()[r.index()]);
+    collective::StepPlan steps;
+    if (a.kind == program::CollectiveKind::send_recv) {
+      steps.messages.push_back({0, 1, a.bytes, 0, 0, 0});
+    } else {
+      steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
+    }
+    plan.messages = std::move(steps.messages);
+    plan.missing.resize(plan.messages.size());
+    plan.followers_begin.assign(plan.messages.size() + 1, 0);
+    for (std::size_t m = 0; m < plan.messages.size(); ++m) {
+      plan.missing[m] = plan.messages[m].after_count;
+      for (std::uint32_t i = 0; i < plan.messages[m].after_count; ++i) {
+        ++plan.followers_begin[steps.after[plan.messages[m].after_begin + i] + 1];
+      }
+    }
+    for (std::size_t m = 0; m < plan.messages.size(); ++m)
+      plan.followers_begin[m + 1] += plan.followers_begin[m];
+    plan.followers.resize(plan.followers_begin.back());
+    std::vector<std::uint32_t> fill(plan.followers_begin.begin(), plan.followers_begin.end() - 1);
+    for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
+      for (std::uint32_t i = 0; i < plan.messages[m].after_count; ++i) {
+        plan.followers[fill[steps.after[plan.messages[m].after_begin + i]]++] = m;
+      }
+    }
+    return plan;
+  }
+
+  std::vector<RankId> members_of(std::uint32_t group) const {
+    const fold::GroupClass& g = system_.groups[group];
+    if (g.communicator.valid()) {
+      const auto members = program_.members_of(g.communicator);
+      return {members.begin(), members.end()};
+    }
+    std::vector<RankId> ends;
+    for (std::uint32_t member : g.members) ends.push_back(system_.ranks[member].members.front());
+    return ends;
+  }
+
+  const Path& path_of(DeviceId from, DeviceId to, std::uint16_t channel, Bytes bytes) {
+    const auto key = std::tuple(from, to, channel, bytes);
+    const auto known = paths_.find(key);
+    if (known != paths_.end()) return known->second;
+    collective::Activity lowered;
+    nccl_.lower_message(bytes, from, to, channel, lowered);
+    Path path{{}, lowered.cap.value(), lowered.weight, lowered.latency};
+    for (const topology::LinkShare& use : lowered.usage) path.usage.push_back({use.link.value, use.share});
+    return paths_.emplace(key, std::move(path)).first->second;
+  }
+
+  const program::Program& program_;
+  const fold::System& system_;
+  const collective::NcclModel& nccl_;
+  const topology::Topology& topology_;
+  network::Network& network_;
+  std::vector<std::unique_ptr<Plan>> plans_;  // by activity
+  std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes>, Path> paths_;
+  std::vector<Instance> instances_;
+  std::vector<std::uint32_t> free_;
+  std::vector<network::Completion> completed_;
+};
+}  // namespace
+
+std::unique_ptr<Carrier> step_carrier(const program::Program& program, const fold::System& system,
+                                      const collective::NcclModel& nccl, const topology::Topology& topology,
+                                      network::Network& network) {
+  return std::make_unique<Steps>(program, system, nccl, topology, network);
+}
+}  // namespace topsim::executor

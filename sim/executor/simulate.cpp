@@ -1,0 +1,32 @@
+#include "sim/executor/simulate.hpp"
+
+#include "sim/base/error.hpp"
+#include "sim/executor/carrier.hpp"
+#include "sim/executor/executor.hpp"
+#include "sim/fold/fold.hpp"
+#include "sim/network/factory.hpp"
+
+namespace topsim::executor {
+
+Outcome simulate(const program::Program& program, const topology::Router& router,
+                 const collective::NcclModel& nccl, const RunOptions& options, Progress* progress) {
+  const network::Model& model = network::find_model(options.network);
+  const bool in_steps = options.collectives_in_steps || model.make == nullptr;
+  fold::FoldOptions folding;
+  folding.fold = options.fold && !in_steps;
+  folding.all_links = in_steps;
+  folding.slow_ranks = options.slow_ranks;
+  for (const CapacityChange& change : options.capacity_changes) {
+    folding.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(folding.marked_links.size()));
+  }
+  const fold::System system = fold::fold(program, router, nccl, folding);
+  std::vector<double> capacities;
+  for (const fold::LinkClass& link : system.links) capacities.push_back(link.capacity.value());
+  if (model.make == nullptr)
+    throw ConfigError("the " + options.network + " network is not part of this build");
+  const auto network = model.make(capacities);
+  const auto carrier = in_steps ? step_carrier(program, system, nccl, router.topology(), *network)
+                                : pipelined_carrier(system, *network, options.network == "analytic");
+  return run(program, system, router.topology(), *network, *carrier, options, progress);
+}
+}  // namespace topsim::executor
