@@ -361,8 +361,10 @@ Outcome Executor::outcome() {
   out.collectives = calls_.records();
   out.timeline = std::move(timeline_);
   out.idle = std::move(idle_);
-  if (finished_)
-    out.critical_path = critical_path(ranks_, charges_, calls_, system_, last_rank_, out.measured_begin);
+  if (finished_) {
+    const SimTime last_begin = boundaries.size() > 1 ? boundaries[boundaries.size() - 2] : SimTime{};
+    out.critical_path = critical_path(ranks_, charges_, calls_, system_, last_rank_, last_begin);
+  }
   out.events = engine_.events() + network_.events();
   out.flows = carrier_.transfers();
   out.group_classes = system_.groups.size();
