@@ -11,42 +11,47 @@ namespace topsim::topology {
 // configs/hardware/nics.json
 struct NicEntry {
   std::string id, name, vendor, source;
+  int year = 0;
   std::vector<std::string> links;  // catalogue links it can speak, the usual first: "ib-ndr", "roce-400g"
   int ports = 1;
   BytesPerSecond port_rate{};
   std::string pcie;  // catalogue link of its slot: "pcie5-x16"; empty when it sits on the accelerator's die
   Watts power{}, power_max{};
-  Duration small_message{};  // data sheet's host-to-host time of a small message; 0 unknown. For show only:
-                             // the models use LinkEntry::nic_base, which was measured end to end.
+  // perftest's or a data sheet's host-to-host time of a small message; 0 unknown. The models use
+  // LinkEntry::nic_base, which has the software in it.
+  Duration small_message{};
 };
 
 // configs/hardware/switches.json
 struct SwitchEntry {
-  std::string id, name, vendor, source;
+  std::string id, name, vendor, asic, source;
   std::vector<std::string> links;  // catalogue links of its ports, the usual first
-  int ports = 0;                   // physical cages x lanes as sold
+  int ports = 0;                   // as sold, before splitting
   BytesPerSecond port_rate{};
-  int split = 1;            // ports may be split in this many of rate / split: SN5600 64 x 800G = 128 x 400G
-  Duration port_to_port{};  // default of the sources' range; 0 unknown
-  Duration port_to_port_low{}, port_to_port_high{};
-  Bytes buffer{};  // shared packet buffer; 0 unknown
-  bool shared_buffer_ecn =
-      true;            // lossless Ethernet with PFC and ECN; false: credit flow control (InfiniBand)
-  bool sharp = false;  // in-network reduction
+  int split = 1;                                     // a port may be cut into up to this many
+  Duration port_to_port{};                           // default of the sources' range; 0 unknown
+  Duration port_to_port_low{}, port_to_port_high{};  // the range
+  Bytes buffer{};                                    // shared packet buffer; 0 unknown
+  // Sends only into buffers that the far end announced (InfiniBand); false: PFC and ECN (lossless Ethernet).
+  bool credit_flow_control = false;
+  bool sharp = false;  // reduces in the network
   Watts power{}, power_max{};
   int rack_units = 0;
 
-  // Ports available at `rate`: splitting when the port is a multiple of it.
+  // Ports available at `rate`: 64 x 800 Gbit/s that may be split in two are 128 at 400 Gbit/s.
   [[nodiscard]] int radix(BytesPerSecond rate) const;
 };
 
-// configs/hardware/cables.json: a finished connection is one copper or active cable, or two transceivers +
-// fibre.
+// configs/hardware/cables.json: one way to make a connection, with all its parts.
 struct CableEntry {
-  std::string id, name, kind, source;  // kind: dac, aec, aoc, transceiver, fibre
+  std::string id, name, kind, source;  // kind: dac, acc, aec, aoc, transceiver (two of them and fibre)
   BytesPerSecond rate{};
-  Metres reach{};    // longest length sold or standardised
-  Watts power{};     // per end
-  int per_link = 1;  // pieces per connection: 1 cable, 2 transceivers
+  Metres reach{};                                // longest length sold or standardised
+  Watts power{};                                 // per end
+  double fixed = 0, per_metre = 0, per_end = 0;  // US dollars
+  double cheapest = 1, dearest = 1;              // lowest and highest offer over that price
+
+  // US dollars of one connection: fixed + per_metre x length + 2 x per_end.
+  [[nodiscard]] double price(Metres length) const { return fixed + per_metre * length.value() + 2 * per_end; }
 };
 }  // namespace topsim::topology

@@ -36,6 +36,11 @@ struct FabricRecipe {
   // dragonfly: `groups` groups of `routers` all-to-all connected switches, each with `terminals` nodes' ports
   // and `global_links` cables to other groups
   int groups = 0, routers = 0, terminals = 0, global_links = 0;
-  std::string note;  // what the publication says beyond this
+  // Switches that the publication counts for a number of nodes; 0 where it does not say.
+  struct Size {
+    int nodes = 0, leaf = 0, spine = 0, core = 0;
+  };
+  std::vector<Size> published;
+  std::vector<std::string> notes;  // what the publication says beyond this
 };
 }  // namespace topsim::topology

@@ -26,7 +26,7 @@ struct ScaleUp {
   int links_per_accelerator = 0;      // switched: spread evenly over the chips unless links_per_chip is given
   int chips = 0;                      // switched: NVSwitch chips of the whole domain
   std::vector<int> links_per_chip;    // switched: per chip, sums to links_per_accelerator (H100: 5 4 4 5)
-  bool in_network_reduction = false;  // NVLink SHARP: NVSwitch 3 and later
+  bool in_network_reduction = false;  // NVLink SHARP: what the chip's `sharp` says
   std::vector<Edge> edges;            // mesh
   std::vector<int> dims;              // torus inside the node; product = accelerators
   std::vector<int> dim_links;         // torus: parallel links per dimension and direction; empty: 1 each
@@ -65,14 +65,15 @@ struct NicGroup {
   int ports = 1;          // ports in use of each
   BytesPerSecond rate{};  // of a port as configured (a 400G NIC may be run at 200G)
   bool compute = true;    // false: storage, in-band, management
-  bool on_accelerator =
-      false;               // sits on the accelerator (Gaudi, Ascend, Frontier): NIC i belongs to `owner[i]`
-  std::vector<int> owner;  // on_accelerator: local accelerator of each
+  // NICs on the accelerators themselves (Gaudi, Frontier): NIC i belongs to owner[i]. Empty: they hang on the
+  // PCIe tree.
+  std::vector<int> owner;
 };
 
 // configs/hardware/nodes.json
 struct NodeRecipe {
   std::string id, name, source;
+  std::string like;         // recipe whose figures it took over
   std::string accelerator;  // catalogue id
   int accelerators = 1;
   bool peer_to_peer = true;  // PCIe peer-to-peer between accelerators works here (GeForce driver: no)
@@ -84,7 +85,6 @@ struct NodeRecipe {
                              // NICs than accelerators the first of each accelerator's group.
   std::string default_link;  // fabric link its compute NICs usually speak: "ib-ndr"
   Watts power{};             // whole node at full load; 0 unknown
-  Watts idle_power{};        // 0 unknown
 
   [[nodiscard]] int compute_nics() const;
 };

@@ -6,27 +6,32 @@
 
 namespace topsim::topology {
 
-// One quotation, list price or estimate.
+// One quotation, list price or estimate, in US dollars.
 struct Price {
-  double dollars = 0;  // converted from its currency at PriceBook's rate
-  std::string text;    // as written: "2600000 CNY"
-  std::string kind;    // "list", "street", "planning estimate", ...
-  std::string date;    // "2024-08"; may be empty
+  double dollars = 0;
+  std::string kind;  // "list", "street", "planning estimate", ...
+  std::string date;  // "2024-08"; may be empty
   std::string source;
 };
 
-// All that is known of one item. `use` is the default: the median of the quotations unless the file names
-// one.
+// configs/hardware/prices.json: all that is known of one item.
 struct PriceEntry {
-  std::string id;    // catalogue id of the thing, or of a service ("electricity-us", "colocation")
-  std::string unit;  // "each", "kWh", "GPU hour", "kW month", "metre"
+  std::string id;    // catalogue id of the thing, or a service: "electricity", "colocation", "h200-sxm-hour"
+  std::string unit;  // "each", "kWh", "accelerator hour", "node hour", "kW month", ...
+  // US dollars. The default is the median of the offers unless the file names one.
   double use = 0, low = 0, high = 0;
-  std::vector<Price> quotations;
+  std::vector<Price> offers;
+};
+
+// A number the cost model needs that is no price: PUE, years of service, ...
+struct Ratio {
+  std::string id, source;
+  double use = 0, low = 0, high = 0;
 };
 
 // configs/hardware/reliability.json: published failure rates.
 struct FailureRate {
-  std::string id;  // "gpu", "nic", "link", "switch", "node", "job"
+  std::string id;  // "accelerator", "nic", "fabric-link", "leaf-switch", "node", ...
   std::string name, source;
   double per_year = 0, low = 0, high = 0;  // events a year of one such thing
   std::string remedy;                      // what it costs: "node replaced", "NIC fails over"
