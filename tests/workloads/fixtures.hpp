@@ -1,0 +1,69 @@
+// Accelerators and models that the tests of this folder share; figures as in the catalogue, so that the tests
+// need no files.
+#pragma once
+
+#include "topology/catalogue.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::workloads::testing {
+
+// Constants of training-and-collectives.md 4.3, fitted on measured GEMMs.
+inline topology::Accelerator a100() {
+  topology::Accelerator a;
+  a.id = "a100-sxm4-80gb";
+  a.dense_flops = {{"fp32", 19.5e12}, {"tf32", 156e12}, {"bf16", 312e12}, {"fp16", 312e12}};
+  a.achievable_flops = {{"bf16", 271e12}};
+  a.memory = Bytes(80'000'000'000);
+  a.memory_bandwidth = BytesPerSecond(2.039e12);
+  a.compute_units = 108;
+  a.compute_capability = 80;
+  a.gemm["bf16"] = {0.818, 73, 0.733, from_microseconds(4.3), 4.5, "fitted"};
+  return a;
+}
+
+inline topology::Accelerator h100() {
+  topology::Accelerator a;
+  a.id = "h100-sxm5";
+  a.dense_flops = {{"fp32", 67e12}, {"tf32", 494.5e12}, {"bf16", 989e12}, {"fp16", 989e12}, {"fp8", 1979e12}};
+  a.achievable_flops = {{"bf16", 794.5e12}, {"fp8", 1403e12}};
+  a.memory = Bytes(80'000'000'000);
+  a.memory_bandwidth = BytesPerSecond(3.35e12);
+  a.compute_units = 132;
+  a.compute_capability = 90;
+  a.gemm["bf16"] = {0.946, 0, 0.830, from_microseconds(6.3), 16.8, "fitted"};
+  return a;
+}
+
+inline ModelSpec gpt(int layers, int hidden, int heads, int vocab = 51200, int sequence = 2048) {
+  ModelSpec model;
+  model.layers = layers;
+  model.hidden = hidden;
+  model.heads = heads;
+  model.vocab = vocab;
+  model.sequence = sequence;
+  model.tied_embeddings = true;
+  return model;
+}
+
+inline ModelSpec llama3_70b() {
+  ModelSpec model;
+  model.layers = 80, model.hidden = 8192, model.heads = 64, model.kv_heads = 8, model.ffn = 28672;
+  model.vocab = 128256, model.gated_ffn = true, model.sequence = 8192;
+  return model;
+}
+
+inline ModelSpec llama3_405b() {
+  ModelSpec model = llama3_70b();
+  model.layers = 126, model.hidden = 16384, model.heads = 128, model.ffn = 53248;
+  return model;
+}
+
+// The first scenario of the contract: tensor 8 x pipeline 2 x data 4.
+inline WorkloadSpec llama3_70b_on_64() {
+  WorkloadSpec workload;
+  workload.model = llama3_70b();
+  workload.plan.tp = 8, workload.plan.pp = 2, workload.plan.dp = 4;
+  workload.plan.global_batch = 128;
+  return workload;
+}
+}  // namespace topsim::workloads::testing

@@ -1,0 +1,62 @@
+#include "workloads/training_step.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/workloads/fixtures.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+
+double flops_of_all_ranks(const program::Program& program) {
+  std::vector<double> of_class;
+  for (const auto& rank_program : program.classes) {
+    double sum = 0;
+    for (const auto& op : rank_program.ops) sum += op.flops.value();
+    of_class.push_back(sum);
+  }
+  double total = 0;
+  for (const auto rank_class : program.class_of_rank) total += of_class[rank_class];
+  return total;
+}
+
+TEST(TrainingStep, FirstScenarioIsAValidProgram) {
+  const auto program = training_step(llama3_70b_on_64(), h100(), 64);
+  EXPECT_NO_THROW(program::validate(program));
+  EXPECT_EQ(program.ranks, 64u);
+  ASSERT_EQ(program.classes.size(), 2u);
+  EXPECT_EQ(program.classes[0].name, "stage 0");
+}
+
+// Every model FLOP is done by exactly one rank, and recompute counts none.
+TEST(TrainingStep, FlopsOfTheOpsAreThoseOfTheModel) {
+  for (const auto kind : {RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full}) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.plan.recompute = RecomputeSpec{kind, {}};
+    const auto program = training_step(workload, h100(), 64);
+    EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
+  }
+}
+
+TEST(TrainingStep, SizesAndTimesToBuild) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.model = llama3_405b();
+  workload.plan.pp = 16;
+  workload.plan.stage_layers = {7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7};
+  for (const int dp : {128, 1024}) {
+    workload.plan.dp = dp;
+    workload.plan.global_batch = 16 * dp;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto program = training_step(workload, h100(), static_cast<std::uint32_t>(dp * 128));
+    const auto end = std::chrono::steady_clock::now();
+    std::size_t ops = 0, largest = 0;
+    for (const auto& c : program.classes) ops += c.ops.size(), largest = std::max(largest, c.ops.size());
+    std::printf("%u ranks: %zu ops, largest class %zu, %.1f ms\n", program.ranks, ops, largest,
+                std::chrono::duration<double>(end - begin).count() * 1e3);
+    program::validate(program);
+  }
+}
+}  // namespace
+}  // namespace topsim::workloads

@@ -1,0 +1,264 @@
+#include "workloads/compute/compute_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+// Formats to look up, closest first: constants and rates of a format that the catalogue does not list are
+// those of the next.
+std::array<std::string_view, 4> lookup_order(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return {"fp32", "tf32", "", ""};
+    case Precision::tf32:
+      return {"tf32", "fp32", "", ""};
+    case Precision::fp16:
+      return {"fp16", "bf16", "fp32", ""};
+    case Precision::bf16:
+      return {"bf16", "fp16", "fp32", ""};
+    case Precision::fp8:
+    case Precision::mxfp8:
+    case Precision::fp8_blockwise:
+      return {"fp8", "bf16", "fp16", "fp32"};
+    case Precision::nvfp4:
+      return {"fp4", "fp8", "bf16", "fp16"};
+  }
+  return {};
+}
+
+template <class Map>
+const typename Map::mapped_type* find_by(const Map& map, Precision precision) {
+  for (const std::string_view name : lookup_order(precision)) {
+    if (name.empty()) continue;
+    const auto found = map.find(name);
+    if (found != map.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+constexpr std::array<std::pair<double, double>, 6> kTiles{
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+
+// Share of the peak that flash attention reaches on long sequences, and the depth each row of tiles pays on
+// top (prologue, softmax rescaling, the half-empty diagonal tile).
+struct FlashConstants {
+  int compute_capability;  // from this one on
+  double forward, backward;
+  double key_offset;
+};
+// FlashAttention-2 on A100, head size 128, causal: 0.52 of 312 TFLOP/s forward at 2 k tokens, 0.70 at 16 k;
+// 0.41 and 0.60 backward (Dao 2023, figures 4-6). FlashAttention-3 on H100: 0.43 at 2 k, 0.65 at 16 k
+// forward; 0.55 backward (Shah et al. 2024, figures 5-6). Blackwell: 0.706 forward, 0.694 backward of 2250
+// TFLOP/s (SimuMax B200 profile).
+constexpr std::array<FlashConstants, 3> kFlash{
+    {{100, 0.72, 0.70, 512}, {90, 0.69, 0.58, 512}, {0, 0.73, 0.62, 384}}};
+
+const FlashConstants& flash_constants(int compute_capability) {
+  for (const FlashConstants& row : kFlash)
+    if (compute_capability >= row.compute_capability) return row;
+  return kFlash.back();
+}
+}  // namespace
+
+ComputeModel::ComputeModel(const topology::Accelerator& accelerator, ComputeSettings settings)
+    : accelerator_(accelerator), settings_(settings) {}
+
+FlopsPerSecond ComputeModel::peak(Precision precision) const {
+  const double* rate = find_by(accelerator_.dense_flops, precision);
+  if (rate == nullptr)
+    throw ConfigError(fmt::format("the catalogue has no {} rate for {}", name_of(precision), accelerator_.id),
+                      "add it under dense_flops of the accelerator's entry in configs/hardware");
+  return FlopsPerSecond(*rate);
+}
+
+KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmOutput output) const {
+  if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.batch <= 0) return {};
+  const double peak_rate = peak(precision).value() * settings_.clock;
+  const auto* found = find_by(accelerator_.gemm, precision);
+  const topology::GemmConstants constants = found != nullptr ? *found : topology::GemmConstants{};
+  const double flops = 2 * shape.batch * shape.m * shape.n * shape.k;
+
+  double compute = std::numeric_limits<double>::infinity();
+  if (settings_.gemm_efficiency) {
+    compute = flops / (peak_rate * *settings_.gemm_efficiency);
+  } else {
+    const double units = std::max(1, accelerator_.compute_units);
+    for (const auto& [tm, tn] : kTiles) {
+      const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);
+      const double waves = std::ceil(tiles / units);
+      const double efficiency = constants.peak_fraction / (1 + constants.tile_penalty * (1 / tm + 1 / tn));
+      compute = std::min(
+          compute, waves * units * tm * tn * 2 * (shape.k + constants.k_offset) / (peak_rate * efficiency));
+    }
+    if (const double* best = find_by(accelerator_.achievable_flops, precision);
+        best != nullptr && *best > 0 && *best <= peak(precision).value())
+      compute = std::max(compute, flops / (*best * settings_.clock));
+  }
+  const double element = bytes_of(precision);
+  const double result = output == GemmOutput::accumulate_32 ? 8 : std::max(2.0, element);
+  const double bytes =
+      shape.batch * (element * (shape.m * shape.k + shape.n * shape.k) + result * shape.m * shape.n);
+  const double memory = bytes / (accelerator_.memory_bandwidth.value() * constants.memory_fraction);
+
+  KernelCost cost;
+  const double fixed = settings_.gemm_efficiency ? 0 : seconds(constants.fixed);
+  cost.seconds = std::max(compute, memory) + fixed;
+  cost.memory_seconds = memory > compute ? memory : 0;
+  cost.flops = flops;
+  cost.kernels = 1;
+  return cost;
+}
+
+KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double kernels) const {
+  if (bytes <= 0) return {};
+  double share = accelerator_.fused_fraction;
+  if (!settings_.fused) {
+    switch (kind) {
+      case MemoryKernel::norm:
+        share = accelerator_.norm_fraction_eager;
+        break;
+      case MemoryKernel::elementwise:
+        share = accelerator_.elementwise_fraction_eager;
+        break;
+      case MemoryKernel::add:
+        share = accelerator_.add_fraction_eager;
+        break;
+      case MemoryKernel::optimizer:
+        share = accelerator_.elementwise_fraction_eager;
+        break;
+    }
+  }
+  KernelCost cost;
+  cost.seconds = cost.memory_seconds = bytes / (accelerator_.memory_bandwidth.value() * share);
+  cost.kernels = kernels;
+  return cost;
+}
+
+namespace {
+double score_flops(const AttentionShape& shape) {
+  const double pairs = shape.queries * shape.keys * (shape.causal ? 0.5 : 1);
+  return 2 * shape.batch * shape.heads * pairs * (shape.head_dim + shape.value_dim);
+}
+
+// matmuls: how many of the forward's two the pass does (forward 1, backward 2.5 of its FLOPs).
+KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, double peak_rate,
+                 double share, double matmuls, double key_offset, double element) {
+  // One work item a 128-row query tile of a head; too few items leave compute units empty.
+  const double items = shape.batch * shape.heads * std::ceil(shape.queries / 128);
+  const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
+  const double keys = shape.keys * (shape.causal ? 0.5 : 1);
+  const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries * (keys + key_offset) *
+                      (shape.head_dim + shape.value_dim);
+  const double bytes = element * shape.batch *
+                       (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
+                        shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
+  KernelCost cost;
+  const double compute = work / (peak_rate * share * filled);
+  const double memory =
+      (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
+  cost.seconds = std::max(compute, memory);
+  cost.memory_seconds = memory > compute ? memory : 0;
+  return cost;
+}
+}  // namespace
+
+KernelCost ComputeModel::attention_forward(const AttentionShape& shape, AttentionKernel kernel,
+                                           Precision precision) const {
+  KernelCost cost;
+  if (kernel == AttentionKernel::flash) {
+    const FlashConstants& constants = flash_constants(accelerator_.compute_capability);
+    cost = flash(accelerator_, shape, peak(precision).value() * settings_.clock, constants.forward, 1,
+                 constants.key_offset, bytes_of(precision));
+    cost.kernels = 1;
+  } else {
+    const double batch = shape.batch * shape.heads;
+    const double scores = batch * shape.queries * shape.keys;
+    cost = gemm({shape.queries, shape.keys, shape.head_dim, batch}, precision);
+    // Fused scale + mask + softmax reads and writes the scores; dropout reads, writes, and keeps a byte of
+    // mask.
+    cost +=
+        memory_bound(scores * 2 * bytes_of(precision), MemoryKernel::elementwise, settings_.fused ? 1 : 3);
+    if (shape.dropout)
+      cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
+    cost += gemm({shape.queries, shape.value_dim, shape.keys, batch}, precision);
+    cost.kernels += 4;  // transposes and views made contiguous
+  }
+  cost.flops = score_flops(shape);
+  return cost;
+}
+
+KernelCost ComputeModel::attention_backward(const AttentionShape& shape, AttentionKernel kernel,
+                                            Precision precision) const {
+  KernelCost cost;
+  if (kernel == AttentionKernel::flash) {
+    const FlashConstants& constants = flash_constants(accelerator_.compute_capability);
+    cost = flash(accelerator_, shape, peak(precision).value() * settings_.clock, constants.backward, 2.5,
+                 constants.key_offset, bytes_of(precision));
+    cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion
+  } else {
+    const double batch = shape.batch * shape.heads;
+    const double scores = batch * shape.queries * shape.keys;
+    cost = gemm({shape.queries, shape.keys, shape.value_dim, batch}, precision);   // dP = dO V^T
+    cost += gemm({shape.keys, shape.value_dim, shape.queries, batch}, precision);  // dV = P^T dO
+    cost += gemm({shape.queries, shape.head_dim, shape.keys, batch}, precision);   // dQ = dS K
+    cost += gemm({shape.keys, shape.head_dim, shape.queries, batch}, precision);   // dK = dS^T Q
+    if (shape.dropout)
+      cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
+    // Softmax backward reads the gradient and the probabilities, writes the gradient.
+    cost +=
+        memory_bound(scores * 3 * bytes_of(precision), MemoryKernel::elementwise, settings_.fused ? 1 : 3);
+    cost.kernels += 4;
+  }
+  cost.flops = 2 * score_flops(shape);
+  return cost;
+}
+
+double bytes_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+    case Precision::tf32:
+      return 4;
+    case Precision::fp16:
+    case Precision::bf16:
+      return 2;
+    case Precision::fp8:
+    case Precision::mxfp8:
+    case Precision::fp8_blockwise:
+      return 1;
+    case Precision::nvfp4:
+      return 0.5;
+  }
+  return 2;
+}
+
+std::string_view name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp8:
+      return "fp8";
+    case Precision::mxfp8:
+      return "mxfp8";
+    case Precision::fp8_blockwise:
+      return "fp8-blockwise";
+    case Precision::nvfp4:
+      return "nvfp4";
+  }
+  return "unknown";
+}
+}  // namespace topsim::workloads

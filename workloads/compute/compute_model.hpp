@@ -1,0 +1,92 @@
+// Time of kernels on one accelerator, alone.
+//
+// GEMM of M x N x K, `batch` times (training-and-collectives.md 4.3, fitted on 79 k measured GEMMs):
+//   t = max( min over tiles (tm, tn) of  W SM tm tn 2 (K + k0) / (P e),   bytes / (BW beta) ) + t0
+//   W = ceil(batch ceil(M/tm) ceil(N/tn) / SM)   waves over the compute units
+//   e = pf / (1 + c (1/tm + 1/tn))               share of the peak P a tile of that size reaches
+//   P [FLOP/s] dense peak, BW [B/s] memory bandwidth, SM compute units; pf, k0, beta, t0 [s], c:
+//   GemmConstants.
+// Never faster than the measured best matmul (MAMF). Valid for dense matmuls of 1 GFLOP and more; mean
+// absolute error on models held out of the fit: A100 6.0 %, H100 9.5 %, A40 6.9 %.
+//
+// Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager (4.4).
+#pragma once
+
+#include <cstdint>
+
+#include "topology/catalogue.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::workloads {
+
+// What one kernel or a run of them costs.
+struct KernelCost {
+  double seconds = 0;         // alone on the accelerator
+  double memory_seconds = 0;  // part of it limited by memory bandwidth
+  double flops = 0;           // model FLOPs; zero for what is only recomputed
+  double kernels = 0;         // launches
+  KernelCost& operator+=(const KernelCost& other) {
+    seconds += other.seconds;
+    memory_seconds += other.memory_seconds;
+    flops += other.flops;
+    kernels += other.kernels;
+    return *this;
+  }
+  friend KernelCost operator+(KernelCost a, const KernelCost& b) { return a += b; }
+  friend KernelCost operator*(KernelCost a, double k) {
+    a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k;
+    return a;
+  }
+};
+
+struct GemmShape {
+  double m = 0, n = 0, k = 0;
+  double batch = 1;
+};
+
+// Where a GEMM puts its result.
+enum class GemmOutput : std::uint8_t {
+  fresh,          // written in 16 bits
+  accumulate_32,  // added to fp32 gradients: 8 bytes an element
+};
+
+enum class MemoryKernel : std::uint8_t { norm, elementwise, add, optimizer };
+
+// One attention core: softmax(Q K^T) V for `batch` sequences and `heads` heads on this accelerator.
+struct AttentionShape {
+  double batch = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0, head_dim = 0, value_dim = 0;
+  bool causal = true;
+  bool dropout = false;
+};
+
+struct ComputeSettings {
+  std::optional<double> gemm_efficiency;  // replaces the tile model: share of the data sheet's rate
+  double clock = 1;                       // derating of the compute rate
+  bool fused = true;                      // memory-bound kernels are fused
+};
+
+class ComputeModel {
+ public:
+  // REQUIRES: accelerator outlives the model.
+  ComputeModel(const topology::Accelerator& accelerator, ComputeSettings settings);
+
+  [[nodiscard]] KernelCost gemm(const GemmShape& shape, Precision precision,
+                                GemmOutput output = GemmOutput::fresh) const;
+  [[nodiscard]] KernelCost memory_bound(double bytes, MemoryKernel kind, double kernels = 1) const;
+  // Flash: one kernel; the causal half is not computed. Unfused: batched GEMMs on the full matrix and passes
+  // over the scores.
+  [[nodiscard]] KernelCost attention_forward(const AttentionShape& shape, AttentionKernel kernel,
+                                             Precision precision) const;
+  [[nodiscard]] KernelCost attention_backward(const AttentionShape& shape, AttentionKernel kernel,
+                                              Precision precision) const;
+  [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
+  [[nodiscard]] const topology::Accelerator& accelerator() const { return accelerator_; }
+
+ private:
+  const topology::Accelerator& accelerator_;
+  ComputeSettings settings_;
+};
+
+[[nodiscard]] double bytes_of(Precision precision);  // of one stored element, scales not counted
+[[nodiscard]] std::string_view name_of(Precision precision);
+}  // namespace topsim::workloads

@@ -1,0 +1,83 @@
+// What the first and the last stage do beyond layers.
+#include "workloads/layer/pieces.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+using program::CollectiveKind;
+
+PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
+  const double tokens = plan.tokens(), element = bytes_of(plan.activations);
+  const double bytes = tokens * model.hidden * element;
+  const double parameters = embedding_parameters(model) / plan.tp;
+  PiecePair result;
+  result.forward.compute(Part::embedding, compute.memory_bound(2 * bytes, MemoryKernel::elementwise, 3),
+                         Piece::kNone, parameters);
+  const int reduced = result.forward.collective(
+      Part::embedding, plan.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+      bytes, plan.tp);
+  const double rows = plan.sequence_parallel ? bytes / plan.tp : bytes;
+  const double dropout = plan.dropout ? rows * (2 + 1 / element) : 0;
+  result.forward.compute(Part::embedding, compute.memory_bound(dropout, MemoryKernel::elementwise), reduced);
+
+  const int gathered =
+      plan.sequence_parallel
+          ? result.backward.collective(Part::embedding, CollectiveKind::all_gather, bytes, plan.tp)
+          : Piece::kNone;
+  // Reads the gradient, adds it to the rows of this rank's vocabulary.
+  const double scatter = bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
+  result.backward.compute(Part::embedding, compute.memory_bound(scatter, MemoryKernel::elementwise, 3),
+                          gathered, parameters);
+  return result;
+}
+
+PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
+  const double tokens = plan.tokens(), element = bytes_of(plan.activations), h = model.hidden;
+  const double vocab = static_cast<double>(model.vocab) / plan.tp;
+  const double rows = plan.sequence_parallel ? tokens / plan.tp : tokens;
+  const double bytes = tokens * h * element;
+  const double logits = tokens * vocab;
+  const bool sp = plan.sequence_parallel;
+  // Passes over fp32 logits: copy to fp32 and maximum, exponentials and their sum, softmax forward; scaling
+  // and the copy to 16 bits backward. Fused: one pass each way over the 16-bit logits.
+  const KernelCost loss_forward =
+      compute.memory_bound(logits * (plan.fused_cross_entropy ? element : 4.0 * 4), MemoryKernel::elementwise,
+                           plan.fused_cross_entropy ? 1 : 8);
+  const KernelCost loss_backward =
+      compute.memory_bound(logits * (plan.fused_cross_entropy ? 2 * element : 2.0 * 4),
+                           MemoryKernel::elementwise, plan.fused_cross_entropy ? 1 : 4);
+
+  PiecePair result;
+  PieceList& forward = result.forward;
+  forward.compute(Part::norm, compute.memory_bound(2 * rows * h * element, MemoryKernel::norm));
+  const int gathered =
+      sp ? forward.collective(Part::head, CollectiveKind::all_gather, bytes, plan.tp) : Piece::kNone;
+  const double parameters = head_parameters(model) / plan.tp;
+  forward.compute(Part::head, compute.gemm({tokens, vocab, h}, plan.activations), gathered, parameters);
+  // Maximum, predicted logit, sum of exponentials: fp32 a token each.
+  KernelCost third = loss_forward * (1.0 / 3);
+  int reduced = Piece::kNone;
+  for (int i = 0; i < 3; ++i) {
+    forward.compute(Part::loss, third, reduced);
+    reduced = forward.collective(Part::loss, CollectiveKind::all_reduce, 4 * tokens, plan.tp);
+  }
+  forward.compute(Part::loss, KernelCost{0, 0, 0, 1}, reduced);
+
+  PieceList& backward = result.backward;
+  backward.compute(Part::loss, loss_backward);
+  const bool exposed = plan.tp_overlap == TensorOverlap::none;
+  const int input =
+      sp ? backward.collective(Part::head, CollectiveKind::all_gather, bytes, plan.tp) : Piece::kNone;
+  backward.compute(Part::head, compute.gemm({tokens, h, vocab}, plan.activations),
+                   exposed ? input : Piece::kNone);
+  const int gradient = backward.collective(
+      Part::head, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes, plan.tp);
+  backward.weight_gradient(
+      Part::head,
+      compute.gemm({vocab, h, tokens}, plan.activations,
+                   plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh),
+      exposed ? gradient : input, parameters);
+  backward.compute(Part::norm, compute.memory_bound(3 * rows * h * element, MemoryKernel::norm, 2),
+                   exposed ? Piece::kNone : gradient);
+  return result;
+}
+}  // namespace topsim::workloads

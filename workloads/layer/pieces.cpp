@@ -1,0 +1,67 @@
+#include "workloads/layer/pieces.hpp"
+
+namespace topsim::workloads {
+
+std::string_view name_of(Part part) {
+  switch (part) {
+    case Part::attention:
+      return "attention";
+    case Part::mlp:
+      return "mlp";
+    case Part::norm:
+      return "norm";
+    case Part::embedding:
+      return "embedding";
+    case Part::head:
+      return "head";
+    case Part::loss:
+      return "loss";
+    case Part::layers:
+      return "layers";
+    case Part::optimizer:
+      return "optimizer";
+  }
+  return "unknown";
+}
+
+int PieceList::compute(Part part, const KernelCost& cost, int wait, double parameters) {
+  Piece piece;
+  piece.part = part;
+  piece.cost = cost;
+  piece.wait = wait;
+  piece.parameters = parameters;
+  pieces_.push_back(piece);
+  return static_cast<int>(pieces_.size()) - 1;
+}
+
+int PieceList::weight_gradient(Part part, const KernelCost& cost, int wait, double parameters) {
+  const int index = compute(part, cost, wait, parameters);
+  pieces_.back().weight_gradient = true;
+  return index;
+}
+
+int PieceList::collective(Part part, program::CollectiveKind kind, double bytes, int ranks) {
+  if (ranks <= 1 || bytes <= 0) return Piece::kNone;
+  Piece piece;
+  piece.collective = true;
+  piece.part = part;
+  piece.kind = kind;
+  piece.bytes = bytes;
+  pieces_.push_back(piece);
+  return static_cast<int>(pieces_.size()) - 1;
+}
+
+void PieceList::append(const PieceList& other) {
+  const int offset = static_cast<int>(pieces_.size());
+  for (Piece piece : other.pieces_) {
+    if (piece.wait != Piece::kNone) piece.wait += offset;
+    pieces_.push_back(piece);
+  }
+}
+
+PieceList PieceList::recomputed() const {
+  PieceList result = *this;
+  for (Piece& piece : result.pieces_) piece.cost.flops = 0, piece.parameters = 0;
+  return result;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,62 @@
+// A layer as a list of pieces: runs of kernels and the collectives between them, in launch order. Lists are
+// made once for each kind of layer and then emitted for every layer and micro-batch (step/stage_emitter.hpp).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/program/program.hpp"
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::workloads {
+
+enum class Part : std::uint8_t { attention, mlp, norm, embedding, head, loss, layers, optimizer };
+[[nodiscard]] std::string_view name_of(Part part);
+
+struct Piece {
+  static constexpr int kNone = -1;
+  bool collective = false;
+  Part part = Part::layers;
+  // Compute.
+  KernelCost cost;
+  bool weight_gradient = false;  // may be put off until W in zero-bubble schedules
+  double parameters = 0;         // whose gradients this piece completes, or which a forward piece reads
+  // Collective over the tensor-parallel group.
+  program::CollectiveKind kind = program::CollectiveKind::all_reduce;
+  double bytes = 0;
+  // An earlier collective of the same list that must have ended before this piece starts. Beyond that,
+  // compute follows compute, collectives follow the compute before them and each other.
+  int wait = kNone;
+};
+
+class PieceList {
+ public:
+  // `wait`: index of a collective, or Piece::kNone.
+  int compute(Part part, const KernelCost& cost, int wait = Piece::kNone, double parameters = 0);
+  int weight_gradient(Part part, const KernelCost& cost, int wait, double parameters);
+  // Nothing to send (one rank): returns kNone.
+  int collective(Part part, program::CollectiveKind kind, double bytes, int ranks);
+  [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
+  void append(const PieceList& other);
+  // The same work, done again for the backward pass: no model FLOPs, no parameters.
+  [[nodiscard]] PieceList recomputed() const;
+
+ private:
+  std::vector<Piece> pieces_;
+};
+
+struct PiecePair {
+  PieceList forward, backward;
+};
+
+// One dense transformer layer on one tensor-parallel rank, one micro-batch: operations, order and overlap of
+// training-and-collectives.md 4.1 and 4.2. Recompute of `kind` is part of the backward list.
+[[nodiscard]] PiecePair dense_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
+                                    RecomputeKind recompute);
+// Word embedding on the first stage; final norm, LM head and vocabulary-parallel cross entropy on the last
+// (4.5).
+[[nodiscard]] PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
+[[nodiscard]] PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
+}  // namespace topsim::workloads

@@ -1,0 +1,326 @@
+#include "workloads/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+class Mistakes {
+ public:
+  void add(std::string path, std::string message, std::string help = {}) {
+    Problem problem;
+    problem.path = "workload." + std::move(path);
+    problem.message = std::move(message);
+    problem.help = std::move(help);
+    problems_.push_back(std::move(problem));
+  }
+  void finish() const {
+    if (!problems_.empty()) throw ConfigError(problems_);
+  }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+// Keys that the product knows and this version cannot simulate: named, never ignored.
+void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
+  const PlanSpec& plan = workload.plan;
+  const auto refuse = [&](bool present, const char* path, const char* what, const char* instead) {
+    if (present) mistakes.add(path, fmt::format("{} is not supported yet", what), instead);
+  };
+  refuse(workload.task != Task::pretrain && workload.task != Task::finetune, "task",
+         "a task other than pretrain and finetune", "leave task out");
+  refuse(workload.lora.rank > 0, "lora", "LoRA", "leave lora out");
+  refuse(workload.packing, "packing", "packing of documents", "leave packing out");
+  refuse(plan.cp > 1, "plan.cp", "context parallelism", "set cp to 1");
+  refuse(plan.ep > 1 || plan.etp > 1, "plan.ep", "expert parallelism", "set ep and etp to 1");
+  refuse(workload.model.experts.count > 0, "model", "a mixture-of-experts model", "choose a dense model");
+  refuse(workload.model.attention.kind == AttentionKind::mla, "model", "multi-head latent attention",
+         "choose a model with mha or gqa attention");
+  refuse(plan.zero.value_or(0) > 1, "plan.zero", "ZeRO stage 2 or 3", "set zero to 0 or 1");
+  refuse(plan.zero_group.kind != ZeroGroup::Kind::all, "plan.zero_group", "a shard group smaller than dp",
+         "leave zero_group out");
+  refuse(plan.hsdp_shard.has_value(), "plan.hsdp_shard", "hybrid sharding", "leave hsdp_shard out");
+  refuse(plan.offload != Offload::none, "plan.offload", "offload", "set offload to none");
+  refuse(plan.tp_overlap == TensorOverlap::userbuffers, "plan.tp_overlap", "user-buffer overlap",
+         "set tp_overlap to async");
+  refuse(!workload.trace.path.empty(), "trace", "a workload trace",
+         "describe the workload by model and plan");
+  const StageTimes& times = workload.compute.stage_times;
+  refuse(!times.forward.empty() || !times.backward_input.empty() || !times.backward_weight.empty() ||
+             !times.transfer.empty(),
+         "compute.stage_times", "replay of stage times", "leave stage_times out");
+  const bool vanilla = !plan.schedule || *plan.schedule == Schedule::gpipe ||
+                       *plan.schedule == Schedule::one_f_one_b || *plan.schedule == Schedule::interleaved;
+  refuse(!vanilla, "plan.schedule", "this schedule", "use gpipe, 1f1b or interleaved");
+}
+
+void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
+  const ModelSpec& model = workload.model;
+  const PlanSpec& plan = workload.plan;
+  const auto positive = [&](const char* path, int value) {
+    if (value < 1) mistakes.add(path, fmt::format("must be at least 1, is {}", value));
+    return value >= 1;
+  };
+  bool sound = positive("plan.tp", plan.tp);
+  sound &= positive("plan.pp", plan.pp);
+  sound &= positive("plan.cp", plan.cp);
+  sound &= positive("plan.ep", plan.ep);
+  sound &= positive("plan.virtual_stages", plan.virtual_stages);
+  sound &= positive("plan.micro_batch", plan.micro_batch);
+  sound &= positive("model.layers", model.layers);
+  sound &= positive("model.hidden", model.hidden);
+  sound &= positive("model.heads", model.heads);
+  sound &= positive("model.vocab", model.vocab);
+  mistakes.finish();
+  if (!sound) return;
+
+  const auto divisible = [&](const char* what, int value) {
+    if (value % plan.tp == 0) return;
+    int fits = plan.tp;
+    while (value % fits != 0) --fits;
+    mistakes.add("plan.tp", fmt::format("tp = {} does not divide the model's {} {}", plan.tp, value, what),
+                 fmt::format("the largest tp below it that does is {}", fits));
+  };
+  divisible("attention heads", model.heads);
+  divisible("FFN columns", model.ffn);
+  if (model.kv_heads % plan.tp != 0 && plan.tp % model.kv_heads != 0)
+    mistakes.add("plan.tp",
+                 fmt::format("tp = {} neither divides nor is a multiple of the model's {} key-value heads",
+                             plan.tp, model.kv_heads),
+                 "choose a tp that divides them");
+  if (model.heads % model.kv_heads != 0)
+    mistakes.add("model.kv_heads",
+                 fmt::format("{} heads cannot share {} key-value heads evenly", model.heads, model.kv_heads));
+}
+
+// Layers of every global stage.
+std::vector<int> divide_layers(const WorkloadSpec& workload, Mistakes& mistakes) {
+  const PlanSpec& plan = workload.plan;
+  const int layers = workload.model.layers;
+  const int stages = plan.pp * plan.virtual_stages;
+  if (plan.stage_layers.empty()) {
+    if (layers % stages == 0) return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
+    std::vector<int> proposal(static_cast<std::size_t>(stages), layers / stages);
+    // The ends carry embedding and LM head: extra layers go to the middle.
+    for (int i = 0; i < layers % stages; ++i) {
+      const int middle = stages / 2 + (i % 2 == 0 ? i / 2 : -(i + 1) / 2);
+      ++proposal[static_cast<std::size_t>((middle + stages) % stages)];
+    }
+    const std::string what = plan.virtual_stages > 1
+                                 ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, plan.virtual_stages)
+                                 : fmt::format("pp = {}", plan.pp);
+    mistakes.add("plan.pp", fmt::format("{} layers do not divide into {} stages ({})", layers, stages, what),
+                 stages <= layers ? fmt::format("say how: \"stage_layers\": [{}]", fmt::join(proposal, ", "))
+                                  : fmt::format("at most {} stages can hold a layer each", layers));
+    return {};
+  }
+  std::vector<int> result = plan.stage_layers;
+  if (static_cast<int>(result.size()) == plan.pp && plan.virtual_stages > 1) {
+    result.assign(static_cast<std::size_t>(stages), 0);
+    for (int stage = 0; stage < plan.pp; ++stage) {
+      const int here = plan.stage_layers[static_cast<std::size_t>(stage)];
+      if (here % plan.virtual_stages != 0)
+        mistakes.add("plan.stage_layers",
+                     fmt::format("stage {} has {} layers, which do not divide into {} virtual stages", stage,
+                                 here, plan.virtual_stages),
+                     "list every virtual stage in model order");
+      for (int chunk = 0; chunk < plan.virtual_stages; ++chunk)
+        result[static_cast<std::size_t>(chunk * plan.pp + stage)] = here / plan.virtual_stages;
+    }
+  }
+  if (static_cast<int>(result.size()) != stages) {
+    mistakes.add(
+        "plan.stage_layers", fmt::format("{} entries for {} stages", plan.stage_layers.size(), stages),
+        plan.virtual_stages > 1 ? "one entry for each stage, or for each virtual stage in model order"
+                                : "one entry for each stage");
+    return {};
+  }
+  if (std::any_of(result.begin(), result.end(), [](int n) { return n < 0; }))
+    mistakes.add("plan.stage_layers", "a stage cannot have fewer than 0 layers");
+  const int sum = std::accumulate(result.begin(), result.end(), 0);
+  if (sum != layers)
+    mistakes.add("plan.stage_layers",
+                 fmt::format("the entries sum to {}, the model has {} layers", sum, layers));
+  return result;
+}
+
+int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
+  const std::int64_t model_ranks = std::int64_t{plan.tp} * plan.pp * plan.cp;
+  const std::int64_t available = accelerators;
+  const std::string product = fmt::format("tp {} x pp {} x cp {}", plan.tp, plan.pp, plan.cp);
+  if (!plan.dp) {
+    if (available % model_ranks == 0 && available > 0) return static_cast<int>(available / model_ranks);
+    mistakes.add("plan",
+                 fmt::format("{} = {} accelerators for one replica, which does not divide the {} there are",
+                             product, model_ranks, available),
+                 available >= model_ranks
+                     ? fmt::format("use {} accelerators for dp = {}", available / model_ranks * model_ranks,
+                                   available / model_ranks)
+                     : "lower tp, pp or cp, or add nodes");
+    return 1;
+  }
+  const std::int64_t wanted = model_ranks * *plan.dp;
+  if (*plan.dp < 1) {
+    mistakes.add("plan.dp", fmt::format("must be at least 1, is {}", *plan.dp),
+                 "leave dp out and it follows");
+    return 1;
+  }
+  if (wanted != available) {
+    std::string help;
+    if (available % model_ranks == 0 && available > 0) {
+      help = fmt::format("dp = {} fits (or leave dp out)", available / model_ranks);
+    } else if (available > model_ranks) {
+      help = fmt::format("dp = {} would use {} of them: set topology.accelerators to {}",
+                         available / model_ranks, available / model_ranks * model_ranks,
+                         available / model_ranks * model_ranks);
+    } else {
+      help = fmt::format("one replica alone needs {}: lower tp, pp or cp, or add nodes", model_ranks);
+    }
+    mistakes.add("plan",
+                 fmt::format("{} x dp {} = {} accelerators, the topology has {}", product, *plan.dp, wanted,
+                             available),
+                 help);
+  }
+  return *plan.dp;
+}
+
+void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
+  const int per_round = plan.micro_batch * plan.dp;
+  if (spec.global_batch && spec.grad_accumulation &&
+      *spec.global_batch != *spec.grad_accumulation * per_round) {
+    mistakes.add("plan.global_batch",
+                 fmt::format("global_batch = {}, but micro_batch {} x dp {} x grad_accumulation {} = {}",
+                             *spec.global_batch, plan.micro_batch, plan.dp, *spec.grad_accumulation,
+                             *spec.grad_accumulation * per_round),
+                 "give one of the two");
+  } else if (spec.global_batch) {
+    plan.micro_batches = *spec.global_batch / per_round;
+    if (*spec.global_batch < 1 || *spec.global_batch % per_round != 0) {
+      const int below = std::max(1, plan.micro_batches) * per_round;
+      mistakes.add("plan.global_batch",
+                   fmt::format("global_batch = {} is no multiple of micro_batch {} x dp {} = {}",
+                               *spec.global_batch, plan.micro_batch, plan.dp, per_round),
+                   fmt::format("{} or {} would be", below, below + per_round));
+      plan.micro_batches = std::max(1, plan.micro_batches);
+    }
+  } else {
+    plan.micro_batches = spec.grad_accumulation.value_or(1);
+    if (plan.micro_batches < 1) {
+      mistakes.add("plan.grad_accumulation", fmt::format("must be at least 1, is {}", plan.micro_batches));
+      plan.micro_batches = 1;
+    }
+  }
+  plan.global_batch = plan.micro_batches * per_round;
+  if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0)
+    mistakes.add(
+        "plan.global_batch",
+        fmt::format("the interleaved schedule needs a multiple of pp = {} micro-batches, this plan has {}",
+                    plan.pp, plan.micro_batches),
+        fmt::format("global_batch = {} would be", (plan.micro_batches / plan.pp + 1) * plan.pp * per_round));
+}
+
+void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan) {
+  const PrecisionSpec& precision = workload.precision;
+  plan.gemm = precision.gemm;
+  const bool full = precision.gemm == Precision::fp32 || precision.gemm == Precision::tf32;
+  const bool sixteen = precision.gemm == Precision::fp16 || precision.gemm == Precision::bf16;
+  plan.activations = precision.attention.value_or(full || sixteen ? precision.gemm : Precision::bf16);
+  plan.mixed_precision = !full;
+  plan.parameter_bytes = full ? 4 : 2;
+  plan.gradient_bytes = full || defaults.gradients_fp32 ? 4 : 2;
+  if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
+  plan.gathered_parameter_bytes = plan.parameter_bytes;
+  if (precision.parameters_all_gather)
+    plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
+}
+
+void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
+  const std::vector<std::string> names{"tp", "cp", "ep", "dp", "pp"};
+  plan.rank_order = spec.rank_order.empty() ? names : spec.rank_order;
+  std::vector<std::string> sorted = plan.rank_order, expected = names;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(expected.begin(), expected.end());
+  if (sorted != expected)
+    mistakes.add("plan.rank_order",
+                 fmt::format("[{}] does not name each dimension once", fmt::join(plan.rank_order, ", ")),
+                 "the default is [tp, cp, ep, dp, pp], fastest first");
+}
+}  // namespace
+
+int Plan::global_stage(int stage, int chunk) const {
+  if (schedule == Schedule::zb_v || schedule == Schedule::dualpipe)
+    return chunk == 0 ? stage : 2 * pp - 1 - stage;
+  return chunk * pp + stage;
+}
+
+Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
+  Mistakes mistakes;
+  const Framework& defaults = framework(workload.framework);
+  if (!defaults.supported)
+    mistakes.add("framework", fmt::format("framework \"{}\" is not supported yet", defaults.name),
+                 "use megatron");
+  refuse_unsupported(workload, mistakes);
+  check_shape(workload, mistakes);
+
+  const PlanSpec& spec = workload.plan;
+  Plan plan;
+  plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep, plan.etp = spec.etp;
+  plan.virtual_stages = spec.virtual_stages;
+  plan.micro_batch = spec.micro_batch;
+  plan.sequence = workload.sequence.value_or(workload.model.sequence);
+  if (plan.sequence < 1)
+    mistakes.add("sequence", "a sequence length is needed", "for example \"sequence\": 8192");
+  plan.schedule =
+      spec.schedule.value_or(spec.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+  if (plan.schedule == Schedule::one_f_one_b && plan.virtual_stages > 1)
+    plan.schedule = Schedule::interleaved;
+  if (plan.schedule == Schedule::interleaved && plan.virtual_stages == 1)
+    plan.schedule = Schedule::one_f_one_b;
+  if (plan.schedule == Schedule::gpipe && plan.virtual_stages > 1)
+    mistakes.add("plan.virtual_stages", "GPipe has one stage a rank", "use the interleaved schedule");
+  if (plan.virtual_stages > 1 && plan.pp == 1)
+    mistakes.add("plan.virtual_stages", "virtual stages need a pipeline (pp > 1)", "set virtual_stages to 1");
+  plan.stage_layers = divide_layers(workload, mistakes);
+  plan.dp = data_parallel(spec, accelerators, mistakes);
+  set_batches(spec, plan, mistakes);
+  check_rank_order(spec, plan, mistakes);
+
+  plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(defaults.sequence_parallel);
+  if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)
+    mistakes.add(
+        "plan.sequence_parallel",
+        fmt::format("a sequence of {} does not divide over tp x cp = {}", plan.sequence, plan.tp * plan.cp),
+        "switch sequence_parallel off or change the sequence");
+  plan.zero = plan.dp * plan.cp > 1 ? spec.zero.value_or(defaults.zero) : 0;
+  plan.recompute = spec.recompute.value_or(RecomputeSpec{defaults.recompute, std::nullopt});
+  plan.attention = workload.model.attention.kernel.value_or(defaults.attention);
+  plan.overlap_grad_reduce = spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce);
+  plan.overlap_param_gather =
+      plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather);
+  plan.overlap_p2p = spec.overlap_p2p.value_or(defaults.overlap_p2p && plan.virtual_stages > 1);
+  plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
+  set_precision(workload, defaults, plan);
+  plan.optimizer_shards = plan.zero >= 1 ? plan.dp * plan.cp : 1;
+  if (plan.overlap_grad_reduce)
+    plan.bucket_elements =
+        spec.bucket_size
+            ? static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes
+            : std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * plan.dp * plan.cp);
+  const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph);
+  plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : defaults.launch);
+  plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
+  plan.dropout = defaults.dropout;
+  plan.fused_kernels = defaults.fused_kernels;
+  plan.fused_cross_entropy = defaults.fused_cross_entropy;
+  mistakes.finish();
+  return plan;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,54 @@
+// The plan of a job with nothing left open: what the user wrote, the framework's defaults, and the
+// accelerator count brought together and checked. Everything after this page works on it and refuses nothing
+// more.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/framework.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::workloads {
+
+struct Plan {
+  int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
+  int virtual_stages = 1;         // chunks of the model on one rank
+  std::vector<int> stage_layers;  // layers of every global stage in model order, pp x virtual_stages entries
+  Schedule schedule = Schedule::one_f_one_b;
+  int micro_batch = 1;
+  int micro_batches = 1;  // per replica and step
+  int global_batch = 1;
+  int sequence = 0;
+  bool sequence_parallel = false;
+  int zero = 0;
+  RecomputeSpec recompute;
+  AttentionKernel attention = AttentionKernel::flash;
+  bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
+  TensorOverlap tp_overlap = TensorOverlap::none;
+  Precision gemm = Precision::bf16;         // linear layers
+  Precision activations = Precision::bf16;  // stored, sent, attention core, LM head
+  double gradient_bytes = 4;                // reduced over the data-parallel group, per parameter
+  double parameter_bytes = 2;               // working copy
+  double gathered_parameter_bytes = 2;      // sent by the parameter all-gather
+  double bucket_elements = 0;               // gradients of one bucket; 0: all in one
+  double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
+  bool mixed_precision = true;  // fp32 master weights beside the working copy
+  Duration launch{};            // host time to issue one kernel
+  bool synchronises_p2p = false;
+  bool dropout = false;
+  bool fused_kernels = true, fused_cross_entropy = false;
+  std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
+
+  [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
+  [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
+  // Tokens of one micro-batch that one context-parallel rank holds.
+  [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * sequence / cp; }
+  // The rank's chunk `chunk` is which stage of the model: j pp + r, or the V shape of ZB-V.
+  [[nodiscard]] int global_stage(int stage, int chunk) const;
+};
+
+// REQUIRES: the model is complete() (model.hpp). Throws ConfigError with every mistake at once; paths are
+// those of a scenario ("workload.plan.tp").
+[[nodiscard]] Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators);
+}  // namespace topsim::workloads

@@ -1,0 +1,144 @@
+#include "workloads/step/layout.hpp"
+
+#include <functional>
+
+namespace topsim::workloads {
+
+using program::Dimension;
+using program::Program;
+
+Layout::Layout(const Plan& plan) {
+  int stride = 1;
+  for (const std::string& dimension : plan.rank_order) {
+    // Expert parallelism divides the data-parallel ranks again and adds no ranks of its own.
+    if (dimension == "tp") tp_stride_ = stride, stride *= plan.tp;
+    if (dimension == "cp") cp_stride_ = stride, stride *= plan.cp;
+    if (dimension == "dp") dp_stride_ = stride, stride *= plan.dp;
+    if (dimension == "pp") pp_stride_ = stride, stride *= plan.pp;
+  }
+}
+
+namespace {
+
+class Groups {
+ public:
+  Groups(Program& program, Dimension dimension) : program_(program), dimension_(dimension) {
+    program.communicator_slots.emplace_back(program.ranks);
+  }
+  [[nodiscard]] std::uint8_t slot() const {
+    return static_cast<std::uint8_t>(program_.communicator_slots.size() - 1);
+  }
+  void begin() { first_ = program_.members.size(); }
+  void member(std::uint32_t rank) {
+    program_.members.emplace_back(std::size_t{rank});
+    program_.communicator_slots.back()[rank] = CommunicatorId(program_.communicators.size());
+  }
+  void end() {
+    program_.communicators.push_back({dimension_, static_cast<std::uint32_t>(first_),
+                                      static_cast<std::uint32_t>(program_.members.size() - first_)});
+  }
+
+ private:
+  Program& program_;
+  Dimension dimension_;
+  std::size_t first_ = 0;
+};
+
+// Calls f for every coordinate with the dimensions in `fixed_*` at 0.
+template <class F>
+void for_each(int tp, int cp, int dp, int pp, F&& f) {
+  Coordinates at;
+  for (at.pp = 0; at.pp < pp; ++at.pp)
+    for (at.dp = 0; at.dp < dp; ++at.dp)
+      for (at.cp = 0; at.cp < cp; ++at.cp)
+        for (at.tp = 0; at.tp < tp; ++at.tp) f(at);
+}
+
+std::uint8_t add_peers(Program& program, const Plan& plan, const Layout& layout, int step, bool wrap) {
+  auto& column = program.peer_slots.emplace_back(program.ranks);
+  program.peer_dimension.push_back(Dimension::pipeline);
+  for_each(plan.tp, plan.cp, plan.dp, plan.pp, [&](const Coordinates& at) {
+    Coordinates peer = at;
+    peer.pp += step;
+    if (wrap) peer.pp = (peer.pp + plan.pp) % plan.pp;
+    if (peer.pp >= 0 && peer.pp < plan.pp)
+      column[layout.rank_of(at)] = RankId(std::size_t{layout.rank_of(peer)});
+  });
+  return static_cast<std::uint8_t>(program.peer_slots.size() - 1);
+}
+}  // namespace
+
+Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
+  const Layout layout(plan);
+  Slots slots;
+  program.ranks = static_cast<std::uint32_t>(plan.ranks());
+  program.class_of_rank.resize(program.ranks);
+  for_each(plan.tp, plan.cp, plan.dp, plan.pp, [&](const Coordinates& at) {
+    program.class_of_rank[layout.rank_of(at)] = static_cast<std::uint16_t>(at.pp);
+  });
+  if (plan.tp > 1) {
+    Groups groups(program, Dimension::tensor);
+    slots.tensor = groups.slot();
+    for_each(1, plan.cp, plan.dp, plan.pp, [&](Coordinates at) {
+      groups.begin();
+      for (at.tp = 0; at.tp < plan.tp; ++at.tp) groups.member(layout.rank_of(at));
+      groups.end();
+    });
+  }
+  // Context-parallel ranks hold the same weights: they reduce gradients together.
+  if (plan.dp * plan.cp > 1) {
+    Groups groups(program, Dimension::data);
+    slots.data = groups.slot();
+    for_each(plan.tp, 1, 1, plan.pp, [&](Coordinates at) {
+      groups.begin();
+      for (at.dp = 0; at.dp < plan.dp; ++at.dp)
+        for (at.cp = 0; at.cp < plan.cp; ++at.cp) groups.member(layout.rank_of(at));
+      groups.end();
+    });
+  }
+  if (tied_embeddings && plan.pp > 1) {
+    Groups groups(program, Dimension::embedding);
+    slots.embedding = groups.slot();
+    for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {
+      groups.begin();
+      groups.member(layout.rank_of(at));
+      at.pp = plan.pp - 1;
+      groups.member(layout.rank_of(at));
+      groups.end();
+    });
+  }
+  // The gradient norm is a sum over every rank that holds a part: with a sharded optimiser that is the whole
+  // job.
+  const bool sharded = plan.optimizer_shards > 1;
+  if (plan.tp * plan.pp > 1 || sharded) {
+    Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
+    slots.norm = groups.slot();
+    if (sharded) {
+      groups.begin();
+      for (std::uint32_t rank = 0; rank < program.ranks; ++rank) groups.member(rank);
+      groups.end();
+    } else {
+      for_each(1, plan.cp, plan.dp, 1, [&](Coordinates at) {
+        groups.begin();
+        for (at.pp = 0; at.pp < plan.pp; ++at.pp)
+          for (at.tp = 0; at.tp < plan.tp; ++at.tp) groups.member(layout.rank_of(at));
+        groups.end();
+      });
+    }
+  }
+  if (plan.pp > 1) {
+    const bool turned = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+    const bool wrap = plan.virtual_stages > 1 && !turned;
+    slots.next = add_peers(program, plan, layout, 1, wrap);
+    slots.previous = add_peers(program, plan, layout, -1, wrap);
+    program.peer_counterpart = {slots.previous, slots.next};
+    if (turned) {
+      slots.turned_next = add_peers(program, plan, layout, -1, false);
+      slots.turned_previous = add_peers(program, plan, layout, 1, false);
+      program.peer_counterpart.insert(program.peer_counterpart.end(),
+                                      {slots.turned_previous, slots.turned_next});
+    }
+  }
+  return slots;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,38 @@
+// Which rank is where in the plan: its coordinates, its communicators, its neighbours in the pipeline.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/program/program.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::workloads {
+
+struct Coordinates {
+  int tp = 0, cp = 0, dp = 0, pp = 0;
+};
+
+class Layout {
+ public:
+  explicit Layout(const Plan& plan);
+  [[nodiscard]] std::uint32_t rank_of(const Coordinates& at) const {
+    return static_cast<std::uint32_t>(at.tp * tp_stride_ + at.cp * cp_stride_ + at.dp * dp_stride_ +
+                                      at.pp * pp_stride_);
+  }
+
+ private:
+  int tp_stride_ = 1, cp_stride_ = 1, dp_stride_ = 1, pp_stride_ = 1;
+};
+
+// Slots of the program's tables; kNoSlot where the plan has no such communicator.
+struct Slots {
+  static constexpr std::uint8_t kNoSlot = 255;
+  std::uint8_t tensor = kNoSlot, data = kNoSlot, embedding = kNoSlot, norm = kNoSlot;
+  // Peers: to the next stage and to the previous one; `turned` for the second chunk of V-shaped schedules,
+  // where activations flow towards the first stage.
+  std::uint8_t next = kNoSlot, previous = kNoSlot, turned_next = kNoSlot, turned_previous = kNoSlot;
+};
+
+// Fills ranks, class_of_rank (one class a stage), communicators, members and peers of the program.
+Slots lay_out(const Plan& plan, bool tied_embeddings, program::Program& program);
+}  // namespace topsim::workloads

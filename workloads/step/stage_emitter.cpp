@@ -1,0 +1,132 @@
+#include "workloads/step/stage_emitter.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace topsim::workloads {
+
+using program::Op;
+using program::OpKind;
+using program::Phase;
+
+namespace {
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::weight_gradient:
+      return "weight gradient";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::optimizer:
+      return "optimizer";
+    case Phase::gradient_sync:
+      return "gradient sync";
+    case Phase::parameter_sync:
+      return "parameter sync";
+    case Phase::transfer:
+      return "transfer";
+    case Phase::other:
+      return "other";
+  }
+  return "";
+}
+
+// What a run of kernels is called that does both: norms belong to what they stand next to.
+Part merged(Part a, Part b) {
+  if (a == b || b == Part::norm) return a;
+  if (a == Part::norm) return b;
+  return Part::layers;
+}
+}  // namespace
+
+StageEmitter::StageEmitter(program::RankProgramBuilder& builder, const Plan& plan, const Slots& slots)
+    : builder_(builder), plan_(plan), slots_(slots) {}
+
+std::uint16_t StageEmitter::label_of(Phase phase, Part part) {
+  if (part == Part::optimizer) return builder_.label("optimizer");
+  return builder_.label(fmt::format("{} {}", workloads::name_of(part), name_of(phase)));
+}
+
+void StageEmitter::wait_for(std::uint32_t op) {
+  flush();
+  waits_.push_back(op);
+}
+
+void StageEmitter::compute(Part part, Phase phase, const KernelCost& cost) {
+  if (pending_.open && pending_.phase != phase) flush();
+  if (!pending_.open) {
+    pending_ = {cost, phase, part, position_, true};
+  } else {
+    pending_.cost += cost;
+    pending_.part = merged(pending_.part, part);
+  }
+}
+
+void StageEmitter::flush() {
+  if (!pending_.open) return;
+  const KernelCost& cost = pending_.cost;
+  Op op;
+  op.phase = pending_.phase;
+  op.label = label_of(pending_.phase, pending_.part);
+  op.micro_batch = static_cast<std::uint16_t>(pending_.position.micro_batch);
+  op.layer = static_cast<std::uint32_t>(pending_.position.layer);
+  op.duration = from_seconds(cost.seconds);
+  op.launch = Duration(std::llround(cost.kernels * static_cast<double>(plan_.launch.count())));
+  op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
+  op.flops = Flops(cost.flops);
+  last_compute_ = builder_.add(op, waits_);
+  waits_.clear();
+  pending_.open = false;
+}
+
+void StageEmitter::join() {
+  flush();
+  if (waits_.empty()) return;
+  pending_ = {KernelCost{}, Phase::other, Part::optimizer, position_, true};
+  flush();
+}
+
+std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slot, Phase phase,
+                                       std::string_view label, program::CollectiveKind kind, double bytes,
+                                       std::span<const std::uint32_t> after, bool host_sync) {
+  flush();
+  Op op;
+  op.kind = OpKind::collective;
+  op.phase = phase;
+  op.stream = builder_.stream(stream);
+  op.host_sync = host_sync;
+  op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
+  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.layer = static_cast<std::uint32_t>(position_.layer);
+  op.launch = plan_.launch;
+  op.collective = kind;
+  op.slot = slot;
+  op.bytes = Bytes(std::llround(bytes));
+  std::vector<std::uint32_t> dependencies(after.begin(), after.end());
+  if (last_compute_ != kNoOp) dependencies.push_back(last_compute_);
+  return builder_.add(op, dependencies);
+}
+
+std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
+                                    bool posted_after_compute, bool host_sync) {
+  flush();
+  Op op;
+  op.kind = kind;
+  op.phase = Phase::transfer;
+  op.stream = builder_.stream(stream);
+  op.host_sync = host_sync;
+  op.label = builder_.label(stream);
+  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.layer = static_cast<std::uint32_t>(position_.layer);
+  op.launch = plan_.launch;
+  op.slot = slot;
+  op.bytes = bytes;
+  if (posted_after_compute && last_compute_ != kNoOp) return builder_.add(op, std::span(&last_compute_, 1));
+  return builder_.add(op);
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,90 @@
+// Writes the ops of one pipeline stage: runs of kernels between communications become one compute op each, so
+// that the number of ops follows the number of communications and not of kernels.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/program/program.hpp"
+#include "workloads/layer/pieces.hpp"
+#include "workloads/step/layout.hpp"
+
+namespace topsim::workloads {
+
+// Which part of a backward list to emit; zero-bubble schedules take it in two.
+enum class WeightGradients : std::uint8_t { with, without, only };
+
+class StageEmitter {
+ public:
+  static constexpr std::uint32_t kNoOp = ~std::uint32_t{0};
+  struct Position {
+    int micro_batch = 0, layer = 0;
+  };
+
+  StageEmitter(program::RankProgramBuilder& builder, const Plan& plan, const Slots& slots);
+
+  // `on_parameters(count)` is called before a piece that reads weights (forward) or after a piece that
+  // completes gradients (backward).
+  template <class OnParameters>
+  void emit(const PieceList& list, program::Phase phase, WeightGradients weights,
+            OnParameters&& on_parameters);
+  void at(const Position& position) { position_ = position; }
+
+  void compute(Part part, program::Phase phase, const KernelCost& cost);
+  // On its own stream, after the compute before it and `after`. Returns the op.
+  std::uint32_t collective(std::string_view stream, std::uint8_t slot, program::Phase phase,
+                           std::string_view label, program::CollectiveKind kind, double bytes,
+                           std::span<const std::uint32_t> after = {}, bool host_sync = false);
+  // A message of the pipeline; `posted_after_compute`: not before the compute emitted so far.
+  std::uint32_t message(program::OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
+                        bool posted_after_compute, bool host_sync);
+  // The next compute op starts after this one.
+  void wait_for(std::uint32_t op);
+  // An op of no duration that keeps the compute stream until everything waited for has ended.
+  void join();
+  void flush();
+
+ private:
+  struct Pending {
+    KernelCost cost;
+    program::Phase phase = program::Phase::other;
+    Part part = Part::layers;
+    Position position;
+    bool open = false;
+  };
+  std::uint16_t label_of(program::Phase phase, Part part);
+
+  program::RankProgramBuilder& builder_;
+  const Plan& plan_;
+  const Slots& slots_;
+  Position position_;
+  Pending pending_;
+  std::vector<std::uint32_t> waits_;     // of the next compute op
+  std::vector<std::uint32_t> piece_op_;  // op of each collective of the list being emitted
+  std::uint32_t last_compute_ = kNoOp;
+};
+
+template <class OnParameters>
+void StageEmitter::emit(const PieceList& list, program::Phase phase, WeightGradients weights,
+                        OnParameters&& on_parameters) {
+  const auto& pieces = list.pieces();
+  const bool forward = phase == program::Phase::forward;
+  piece_op_.assign(pieces.size(), kNoOp);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (weights == WeightGradients::only ? !piece.weight_gradient
+                                         : weights == WeightGradients::without && piece.weight_gradient)
+      continue;
+    if (piece.collective) {
+      piece_op_[i] = collective("tensor", slots_.tensor, phase, name_of(piece.part), piece.kind, piece.bytes);
+      continue;
+    }
+    if (piece.wait != Piece::kNone && piece_op_[static_cast<std::size_t>(piece.wait)] != kNoOp)
+      wait_for(piece_op_[static_cast<std::size_t>(piece.wait)]);
+    if (forward && piece.parameters > 0) on_parameters(piece.parameters);
+    compute(piece.part, weights == WeightGradients::only ? program::Phase::weight_gradient : phase,
+            piece.cost);
+    if (!forward && piece.parameters > 0) on_parameters(piece.parameters);
+  }
+}
+}  // namespace topsim::workloads

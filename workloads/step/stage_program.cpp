@@ -1,0 +1,355 @@
+#include "workloads/step/stage_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "workloads/model.hpp"
+#include "workloads/step/stage_emitter.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+using program::CollectiveKind;
+using program::OpKind;
+using program::Phase;
+
+constexpr auto kNoOp = StageEmitter::kNoOp;
+
+class StageProgram {
+ public:
+  StageProgram(program::Program& program, const ModelSpec& model, const Plan& plan,
+               const ComputeModel& compute, const StepPieces& pieces, const Slots& slots, int stage)
+      : model_(model),
+        plan_(plan),
+        compute_(compute),
+        pieces_(pieces),
+        slots_(slots),
+        stage_(stage),
+        builder_(program, fmt::format("stage {}", stage)),
+        emitter_(builder_, plan, slots) {
+    for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) chunks_.push_back(make_chunk(chunk));
+  }
+
+  void build() {
+    begin_step();
+    run_schedule();
+    end_step();
+    builder_.finish();
+  }
+
+ private:
+  struct Chunk {
+    int first_layer = 0, layers = 0;
+    int recomputed = 0;                // the first so many of them
+    bool first = false, last = false;  // of the model
+    double parameters = 0;
+    std::vector<double> buckets;        // gradients in elements, in the order in which they become ready
+    std::vector<std::uint32_t> gather;  // ops that gather the buckets' parameters, in forward order
+    std::size_t gathered = 0;           // buckets the forward has waited for
+    double used = 0, covered = 0;  // parameters that forward pieces have read; that gathered buckets hold
+    double ready = 0;              // gradients ready since the last reduction
+    int backward_done = 0;         // micro-batches
+  };
+
+  const PiecePair& layer(const Chunk& chunk, int index) const {
+    return index < chunk.recomputed ? pieces_.layer_recomputed : pieces_.layer;
+  }
+
+  Chunk make_chunk(int index) const {
+    Chunk chunk;
+    const int global = plan_.global_stage(stage_, index);
+    for (int i = 0; i < global; ++i) chunk.first_layer += plan_.stage_layers[static_cast<std::size_t>(i)];
+    chunk.layers = plan_.stage_layers[static_cast<std::size_t>(global)];
+    chunk.first = global == 0;
+    chunk.last = global == plan_.global_stages() - 1;
+    if (plan_.recompute.kind == RecomputeKind::full)
+      chunk.recomputed = std::min(chunk.layers, plan_.recompute.layers.value_or(chunk.layers));
+
+    // Walk the backward once to know the buckets: Megatron closes one as soon as it holds bucket_elements.
+    double open = 0;
+    const auto walk = [&](const PieceList& list) {
+      for (const Piece& piece : list.pieces()) {
+        if (piece.parameters <= 0) continue;
+        chunk.parameters += piece.parameters;
+        open += piece.parameters;
+        if (plan_.bucket_elements > 0 && open >= plan_.bucket_elements)
+          chunk.buckets.push_back(open), open = 0;
+      }
+    };
+    if (chunk.last) walk(pieces_.head.backward);
+    for (int i = chunk.layers - 1; i >= 0; --i) walk(layer(chunk, i).backward);
+    if (chunk.first) walk(pieces_.embedding.backward);
+    if (open > 0) chunk.buckets.push_back(open);
+    return chunk;
+  }
+
+  double parameters() const {
+    double sum = 0;
+    for (const Chunk& chunk : chunks_) sum += chunk.parameters;
+    return sum;
+  }
+
+  void begin_step() {
+    // Gradient buffers are zeroed; also what parameter gathers follow, so that they come after the last
+    // step's update.
+    emitter_.compute(Part::optimizer, Phase::optimizer,
+                     compute_.memory_bound(parameters() * plan_.gradient_bytes, MemoryKernel::optimizer));
+    emitter_.flush();
+  }
+
+  // --- forward and backward of one chunk
+  // --------------------------------------------------------------------------
+
+  void gather_bucket(Chunk& chunk) {
+    const std::size_t next = chunk.gather.size();
+    if (next >= chunk.buckets.size()) return;
+    const double elements = chunk.buckets[chunk.buckets.size() - 1 - next];
+    chunk.gather.push_back(emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
+                                               CollectiveKind::all_gather,
+                                               elements * plan_.gathered_parameter_bytes));
+  }
+
+  // Before the first use of each bucket's weights its gather must have ended; the next one is launched then.
+  void need_parameters(Chunk& chunk, double count) {
+    chunk.used += count;
+    while (chunk.gathered < chunk.buckets.size() && chunk.covered < chunk.used - 0.5) {
+      if (chunk.gather.size() <= chunk.gathered) gather_bucket(chunk);
+      gather_bucket(chunk);
+      chunk.covered += chunk.buckets[chunk.buckets.size() - 1 - chunk.gathered];
+      emitter_.wait_for(chunk.gather[chunk.gathered++]);
+    }
+  }
+
+  void forward(int micro_batch, Chunk& chunk) {
+    const bool gathers = plan_.overlap_param_gather && micro_batch == 0;
+    const auto on_parameters = [&](double count) {
+      if (gathers) need_parameters(chunk, count);
+    };
+    const auto run = [&](const PieceList& list, int layer_index) {
+      emitter_.at({micro_batch, layer_index});
+      emitter_.emit(list, Phase::forward, WeightGradients::with, on_parameters);
+    };
+    if (chunk.first) run(pieces_.embedding.forward, 0);
+    for (int i = 0; i < chunk.layers; ++i) run(layer(chunk, i).forward, chunk.first_layer + i);
+    if (chunk.last) run(pieces_.head.forward, model_.layers - 1);
+    emitter_.flush();
+  }
+
+  void reduce_gradients(Chunk& chunk) {
+    if (chunk.ready <= 0) return;
+    reductions_.push_back(emitter_.collective(
+        "data", slots_.data, Phase::gradient_sync, "gradients",
+        plan_.optimizer_shards > 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+        chunk.ready * plan_.gradient_bytes));
+    chunk.ready = 0;
+  }
+
+  void backward(int micro_batch, Chunk& chunk, Action action) {
+    const WeightGradients weights = action == Action::backward         ? WeightGradients::with
+                                    : action == Action::backward_input ? WeightGradients::without
+                                                                       : WeightGradients::only;
+    if (action != Action::backward_input) ++chunk.backward_done;
+    const bool last = chunk.backward_done == plan_.micro_batches;
+    const auto on_parameters = [&](double count) {
+      if (!last || slots_.data == Slots::kNoSlot || action == Action::backward_input) return;
+      chunk.ready += count;
+      if (plan_.bucket_elements > 0 && chunk.ready >= plan_.bucket_elements) reduce_gradients(chunk);
+    };
+    const auto run = [&](const PieceList& list, int layer_index) {
+      emitter_.at({micro_batch, layer_index});
+      emitter_.emit(list, Phase::backward, weights, on_parameters);
+    };
+    if (chunk.last) run(pieces_.head.backward, model_.layers - 1);
+    for (int i = chunk.layers - 1; i >= 0; --i) run(layer(chunk, i).backward, chunk.first_layer + i);
+    if (chunk.first) run(pieces_.embedding.backward, 0);
+    emitter_.flush();
+    if (last && plan_.overlap_grad_reduce) reduce_gradients(chunk);
+  }
+
+  // --- pipeline
+  // ---------------------------------------------------------------------------------------------------
+
+  struct Route {
+    std::uint8_t slot;
+    std::string_view stream;
+    bool wraps;  // between the last stage and the first
+  };
+
+  bool turned(int chunk) const { return slots_.turned_next != Slots::kNoSlot && chunk == 1; }
+
+  // Where the task's input comes from; none when it is computed here.
+  std::optional<Route> input_of(const StageTask& task) const {
+    const int global = plan_.global_stage(stage_, task.chunk);
+    const bool forward_task = task.action == Action::forward;
+    if (task.action == Action::backward_weight) return {};
+    const int from = forward_task ? global - 1 : global + 1;
+    if (from < 0 || from >= plan_.global_stages()) return {};
+    return route(task.chunk, forward_task, true, from);
+  }
+  std::optional<Route> output_of(const StageTask& task) const {
+    const int global = plan_.global_stage(stage_, task.chunk);
+    const bool forward_task = task.action == Action::forward;
+    if (task.action == Action::backward_weight) return {};
+    const int to = forward_task ? global + 1 : global - 1;
+    if (to < 0 || to >= plan_.global_stages()) return {};
+    return route(task.chunk, forward_task, false, to);
+  }
+  std::optional<Route> route(int chunk, bool forward_task, bool receive, int other) const {
+    if (turned(chunk) || slots_.turned_next != Slots::kNoSlot) {
+      const int other_stage = other < plan_.pp ? other : 2 * plan_.pp - 1 - other;
+      if (other_stage == stage_) return {};  // the turn of the V
+    }
+    const bool towards_next = forward_task != receive;  // activations leave, gradients arrive at `next`
+    if (turned(chunk))
+      return towards_next
+                 ? Route{slots_.turned_next,
+                         receive ? "receive gradients, second chunk" : "send activations, second chunk",
+                         false}
+                 : Route{slots_.turned_previous,
+                         receive ? "receive activations, second chunk" : "send gradients, second chunk",
+                         false};
+    const bool wraps = towards_next ? stage_ == plan_.pp - 1 : stage_ == 0;
+    return towards_next ? Route{slots_.next, receive ? "receive gradients" : "send activations", wraps}
+                        : Route{slots_.previous, receive ? "receive activations" : "send gradients", wraps};
+  }
+
+  Bytes message_bytes() const {
+    const double share = plan_.sequence_parallel ? plan_.tp : 1;
+    return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
+  }
+
+  // How many tasks ahead the receive of a task is posted. Exposed pairs: with the send before it. Overlapped:
+  // while the task before is computed. Around the wrap Megatron posts it when the far end produces, p - 1
+  // forwards earlier.
+  int posted_ahead(const Route& input) const {
+    if (plan_.overlap_p2p) return 2;
+    return input.wraps ? 2 * plan_.pp : 1;
+  }
+
+  void run_schedule() {
+    const std::vector<StageTask> order =
+        order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.virtual_stages);
+    std::vector<std::uint32_t> receive(order.size(), kNoOp);
+    std::size_t post_next[2] = {0, 0};  // by wraps: first task whose receive has not been considered
+    const auto post_receives = [&](std::size_t before) {
+      bool posted_natural = false;
+      for (const bool wraps : {true, false}) {
+        std::size_t& next = post_next[wraps ? 1 : 0];
+        for (; next < order.size(); ++next) {
+          const auto input = input_of(order[next]);
+          if (!input || input->wraps != wraps) continue;
+          if (next > before + static_cast<std::size_t>(posted_ahead(*input)) - 1) break;
+          emitter_.at({order[next].micro_batch, 0});
+          const bool natural = !plan_.overlap_p2p && !wraps;
+          receive[next] = emitter_.message(OpKind::recv, input->slot, input->stream, message_bytes(),
+                                           !plan_.overlap_p2p, natural && plan_.synchronises_p2p);
+          posted_natural |= natural;
+        }
+      }
+      return posted_natural;
+    };
+
+    post_receives(0);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const StageTask& task = order[i];
+      Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
+      if (plan_.overlap_p2p) post_receives(i);
+      if (receive[i] != kNoOp) emitter_.wait_for(receive[i]);
+      if (task.action == Action::forward) {
+        forward(task.micro_batch, chunk);
+      } else {
+        backward(task.micro_batch, chunk, task.action);
+      }
+      std::uint32_t sent = kNoOp;
+      if (const auto output = output_of(task)) {
+        const bool alone = !plan_.overlap_p2p && (i + 1 == order.size() || !receives_next(order[i + 1]));
+        sent = emitter_.message(OpKind::send, output->slot, output->stream, message_bytes(), true,
+                                alone && plan_.synchronises_p2p);
+      }
+      if (!plan_.overlap_p2p) {
+        post_receives(i + 1);
+        if (sent != kNoOp) emitter_.wait_for(sent);
+      }
+    }
+  }
+  bool receives_next(const StageTask& task) const {
+    const auto input = input_of(task);
+    return input && !input->wraps;
+  }
+
+  // --- end of the step (4.10)
+  // -------------------------------------------------------------------------------------
+
+  void end_step() {
+    emitter_.at({plan_.micro_batches - 1, 0});
+    if (slots_.data != Slots::kNoSlot)
+      for (Chunk& chunk : chunks_) reduce_gradients(chunk);
+    for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
+
+    int layers = 0;
+    for (const Chunk& chunk : chunks_) layers += chunk.layers;
+    if (plan_.sequence_parallel && layers > 0) {
+      // Every rank saw its part of the tokens: gradients of the norms are summed over the tensor group.
+      emitter_.join();
+      emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::gradient_sync, "norm gradients",
+                                            CollectiveKind::all_reduce,
+                                            layers * layer_parameters(model_).norms * plan_.gradient_bytes));
+    }
+    const bool tied =
+        std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) { return c.first || c.last; });
+    if (slots_.embedding != Slots::kNoSlot && tied) {
+      emitter_.join();
+      const double words = head_parameters(model_) / plan_.tp;
+      emitter_.wait_for(emitter_.collective("embedding", slots_.embedding, Phase::gradient_sync,
+                                            "embedding gradients", CollectiveKind::all_reduce,
+                                            words * plan_.gradient_bytes));
+    }
+    optimizer();
+    if (plan_.optimizer_shards > 1 && !plan_.overlap_param_gather) {
+      emitter_.wait_for(emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
+                                            CollectiveKind::all_gather,
+                                            parameters() * plan_.gathered_parameter_bytes));
+      emitter_.join();
+    }
+  }
+
+  void optimizer() {
+    const double mine = parameters() / plan_.optimizer_shards;
+    // The norm reads every gradient of the shard once; fp16 looks for infinities as well.
+    const double passes = plan_.activations == Precision::fp16 ? 2 : 1;
+    emitter_.compute(
+        Part::optimizer, Phase::optimizer,
+        compute_.memory_bound(passes * mine * plan_.gradient_bytes, MemoryKernel::optimizer, 2 * passes));
+    if (slots_.norm != Slots::kNoSlot)
+      emitter_.wait_for(emitter_.collective("norm", slots_.norm, Phase::gradient_sync, "gradient norm",
+                                            CollectiveKind::all_reduce, 4, {}, true));
+    // Adam: reads gradient, master weight and both moments, writes the last three in fp32 and the working
+    // copy.
+    const double adam = plan_.gradient_bytes + 12 + 12 + (plan_.mixed_precision ? plan_.parameter_bytes : 0);
+    emitter_.compute(
+        Part::optimizer, Phase::optimizer,
+        compute_.memory_bound(adam * mine, MemoryKernel::optimizer, plan_.fused_kernels ? 4 : 40));
+    emitter_.flush();
+  }
+
+  const ModelSpec& model_;
+  const Plan& plan_;
+  const ComputeModel& compute_;
+  const StepPieces& pieces_;
+  const Slots& slots_;
+  int stage_;
+  program::RankProgramBuilder builder_;
+  StageEmitter emitter_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::uint32_t> reductions_;
+};
+}  // namespace
+
+void add_stage(program::Program& program, const ModelSpec& model, const Plan& plan,
+               const ComputeModel& compute, const StepPieces& pieces, const Slots& slots, int stage) {
+  StageProgram(program, model, plan, compute, pieces, slots, stage).build();
+}
+}  // namespace topsim::workloads

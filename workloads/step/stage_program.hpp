@@ -1,0 +1,21 @@
+// The ops of one training step on one pipeline stage, in the host's launch order.
+#pragma once
+
+#include "sim/program/program.hpp"
+#include "workloads/layer/pieces.hpp"
+#include "workloads/schedule/schedule.hpp"
+#include "workloads/step/layout.hpp"
+
+namespace topsim::workloads {
+
+// The lists that every stage draws on.
+struct StepPieces {
+  PiecePair embedding, head;
+  PiecePair layer;             // as the plan's recompute asks
+  PiecePair layer_recomputed;  // full recompute, where only some layers of a stage do it
+};
+
+// Appends one class to the program.
+void add_stage(program::Program& program, const ModelSpec& model, const Plan& plan,
+               const ComputeModel& compute, const StepPieces& pieces, const Slots& slots, int stage);
+}  // namespace topsim::workloads

@@ -1,0 +1,21 @@
+// From a workload and a cluster to what every rank does in one training step.
+#pragma once
+
+#include "sim/program/program.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/topology.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::workloads {
+
+// All accelerators of the topology take part. Throws ConfigError for what does not fit together or is not
+// supported.
+[[nodiscard]] program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
+                                             const topology::Catalogue& catalogue);
+
+// The same on `accelerators` of one kind, whatever connects them.
+[[nodiscard]] program::Program training_step(const WorkloadSpec& workload,
+                                             const topology::Accelerator& accelerator,
+                                             std::uint32_t accelerators);
+}  // namespace topsim::workloads

@@ -1,0 +1,22 @@
+#include <fmt/format.h>
+
+#include "sim/base/error.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+
+program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
+                               const topology::Catalogue& catalogue) {
+  const auto accelerators = topology.accelerators();
+  if (accelerators.empty())
+    throw ConfigError("the topology has no accelerators",
+                      "add devices of kind accelerator, or choose a node recipe");
+  const std::string& first = topology.model_of(accelerators.front());
+  for (const DeviceId id : accelerators)
+    if (topology.model_of(id) != first)
+      throw ConfigError(fmt::format("the job mixes {} and {}", first, topology.model_of(id)),
+                        "a plan runs on accelerators of one kind; choose them with topology.accelerators");
+  return training_step(workload, catalogue.accelerator(first),
+                       static_cast<std::uint32_t>(accelerators.size()));
+}
+}  // namespace topsim::workloads
