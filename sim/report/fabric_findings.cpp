@@ -36,7 +36,8 @@ std::array<Tier, kTiers> tiers_of(const Topology& topology) {
 }
 
 struct PathTime {
-  Duration all{};            // legs of communication
+  Duration whole{};          // every leg: one step
+  Duration all{};            // legs of communication that a link limited
   Duration between_tiers{};  // limited by a link between two fabric switches
   std::map<std::string, Duration> by_type;
 };
@@ -44,6 +45,7 @@ struct PathTime {
 PathTime communication_on_path(const FindingContext& context) {
   PathTime time;
   for (const executor::PathLeg& leg : context.outcome.critical_path) {
+    time.whole += leg.share;
     if (!leg.limiting_link.valid()) continue;
     const Link& link = context.topology.link(leg.limiting_link);
     time.all += leg.share;
@@ -141,15 +143,13 @@ void find_narrow_pcie(const FindingContext& context, Findings& out) {
 
 void find_limiting_link(const FindingContext& context, Findings& out) {
   const PathTime path = communication_on_path(context);
-  const Duration window = context.outcome.end - context.outcome.measured_begin;
-  if (window <= Duration{}) return;
   const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto longest = std::max_element(path.by_type.begin(), path.by_type.end(), shorter);
   if (longest == path.by_type.end()) return;
-  const double share = seconds(longest->second) / seconds(window);
+  const double share = seconds(longest->second) / seconds(path.whole);
   if (share < 0.05) return;
   out.push_back({Severity::note,
-                 fmt::format("{} links limit {} of the time ({} of the critical path's bandwidth-limited "
+                 fmt::format("{} links limit {} of the step ({} of the critical path's bandwidth-limited "
                              "communication)",
                              longest->first, percent_text(share),
                              percent_text(seconds(longest->second) / seconds(path.all))),
