@@ -1,0 +1,242 @@
+#include "sim/collective/nccl/system.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "topology/import/nccl_assumptions.hpp"
+
+namespace topsim::collective::nccl {
+namespace {
+
+using topology::Device;
+using topology::DeviceKind;
+using topology::LinkKind;
+
+CpuVendor vendor_of(std::string_view family) {
+  if (family.starts_with("intel")) return CpuVendor::intel;
+  if (family.starts_with("amd")) return CpuVendor::amd;
+  if (family.starts_with("arm")) return CpuVendor::arm;
+  if (family.starts_with("power")) return CpuVendor::power;
+  return CpuVendor::unknown;
+}
+
+bool in_fabric(LinkKind kind) { return kind == LinkKind::infiniband || kind == LinkKind::ethernet; }
+
+bool is_pci_vertex(DeviceKind kind) {
+  return kind == DeviceKind::accelerator || kind == DeviceKind::pcie_switch || kind == DeviceKind::cpu ||
+         kind == DeviceKind::nic;
+}
+
+// What NCCL would take one scale-up link to carry.
+float scale_up_bandwidth(const topology::Link& link, int compute_capability) {
+  using namespace topology::nccl;
+  if (compute_capability == 0) return static_cast<float>(link.capacity.value() / 1e9);
+  const double links = std::max(1.0, std::round(link.line_rate.value() / nvlink_line_rate(compute_capability)));
+  return nvlink_bandwidth(compute_capability) * static_cast<float>(links);
+}
+
+}  // namespace
+
+std::string_view name_of(PathType type) {
+  constexpr std::string_view kNames[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                         "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+System::System(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
+               std::span<const DeviceId> gpus, bool inter, bool allow_pxn)
+    : inter_(inter) {
+  read(topology, nodes, gpus);
+  order_edges();
+  find_paths(allow_pxn);
+  measure();
+}
+
+int System::add(Vertex vertex) {
+  vertices_.push_back(std::move(vertex));
+  return static_cast<int>(vertices_.size()) - 1;
+}
+
+void System::connect(int a, int b, EdgeKind kind, float bandwidth) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    auto& leaving = vertices_[static_cast<std::size_t>(from)].edges;
+    const auto parallel = std::find_if(leaving.begin(), leaving.end(), [&, end = to](int e) {
+      return edges_[static_cast<std::size_t>(e)].to == end && edges_[static_cast<std::size_t>(e)].kind == kind;
+    });
+    if (parallel != leaving.end()) {
+      edges_[static_cast<std::size_t>(*parallel)].bandwidth += bandwidth;
+      continue;
+    }
+    leaving.push_back(static_cast<int>(edges_.size()));
+    edges_.push_back({from, to, kind, bandwidth});
+  }
+}
+
+void System::read(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
+                  std::span<const DeviceId> gpus) {
+  std::map<DeviceId, int> vertex_of;
+  for (const DeviceId id : gpus) {
+    const topology::ModelFacts facts = topology.facts_of(id);
+    gpus_.push_back(vertex_of[id] = add({.kind = VertexKind::gpu,
+                                         .device = id,
+                                         .compute_capability = facts.compute_capability,
+                                         .gpu_direct = facts.gpu_direct,
+                                         .peer_to_peer = topology.peer_to_peer,
+                                         .number = static_cast<int>(topology.device(id).local)}));
+  }
+  const auto in_box = [&](const Device& d) { return std::find(nodes.begin(), nodes.end(), d.node) != nodes.end(); };
+
+  // Walk outwards from the GPUs; other GPUs of the box take no part in the communicator.
+  std::vector<DeviceId> front(gpus.begin(), gpus.end());
+  std::vector<DeviceId> found = front;
+  const auto wanted = [&](const Device& d) {
+    return in_box(d) ? d.kind == DeviceKind::pcie_switch || d.kind == DeviceKind::cpu ||
+                           d.kind == DeviceKind::nic || d.kind == DeviceKind::nvswitch
+                     : d.kind == DeviceKind::nvswitch;
+  };
+  while (!front.empty()) {
+    std::vector<DeviceId> next;
+    for (const DeviceId id : front)
+      for (const LinkId l : topology.links_from(id)) {
+        const DeviceId to = topology.link(l).to;
+        if (vertex_of.contains(to) || !wanted(topology.device(to))) continue;
+        vertex_of[to] = -1;
+        next.push_back(to);
+      }
+    found.insert(found.end(), next.begin(), next.end());
+    front = std::move(next);
+  }
+  std::sort(found.begin() + static_cast<std::ptrdiff_t>(gpus.size()), found.end(), [&](DeviceId a, DeviceId b) {
+    return std::tuple(topology.device(a).node, a) < std::tuple(topology.device(b).node, b);
+  });
+  for (const DeviceId id : std::span(found).subspan(gpus.size())) {
+    const Device& d = topology.device(id);
+    int& vertex = vertex_of[id];
+    if (d.kind == DeviceKind::nvswitch) {
+      // NCCL draws one switch, however many chips there are.
+      if (nvswitch_ < 0) nvswitch_ = add({.kind = VertexKind::nvswitch, .device = id});
+      vertex = nvswitch_;
+    } else if (d.kind == DeviceKind::cpu) {
+      const CpuVendor vendor = vendor_of(topology.facts_of(id).cpu_family);
+      cpus_.push_back(vertex = add({.kind = VertexKind::cpu, .device = id, .vendor = vendor}));
+      if (cpu_vendor_ == CpuVendor::unknown) cpu_vendor_ = vendor;
+    } else if (d.kind == DeviceKind::pcie_switch) {
+      vertex = add({.kind = VertexKind::pci, .device = id});
+    } else {
+      double port_rate = 0;
+      for (const LinkId l : topology.links_from(id))
+        if (in_fabric(topology.link(l).kind)) port_rate += topology.link(l).line_rate.value();
+      vertex = add({.kind = VertexKind::nic, .device = id});
+      if (port_rate > 0) {
+        nets_.push_back(add({.kind = VertexKind::net,
+                             .device = id,
+                             .gpu_direct = topology.facts_of(id).gpu_direct,
+                             .number = static_cast<int>(d.local),
+                             .bandwidth = static_cast<float>(port_rate / 1e9),
+                             .in_network_reduction = topology.sharp}));
+        connect(vertex, nets_.back(), EdgeKind::net, vertices_.back().bandwidth);
+      }
+    }
+  }
+
+  for (const DeviceId id : found) {
+    const int a = vertex_of[id];
+    for (const LinkId l : topology.links_from(id)) {
+      const topology::Link& link = topology.link(l);
+      const auto end = vertex_of.find(link.to);
+      if (end == vertex_of.end() || link.to < id) continue;  // each cable once
+      const int b = end->second;
+      const DeviceKind from = topology.device(id).kind, to = topology.device(link.to).kind;
+      const bool scale_up = (from == DeviceKind::accelerator || from == DeviceKind::nvswitch) &&
+                            (to == DeviceKind::accelerator || to == DeviceKind::nvswitch);
+      if (scale_up) {
+        if (a == b) continue;
+        const int capability = std::max(vertices_[static_cast<std::size_t>(a)].compute_capability,
+                                        vertices_[static_cast<std::size_t>(b)].compute_capability);
+        connect(a, b, EdgeKind::nvl, scale_up_bandwidth(link, capability));
+      } else if (!is_pci_vertex(from) || !is_pci_vertex(to) || a == b) {
+        continue;
+      } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {
+        const float assumed = topology::nccl::socket_bandwidth(topology.facts_of(id).cpu_family);
+        if (const auto& leaving = vertices_[static_cast<std::size_t>(a)].edges;
+            std::any_of(leaving.begin(), leaving.end(), [&](int e) { return edges_[static_cast<std::size_t>(e)].to == b; }))
+          continue;  // NCCL knows one figure per pair of sockets, however many links
+        connect(a, b, EdgeKind::sys, assumed > 0 ? assumed : static_cast<float>(link.capacity.value() / 1e9));
+      } else if (link.kind == LinkKind::c2c) {
+        connect(a, b, EdgeKind::c2c, static_cast<float>(link.line_rate.value() / 1e9));
+      } else {
+        connect(a, b, EdgeKind::pci, topology::nccl::pcie_bandwidth(link.line_rate));
+      }
+    }
+  }
+  if (!gpus_.empty()) {
+    min_capability_ = max_capability_ = gpu(0).compute_capability;
+    for (int g = 1; g < this->gpus(); ++g) {
+      min_capability_ = std::min(min_capability_, gpu(g).compute_capability);
+      max_capability_ = std::max(max_capability_, gpu(g).compute_capability);
+    }
+  }
+}
+
+void System::order_edges() {
+  // Steps to the nearest socket tell which PCIe link of a device leads up.
+  constexpr int kFar = 1 << 20;
+  std::vector<int> height(vertices_.size(), kFar), front = cpus_;
+  for (const int c : cpus_) height[static_cast<std::size_t>(c)] = 0;
+  while (!front.empty()) {
+    std::vector<int> next;
+    for (const int v : front)
+      for (const int e : vertices_[static_cast<std::size_t>(v)].edges) {
+        const Edge& edge = edges_[static_cast<std::size_t>(e)];
+        if (edge.kind != EdgeKind::pci || height[static_cast<std::size_t>(edge.to)] != kFar) continue;
+        height[static_cast<std::size_t>(edge.to)] = height[static_cast<std::size_t>(v)] + 1;
+        next.push_back(edge.to);
+      }
+    front = std::move(next);
+  }
+  for (std::size_t v = 0; v < vertices_.size(); ++v)
+    std::stable_sort(vertices_[v].edges.begin(), vertices_[v].edges.end(), [&](int a, int b) {
+      const Edge &x = edges_[static_cast<std::size_t>(a)], &y = edges_[static_cast<std::size_t>(b)];
+      const bool x_up = x.kind == EdgeKind::pci && height[static_cast<std::size_t>(x.to)] < height[v];
+      const bool y_up = y.kind == EdgeKind::pci && height[static_cast<std::size_t>(y.to)] < height[v];
+      return x_up != y_up ? y_up : x.bandwidth > y.bandwidth;
+    });
+}
+
+void System::measure() {
+  if (!inter_ && gpus() == 1) {
+    max_bandwidth_ = total_bandwidth_ = topology::nccl::kLocal;
+    return;
+  }
+  for (int g = 0; g < gpus(); ++g) {
+    for (int other = 0; other < (inter_ ? nets() : gpus()); ++other) {
+      const Path& path = inter_ ? gpu_to_net(g, other) : gpu_to_gpu(g, other);
+      if (path.hops() > 0) max_bandwidth_ = std::max(max_bandwidth_, path.bandwidth);
+    }
+    float scale_up = 0, pci = 0;
+    for (const int e : gpu(g).edges) {
+      const Edge& edge = edges_[static_cast<std::size_t>(e)];
+      if (edge.kind == EdgeKind::nvl) scale_up += edge.bandwidth;
+      if (edge.kind == EdgeKind::pci) pci = edge.bandwidth;
+    }
+    total_bandwidth_ = std::max({total_bandwidth_, scale_up, pci});
+  }
+}
+
+bool System::split_nvlink() const {
+  std::vector<int> island(static_cast<std::size_t>(gpus())), size(static_cast<std::size_t>(gpus()));
+  std::iota(island.begin(), island.end(), 0);
+  for (int a = 0; a < gpus(); ++a)
+    for (int b = a + 1; b < gpus(); ++b)
+      if (gpu_to_gpu(a, b).type == PathType::nvl) island[static_cast<std::size_t>(b)] = island[static_cast<std::size_t>(a)];
+  for (const int i : island) ++size[static_cast<std::size_t>(i)];
+  return std::count_if(size.begin(), size.end(), [](int n) { return n > 1; }) == 2;
+}
+
+float System::pci_bandwidth(int g) const {
+  for (const int e : gpu(g).edges)
+    if (edges_[static_cast<std::size_t>(e)].kind == EdgeKind::pci) return edges_[static_cast<std::size_t>(e)].bandwidth;
+  return -1;
+}
+}  // namespace topsim::collective::nccl

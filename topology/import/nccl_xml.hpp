@@ -1,0 +1,30 @@
+// Reads the topology file that NCCL writes (NCCL_TOPO_DUMP_FILE) and takes (NCCL_TOPO_FILE), and RCCL's variant
+// of it. It describes one box down to PCIe speeds, NVLink counts and NICs; what lies beyond the NICs it does not
+// know, so every NIC gets a cable to one switch of its number (one rail a NIC) and a finding says so.
+// Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+
+struct NcclXmlOptions {
+  std::uint32_t nodes = 1;            // equal boxes to build
+  std::string accelerator;            // catalogue id of the GPUs; the file has only PCI ids
+  std::string name = "topo.xml";      // for messages
+  bool in_network_reduction = false;  // the fabric reduces (SHARP)
+};
+
+struct NcclXmlImport {
+  Topology topology;
+  std::vector<std::string> findings;  // what looks wrong or had to be assumed, one sentence each
+};
+
+// Throws ConfigError (with its line where the text is not XML) on what is no topology.
+[[nodiscard]] NcclXmlImport read_nccl_xml(std::string_view text, const NcclXmlOptions& options);
+}  // namespace topsim::topology

@@ -1,0 +1,72 @@
+#include "topology/import/nccl_xml_element.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace topsim::topology::nccl {
+
+std::string attribute(const Element& element, const char* name, const std::string& missing) {
+  return element.get<std::string>(std::string("<xmlattr>.") + name, missing);
+}
+
+double number(const Element& element, const char* name, double missing) {
+  const std::string text = attribute(element, name);
+  try {
+    if (text.starts_with("0x")) return static_cast<double>(std::stoull(text, nullptr, 16));
+    return text.empty() ? missing : std::stod(text);
+  } catch (const std::exception&) {
+    return missing;
+  }
+}
+
+BytesPerSecond PcieLink::line_rate() const {
+  const double coding = transfers < 8 ? 0.8 : 128.0 / 130;
+  return BytesPerSecond(transfers * 1e9 * lanes * coding / 8);
+}
+
+PcieLink pcie_link(const Element& pci) {
+  PcieLink link;
+  std::istringstream(attribute(pci, "link_speed")) >> link.transfers;  // "8 GT/s" or "8.0 GT/s PCIe"
+  link.lanes = static_cast<int>(number(pci, "link_width", 0));
+  return link;
+}
+
+PciRole role_of(const Element& pci) {
+  if (pci.count("gpu") != 0) return PciRole::gpu;
+  if (pci.count("nic") != 0) return PciRole::nic;
+  // Files written by hand for virtual machines name devices by class only.
+  const std::string kind = attribute(pci, "class");
+  if (kind.starts_with("0x03") || kind.starts_with("0x12")) return PciRole::gpu;
+  if (kind.starts_with("0x02")) return PciRole::nic;
+  return kind.starts_with("0x0680") || pci.count("pci") == 0 ? PciRole::other : PciRole::bridge;
+}
+
+bool leads_to_device(const Element& pci) {
+  const PciRole role = role_of(pci);
+  if (role == PciRole::gpu || role == PciRole::nic) return true;
+  return std::any_of(pci.begin(), pci.end(),
+                     [](const auto& child) { return child.first == "pci" && leads_to_device(child.second); });
+}
+
+PcieLink fastest_below(const Element& pci) {
+  PcieLink best = role_of(pci) == PciRole::bridge ? PcieLink{} : pcie_link(pci);
+  for (const auto& [name, child] : pci) {
+    if (name != "pci") continue;
+    const PcieLink link = fastest_below(child);
+    if (link.line_rate() > best.line_rate()) best = link;
+  }
+  return best;
+}
+
+std::string cpu_family(const Element& cpu) {
+  const std::string vendor = attribute(cpu, "vendor"), arch = attribute(cpu, "arch");
+  if (arch == "arm64") return "arm";
+  if (arch == "ppc64") return "power9";
+  if (vendor == "AuthenticAMD") return "amd";
+  if (vendor != "GenuineIntel") return {};
+  // Models of family 6 from Skylake, Sapphire Rapids and Emerald Rapids on.
+  if (number(cpu, "familyid", 0) != 6) return "intel-bdw";
+  const int model = static_cast<int>(number(cpu, "modelid", 0));
+  return model >= 0xCF ? "intel-erp" : model >= 0x8F ? "intel-spr" : model >= 0x55 ? "intel-skl" : "intel-bdw";
+}
+}  // namespace topsim::topology::nccl

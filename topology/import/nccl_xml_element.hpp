@@ -1,0 +1,33 @@
+// Reading one element of NCCL's topology file: attributes, PCIe speeds in both spellings, what a PCI device is.
+#pragma once
+
+#include <boost/property_tree/ptree.hpp>
+#include <string>
+
+#include "sim/base/units.hpp"
+
+namespace topsim::topology::nccl {
+
+using Element = boost::property_tree::ptree;
+
+[[nodiscard]] std::string attribute(const Element& element, const char* name, const std::string& missing = {});
+[[nodiscard]] double number(const Element& element, const char* name, double missing);
+
+// Signalling rate after the line coding: GT/s x lanes x 8/10 (generations 1, 2) or 128/130.
+struct PcieLink {
+  double transfers = 0;  // GT/s; 0 when the file says nothing
+  int lanes = 0;
+  [[nodiscard]] BytesPerSecond line_rate() const;
+  [[nodiscard]] bool known() const { return transfers > 0 && lanes > 0; }
+};
+[[nodiscard]] PcieLink pcie_link(const Element& pci);
+// Of the fastest device behind a bridge, or of the device itself.
+[[nodiscard]] PcieLink fastest_below(const Element& pci);
+
+enum class PciRole { bridge, gpu, nic, other };
+[[nodiscard]] PciRole role_of(const Element& pci);
+[[nodiscard]] bool leads_to_device(const Element& pci);
+
+// intel-bdw, intel-skl, intel-spr, intel-erp, amd, arm, power9; empty: unknown.
+[[nodiscard]] std::string cpu_family(const Element& cpu);
+}  // namespace topsim::topology::nccl
