@@ -1,0 +1,109 @@
+#include "sim/collective/nccl/communicator.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/collective/nccl/search.hpp"
+
+namespace topsim::collective::nccl {
+namespace {
+
+constexpr int kMaxChannels = 64;
+
+GraphSummary least(const std::vector<const Box*>& boxes, ChannelGraph Box::* graph) {
+  GraphSummary result;
+  for (const Box* box : boxes) {
+    const ChannelGraph& g = box->*graph;
+    if (box == boxes.front()) {
+      result = {g.pattern, g.count(), g.bandwidth_intra, g.bandwidth_inter, g.type_intra, g.type_inter, g.same_channels};
+      continue;
+    }
+    result.pattern = std::max(result.pattern, g.pattern);
+    result.channels = std::min(result.channels, g.count());
+    result.bandwidth_intra = std::min<double>(result.bandwidth_intra, g.bandwidth_intra);
+    result.bandwidth_inter = std::min<double>(result.bandwidth_inter, g.bandwidth_inter);
+    result.type_intra = std::max(result.type_intra, g.type_intra);
+    result.type_inter = std::max(result.type_inter, g.type_inter);
+    result.same_channels = result.same_channels && g.same_channels;
+  }
+  return result;
+}
+
+// More than 16 channels add nothing on Hopper; Blackwell needs more unless the NICs are the limit anyway.
+int nvls_channels(const CommunicatorFacts& facts) {
+  if (facts.min_capability < 100) return 16;
+  if (facts.nodes == 1) return 24;
+  const bool many_ranks_on_fast_nics = facts.min_net_bandwidth >= 96 && facts.min_local_ranks > 8;
+  return facts.min_net_bandwidth >= 48 && !many_ranks_on_fast_nics ? 24 : 32;
+}
+
+float slowest_net(const Box& box) {
+  float slowest = std::numeric_limits<float>::max();
+  for (int g = 0; g < box.system.gpus(); ++g)
+    for (const int n : box.system.nets_of_gpu(g)) slowest = std::min(slowest, box.system.gpu_to_net(g, n).bandwidth);
+  return slowest;
+}
+
+}  // namespace
+
+Box make_box(System system, bool nvlink_sharp, bool sharp) {
+  Box box{std::move(system), {}, {}, {}, {}, {}};
+  const auto find = [&](Pattern pattern, int min_channels, int max_channels, bool reducing) {
+    return search(box.system, {pattern, min_channels, max_channels, reducing});
+  };
+  box.ring = find(Pattern::ring, 1, kMaxChannels / 2, false);
+  const int rings = box.ring.count();
+  box.tree = find(Pattern::balanced_tree, rings, rings, false);
+  box.nvls.pattern = Pattern::nvls;
+  if (nvlink_sharp) box.nvls = find(Pattern::nvls, 1, kMaxChannels, false);
+  box.collnet_chain.pattern = Pattern::tree;
+  box.collnet_direct.pattern = Pattern::collnet_direct;
+  if (sharp && box.system.inter()) {
+    box.collnet_chain = find(Pattern::tree, rings, rings, true);
+    box.collnet_direct = find(Pattern::collnet_direct, 1, kMaxChannels, true);
+  }
+  return box;
+}
+
+CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local, int max_local,
+                        bool sharp) {
+  CommunicatorFacts facts;
+  facts.nodes = nodes;
+  facts.ranks = ranks;
+  facts.min_local_ranks = min_local;
+  facts.max_local_ranks = max_local;
+  facts.ring = least(boxes, &Box::ring);
+  facts.tree = least(boxes, &Box::tree);
+  facts.nvls_graph = least(boxes, &Box::nvls);
+  facts.collnet_chain = least(boxes, &Box::collnet_chain);
+  facts.collnet_direct = least(boxes, &Box::collnet_direct);
+
+  const System& first = boxes.front()->system;
+  facts.min_capability = first.min_compute_capability();
+  facts.max_capability = first.max_compute_capability();
+  facts.nvswitch = true;
+  facts.min_net_bandwidth = std::numeric_limits<float>::max();
+  for (const Box* box : boxes) {
+    const System& system = box->system;
+    facts.min_capability = std::min(facts.min_capability, system.min_compute_capability());
+    facts.max_capability = std::max(facts.max_capability, system.max_compute_capability());
+    facts.amd_host |= system.cpu_vendor() == CpuVendor::amd;
+    facts.x86_host = facts.x86_host && system.cpu_vendor() != CpuVendor::arm && system.cpu_vendor() != CpuVendor::power;
+    facts.nvswitch = facts.nvswitch && system.has_nvswitch();
+    facts.min_net_bandwidth = std::min(facts.min_net_bandwidth, slowest_net(*box));
+  }
+  facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
+  facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
+  if (facts.nvls) facts.nvls_channels = nvls_channels(facts);
+
+  // Rings and trees run twice over each channel found, so that two transfers overlap in it.
+  const int found = std::min(facts.ring.channels, facts.tree.channels);
+  facts.ring.channels = facts.tree.channels = found;
+  facts.channels = std::min(kMaxChannels, 2 * found);
+  if (facts.collnet && facts.collnet_chain.bandwidth_intra > facts.collnet_chain.bandwidth_inter && ranks > nodes)
+    facts.channels = std::min(kMaxChannels, facts.channels + facts.channels / 2);
+  if (facts.min_capability >= 90 && nodes > 1 && facts.ring.bandwidth_intra > 45 && facts.channels < 16)
+    facts.channels *= 2;
+  return facts;
+}
+}  // namespace topsim::collective::nccl

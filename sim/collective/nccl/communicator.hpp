@@ -1,0 +1,44 @@
+// What NCCL's ranks agree on when they form a communicator: the graphs of the boxes reduced to what all of them
+// can do, and how many channels collectives may use. Facts: NCCL 2.30 src/init.cc, graph/connect.cc, transport/nvls.cc.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "sim/collective/nccl/graph.hpp"
+
+namespace topsim::collective::nccl {
+
+// All graphs of one box for a set of its GPUs.
+struct Box {
+  System system;
+  ChannelGraph ring, tree, nvls, collnet_chain, collnet_direct;
+};
+// `sharp`: the fabric reduces and the job may use it.
+[[nodiscard]] Box make_box(System system, bool nvlink_sharp, bool sharp);
+
+// One pattern as the tuner sees it: the least that any box offers.
+struct GraphSummary {
+  Pattern pattern = Pattern::ring;
+  int channels = 0;
+  double bandwidth_intra = 0, bandwidth_inter = 0;
+  PathType type_intra = PathType::loc, type_inter = PathType::loc;
+  bool same_channels = true;
+};
+
+struct CommunicatorFacts {
+  int nodes = 1, ranks = 1;
+  int min_local_ranks = 1, max_local_ranks = 1;
+  int min_capability = 0, max_capability = 0;
+  bool amd_host = false, x86_host = true;
+  bool nvswitch = false, nvls = false, collnet = false;
+  GraphSummary ring, tree, nvls_graph, collnet_chain, collnet_direct;
+  int channels = 1;       // of collectives
+  int nvls_channels = 0;  // of NVLS collectives
+  float min_net_bandwidth = 0;
+};
+// `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
+[[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,
+                                      int max_local, bool sharp);
+}  // namespace topsim::collective::nccl

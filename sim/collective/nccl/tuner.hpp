@@ -1,0 +1,47 @@
+// NCCL's cost model and its choice of algorithm, protocol and channels by size:
+//   time = latency + bytes / bandwidth,   the least over all that is enabled,
+// with bandwidth and latency tables from the communicator's graphs and measured constants (tuner_constants.hpp).
+// It ranks; what a call takes is the time model's affair. Facts: NCCL 2.30 graph/tuning.cc, enqueue.cc.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "sim/collective/collective.hpp"
+#include "sim/collective/nccl/communicator.hpp"
+
+namespace topsim::collective::nccl {
+
+inline constexpr int kCollectives = 5;  // all_reduce, all_gather, reduce_scatter, broadcast, reduce
+inline constexpr int kAlgorithms = 7;   // up to PAT
+inline constexpr int kProtocols = 3;
+
+struct Cost {
+  double bandwidth = 0;  // GB/s of the collective's bytes; 0: not available
+  double latency = 0;    // microseconds
+};
+
+class Tuner {
+ public:
+  explicit Tuner(const CommunicatorFacts& facts);
+
+  [[nodiscard]] const Cost& cost(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
+  // Microseconds; nothing where the pair is not available.
+  [[nodiscard]] std::optional<double> time(CollectiveKind kind, Algorithm algorithm, Protocol protocol,
+                                           std::int64_t bytes) const;
+  // REQUIRES: kind is one of the five collectives. Overrides that leave nothing fall back to the ring.
+  [[nodiscard]] Choice choose(CollectiveKind kind, std::int64_t bytes, const Overrides& overrides) const;
+  [[nodiscard]] int channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) const;
+  [[nodiscard]] const CommunicatorFacts& facts() const { return facts_; }
+
+ private:
+  [[nodiscard]] double bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
+  [[nodiscard]] double latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
+  [[nodiscard]] bool enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
+  [[nodiscard]] const GraphSummary& graph(Algorithm algorithm) const;
+
+  CommunicatorFacts facts_;
+  std::size_t generation_ = 0, scale_ = 0;
+  std::array<std::array<std::array<Cost, kProtocols>, kAlgorithms>, kCollectives> costs_{};
+};
+}  // namespace topsim::collective::nccl
