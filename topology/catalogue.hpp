@@ -19,6 +19,7 @@ struct CableEntry;    // the same
 struct NodeRecipe;    // topology/catalogue/node_recipe.hpp
 struct FabricRecipe;  // topology/catalogue/fabric_recipe.hpp
 struct PriceEntry;    // topology/catalogue/price_entry.hpp
+struct Ratio;         // the same
 struct FailureRate;   // the same
 
 // Constants of the tile- and wave-quantised GEMM roofline (workloads/compute.hpp gives the formula and the
@@ -33,22 +34,27 @@ struct GemmConstants {
 };
 
 struct Accelerator {
-  std::string id, name, vendor, architecture, source;
+  std::string id, name, vendor, architecture, form, source;
+  int year = 0;
   std::map<std::string, double, std::less<>> dense_flops;       // "bf16" -> FLOP/s, dense, no sparsity
   std::map<std::string, double, std::less<>> achievable_flops;  // measured best matmul (MAMF), where known
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};
   int compute_units = 0;              // SMs or CUs
   int compute_capability = 0;         // sm: 70, 80, 90, 100; 0 when not NVIDIA
-  int nvlinks = 0;                    // links per accelerator
+  std::string scale_up_link;          // catalogue link: "nvlink4", "xgmi-mi300x"; empty when PCIe only
+  int nvlinks = 0;                    // links per accelerator, of whatever kind
   BytesPerSecond nvlink_line_rate{};  // of one link, per direction
+  std::string pcie_link;              // catalogue link: "pcie5-x16"
   int pcie_generation = 0, pcie_lanes = 0;
   bool peer_to_peer = true;  // PCIe peer-to-peer allowed (GeForce Ada: no; copies bounce through host memory)
   Watts tdp{};
-  std::map<std::string, GemmConstants, std::less<>>
-      gemm;  // by precision; filled for every accelerator by the reader
+  // By precision, for each of dense_flops; constants without a sweep are derived (catalogue/gemm.hpp). Use
+  // min(model, achievable).
+  std::map<std::string, GemmConstants, std::less<>> gemm;
   double norm_fraction_eager = 0.35, elementwise_fraction_eager = 0.5, add_fraction_eager = 0.84,
          fused_fraction = 0.8;
+  std::vector<std::string> notes;
 };
 
 // What one file entry's text looks like for `topsim list hardware` and did-you-mean.
@@ -72,6 +78,7 @@ class Catalogue {
   [[nodiscard]] const FabricRecipe& fabric(std::string_view id) const;
   // Null when nobody published a price or a rate.
   [[nodiscard]] const PriceEntry* price(std::string_view id) const;
+  [[nodiscard]] const Ratio* ratio(std::string_view id) const;  // "pue", "years", ...
   [[nodiscard]] const FailureRate* failure_rate(std::string_view id) const;
   // Sorted by category in the order accelerators, nodes, fabrics, links, nics, switches, cables; then by id.
   [[nodiscard]] std::vector<CatalogueEntry> entries() const;

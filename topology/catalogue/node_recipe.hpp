@@ -22,6 +22,7 @@ struct ScaleUp {
   };
 
   Kind kind = Kind::none;
+  std::string chip;                   // switched: catalogue switch, "nvswitch3"
   std::string link;                   // catalogue link of one of them: "nvlink4"; empty when kind is none
   int links_per_accelerator = 0;      // switched: spread evenly over the chips unless links_per_chip is given
   int chips = 0;                      // switched: NVSwitch chips of the whole domain

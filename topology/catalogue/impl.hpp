@@ -1,0 +1,77 @@
+// What a Catalogue holds, and the readers that fill it, one a category.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/config/document.hpp"
+#include "sim/config/reader.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/fabric_recipe.hpp"
+#include "topology/catalogue/link_entry.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+#include "topology/catalogue/price_entry.hpp"
+
+namespace topsim::topology {
+
+template <class T>
+using ById = std::map<std::string, T, std::less<>>;
+
+struct Catalogue::Impl {
+  ById<LinkEntry> links;
+  ById<Accelerator> accelerators;
+  ById<NicEntry> nics;
+  ById<SwitchEntry> switches;
+  ById<CableEntry> cables;
+  ById<NodeRecipe> nodes;
+  ById<FabricRecipe> fabrics;
+  ById<PriceEntry> prices;
+  ById<Ratio> ratios;
+  ById<FailureRate> failure_rates;
+};
+
+// In this order: a later category may name entries of the earlier ones, and is checked against them.
+void read_links(const config::Document& file, ById<LinkEntry>& links, config::Reader& reader);
+void read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
+                       ById<Accelerator>& accelerators, config::Reader& reader);
+void read_nics(const config::Document& file, const ById<LinkEntry>& links, ById<NicEntry>& nics,
+               config::Reader& reader);
+void read_switches(const config::Document& file, const ById<LinkEntry>& links, ById<SwitchEntry>& switches,
+                   config::Reader& reader);
+void read_cables(const config::Document& file, ById<CableEntry>& cables, config::Reader& reader);
+struct NodeReferences {
+  const ById<LinkEntry>& links;
+  const ById<Accelerator>& accelerators;
+  const ById<NicEntry>& nics;
+  const ById<SwitchEntry>& switches;
+};
+void read_nodes(const config::Document& file, const NodeReferences& known, ById<NodeRecipe>& nodes,
+                config::Reader& reader);
+struct FabricReferences {
+  const ById<LinkEntry>& links;
+  const ById<SwitchEntry>& switches;
+  const ById<NodeRecipe>& nodes;
+};
+void read_fabrics(const config::Document& file, const FabricReferences& known, ById<FabricRecipe>& fabrics,
+                  config::Reader& reader);
+void read_prices(const config::Document& file, ById<PriceEntry>& prices, ById<Ratio>& ratios,
+                 config::Reader& reader);
+void read_reliability(const config::Document& file, ById<FailureRate>& rates, config::Reader& reader);
+
+template <class T>
+[[nodiscard]] std::vector<std::string> names_of(const ById<T>& entries) {
+  std::vector<std::string> names;
+  for (const auto& [id, entry] : entries) names.push_back(id);
+  return names;
+}
+
+// Reports `name` at `node` when it is no entry; empty names and absent nodes are fine.
+template <class T>
+void check_known(const config::Node& node, std::string_view what, const std::string& name,
+                 const ById<T>& entries, config::Reader& reader) {
+  if (!node || name.empty() || entries.contains(name)) return;
+  reader.unknown_name(node, what, name, names_of(entries));
+}
+}  // namespace topsim::topology

@@ -1,0 +1,145 @@
+#include "sim/config/object.hpp"
+#include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/gemm.hpp"
+#include "topology/catalogue/impl.hpp"
+
+namespace topsim::topology {
+
+static const config::Object<GemmConstants>& table(config::Type<GemmConstants>) {
+  static const auto object =
+      config::Object<GemmConstants>("gemm", "Constants of the GEMM model")
+          .field("peak_fraction", &GemmConstants::peak_fraction, "pf", figure<double>())
+          .field("k_offset", &GemmConstants::k_offset, "k0", figure<double>())
+          .field("memory_fraction", &GemmConstants::memory_fraction, "beta", figure<double>())
+          .field("fixed", &GemmConstants::fixed, "t0", figure<Duration>())
+          .field("tile_penalty", &GemmConstants::tile_penalty, "c", figure<double>());
+  return object;
+}
+
+namespace {
+using config::Node;
+using config::Type;
+
+using Rates = std::map<std::string, FlopsPerSecond>;
+config::CodecPtr<Rates> rates() {
+  return config::map_of(figure<FlopsPerSecond>());
+}
+
+struct RawMemory {
+  std::string kind;
+  Bytes size{};
+  BytesPerSecond bandwidth{};
+};
+const config::Object<RawMemory>& table(Type<RawMemory>) {
+  static const auto object =
+      config::Object<RawMemory>("memory", "Device memory")
+          .field("kind", &RawMemory::kind, "HBM3, GDDR6, ...")
+          .field("size", &RawMemory::size, "capacity", config::required(), figure<Bytes>())
+          .field("bandwidth", &RawMemory::bandwidth, "data sheet rate", config::required(),
+                 figure<BytesPerSecond>());
+  return object;
+}
+
+struct RawScaleUp {
+  std::string link;
+  int count = 0;
+};
+const config::Object<RawScaleUp>& table(Type<RawScaleUp>) {
+  static const auto object =
+      config::Object<RawScaleUp>("scale-up", "Links between accelerators")
+          .field("link", &RawScaleUp::link, "catalogue link", config::required())
+          .field("count", &RawScaleUp::count, "links of one accelerator", config::required(), figure<int>());
+  return object;
+}
+
+struct RawKernels {
+  std::optional<double> norm, elementwise, add;
+};
+const config::Object<RawKernels>& table(Type<RawKernels>) {
+  static const auto object =
+      config::Object<RawKernels>("kernels", "Share of the memory bandwidth that eager kernels reach")
+          .field("norm", &RawKernels::norm, "layer norm, RMS norm", figure<double>())
+          .field("elementwise", &RawKernels::elementwise, "activations", figure<double>())
+          .field("add", &RawKernels::add, "residual add", figure<double>());
+  return object;
+}
+
+struct RawAccelerator : Accelerator {
+  Rates dense, achievable;
+  RawMemory memory_facts;
+  std::optional<RawScaleUp> scale_up;
+  std::map<std::string, GemmConstants> fitted;
+  RawKernels kernels;
+};
+const config::Object<RawAccelerator>& table(Type<RawAccelerator>) {
+  static const auto object =
+      config::Object<RawAccelerator>("accelerator", "An accelerator; rates are dense")
+          .field("name", &Accelerator::name, "for people", config::required())
+          .field("vendor", &Accelerator::vendor, "maker", config::required())
+          .field("architecture", &Accelerator::architecture, "family", config::required())
+          .field("year", &Accelerator::year, "of launch")
+          .field("form", &Accelerator::form, "SXM5, PCIe, OAM, ...")
+          .field("compute_capability", &Accelerator::compute_capability, "NVIDIA: 70, 80, 90, ...",
+                 figure<int>())
+          .field("dense", &RawAccelerator::dense, "rate by precision", config::required(), rates())
+          .field("achievable", &RawAccelerator::achievable, "best measured matrix product", rates())
+          .field("memory", &RawAccelerator::memory_facts, "device memory", config::required())
+          .field("compute_units", &Accelerator::compute_units, "SMs or CUs", figure<int>())
+          .field("scale_up", &RawAccelerator::scale_up, "links to other accelerators")
+          .field("pcie", &Accelerator::pcie_link, "catalogue link of its slot", figure<std::string>())
+          .field("peer_to_peer", &Accelerator::peer_to_peer, "PCIe peer-to-peer allowed", figure<bool>())
+          .field("tdp", &Accelerator::tdp, "thermal design power", figure<Watts>())
+          .field("gemm", &RawAccelerator::fitted, "fitted constants by precision")
+          .field("kernels", &RawAccelerator::kernels, "memory-bound kernels")
+          .field("notes", &Accelerator::notes, "remarks");
+  return object;
+}
+
+// "pcie5-x16" -> 5, 16
+void split_pcie_name(const std::string& link, int& generation, int& lanes) {
+  if (link.rfind("pcie", 0) != 0) return;
+  generation = link[4] - '0';
+  lanes = std::stoi(link.substr(link.find("-x") + 2));
+}
+
+void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
+  for (const auto& [precision, rate] : raw.dense) raw.dense_flops[precision] = rate.value();
+  for (const auto& [precision, rate] : raw.achievable) raw.achievable_flops[precision] = rate.value();
+  raw.memory = raw.memory_facts.size;
+  raw.memory_bandwidth = raw.memory_facts.bandwidth;
+  if (raw.scale_up) {
+    raw.nvlinks = raw.scale_up->count;
+    raw.scale_up_link = raw.scale_up->link;
+    if (const auto link = links.find(raw.scale_up_link); link != links.end()) {
+      raw.nvlink_line_rate = link->second.line_rate;
+    }
+  }
+  split_pcie_name(raw.pcie_link, raw.pcie_generation, raw.pcie_lanes);
+  raw.norm_fraction_eager = raw.kernels.norm.value_or(raw.norm_fraction_eager);
+  raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(raw.elementwise_fraction_eager);
+  raw.add_fraction_eager = raw.kernels.add.value_or(raw.add_fraction_eager);
+}
+}  // namespace
+
+void read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
+                       ById<Accelerator>& accelerators, config::Reader& reader) {
+  const Node section = file.root().find("accelerators");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    const Node entry = section[i];
+    RawAccelerator raw;
+    table(Type<RawAccelerator>{}).read(entry, raw, reader);
+    if (raw.scale_up) {
+      check_known(entry.find("scale_up").find("link"), "link", raw.scale_up->link, links, reader);
+    }
+    check_known(entry.find("pcie"), "link", raw.pcie_link, links, reader);
+    raw.id = entry.key();
+    raw.source = first_source(entry);
+    for (auto& [precision, constants] : raw.fitted) {
+      constants.source = first_source(entry.find("gemm").find(precision));
+      raw.gemm.emplace(precision, constants);
+    }
+    convert(raw, links);
+    accelerators.emplace(raw.id, std::move(raw));
+  }
+}
+}  // namespace topsim::topology

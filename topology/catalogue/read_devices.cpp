@@ -1,0 +1,153 @@
+#include "sim/config/object.hpp"
+#include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/impl.hpp"
+
+namespace topsim::topology {
+namespace {
+using config::Node;
+
+config::CodecPtr<double> money() {
+  return figure(config::quantity(config::Dimension::money));
+}
+
+struct RawNic : NicEntry {
+  std::vector<std::string> notes;
+};
+
+const config::Object<RawNic>& table(config::Type<RawNic>) {
+  static const auto object =
+      config::Object<RawNic>("nic", "A network interface")
+          .field("name", &NicEntry::name, "for people", config::required())
+          .field("vendor", &NicEntry::vendor, "maker")
+          .field("year", &NicEntry::year, "of launch")
+          .field("links", &NicEntry::links, "catalogue links a port speaks, the usual first",
+                 config::required())
+          .field("ports", &NicEntry::ports, "of one card", figure<int>())
+          .field("port_rate", &NicEntry::port_rate, "of one port", config::required(),
+                 figure<BytesPerSecond>())
+          .field("pcie", &NicEntry::pcie, "catalogue link of its slot", figure<std::string>())
+          .field("power", &NicEntry::power, "typical", figure<Watts>())
+          .field("power_max", &NicEntry::power_max, "highest", figure<Watts>())
+          .field("small_message", &NicEntry::small_message, "between two hosts, small message",
+                 figure<Duration>())
+          .field("notes", &RawNic::notes, "remarks");
+  return object;
+}
+
+struct RawSwitch : SwitchEntry {
+  Spread<Duration> port_to_port_spread;
+  std::string flow_control;
+  std::vector<std::string> notes;
+};
+
+const config::Object<RawSwitch>& table(config::Type<RawSwitch>) {
+  static const auto object =
+      config::Object<RawSwitch>("switch", "A switch")
+          .field("name", &SwitchEntry::name, "for people", config::required())
+          .field("vendor", &SwitchEntry::vendor, "maker")
+          .field("asic", &SwitchEntry::asic, "chip inside")
+          .field("links", &SwitchEntry::links, "catalogue links of its ports, the usual first",
+                 config::required())
+          .field("ports", &SwitchEntry::ports, "as sold", config::required(), figure<int>())
+          .field("port_rate", &SwitchEntry::port_rate, "of one port", config::required(),
+                 figure<BytesPerSecond>())
+          .field("split", &SwitchEntry::split, "ways a port can be split", figure<int>())
+          .field("port_to_port", &RawSwitch::port_to_port_spread, "latency", spread<Duration>())
+          .field("buffer", &SwitchEntry::buffer, "shared packet buffer", figure<Bytes>())
+          .field("flow_control", &RawSwitch::flow_control, "how it keeps from dropping", config::required(),
+                 config::one_of({"credit", "pfc"}))
+          .field("sharp", &SwitchEntry::sharp, "reduces in the network")
+          .field("power", &SwitchEntry::power, "typical, without optics", figure<Watts>())
+          .field("power_max", &SwitchEntry::power_max, "highest", figure<Watts>())
+          .field("rack_units", &SwitchEntry::rack_units, "height")
+          .field("notes", &RawSwitch::notes, "remarks");
+  return object;
+}
+
+struct RawCable : CableEntry {
+  std::vector<double> offers{1, 1};
+  std::vector<std::string> notes;
+};
+
+const config::Object<RawCable>& table(config::Type<RawCable>) {
+  static const auto object =
+      config::Object<RawCable>("cable", "One way to make a connection")
+          .field("name", &CableEntry::name, "for people", config::required())
+          .field("kind", &CableEntry::kind, "copper, active or optical", config::required(),
+                 config::one_of({"dac", "acc", "aec", "aoc", "transceiver"}))
+          .field("rate", &CableEntry::rate, "of the connection", config::required(), figure<BytesPerSecond>())
+          .field("reach", &CableEntry::reach, "longest", config::required(), figure<Metres>())
+          .field("power", &CableEntry::power, "per end", figure<Watts>())
+          .field("fixed", &CableEntry::fixed, "price of the cable, fixed part", money())
+          .field("per_metre", &CableEntry::per_metre, "price of the cable, per metre", money())
+          .field("per_end", &CableEntry::per_end, "price of a transceiver", money())
+          .field("spread", &RawCable::offers, "lowest and highest offer over that price",
+                 figure<std::vector<double>>())
+          .field("notes", &RawCable::notes, "remarks")
+          .check([](const RawCable& cable, const Node& node, config::Reader& reader) {
+            if (cable.offers.size() != 2) reader.problem(node, "\"spread\" needs two numbers");
+          });
+  return object;
+}
+
+void check_links(const Node& entry, const std::vector<std::string>& names, const ById<LinkEntry>& links,
+                 config::Reader& reader) {
+  const Node list = entry.find("links");
+  for (std::size_t i = 0; i < names.size() && i < list.size(); ++i) {
+    check_known(list[i], "link", names[i], links, reader);
+  }
+}
+}  // namespace
+
+void read_nics(const config::Document& file, const ById<LinkEntry>& links, ById<NicEntry>& nics,
+               config::Reader& reader) {
+  const Node section = file.root().find("nics");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    RawNic nic;
+    table(config::Type<RawNic>{}).read(section[i], nic, reader);
+    check_links(section[i], nic.links, links, reader);
+    check_known(section[i].find("pcie"), "link", nic.pcie, links, reader);
+    nic.id = section[i].key();
+    nic.source = first_source(section[i]);
+    nics.emplace(nic.id, std::move(nic));
+  }
+}
+
+void read_switches(const config::Document& file, const ById<LinkEntry>& links, ById<SwitchEntry>& switches,
+                   config::Reader& reader) {
+  const Node section = file.root().find("switches");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    RawSwitch box;
+    table(config::Type<RawSwitch>{}).read(section[i], box, reader);
+    check_links(section[i], box.links, links, reader);
+    box.port_to_port = box.port_to_port_spread.use;
+    box.port_to_port_low = box.port_to_port_spread.low;
+    box.port_to_port_high = box.port_to_port_spread.high;
+    box.credit_flow_control = box.flow_control == "credit";
+    box.id = section[i].key();
+    box.source = first_source(section[i]);
+    switches.emplace(box.id, std::move(box));
+  }
+}
+
+void read_cables(const config::Document& file, ById<CableEntry>& cables, config::Reader& reader) {
+  const Node section = file.root().find("cables");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    RawCable cable;
+    table(config::Type<RawCable>{}).read(section[i], cable, reader);
+    if (cable.offers.size() == 2) {
+      cable.cheapest = cable.offers[0];
+      cable.dearest = cable.offers[1];
+    }
+    cable.id = section[i].key();
+    cable.source = first_source(section[i]);
+    cables.emplace(cable.id, std::move(cable));
+  }
+}
+
+int SwitchEntry::radix(BytesPerSecond rate) const {
+  if (rate.value() <= 0 || rate >= port_rate) return ports;
+  const double ways = port_rate / rate;
+  return ports * std::min(split, static_cast<int>(ways + 0.01));
+}
+}  // namespace topsim::topology

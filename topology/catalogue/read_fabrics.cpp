@@ -1,0 +1,93 @@
+#include "sim/config/object.hpp"
+#include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/impl.hpp"
+
+namespace topsim::topology {
+using config::Type;
+
+static const config::Object<FabricTier>& table(Type<FabricTier>) {
+  static const auto object =
+      config::Object<FabricTier>("tier", "One layer of switches, counted from the nodes")
+          .field("name", &FabricTier::name, "leaf, spine, ...", config::required())
+          .field("switch", &FabricTier::switch_id, "catalogue switch", config::required())
+          .field("oversubscription", &FabricTier::oversubscription, "capacity down over capacity up",
+                 figure<double>())
+          .field("switches_per_unit", &FabricTier::switches_per_unit, "in a scalable unit", figure<int>())
+          .field("link", &FabricTier::link, "catalogue link upwards; left out: the fabric's")
+          .field("length", &FabricTier::length, "of the cables from below", figure<Metres>());
+  return object;
+}
+
+static const config::Object<FabricRecipe::Size>& table(Type<FabricRecipe::Size>) {
+  using Size = FabricRecipe::Size;
+  static const auto object = config::Object<Size>("size", "Switches printed for a number of nodes")
+                                 .field("nodes", &Size::nodes, "nodes", config::required())
+                                 .field("leaf", &Size::leaf, "leaves")
+                                 .field("spine", &Size::spine, "spines")
+                                 .field("core", &Size::core, "cores");
+  return object;
+}
+
+static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
+  static const auto object =
+      config::Object<FabricRecipe>("fabric", "A network between nodes")
+          .field("name", &FabricRecipe::name, "for people", config::required())
+          .field("kind", &FabricRecipe::kind, "shape", config::required(),
+                 config::one_of({"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh"}))
+          .field("source", &FabricRecipe::source, "where the description comes from", config::required())
+          .field("node", &FabricRecipe::node, "catalogue node")
+          .field("nodes", &FabricRecipe::nodes, "as published", figure<int>())
+          .field("link", &FabricRecipe::link, "catalogue link, node to leaf")
+          .field("routing", &FabricRecipe::routing, "how paths are chosen",
+                 config::one_of({"ecmp", "adaptive", "static", "spray"}))
+          .field("unit_nodes", &FabricRecipe::unit_nodes, "nodes that share a set of leaves", figure<int>())
+          .field("pod_nodes", &FabricRecipe::pod_nodes, "nodes that share a set of spines", figure<int>())
+          .field("planes", &FabricRecipe::planes, "copies of the fabric", figure<int>())
+          .field("leaves_per_rail", &FabricRecipe::leaves_per_rail, "dual ToR: 2", figure<int>())
+          .field("tiers", &FabricRecipe::tiers, "layers of switches from the nodes up")
+          .field("dims", &FabricRecipe::dims, "torus, mesh: accelerators", figure<std::vector<int>>())
+          .field("wrap_around", &FabricRecipe::wrap_around, "torus: closed rings")
+          .field("groups", &FabricRecipe::groups, "dragonfly: groups", figure<int>())
+          .field("routers", &FabricRecipe::routers, "dragonfly: switches of a group", figure<int>())
+          .field("terminals", &FabricRecipe::terminals, "dragonfly: ports down of a switch", figure<int>())
+          .field("global_links", &FabricRecipe::global_links, "dragonfly: ports of a switch to other groups",
+                 figure<int>())
+          .field("published", &FabricRecipe::published, "switch counts that the source prints",
+                 figure<std::vector<FabricRecipe::Size>>())
+          .field("notes", &FabricRecipe::notes, "remarks");
+  return object;
+}
+
+namespace {
+using config::Node;
+
+void check_names(const Node& entry, const FabricRecipe& fabric, const FabricReferences& known,
+                 config::Reader& reader) {
+  check_known(entry.find("node"), "node", fabric.node, known.nodes, reader);
+  check_known(entry.find("link"), "link", fabric.link, known.links, reader);
+  const Node tiers = entry.find("tiers");
+  for (std::size_t i = 0; i < tiers.size() && i < fabric.tiers.size(); ++i) {
+    check_known(tiers[i].find("switch"), "switch", fabric.tiers[i].switch_id, known.switches, reader);
+    check_known(tiers[i].find("link"), "link", fabric.tiers[i].link, known.links, reader);
+  }
+}
+}  // namespace
+
+void read_fabrics(const config::Document& file, const FabricReferences& known, ById<FabricRecipe>& fabrics,
+                  config::Reader& reader) {
+  const Node section = file.root().find("fabrics");
+  const Node sources = file.root().find("sources");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    FabricRecipe fabric;
+    table(Type<FabricRecipe>{}).read(section[i], fabric, reader);
+    check_names(section[i], fabric, known, reader);
+    if (const Node text = sources.find(fabric.source); text.is(config::Kind::string)) {
+      fabric.source = text.text();
+    } else if (const Node key = section[i].find("source")) {
+      reader.problem(key, "unknown source \"" + fabric.source + '"');
+    }
+    fabric.id = section[i].key();
+    fabrics.emplace(fabric.id, std::move(fabric));
+  }
+}
+}  // namespace topsim::topology

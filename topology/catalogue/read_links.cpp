@@ -1,0 +1,56 @@
+#include "sim/config/object.hpp"
+#include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/impl.hpp"
+
+namespace topsim::topology {
+namespace {
+struct RawLink : LinkEntry {
+  std::vector<std::string> notes;
+};
+
+const config::Object<RawLink>& table(config::Type<RawLink>) {
+  static const auto object =
+      config::Object<RawLink>("link", "A kind of link; rates per direction of one link")
+          .field("label", &LinkEntry::label, "for people", config::required())
+          .field("kind", &LinkEntry::kind, "what it is made of", config::required(),
+                 config::names<LinkKind>({{"nvlink", LinkKind::nvlink},
+                                          {"c2c", LinkKind::c2c},
+                                          {"infinity_fabric", LinkKind::infinity_fabric},
+                                          {"pcie", LinkKind::pcie},
+                                          {"socket", LinkKind::socket},
+                                          {"memory", LinkKind::memory},
+                                          {"infiniband", LinkKind::infiniband},
+                                          {"ethernet", LinkKind::ethernet},
+                                          {"torus", LinkKind::torus},
+                                          {"other", LinkKind::other}}))
+          .field("line_rate", &LinkEntry::line_rate, "data bits on the wire before `encoding`",
+                 config::required(), figure<BytesPerSecond>())
+          .field("encoding", &LinkEntry::encoding, "share the line code leaves", figure<double>())
+          .field("header", &LinkEntry::header, "bytes that travel with every full packet", figure<Bytes>())
+          .field("mtu", &LinkEntry::mtu, "payload of a full packet", figure<Bytes>())
+          .field("efficiency", &LinkEntry::efficiency, "measured share of what code and headers leave",
+                 figure<double>())
+          .field("nic_efficiency", &LinkEntry::nic_efficiency, "the same of the cable at a NIC",
+                 figure<double>())
+          .field("latency", &LinkEntry::latency, "of a crossing inside a node", figure<Duration>())
+          .field("host_latency", &LinkEntry::host_latency, "PCIe: of a crossing into a root complex",
+                 figure<Duration>())
+          .field("nic_base", &LinkEntry::nic_base, "both NICs and hosts, one way", figure<Duration>())
+          .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
+          .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
+          .field("notes", &RawLink::notes, "remarks");
+  return object;
+}
+}  // namespace
+
+void read_links(const config::Document& file, ById<LinkEntry>& links, config::Reader& reader) {
+  const config::Node section = file.root().find("links");
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    RawLink link;
+    table(config::Type<RawLink>{}).read(section[i], link, reader);
+    link.id = section[i].key();
+    link.source = first_source(section[i]);
+    links.emplace(link.id, std::move(link));
+  }
+}
+}  // namespace topsim::topology
