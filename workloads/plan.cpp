@@ -37,7 +37,7 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   };
   refuse(workload.task != Task::pretrain && workload.task != Task::finetune, "task",
          "a task other than pretrain and finetune", "leave task out");
-  refuse(workload.lora.rank > 0, "lora", "LoRA", "leave lora out");
+  refuse(workload.lora.has_value(), "lora", "LoRA", "leave lora out");
   refuse(workload.packing, "packing", "packing of documents", "leave packing out");
   refuse(plan.cp > 1, "plan.cp", "context parallelism", "set cp to 1");
   refuse(plan.ep > 1 || plan.etp > 1, "plan.ep", "expert parallelism", "set ep and etp to 1");
@@ -51,7 +51,7 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   refuse(plan.offload != Offload::none, "plan.offload", "offload", "set offload to none");
   refuse(plan.tp_overlap == TensorOverlap::userbuffers, "plan.tp_overlap", "user-buffer overlap",
          "set tp_overlap to async");
-  refuse(!workload.trace.path.empty(), "trace", "a workload trace",
+  refuse(workload.trace.has_value(), "trace", "a workload trace",
          "describe the workload by model and plan");
   const StageTimes& times = workload.compute.stage_times;
   refuse(!times.forward.empty() || !times.backward_input.empty() || !times.backward_weight.empty() ||

@@ -40,8 +40,9 @@ struct ExpertSpec {
 };
 
 struct ModelSpec {
-  std::string name;    // of configs/models; empty for an inline object
-  std::string source;  // where the shape comes from
+  std::string name;         // of configs/models; empty for an inline object
+  std::string description;  // "Llama-3 70B"
+  std::string source;       // where the shape comes from
   int layers = 0;
   int hidden = 0;
   int heads = 0;
@@ -96,7 +97,7 @@ struct PrecisionSpec {
 };
 
 struct LoraSpec {
-  int rank = 0;  // 0: no adapters
+  int rank = 16;
   std::vector<std::string> targets;
 };
 
@@ -110,13 +111,13 @@ struct ComputeSpec {
   std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
   std::optional<Duration> launch_overhead;
   std::optional<bool> cuda_graph;
-  std::map<int, double> slow_ranks;  // rank -> compute time factor
+  std::map<std::string, double> slow_ranks;  // rank -> compute time factor, 1.1: ten per cent slower
   StageTimes stage_times;
   double clock = 1;  // power or thermal derating of the compute clock
 };
 
 struct TraceSpec {
-  std::string format, path;  // empty path: no trace
+  std::string format, path;
 };
 
 struct WorkloadSpec {
@@ -124,11 +125,11 @@ struct WorkloadSpec {
   PlanSpec plan;
   std::optional<int> sequence;
   Task task = Task::pretrain;
-  LoraSpec lora;
+  std::optional<LoraSpec> lora;
   bool packing = false;  // several documents share a sequence; attention stays inside each
   PrecisionSpec precision;
   std::string framework = "megatron";  // optionally @release
   ComputeSpec compute;
-  TraceSpec trace;
+  std::optional<TraceSpec> trace;
 };
 }  // namespace topsim::workloads

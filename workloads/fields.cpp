@@ -1,0 +1,257 @@
+#include "workloads/fields.hpp"
+
+#include <algorithm>
+
+#include "workloads/framework.hpp"
+
+namespace topsim::workloads {
+
+using config::at_least;
+using config::between;
+using config::default_text;
+using config::names;
+using config::Object;
+using config::one_of;
+using config::one_or_list;
+using config::positive;
+
+namespace {
+
+// A word of a closed list, or a count.
+template <class T, class Word>
+class WordOrCount final : public config::Codec<T> {
+ public:
+  using Get = std::function<std::variant<Word, int>(const T&)>;
+  using Set = std::function<T(const std::variant<Word, int>&)>;
+  WordOrCount(config::CodecPtr<Word> words, Get get, Set set)
+      : either_(std::move(words), config::codec_for<int>()), get_(std::move(get)), set_(std::move(set)) {}
+  bool accepts(config::Kind kind) const override { return either_.accepts(kind); }
+  void read(const config::Node& node, T& out, config::Reader& reader) const override {
+    const std::size_t before = reader.count();
+    std::variant<Word, int> value = get_(out);
+    either_.read(node, value, reader);
+    if (reader.count() == before) out = set_(value);
+  }
+  config::Value write(const T& value) const override { return either_.write(get_(value)); }
+  config::Value schema(config::Definitions& definitions) const override {
+    return either_.schema(definitions);
+  }
+  std::string expects() const override { return either_.expects(); }
+
+ private:
+  config::detail::EitherCodec<Word, int> either_;
+  Get get_;
+  Set set_;
+};
+}  // namespace
+
+config::CodecPtr<RecomputeSpec> codec(config::Type<RecomputeSpec>) {
+  return std::make_shared<WordOrCount<RecomputeSpec, RecomputeKind>>(
+      names<RecomputeKind>({{"none", RecomputeKind::none, "every activation is kept"},
+                            {"selective", RecomputeKind::selective, "the attention core is computed again"},
+                            {"full", RecomputeKind::full, "whole layers are computed again"}}),
+      [](const RecomputeSpec& spec) -> std::variant<RecomputeKind, int> {
+        if (spec.layers) return *spec.layers;
+        return spec.kind;
+      },
+      [](const std::variant<RecomputeKind, int>& value) {
+        if (const int* layers = std::get_if<int>(&value)) return RecomputeSpec{RecomputeKind::full, *layers};
+        return RecomputeSpec{std::get<RecomputeKind>(value), std::nullopt};
+      });
+}
+
+config::CodecPtr<ZeroGroup> codec(config::Type<ZeroGroup>) {
+  using Kind = ZeroGroup::Kind;
+  return std::make_shared<WordOrCount<ZeroGroup, Kind>>(
+      names<Kind>({{"all", Kind::all, "all data-parallel ranks"}, {"node", Kind::node, "those of one node"}}),
+      [](const ZeroGroup& group) -> std::variant<Kind, int> {
+        if (group.kind == Kind::ranks) return group.ranks;
+        return group.kind;
+      },
+      [](const std::variant<Kind, int>& value) {
+        if (const int* ranks = std::get_if<int>(&value)) return ZeroGroup{Kind::ranks, *ranks};
+        return ZeroGroup{std::get<Kind>(value), 0};
+      });
+}
+
+config::CodecPtr<Precision> codec(config::Type<Precision>) {
+  return names<Precision>({{"fp32", Precision::fp32},
+                           {"tf32", Precision::tf32, "fp32 stored, TF32 matmuls"},
+                           {"fp16", Precision::fp16},
+                           {"bf16", Precision::bf16},
+                           {"fp8", Precision::fp8, "one scale a tensor"},
+                           {"mxfp8", Precision::mxfp8, "one scale for 32 elements"},
+                           {"fp8-blockwise", Precision::fp8_blockwise, "one scale for a block of 128"},
+                           {"nvfp4", Precision::nvfp4}});
+}
+
+const Object<PlanSpec>& table(config::Type<PlanSpec>) {
+  static const auto object =
+      Object<PlanSpec>("plan", "How the model and its batch are cut over accelerators")
+          .field("tp", &PlanSpec::tp, "tensor-parallel size", at_least(1))
+          .field("pp", &PlanSpec::pp, "pipeline stages", at_least(1))
+          .field("dp", &PlanSpec::dp, "data-parallel size", at_least(1),
+                 default_text("follows from the accelerators"))
+          .field("cp", &PlanSpec::cp, "context-parallel size", at_least(1))
+          .field("ep", &PlanSpec::ep, "expert-parallel size", at_least(1))
+          .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", at_least(1))
+          .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage", at_least(1))
+          .field(
+              "stage_layers", &PlanSpec::stage_layers,
+              "layers of each stage, for layers that do not divide; or of each virtual stage in model order")
+          .field("schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline",
+                 names<Schedule>({{"gpipe", Schedule::gpipe, "all forwards, then all backwards"},
+                                  {"1f1b", Schedule::one_f_one_b, "one forward, one backward"},
+                                  {"interleaved", Schedule::interleaved, "1F1B over virtual stages"},
+                                  {"zb-h1", Schedule::zb_h1, "zero bubble, memory of 1F1B"},
+                                  {"zb-2p", Schedule::zb_2p, "zero bubble, twice the memory"},
+                                  {"zb-v", Schedule::zb_v, "zero bubble, two chunks in a V"},
+                                  {"dualpipe", Schedule::dualpipe, "micro-batches enter at both ends"}}),
+                 default_text("1f1b; interleaved with virtual stages"))
+          .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", at_least(1))
+          .field("global_batch", &PlanSpec::global_batch, "sequences of a step", at_least(1))
+          .field("grad_accumulation", &PlanSpec::grad_accumulation,
+                 "micro-batches of a step and replica, instead of global_batch", at_least(1))
+          .field("sequence_parallel", &PlanSpec::sequence_parallel,
+                 "split the parts between matmuls over the tensor group", default_text("the framework's"))
+          .field("zero", &PlanSpec::zero,
+                 "what data-parallel ranks shard: 1 optimiser, 2 gradients, 3 parameters", between(0, 3),
+                 default_text("the framework's"))
+          .field("zero_group", &PlanSpec::zero_group, "ranks that share one set of shards")
+          .field("hsdp_shard", &PlanSpec::hsdp_shard, "hybrid sharding: ranks of a shard group", at_least(1))
+          .field("offload", &PlanSpec::offload, "where optimiser states live",
+                 names<Offload>({{"none", Offload::none}, {"cpu", Offload::cpu}, {"nvme", Offload::nvme}}))
+          .field("recompute", &PlanSpec::recompute,
+                 "what the backward pass computes again; a number: that many layers a stage",
+                 default_text("the framework's"))
+          .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
+                 "reduce gradients while the backward pass runs", default_text("the framework's"))
+          .field("overlap_param_gather", &PlanSpec::overlap_param_gather,
+                 "gather parameters while the forward pass runs", default_text("the framework's"))
+          .field("overlap_p2p", &PlanSpec::overlap_p2p, "pipeline messages travel while kernels run",
+                 default_text("the framework's"))
+          .field("bucket_size", &PlanSpec::bucket_size, "gradients reduced together", positive(),
+                 default_text("the framework's"))
+          .field("tp_overlap", &PlanSpec::tp_overlap, "tensor-parallel communication behind matmuls",
+                 names<TensorOverlap>(
+                     {{"none", TensorOverlap::none, "all exposed"},
+                      {"async", TensorOverlap::async, "behind the matmuls of the backward pass"},
+                      {"userbuffers", TensorOverlap::userbuffers, "in tiles, forward too"}}),
+                 default_text("the framework's"))
+          .field("cp_kind", &PlanSpec::cp_kind, "how context-parallel ranks exchange keys and values",
+                 names<ContextKind>({{"ring", ContextKind::ring},
+                                     {"all-gather", ContextKind::all_gather},
+                                     {"ulysses", ContextKind::ulysses}}))
+          .field("rank_order", &PlanSpec::rank_order, "dimensions, the fastest first",
+                 config::list_of<std::string>(one_of({"tp", "cp", "ep", "dp", "pp"})),
+                 default_text("tp, cp, ep, dp, pp"));
+  return object;
+}
+
+const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
+  static const auto object =
+      Object<PrecisionSpec>("precision", "Number formats; one name sets the matmuls and lets the rest follow")
+          .field("gemm", &PrecisionSpec::gemm, "linear layers")
+          .field("attention", &PrecisionSpec::attention, "attention core, LM head, stored activations",
+                 default_text("gemm, at least 16 bits"))
+          .field("gradients", &PrecisionSpec::gradients, "reduced over data-parallel ranks",
+                 default_text("the framework's"))
+          .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
+                 default_text("16 bits"))
+          .shorthand("gemm");
+  return object;
+}
+
+const Object<LoraSpec>& table(config::Type<LoraSpec>) {
+  static const auto object = Object<LoraSpec>("lora", "Low-rank adapters")
+                                 .field("rank", &LoraSpec::rank, "of the adapters", at_least(1))
+                                 .field("targets", &LoraSpec::targets, "matrices with an adapter",
+                                        config::list_of<std::string>(one_of({"qkv", "proj", "fc1", "fc2"})));
+  return object;
+}
+
+const Object<StageTimes>& table(config::Type<StageTimes>) {
+  static const auto object =
+      Object<StageTimes>("stage_times",
+                         "Measured times of a micro-batch in a stage, one for all stages or one each")
+          .field("forward", &StageTimes::forward, "forward pass", one_or_list<Duration>())
+          .field("backward_input", &StageTimes::backward_input, "gradients of activations",
+                 one_or_list<Duration>())
+          .field("backward_weight", &StageTimes::backward_weight, "gradients of weights",
+                 one_or_list<Duration>())
+          .field("transfer", &StageTimes::transfer, "message to the next stage", one_or_list<Duration>());
+  return object;
+}
+
+const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
+  static const auto object =
+      Object<ComputeSpec>("compute", "Overrides of the compute model")
+          .field("gemm_efficiency", &ComputeSpec::gemm_efficiency,
+                 "share of the data sheet's rate that matmuls reach, instead of the tile model",
+                 between(0.01, 1))
+          .field("launch_overhead", &ComputeSpec::launch_overhead, "host time to launch one kernel",
+                 default_text("the framework's"))
+          .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",
+                 default_text("the framework's"))
+          .field("slow_ranks", &ComputeSpec::slow_ranks, "rank -> factor on its compute times")
+          .field("stage_times", &ComputeSpec::stage_times, "measured times to replay")
+          .field("clock", &ComputeSpec::clock, "power or thermal derating of the compute rate, a ratio",
+                 between(0.05, 1.5))
+          .check([](const ComputeSpec& spec, const config::Node& node, config::Reader& reader) {
+            for (const auto& [rank, factor] : spec.slow_ranks) {
+              const config::Node at = node.find("slow_ranks").find(rank);
+              if (rank.empty() || rank.find_first_not_of("0123456789") != std::string::npos)
+                reader.problem_at_key(at, "\"" + rank + "\" is no rank", "a number from 0");
+              if (!(factor >= 0.1 && factor <= 1000))
+                reader.problem(at, "a slow rank's factor must be between 0.1 and 1000",
+                               "1.1: ten per cent slower");
+            }
+          });
+  return object;
+}
+
+const Object<TraceSpec>& table(config::Type<TraceSpec>) {
+  static const auto object =
+      Object<TraceSpec>("trace", "A recorded or generated workload trace")
+          .field("format", &TraceSpec::format, "of the file", one_of({"chakra", "goal", "aicb", "native"}),
+                 config::required())
+          .field("path", &TraceSpec::path, "relative to the scenario", config::required());
+  return object;
+}
+
+const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
+  static const auto object =
+      Object<WorkloadSpec>("workload", "What is trained, and how")
+          .field("model", &WorkloadSpec::model, "shape of the transformer")
+          .field("plan", &WorkloadSpec::plan, "how it is cut over accelerators")
+          .field("sequence", &WorkloadSpec::sequence, "tokens of a sequence", at_least(1),
+                 default_text("the model's"))
+          .field("task", &WorkloadSpec::task, "what a step does",
+                 names<Task>({{"pretrain", Task::pretrain},
+                              {"finetune", Task::finetune},
+                              {"lora", Task::lora},
+                              {"prefill", Task::prefill, "inference: a batch of prompts"},
+                              {"decode", Task::decode, "inference: one token a sequence"}}))
+          .field("lora", &WorkloadSpec::lora, "adapters of task lora")
+          .field("packing", &WorkloadSpec::packing, "several documents share a sequence")
+          .field("precision", &WorkloadSpec::precision, "number formats")
+          .field("framework", &WorkloadSpec::framework,
+                 "whose communication schedule and defaults; name or name@release")
+          .field("compute", &WorkloadSpec::compute, "overrides of the compute model")
+          .field("trace", &WorkloadSpec::trace, "replays a trace instead")
+          .check([](const WorkloadSpec& spec, const config::Node& node, config::Reader& reader) {
+            std::vector<std::string> known;
+            for (const Framework& row : frameworks()) {
+              if (std::find(known.begin(), known.end(), row.name) == known.end())
+                known.emplace_back(row.name);
+              known.push_back(std::string(row.name) + "@" + std::string(row.release));
+            }
+            if (std::find(known.begin(), known.end(), spec.framework) == known.end())
+              reader.unknown_name(node.find("framework"), "framework", spec.framework, known);
+            if (!node.find("model") && !spec.trace)
+              reader.problem(node, "a workload needs a model", "or a trace",
+                             "for example \"model\": \"llama3-70b\"");
+          });
+  return object;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,76 @@
+// Fields of a model's shape.
+#include "workloads/fields.hpp"
+
+namespace topsim::workloads {
+
+using config::at_least;
+using config::default_text;
+using config::names;
+using config::Object;
+using config::positive;
+
+const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
+  static const auto object =
+      Object<AttentionSpec>("attention", "How a layer attends")
+          .field("kind", &AttentionSpec::kind, "multi-head, grouped-query or multi-head latent attention",
+                 names<AttentionKind>(
+                     {{"mha", AttentionKind::mha, "every head has its own keys and values"},
+                      {"gqa", AttentionKind::gqa, "heads share keys and values; follows from kv_heads"},
+                      {"mla", AttentionKind::mla, "keys and values compressed to kv_lora_rank"}}))
+          .field("kernel", &AttentionSpec::kernel, "how scores are computed",
+                 names<AttentionKernel>(
+                     {{"flash", AttentionKernel::flash, "one kernel, scores never stored"},
+                      {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),
+                 default_text("the framework's"))
+          .field("causal", &AttentionSpec::causal, "each token attends to those before it")
+          .field("q_lora_rank", &AttentionSpec::q_lora_rank,
+                 "mla: width of compressed queries; 0: not compressed")
+          .field("kv_lora_rank", &AttentionSpec::kv_lora_rank, "mla: width of compressed keys and values")
+          .field("qk_nope_head_dim", &AttentionSpec::qk_nope_head_dim,
+                 "mla: width of a head without rotary part")
+          .field("qk_rope_head_dim", &AttentionSpec::qk_rope_head_dim, "mla: width of a head's rotary part")
+          .field("v_head_dim", &AttentionSpec::v_head_dim, "mla: width of a head's values");
+  return object;
+}
+
+const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
+  static const auto object =
+      Object<ExpertSpec>("experts", "Mixture of experts")
+          .field("count", &ExpertSpec::count, "routed experts of a layer; 0: a dense model")
+          .field("top_k", &ExpertSpec::top_k, "experts a token visits", at_least(1))
+          .field("shared", &ExpertSpec::shared, "experts that every token visits")
+          .field("ffn", &ExpertSpec::ffn, "width of one expert", default_text("the model's ffn"))
+          .field("capacity_factor", &ExpertSpec::capacity_factor,
+                 "rows an expert takes over the mean; 0: no limit")
+          .field("imbalance", &ExpertSpec::imbalance, "rows of the most loaded expert over the mean",
+                 at_least(1));
+  return object;
+}
+
+const Object<ModelSpec>& table(config::Type<ModelSpec>) {
+  static const auto object =
+      Object<ModelSpec>("model", "Shape of a transformer: a name of configs/models, or its figures")
+          .field("use", &ModelSpec::name, "a model of configs/models whose figures the other keys override")
+          .field("description", &ModelSpec::description, "for people")
+          .field("source", &ModelSpec::source, "where the shape comes from")
+          .field("layers", &ModelSpec::layers, "transformer layers")
+          .field("hidden", &ModelSpec::hidden, "width of the residual stream")
+          .field("heads", &ModelSpec::heads, "attention heads")
+          .field("kv_heads", &ModelSpec::kv_heads, "key-value heads", default_text("heads"))
+          .field("head_dim", &ModelSpec::head_dim, "width of one head", default_text("hidden / heads"))
+          .field("ffn", &ModelSpec::ffn, "inner width of the feed-forward network",
+                 default_text("4 x hidden"))
+          .field("vocab", &ModelSpec::vocab, "vocabulary, padded as the framework pads it")
+          .field("gated_ffn", &ModelSpec::gated_ffn,
+                 "SwiGLU: three matrices, no biases, rotary positions (Llama)")
+          .field("tied_embeddings", &ModelSpec::tied_embeddings, "the LM head shares the embedding's weights")
+          .field("attention", &ModelSpec::attention, "how a layer attends")
+          .field("dense_layers", &ModelSpec::dense_layers,
+                 "mixture of experts: leading layers with a dense FFN")
+          .field("experts", &ModelSpec::experts, "mixture of experts")
+          .field("sequence", &ModelSpec::sequence, "tokens of a sequence where the workload gives none")
+          .shorthand("use")
+          .from_library("models");
+  return object;
+}
+}  // namespace topsim::workloads
