@@ -175,8 +175,9 @@ struct CongestionControl {
 
 struct VirtualLanes {
   int count = 1;  // data lanes (of VL0-14)
-  Bytes buffer =
-      64_KiB;  // per (port, lane), in 64-byte blocks; at most 2047 of them can be advertised [IBTA 7.9]
+  // Per (port, lane), in 64-byte blocks, at most 2047 of which can be advertised [IBTA 7.9]. Unset: what
+  // keeps the link at full rate, rate x round trip plus four packets.
+  std::optional<Bytes> buffer;
   std::array<std::uint8_t, kMaxClasses> weight{64, 64, 64, 64,
                                                64, 64, 64, 64};  // low table, in 64-byte units [IBTA]
   std::uint8_t high_priority = 0;                                // bit mask of lanes in the high table
@@ -203,9 +204,10 @@ struct PacketSpec {
   std::optional<PathChoice> path;    // unset: as topology::Topology::routing says
   std::optional<Recovery> recovery;  // unset: go-back-N where packets keep their order, else selective repeat
   Duration flowlet_gap = 50_us;
-  int queue_pairs = 1;        // per connection; a message is cut into this many (NCCL_IB_QPS_PER_CONNECTION)
-  int ack_every = 1;          // packets an ACK; 0: one a message
-  bool control_first = true;  // ACK, CNP in a strict-priority class of their own (RoCE); false: with the data
+  int queue_pairs = 1;  // per connection; a message is cut into this many (NCCL_IB_QPS_PER_CONNECTION)
+  int ack_every = 1;    // packets an ACK; 0: one a message
+  std::optional<bool>
+      control_first;  // ACK, CNP in a strict-priority class of their own; unset: RoCE yes, InfiniBand no
   std::uint64_t seed = 1;
 };
 }  // namespace topsim::network::packet

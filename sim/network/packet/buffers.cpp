@@ -1,0 +1,222 @@
+// Who may send: shared switch buffers with PFC, and credits. Admission of [HPCC] switch-mmu, credits of
+// IBTA 7.9.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/network/packet/core.hpp"
+
+namespace topsim::network::packet {
+
+void Core::set_up_buffers() {
+  const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
+  const auto frame = settings.mtu + settings.header;
+  double slowest = 0;
+  for (const PortSpec& port : graph.ports) {
+    if (port.framed && (slowest == 0 || port.rate.value() < slowest)) slowest = port.rate.value();
+  }
+  std::vector<std::int64_t> kept(graph.devices, 0);
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    const PortSpec& port = graph.ports[p];
+    const double flight = port.rate.value() * seconds(port.latency);  // bytes on the cable, one way
+    const double packet = static_cast<double>(frame);
+    alpha_[p] = spec.pfc.alpha * std::exp2(std::max(0.0, std::round(std::log2(port.rate.value() / slowest))));
+    const double headroom = spec.buffer.headroom ? static_cast<double>(spec.buffer.headroom->value())
+                                                 : std::max(3 * flight, 2 * flight + 3 * packet);
+    headroom_[p] = static_cast<std::uint32_t>(headroom);
+    if (port.flow_control == FlowControl::pfc) kept[port.to] += headroom_[p] + reserve;
+    if (port.flow_control != FlowControl::credit) continue;
+    // Round trip of data and credit, one packet being sent at either end, one in the switch, one to spare.
+    double buffer = 2 * flight + 4 * packet;
+    if (port.framed) {
+      if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value());
+      buffer = std::min(buffer, 2047.0 * 64);
+    }
+    credit_total_[p] = static_cast<std::uint32_t>(buffer / 64);
+    for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
+      credits_[p * settings.classes + lane].limit = credit_total_[p];
+    }
+  }
+  for (DeviceIndex d = 0; d < graph.devices; ++d) {
+    devices_[d].shared_total =
+        static_cast<std::uint32_t>(std::max<std::int64_t>(spec.buffer.total.value() - kept[d], 0));
+  }
+}
+
+std::uint32_t Core::threshold(PortIndex in) const {
+  if (spec.pfc.xoff) return static_cast<std::uint32_t>(spec.pfc.xoff->value());
+  const Device& device = devices_[ports[in].to];
+  const std::uint32_t left =
+      device.shared_total > device.shared_used ? device.shared_total - device.shared_used : 0;
+  return static_cast<std::uint32_t>(alpha_[in] * left);
+}
+
+// Books the packet's bytes at the device behind `in`. False: no room, it is dropped.
+bool Core::admit(std::uint32_t packet, PortIndex in) {
+  const Packet& row = packets_[packet];
+  const FlowControl control = ports[in].flow_control;
+  Device& device = devices_[ports[in].to];
+  const std::uint32_t bytes = row.bytes;
+  if (control == FlowControl::none) {
+    if (device.shared_used + bytes > device.shared_total) {
+      settle(ports[in].to);
+      if (device.shared_used + bytes > device.shared_total) return false;
+    }
+    device.shared_used += bytes;
+    return true;
+  }
+  if (control != FlowControl::pfc || row.lane == 0) return true;
+  const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
+  Ingress& share = ingress_[in * settings.classes + row.lane];
+  if (share.used + bytes <= reserve) {
+    share.used += bytes;
+    return true;
+  }
+  if (share.used + bytes - reserve > threshold(in)) settle(ports[in].to);
+  const std::uint32_t limit = threshold(in);
+  if (share.used + bytes > reserve + limit) {
+    if (share.headroom + bytes > headroom_[in]) return false;
+    share.headroom += bytes;
+    return true;
+  }
+  device.shared_used += std::min(bytes, share.used + bytes > reserve ? share.used + bytes - reserve : 0);
+  share.used += bytes;
+  return true;
+}
+
+// A packet that came by `in` leaves the device at `time`: its room is free again.
+void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time) {
+  const Port& port = ports[in];
+  if (port.flow_control == FlowControl::none) {
+    devices_[port.to].shared_used -= bytes;
+    return;
+  }
+  if (lane == 0) return;
+  if (port.flow_control == FlowControl::credit) {
+    give_back(in, lane, bytes, time);
+    return;
+  }
+  const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
+  Ingress& share = ingress_[in * settings.classes + lane];
+  const std::uint32_t from_headroom = std::min(share.headroom, bytes);
+  const std::uint32_t rest = bytes - from_headroom;
+  const std::uint32_t above = share.used > reserve ? share.used - reserve : 0;
+  share.headroom -= from_headroom;
+  share.used -= rest;
+  devices_[port.to].shared_used -= std::min(rest, above);
+  if (!share.pausing || share.headroom > 0) return;
+  const std::uint32_t shared = share.used > reserve ? share.used - reserve : 0;
+  if (shared != 0 && shared + static_cast<std::uint32_t>(spec.pfc.resume_offset.value()) > threshold(in))
+    return;
+  share.pausing = false;
+  --devices_[port.to].exact;
+  signal(in, lane, PacketKind::resume);
+}
+
+// All departures of a device that are due: thresholds are about to be compared.
+void Core::settle(DeviceIndex device) {
+  for (std::uint32_t o = out_begin_[device]; o < out_begin_[device + 1]; ++o) {
+    if (ports[out_[o]].occupied != 0) update(out_[o]);
+  }
+}
+
+// From now on departures here happen at their own time. REQUIRES: settled.
+void Core::expect_exactly(DeviceIndex device) {
+  if (++devices_[device].exact > 1) return;
+  for (std::uint32_t o = out_begin_[device]; o < out_begin_[device + 1]; ++o) {
+    if (ports[out_[o]].occupied != 0) update(out_[o]);
+  }
+}
+
+// XOFF or XON to the sender of `in`: a frame on the way back, before all others.
+void Core::signal(PortIndex in, unsigned lane, PacketKind kind) {
+  const std::uint32_t frame = new_packet();
+  packets_[frame] = {now, kNone, kNone, lane,
+                     0,   kNone, 0,     static_cast<std::uint16_t>(settings.framing.pause.value()),
+                     0,   kind,  false, false};
+  if (kind == PacketKind::pause) ++counters.pauses;
+  enqueue(ports[in].reverse, frame);
+}
+
+void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
+  interrupt(p);
+  Port& port = ports[p];
+  PortRecord& record = records[p];
+  const auto bit = static_cast<std::uint8_t>(1U << lane);
+  if (stop) {
+    if (port.paused == 0) record.paused_since = now;
+    ++record.pauses;
+    port.paused |= bit;
+    watch_for_deadlock();
+    return;
+  }
+  port.paused &= static_cast<std::uint8_t>(~bit);
+  if (port.paused == 0) record.paused_time += now - record.paused_since;
+  update(p);
+}
+
+// Blocks freed at the far end of `p` at `time` reach its sender after the way back.
+void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
+  Credit& credit = credits_[p * settings.classes + lane];
+  std::uint32_t row = free_return_;
+  if (row == kNone) {
+    row = static_cast<std::uint32_t>(returns_.size());
+    returns_.emplace_back();
+  } else {
+    free_return_ = returns_[row].next;
+  }
+  const Picoseconds due = time + ports[ports[p].reverse].latency;
+  returns_[row] = {due, (bytes + 63) / 64, kNone};
+  if (credit.returning.head == kNone) {
+    credit.returning.head = row;
+  } else {
+    returns_[credit.returning.tail].next = row;
+  }
+  credit.returning.tail = row;
+  const bool awaited =
+      credit.starved && (ports[p].flight.head == kNone || devices_[ports[p].from].exact != 0);
+  if (awaited && due < ports[p].wake) {
+    ports[p].wake = std::max(due, now);
+    events.push(ports[p].wake, kPort | p);
+  }
+}
+
+// When the lane has the blocks for a packet that could otherwise leave at `start`; kForever: not known yet.
+Picoseconds Core::credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start) {
+  Credit& credit = credits_[p * settings.classes + lane];
+  const std::uint32_t blocks = (bytes + 63) / 64;
+  // The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.
+  const auto enough = [&] { return credit.limit - credit.sent >= blocks; };
+  const auto take_first = [&] {
+    const std::uint32_t row = credit.returning.head;
+    credit.limit += returns_[row].blocks;
+    credit.returning.head = returns_[row].next;
+    returns_[row].next = free_return_;
+    free_return_ = row;
+  };
+  while (credit.returning.head != kNone && returns_[credit.returning.head].time <= start) take_first();
+  if (!enough() && !credit.starved) {
+    settle(ports[p].to);
+    while (credit.returning.head != kNone && returns_[credit.returning.head].time <= start) take_first();
+    if (!enough()) {
+      credit.starved = true;
+      expect_exactly(ports[p].to);
+      if (records[p].paused_since == 0) records[p].paused_since = start;
+      watch_for_deadlock();
+    }
+  }
+  while (!enough() && credit.returning.head != kNone) {
+    const Picoseconds due = returns_[credit.returning.head].time;
+    if (due > now) return due;
+    start = std::max(start, due);
+    take_first();
+  }
+  if (!enough()) return kForever;
+  if (credit.starved) {
+    credit.starved = false;
+    --devices_[ports[p].to].exact;
+    records[p].paused_time += std::max<Picoseconds>(start - records[p].paused_since, 0);
+    records[p].paused_since = 0;
+  }
+  return start;
+}
+}  // namespace topsim::network::packet

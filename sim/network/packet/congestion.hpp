@@ -1,0 +1,84 @@
+// Congestion control of queue pairs: sets QueuePair::pace and ::window. Timers are evaluated when something
+// asks for the rate (a packet is sent, an acknowledgement arrives), not by events: between two notifications
+// they follow a known course. Rules and constants: fabrics.md 1.4; [DCQCN] SIGCOMM 2015, [HPCC] SIGCOMM 2019,
+// [TIMELY] SIGCOMM 2015, [DCTCP] SIGCOMM 2010, InfiniBand annex A10.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sim/network/packet/state.hpp"
+
+namespace topsim::network::packet {
+
+// What HPCC switches write into a packet, hop by hop.
+struct Telemetry {
+  static constexpr std::size_t kMost = 10;
+  struct Entry {
+    Picoseconds time;
+    std::uint64_t sent;   // bytes
+    std::uint32_t queue;  // bytes
+    double rate;          // bytes/s
+  };
+  std::uint8_t hops = 0;
+  std::array<Entry, kMost> entry;
+};
+
+struct Acknowledgement {
+  std::uint32_t number;  // next one expected by the receiver
+  bool marked;
+  Picoseconds sent;            // when the packet it answers left (TIMELY)
+  const Telemetry* telemetry;  // HPCC, else null
+};
+
+class Congestion {
+ public:
+  Congestion(CongestionControlKind kind, const CongestionControl& spec, double slowest_nic,
+             std::uint32_t mtu);
+
+  void add(QueuePair& pair, double line_rate, Picoseconds base_round_trip);
+  [[nodiscard]] bool active() const { return kind_ != CongestionControlKind::none; }
+  // Before a packet leaves: the rate at that time. `bytes` on the wire.
+  void before_send(std::uint32_t index, QueuePair& pair, std::uint32_t bytes, Picoseconds time);
+  void acknowledged(std::uint32_t index, QueuePair& pair, const Acknowledgement& ack, Picoseconds time);
+  void notified(std::uint32_t index, QueuePair& pair, Picoseconds time);  // CNP or BECN
+
+ private:
+  struct State {
+    double line, rate, target, minimum, additive, hyper;
+    Picoseconds round_trip;
+    double window;  // packets at line rate; 0: none
+    double alpha = 1;
+    // DCQCN
+    bool congested = false;  // any CNP so far
+    bool alpha_flag = false, cut_flag = false;
+    Picoseconds alpha_at = 0, cut_at = 0, timer_at = 0;  // next expiry
+    int timer_stage = 0, byte_stage = 0;
+    double byte_count = 0;
+    // windows of one round trip: HPCC, DCTCP, TIMELY
+    std::uint32_t update_after = 0, marked = 0, batch = 0, reduced_until = 0;
+    bool reduced = false;
+    double current = 0, utilisation = 0;
+    int stage = 0;
+    Telemetry last;
+    double last_round_trip = 0, gradient = 0;
+    // InfiniBand
+    int index = 0;
+    Picoseconds index_at = 0;
+  };
+
+  void set_rate(QueuePair& pair, State& s, double rate) const;
+  void advance_dcqcn(State& s, Picoseconds time) const;
+  void raise(State& s) const;
+  void cut(State& s, Picoseconds time) const;
+  void hpcc(QueuePair& pair, State& s, const Acknowledgement& ack);
+  void timely(QueuePair& pair, State& s, const Acknowledgement& ack, Picoseconds time);
+  void dctcp(QueuePair& pair, State& s, const Acknowledgement& ack);
+
+  CongestionControlKind kind_;
+  CongestionControl spec_;
+  double scale_;  // NIC rate / 25 Gbit/s
+  std::uint32_t mtu_;
+  std::vector<State> states_;
+};
+}  // namespace topsim::network::packet

@@ -1,0 +1,270 @@
+#include "sim/network/packet/core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::network::packet {
+namespace {
+double slowest_framed(const Graph& graph) {
+  double slowest = 0;
+  for (const PortSpec& port : graph.ports) {
+    if (port.framed && (slowest == 0 || port.rate.value() < slowest)) slowest = port.rate.value();
+  }
+  return slowest;
+}
+std::uint64_t cost_of(BytesPerSecond rate) {
+  return static_cast<std::uint64_t>(std::llround(1e12 * (1 << 20) / rate.value()));
+}
+}  // namespace
+
+Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
+  const bool infiniband = std::any_of(graph.ports.begin(), graph.ports.end(), [](const PortSpec& p) {
+    return p.framed && p.flow_control == FlowControl::credit;
+  });
+  Settings s;
+  s.framing = spec.framing.value_or(infiniband ? Framing::infiniband() : Framing::roce());
+  s.congestion = spec.congestion_control.kind.value_or(infiniband ? CongestionControlKind::none
+                                                                  : CongestionControlKind::dcqcn);
+  s.path = spec.path.value_or(PathChoice::flow_hash);
+  const bool reorders = s.path == PathChoice::spray || s.path == PathChoice::adaptive;
+  s.recovery = spec.recovery.value_or(reorders ? Recovery::selective_repeat : Recovery::go_back_n);
+  if (spec.lanes.count < 1 || spec.lanes.count >= static_cast<int>(kMaxClasses)) {
+    throw ConfigError(fmt::format("{} virtual lanes or priorities cannot be modelled", spec.lanes.count),
+                      fmt::format("use 1 to {}", kMaxClasses - 1));
+  }
+  s.classes = 1 + static_cast<std::uint32_t>(spec.lanes.count);
+  s.control_first = spec.control_first.value_or(!infiniband);
+  const auto telemetry = s.congestion == CongestionControlKind::hpcc ? s.framing.telemetry : Bytes{};
+  s.mtu = static_cast<std::uint32_t>(s.framing.mtu.value());
+  s.header = static_cast<std::uint32_t>((s.framing.header + telemetry).value());
+  s.ack = static_cast<std::uint32_t>((s.framing.ack + telemetry).value());
+  s.cnp = static_cast<std::uint32_t>(s.framing.cnp.value());
+  if (s.mtu == 0 || s.mtu + s.header > 0xffff) {
+    throw ConfigError(fmt::format("an MTU of {} bytes cannot be modelled", s.mtu), "use 256 B to 9216 B");
+  }
+  const Dcqcn& dcqcn = spec.congestion_control.dcqcn;
+  s.notifies = s.congestion == CongestionControlKind::infiniband ||
+               (s.congestion == CongestionControlKind::dcqcn && !dcqcn.cnp_in_ack);
+  s.notification_interval = s.congestion == CongestionControlKind::dcqcn ? dcqcn.cnp_interval.count() : 0;
+  s.echoes_marks = s.congestion == CongestionControlKind::dctcp ||
+                   (s.congestion == CongestionControlKind::dcqcn && dcqcn.cnp_in_ack);
+  s.lossy = spec.loss.probability > 0 ||
+            std::any_of(graph.ports.begin(), graph.ports.end(),
+                        [](const PortSpec& p) { return p.flow_control == FlowControl::none; });
+  return s;
+}
+
+Core::Core(const Graph& graph_, const PacketSpec& spec_)
+    : graph(graph_),
+      spec(spec_),
+      settings(settle_spec(graph_, spec_)),
+      ports(graph_.ports.size()),
+      records(graph_.ports.size()),
+      paths_(graph_),
+      syncing_(graph_.ports.size(), 0),
+      waiting_(graph_.ports.size() * settings.classes),
+      ingress_(graph_.ports.size() * settings.classes),
+      credits_(graph_.ports.size() * settings.classes),
+      credit_total_(graph_.ports.size(), 0),
+      headroom_(graph_.ports.size(), 0),
+      alpha_(graph_.ports.size(), 0),
+      mark_to_(graph_.ports.size(), 0),
+      unmarked_(graph_.ports.size(), 0),
+      arbiter_(graph_.ports.size() * settings.classes, 0),
+      devices_(graph_.devices),
+      out_begin_(graph_.devices + 1, 0),
+      out_(graph_.ports.size()),
+      congestion_(settings.congestion, spec_.congestion_control, slowest_framed(graph_), settings.mtu),
+      random_(spec_.seed) {
+  const bool dctcp = settings.congestion == CongestionControlKind::dctcp;
+  const bool marks = spec.ecn.enabled && (dctcp || settings.congestion == CongestionControlKind::dcqcn);
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    const PortSpec& from = graph.ports[p];
+    Port& port = ports[p];
+    port.latency = from.latency.count();
+    port.cost = cost_of(from.rate);
+    port.from = from.from, port.to = from.to, port.reverse = from.reverse;
+    port.gap = from.framed ? static_cast<std::uint16_t>(settings.framing.gap.value()) : std::uint16_t{0};
+    port.discount = from.framed ? std::uint16_t{0} : static_cast<std::uint16_t>(settings.header);
+    port.flow_control = from.flow_control;
+    port.cut_through = spec.buffer.cut_through;
+    port.lossy = spec.loss.probability > 0 && from.marks;
+    port.mark_from = ~0U;
+    if (from.marks && marks) {
+      const double rate = from.rate.value() * 8;
+      const double kmin = dctcp ? 30e3 * rate / 10e9 : 100e3 * rate / 25e9,
+                   kmax = dctcp ? kmin : 400e3 * rate / 25e9;
+      port.mark_from =
+          static_cast<std::uint32_t>(spec.ecn.kmin ? static_cast<double>(spec.ecn.kmin->value()) : kmin);
+      mark_to_[p] =
+          static_cast<std::uint32_t>(spec.ecn.kmax ? static_cast<double>(spec.ecn.kmax->value()) : kmax);
+    }
+    ++out_begin_[from.from + 1];
+  }
+  for (std::size_t d = 0; d < graph.devices; ++d) out_begin_[d + 1] += out_begin_[d];
+  auto place = out_begin_;
+  for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
+  set_up_buffers();
+  if (settings.congestion == CongestionControlKind::infiniband &&
+      spec.congestion_control.infiniband.threshold > 0) {
+    for (PortIndex p = 0; p < ports.size();
+         ++p) {  // annex A10: 15 marks earliest, at a sixteenth of the lane's buffer
+      if (!graph.ports[p].marks) continue;
+      port_threshold(p);
+    }
+  }
+}
+
+void Core::port_threshold(PortIndex p) {
+  const auto level =
+      static_cast<std::uint32_t>(16 - std::min(spec.congestion_control.infiniband.threshold, 15));
+  ports[p].mark_from = std::max(credit_total_[p], 512U) * 64 / 16 * level;
+}
+
+Way Core::way(const Connection& connection, bool forward_way, std::uint64_t hash) {
+  const DeviceIndex from = forward_way ? connection.from : connection.to;
+  const DeviceIndex to = forward_way ? connection.to : connection.from;
+  const auto& given = forward_way ? connection.path : connection.back;
+  const bool fixed = settings.path == PathChoice::flow_hash || settings.path == PathChoice::destination;
+  if (!given.empty()) return paths_.all_of(given, from, to);
+  if (!fixed) return paths_.all_of(paths_.all_shortest(from, to), from, to);
+  return paths_.chain(paths_.shortest(from, to, settings.path == PathChoice::destination ? mix(to) : hash));
+}
+
+PairIndex Core::connect(const Connection& connection) {
+  const auto pair = static_cast<PairIndex>(pairs_.size());
+  const std::uint64_t hash = mix(
+      mix(spec.seed) ^ mix((std::uint64_t{connection.from} << 32U) | connection.to) ^ mix(connection.number));
+  const Way there = way(connection, true, hash), back = way(connection, false, hash);
+  if (there.count == 0 || back.count == 0) {
+    throw ConfigError(fmt::format("device {} cannot reach device {}", connection.from, connection.to));
+  }
+  QueuePair q;
+  q.first_hop = there.first + static_cast<std::uint32_t>(hash % there.count);
+  q.back_hop = back.first + static_cast<std::uint32_t>(hash % back.count);
+  q.port = paths_[q.first_hop].port;
+  q.back_port = paths_[q.back_hop].port;
+  q.hash = static_cast<std::uint32_t>(hash);
+  q.from = connection.from, q.to = connection.to;
+  q.lane = static_cast<std::uint8_t>(1 + std::clamp(connection.lane, 0, spec.lanes.count - 1));
+  q.ack_lane = settings.control_first ? std::uint8_t{0} : q.lane;
+  Port& port = ports[q.port];
+  if (port.injector == kNone) {
+    port.injector = static_cast<std::uint32_t>(injectors_.size());
+    injectors_.emplace_back();
+    injectors_.back().ready.resize(settings.classes);
+  }
+  // Round trip of one packet on the idle path, its acknowledgement free of size ([HPCC] pairRtt).
+  Picoseconds trip = 0;
+  double slowest = 0;
+  for (std::uint32_t hop = q.first_hop;; hop = paths_[hop].next) {
+    const Port& on = ports[paths_[hop].port];
+    trip +=
+        on.latency + ports[on.reverse].latency + static_cast<Picoseconds>((settings.mtu * on.cost) >> 20U);
+    const double rate = graph.ports[paths_[hop].port].rate.value();
+    if (slowest == 0 || rate < slowest) slowest = rate;
+    if (paths_[hop].count == 0) break;
+  }
+  congestion_.add(q, slowest, trip);
+  pairs_.push_back(q);
+  if (settings.recovery == Recovery::selective_repeat) selective_.emplace_back();
+  return pair;
+}
+
+void Core::send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag) {
+  std::uint32_t row = 0;
+  if (free_starts_.empty()) {
+    row = static_cast<std::uint32_t>(starts_.size());
+    starts_.emplace_back();
+  } else {
+    row = free_starts_.back();
+    free_starts_.pop_back();
+  }
+  starts_[row] = {pair, bytes.value(), tag};
+  events.push(std::max(start.time_since_epoch().count(), now), kStart | row);
+}
+
+void Core::run_until(Picoseconds limit) {
+  while (!events.empty() && events.next_time() <= limit) {
+    const EventQueue::Event event = events.pop();
+    now = event.time;
+    ++counters.events;
+    const std::uint32_t index = event.target & 0x3fffffffU;
+    switch (event.target & 0xc0000000U) {
+      case kPort:
+        wake(index);
+        break;
+      case kTimer:
+        expire(index);
+        break;
+      case kStart: {
+        const Start start = starts_[index];
+        free_starts_.push_back(index);
+        post(start.pair, start.bytes, start.tag);
+        break;
+      }
+      default:
+        check_deadlock();
+    }
+  }
+  if (limit != kForever) now = std::max(now, limit);
+  if (events.empty() && live_ > 0 && deadlocks.empty()) {  // everything stands still
+    const auto cycle = find_cycle();
+    if (!cycle.empty()) deadlocks.push_back({SimTime(Duration(now)), cycle});
+  }
+}
+
+void Core::bring_up_to(Picoseconds time) {
+  now = std::max(now, time);
+  for (PortIndex p = 0; p < ports.size(); ++p) update(p);
+}
+
+void Core::set_rate(PortIndex p, BytesPerSecond rate, Picoseconds time) {
+  now = std::max(now, time);
+  interrupt(p);
+  ports[p].cost = cost_of(rate);
+  update(p);
+}
+
+std::string Core::leak() const {
+  std::string text;
+  const auto note = [&](std::string line) { text += std::move(line) + '\n'; };
+  if (live_ != 0) note(fmt::format("{} packets are still somewhere", live_));
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    if (ports[p].waiting_bytes != 0)
+      note(fmt::format("port {} still holds {} bytes", p, ports[p].waiting_bytes));
+    for (std::uint32_t lane = 0; lane < settings.classes; ++lane) {
+      const Ingress& share = ingress_[p * settings.classes + lane];
+      if (share.used + share.headroom != 0)
+        note(fmt::format("ingress {} still counts {} bytes", p, share.used));
+      if (share.pausing) note(fmt::format("ingress {} still pauses its sender", p));
+      if (ports[p].flow_control != FlowControl::credit || lane == 0) continue;
+      const Credit& credit = credits_[p * settings.classes + lane];
+      std::uint32_t free_blocks = credit.limit - credit.sent;
+      for (std::uint32_t r = credit.returning.head; r != kNone; r = returns_[r].next)
+        free_blocks += returns_[r].blocks;
+      if (free_blocks != credit_total_[p]) {
+        note(fmt::format("lane {} of port {} has {} of {} blocks", lane, p, free_blocks, credit_total_[p]));
+      }
+    }
+  }
+  for (DeviceIndex d = 0; d < graph.devices; ++d) {
+    if (devices_[d].shared_used != 0)
+      note(fmt::format("device {} still counts {} bytes", d, devices_[d].shared_used));
+    if (devices_[d].exact != 0)
+      note(fmt::format("device {} still has {} waiting senders", d, devices_[d].exact));
+  }
+  return text;
+}
+
+std::size_t Core::bytes() const {
+  return ports.capacity() * (sizeof(Port) + sizeof(PortRecord)) + packets_.capacity() * sizeof(Packet) +
+         telemetry_.capacity() * sizeof(Telemetry) + pairs_.capacity() * sizeof(QueuePair) +
+         messages_.capacity() * sizeof(Message) + paths_.bytes() +
+         waiting_.capacity() * (sizeof(Waiting) + sizeof(Ingress) + sizeof(Credit));
+}
+}  // namespace topsim::network::packet

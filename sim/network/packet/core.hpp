@@ -1,0 +1,167 @@
+// The machinery behind Engine, split by concern: ports.cpp (queues and links), buffers.cpp (PFC, shared
+// buffers, credits), sender.cpp and receiver.cpp (queue pairs), congestion.cpp (rates and windows),
+// deadlock.cpp.
+//
+// Departures are lazy. A port's queue is served first come first served, so the time at which each waiting
+// packet leaves is known unless something interferes; sync(port, now) performs all departures due by now. It
+// is called before anything that interferes (a new packet, a pause, an acknowledgement that opens a window)
+// and whenever the first packet on the port's link arrives, which is the one event a hop costs. Where
+// somebody waits for a departure (XOFF is out, a sender is out of credits), the device is `exact` and its
+// ports have an event for each departure as well.
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "sim/network/packet/congestion.hpp"
+#include "sim/network/packet/engine.hpp"
+#include "sim/network/packet/event_queue.hpp"
+#include "sim/network/packet/state.hpp"
+
+namespace topsim::network::packet {
+
+// What the spec says once unset members have their value.
+struct Settings {
+  Framing framing;
+  CongestionControlKind congestion = CongestionControlKind::none;
+  PathChoice path = PathChoice::flow_hash;
+  Recovery recovery = Recovery::go_back_n;
+  std::uint32_t classes = 2;  // 0: pause frames and, when control_first, ACK and CNP; then the lanes
+  std::uint32_t mtu = 4096, header = 62, ack = 66, cnp = 78;
+  bool control_first = true;
+  bool notifies = false;      // receivers send CNP (BECN) for marked packets
+  bool echoes_marks = false;  // acknowledgements carry the mark, and go out at once for a marked packet
+  Picoseconds notification_interval = 0;
+  bool lossy = false;  // packets can vanish without a fault of the model: senders keep a timer
+};
+[[nodiscard]] Settings settle_spec(const Graph& graph, const PacketSpec& spec);
+
+class Core {
+ public:
+  Core(const Graph& graph, const PacketSpec& spec);
+
+  PairIndex connect(const Connection& connection);
+  void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);
+  void run_until(Picoseconds limit);
+  void bring_up_to(Picoseconds now);  // all lazy departures
+  [[nodiscard]] std::string leak() const;
+  void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);
+
+  const Graph& graph;
+  const PacketSpec spec;
+  const Settings settings;
+  EventQueue events;
+  Picoseconds now = 0;
+  std::vector<Completion> delivered, acknowledged;
+  std::vector<Deadlock> deadlocks;
+  Counters counters;
+  std::vector<Port> ports;
+  std::vector<PortRecord> records;
+
+  [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] const std::vector<QueuePair>& pairs() const { return pairs_; }
+
+ private:
+  enum Target : std::uint32_t { kPort = 0, kTimer = 1U << 30, kStart = 2U << 30, kDeadlockCheck = 3U << 30 };
+  struct Start {
+    PairIndex pair;
+    std::int64_t bytes;
+    std::uint64_t tag;
+  };
+
+  // ports.cpp
+  void wake(PortIndex p);
+  Picoseconds sync(PortIndex p);  // returns when the port could next start a packet, as far as known
+  void arm(PortIndex p, Picoseconds next_start);
+  void update(PortIndex p) { arm(p, sync(p)); }
+  void interrupt(PortIndex p);  // before a change at `now`: departures so far, then nothing starts before now
+  void enqueue(PortIndex p, std::uint32_t packet);
+  void transmit(PortIndex p, unsigned lane, Picoseconds start);
+  [[nodiscard]] Picoseconds earliest(PortIndex p, unsigned lane);
+  [[nodiscard]] std::pair<Picoseconds, unsigned> arbitrate(PortIndex p, unsigned eligible);
+  void arrive(std::uint32_t packet, PortIndex p);
+  void forward(std::uint32_t packet, PortIndex p);
+  [[nodiscard]] std::uint32_t choose(const Hop& hop, const Packet& packet);
+  [[nodiscard]] Picoseconds time_on(const Port& port, const Packet& packet) const;
+  void mark(Port& port, PortIndex p, Packet& packet, unsigned lane);
+  void stamp(std::uint32_t packet, PortIndex p, Picoseconds start);
+  std::uint32_t new_packet();
+  void free_packet(std::uint32_t packet);
+
+  // buffers.cpp
+  bool admit(std::uint32_t packet, PortIndex in);
+  void release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time);
+  void settle(DeviceIndex device);
+  void expect_exactly(DeviceIndex device);
+  [[nodiscard]] std::uint32_t threshold(PortIndex in) const;
+  void signal(PortIndex in, unsigned lane, PacketKind kind);
+  void hear_pause(PortIndex p, unsigned lane, bool stop);
+  void give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time);
+  [[nodiscard]] Picoseconds credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start);
+  void set_up_buffers();
+  void port_threshold(PortIndex p);  // InfiniBand: where FECN begins
+
+  // sender.cpp
+  void post(PairIndex pair, std::int64_t bytes, std::uint64_t tag);
+  void activate(PairIndex pair);
+  [[nodiscard]] bool can_send(const QueuePair& q, PairIndex pair) const;
+  std::uint32_t inject(PortIndex p, unsigned lane, Picoseconds start);
+  void put_back(PairIndex pair, Picoseconds port_free);
+  void promote(Port& port);
+  [[nodiscard]] std::uint32_t next_bytes(const Port& port, unsigned lane) const;
+  void hear_ack(std::uint32_t packet);
+  void expire(PairIndex pair);
+  void start_timer(PairIndex pair, Picoseconds at);
+  [[nodiscard]] Picoseconds timeout(const QueuePair& q) const;
+  [[nodiscard]] std::uint32_t next_number(const QueuePair& q, PairIndex pair) const;
+  [[nodiscard]] std::uint32_t payload_of(const QueuePair& q, std::uint32_t number, bool& last) const;
+  [[nodiscard]] std::uint32_t message_of(const QueuePair& q, std::uint32_t number) const;
+  void drop_finished(Port& port);
+
+  // receiver.cpp
+  void receive(std::uint32_t packet, PortIndex p);
+  void take_data(std::uint32_t packet);
+  void count(QueuePair& q, std::uint32_t number);
+  void answer(PairIndex pair, const Packet& cause, std::uint32_t cause_index, PacketKind kind);
+
+  // deadlock.cpp
+  void watch_for_deadlock();
+  void check_deadlock();
+  [[nodiscard]] bool is_stopped(PortIndex p) const;
+  [[nodiscard]] std::vector<PortIndex> find_cycle() const;
+
+  Way way(const Connection& connection, bool forward_way, std::uint64_t hash);
+
+  Paths paths_;
+  std::vector<Packet> packets_;
+  std::vector<Telemetry> telemetry_;  // HPCC: beside packets_
+  std::vector<Picoseconds> stamps_;   // TIMELY: beside packets_
+  std::uint32_t free_ = kNone;
+  std::uint32_t live_ = 0;
+  std::vector<char> syncing_;     // ports inside sync()
+  std::vector<Waiting> waiting_;  // port x class
+  std::vector<Ingress> ingress_;  // port x class
+  std::vector<Credit> credits_;   // port x class
+  std::vector<std::uint32_t> credit_total_;
+  std::vector<Return> returns_;
+  std::uint32_t free_return_ = kNone;
+  std::vector<std::uint32_t> headroom_;  // per port
+  std::vector<double> alpha_;            // per port
+  std::vector<std::uint32_t> mark_to_;   // kmax per port
+  std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
+  std::vector<int> arbiter_;             // port x class: what is left of a lane's weight, bytes
+  std::vector<Device> devices_;
+  std::vector<std::uint32_t> out_begin_;
+  std::vector<PortIndex> out_;
+  std::vector<Injector> injectors_;
+  std::vector<QueuePair> pairs_;
+  std::vector<Selective> selective_;  // beside pairs_, selective repeat only
+  std::vector<Message> messages_;
+  std::uint32_t free_message_ = kNone;
+  std::vector<Start> starts_;
+  std::vector<std::uint32_t> free_starts_;
+  Congestion congestion_;
+  std::mt19937_64 random_;
+  bool deadlock_check_pending_ = false;
+};
+}  // namespace topsim::network::packet

@@ -1,0 +1,80 @@
+#include "sim/network/packet/engine.hpp"
+
+#include "sim/network/packet/core.hpp"
+
+namespace topsim::network::packet {
+
+Engine::Engine(const Graph& graph, const PacketSpec& spec) : core_(std::make_unique<Core>(graph, spec)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+
+PairIndex Engine::connect(const Connection& connection) {
+  return core_->connect(connection);
+}
+
+void Engine::send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag) {
+  core_->send(pair, bytes, start, tag);
+}
+
+SimTime Engine::next_event() const {
+  return core_->events.empty() ? kNever : SimTime(Duration(core_->events.next_time()));
+}
+
+void Engine::run_until(SimTime time) {
+  core_->run_until(time.time_since_epoch().count());
+}
+
+std::vector<Completion>& Engine::delivered() {
+  return core_->delivered;
+}
+
+std::vector<Completion>& Engine::acknowledged() {
+  return core_->acknowledged;
+}
+
+LinkRecord Engine::record(PortIndex port) const {
+  const PortRecord& row = core_->records[port];
+  LinkRecord record;
+  record.bytes = static_cast<double>(row.payload_bytes);
+  record.busy = Duration(row.busy);
+  // While it sends, a link sends at its rate; the peak is that rate's payload.
+  if (row.busy > 0) record.peak_rate = record.bytes / seconds(record.busy);
+  return record;
+}
+
+Bytes Engine::most_waiting(PortIndex port) const {
+  return Bytes(core_->records[port].most_waiting);
+}
+
+Duration Engine::paused(PortIndex port) const {
+  return Duration(core_->records[port].paused_time);
+}
+
+std::uint64_t Engine::drops(PortIndex port) const {
+  return core_->records[port].drops;
+}
+
+Bytes Engine::received(PairIndex pair) const {
+  return Bytes(std::int64_t{core_->pairs()[pair].expected} * core_->settings.mtu);
+}
+
+const Counters& Engine::counters() const {
+  return core_->counters;
+}
+
+const std::vector<Deadlock>& Engine::deadlocks() const {
+  return core_->deadlocks;
+}
+
+void Engine::set_rate(PortIndex port, BytesPerSecond rate, SimTime now) {
+  core_->set_rate(port, rate, now.time_since_epoch().count());
+}
+
+std::string Engine::leak() const {
+  return core_->leak();
+}
+
+std::size_t Engine::bytes() const {
+  return core_->bytes();
+}
+}  // namespace topsim::network::packet

@@ -1,0 +1,86 @@
+// The packet model on a graph of ports: queue pairs, messages, and what became of them.
+//
+//   Fabric fabric = star(3, {.rate = 12.5_GBps, .latency = 1_us});
+//   Engine engine(fabric.graph, PacketSpec{});
+//   auto pair = engine.connect({fabric.hosts[0], fabric.hosts[2]});
+//   engine.send(pair, 10_MiB, SimTime{}, 7);
+//   engine.run();                                   engine.delivered()[0].time
+//
+// Events: one a hop where queues are served first come first served; a second one only at a switch one of
+// whose upstream ports waits for buffer (PFC pause, missing credits), because then departures must happen at
+// their own time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/network/network.hpp"
+#include "sim/network/packet/paths.hpp"
+#include "sim/network/packet/spec.hpp"
+
+namespace topsim::network::packet {
+
+using PairIndex = std::uint32_t;
+
+struct Connection {
+  DeviceIndex from = 0, to = 0;
+  std::uint64_t number = 0;  // what ECMP hashes beside the two ends
+  int lane = 0;              // priority or virtual lane, 0 ... lanes.count - 1
+  std::vector<PortIndex> path,
+      back = {};  // unset: shortest in the graph. Several parallel ports: a choice per packet
+};
+
+struct Counters {
+  std::uint64_t events = 0, hops = 0, data_packets = 0, acks = 0, notifications = 0;
+  std::uint64_t pauses = 0, drops = 0, repeats = 0, timeouts = 0, marks = 0;
+};
+
+// Ports that wait for one another in a circle: none will ever send again.
+struct Deadlock {
+  SimTime found{};
+  std::vector<PortIndex> cycle;
+};
+
+class Core;
+
+class Engine {
+ public:
+  // REQUIRES: `graph` outlives the engine. Throws ConfigError where the spec contradicts itself.
+  Engine(const Graph& graph, const PacketSpec& spec);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+
+  // A queue pair. Throws ConfigError when there is no way from one end to the other.
+  PairIndex connect(const Connection& connection);
+  // Queues a message behind the pair's earlier ones. REQUIRES: start >= the time of the last event.
+  void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);
+
+  [[nodiscard]] SimTime next_event() const;  // kNever: nothing left to happen
+  void run_until(SimTime time);              // handles every event at or before
+  void run() { run_until(kNever); }
+
+  // Last byte at the receiver; last acknowledgement at the sender (what ns-3 calls flow completion). In order
+  // of time.
+  [[nodiscard]] std::vector<Completion>& delivered();
+  [[nodiscard]] std::vector<Completion>& acknowledged();
+
+  [[nodiscard]] LinkRecord record(PortIndex port) const;   // up to the last event
+  [[nodiscard]] Bytes most_waiting(PortIndex port) const;  // longest queue so far, all classes
+  [[nodiscard]] Duration paused(PortIndex port) const;     // stopped by PFC or for want of credits
+  [[nodiscard]] std::uint64_t drops(PortIndex port) const;
+  // In order at the receiver so far, in whole packets.
+  [[nodiscard]] Bytes received(PairIndex pair) const;
+  [[nodiscard]] const Counters& counters() const;
+  [[nodiscard]] const std::vector<Deadlock>& deadlocks() const;
+  void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);
+  // Conservation, for tests: an empty network has every buffer byte and every credit back. Empty text: all is
+  // well.
+  [[nodiscard]] std::string leak() const;
+  [[nodiscard]] std::size_t bytes() const;  // memory held
+
+ private:
+  std::unique_ptr<Core> core_;
+};
+}  // namespace topsim::network::packet

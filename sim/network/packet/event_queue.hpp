@@ -1,0 +1,172 @@
+// Pending events in the total order (time, sequence of pushing).
+//
+// A calendar: events of the next 8.4 us lie in buckets of 1.024 ns; a bucket is sorted when time reaches it
+// (a stable sort, so that equal times keep the order of pushing), later events wait in a heap. Packets on
+// 1,024 hosts keep about 6,000 events pending within one microsecond: a handful a bucket, so that a push and
+// a pop cost a few instructions whatever the size of the network. Nothing is allocated once the pools have
+// grown to the busiest moment.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace topsim::network::packet {
+
+class EventQueue {
+ public:
+  struct Event {
+    std::int64_t time;  // picoseconds
+    std::uint32_t target;
+    std::uint32_t order;  // of pushing, inside the open bucket
+  };
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  EventQueue() { bucket_.fill({kNone, kNone}); }
+
+  // REQUIRES: time >= that of the last event popped.
+  void push(std::int64_t time, std::uint32_t target) {
+    ++size_;
+    const std::int64_t slot = time >> kWidthBits;
+    if (slot <= current_) {  // the open bucket: keep it sorted, behind events of the same time
+      std::size_t place = open_.size();
+      while (place > next_ && open_[place - 1].time > time) --place;
+      open_.insert(open_.begin() + static_cast<std::ptrdiff_t>(place), {time, target, 0});
+    } else if (slot < current_ + kBuckets) {
+      append(slot, time, target);
+    } else {
+      far_.push_back({time, sequence_++, target});
+      std::push_heap(far_.begin(), far_.end(), Later{});
+    }
+  }
+
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+  // Time of the first event; kNever when there is none. Opens nothing, so that a later push may still come
+  // before it.
+  [[nodiscard]] std::int64_t next_time() const {
+    if (next_ < open_.size()) return open_[next_].time;
+    std::int64_t first = far_.empty() ? kNever : far_.front().time;
+    if (near_ > 0) {
+      const List& list = bucket_[static_cast<std::size_t>(first_occupied() & (kBuckets - 1))];
+      for (std::uint32_t n = list.head; n != kNone; n = nodes_[n].next)
+        first = std::min(first, nodes_[n].time);
+    }
+    return first;
+  }
+
+  // REQUIRES: not empty.
+  Event pop() {
+    if (next_ == open_.size()) open_next_bucket();
+    --size_;
+    return open_[next_++];
+  }
+
+ private:
+  static constexpr int kWidthBits = 10;              // 1.024 ns
+  static constexpr std::int64_t kBuckets = 1 << 13;  // 8.4 us
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  struct Node {
+    std::int64_t time;
+    std::uint32_t target;
+    std::uint32_t next;
+  };
+  struct List {
+    std::uint32_t head, tail;
+  };
+  struct Far {
+    std::int64_t time;
+    std::uint64_t sequence;
+    std::uint32_t target;
+  };
+  struct Later {
+    bool operator()(const Far& a, const Far& b) const {
+      return a.time != b.time ? a.time > b.time : a.sequence > b.sequence;
+    }
+  };
+
+  void append(std::int64_t slot, std::int64_t time, std::uint32_t target) {
+    std::uint32_t node = free_;
+    if (node == kNone) {
+      node = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back({time, target, kNone});
+    } else {
+      free_ = nodes_[node].next;
+      nodes_[node] = {time, target, kNone};
+    }
+    const auto index = static_cast<std::size_t>(slot & (kBuckets - 1));
+    List& list = bucket_[index];
+    if (list.head == kNone) {
+      list.head = node;
+      occupied_[index / 64] |= std::uint64_t{1} << (index % 64);
+    } else {
+      nodes_[list.tail].next = node;
+    }
+    list.tail = node;
+    ++near_;
+  }
+
+  // Opens the first bucket that holds anything; moves what has come within reach out of the heap first, so
+  // that an early push to the heap stays before a late push to the bucket at the same time.
+  void open_next_bucket() {
+    open_.clear();
+    next_ = 0;
+    std::int64_t slot = near_ > 0 ? first_occupied() : far_.front().time >> kWidthBits;
+    if (!far_.empty()) slot = std::min(slot, far_.front().time >> kWidthBits);
+    current_ = slot;
+    while (!far_.empty() && (far_.front().time >> kWidthBits) == slot) {
+      take(far_.front().time, far_.front().target);
+      std::pop_heap(far_.begin(), far_.end(), Later{});
+      far_.pop_back();
+    }
+    const auto index = static_cast<std::size_t>(slot & (kBuckets - 1));
+    List& list = bucket_[index];
+    if (list.head != kNone) {
+      for (std::uint32_t n = list.head; n != kNone; n = nodes_[n].next) {
+        take(nodes_[n].time, nodes_[n].target);
+        --near_;
+      }
+      nodes_[list.tail].next = free_;
+      free_ = list.head;
+      list = {kNone, kNone};
+      occupied_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
+    }
+    std::sort(open_.begin(), open_.end(), [](const Event& a, const Event& b) {
+      return a.time != b.time ? a.time < b.time : a.order < b.order;
+    });
+  }
+
+  void take(std::int64_t time, std::uint32_t target) {
+    open_.push_back({time, target, static_cast<std::uint32_t>(open_.size())});
+  }
+
+  // REQUIRES: near_ > 0. Buckets hold slots current_ + 1 ... current_ + kBuckets - 1.
+  [[nodiscard]] std::int64_t first_occupied() const {
+    const auto begin = static_cast<std::size_t>((current_ + 1) & (kBuckets - 1));
+    std::size_t word = begin / 64;
+    std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (begin % 64));
+    while (bits == 0) {
+      word = (word + 1) % occupied_.size();
+      bits = occupied_[word];
+    }
+    const auto index = static_cast<std::int64_t>(word * 64) + std::countr_zero(bits);
+    return current_ + 1 + ((index - static_cast<std::int64_t>(begin)) & (kBuckets - 1));
+  }
+
+  std::array<List, kBuckets> bucket_;
+  std::array<std::uint64_t, kBuckets / 64> occupied_{};
+  std::vector<Node> nodes_;
+  std::uint32_t free_ = kNone;
+  std::vector<Event> open_;  // the bucket of time now, sorted
+  std::size_t next_ = 0;     // first of it not yet popped
+  std::int64_t current_ = -1;
+  std::size_t near_ = 0, size_ = 0;
+  std::vector<Far> far_;
+  std::uint64_t sequence_ = 0;
+};
+}  // namespace topsim::network::packet

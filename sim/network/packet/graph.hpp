@@ -1,0 +1,38 @@
+// What packets travel on: devices and directed ports. Built by hand for experiments (fabrics.hpp) or from a
+// Topology (network.cpp). A port is the sending side of one directed link; ports come in pairs, one a
+// direction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/network/packet/spec.hpp"
+
+namespace topsim::network::packet {
+
+using DeviceIndex = std::uint32_t;
+using PortIndex = std::uint32_t;
+inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+struct PortSpec {
+  DeviceIndex from = 0, to = 0;
+  PortIndex reverse = kNone;
+  BytesPerSecond rate{};  // on the wire
+  Duration latency{};     // propagation plus what the far end adds
+  FlowControl flow_control = FlowControl::pfc;
+  bool framed = true;  // false: `rate` is for payload alone (NVLink, PCIe: their headers are in the rate)
+  bool marks = true;   // ECN or FECN is marked here, and loss can strike
+};
+
+struct Graph {
+  std::uint32_t devices = 0;
+  std::vector<PortSpec> ports;
+
+  DeviceIndex device() { return devices++; }
+  // Both directions of one cable; returns the port from a to b, the one from b to a is its `reverse`.
+  PortIndex cable(DeviceIndex a, DeviceIndex b, BytesPerSecond rate, Duration latency,
+                  FlowControl flow_control = FlowControl::pfc);
+};
+}  // namespace topsim::network::packet

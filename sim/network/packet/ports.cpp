@@ -1,0 +1,322 @@
+// Queues and links: what happens to a packet between two queue pairs.
+#include <algorithm>
+#include <bit>
+
+#include "sim/network/packet/core.hpp"
+
+namespace topsim::network::packet {
+namespace {
+constexpr std::uint64_t kHalf = 1U << 19;  // rounds a cost, which is in 2^-20 picoseconds
+
+void append(List& list, std::vector<Packet>& packets, std::uint32_t packet) {
+  packets[packet].next = kNone;
+  if (list.head == kNone) {
+    list.head = packet;
+  } else {
+    packets[list.tail].next = packet;
+  }
+  list.tail = packet;
+}
+
+std::uint32_t pop(List& list, const std::vector<Packet>& packets) {
+  const std::uint32_t packet = list.head;
+  list.head = packets[packet].next;
+  return packet;
+}
+}  // namespace
+
+std::uint32_t Core::new_packet() {
+  ++live_;
+  if (free_ != kNone) {
+    const std::uint32_t packet = free_;
+    free_ = packets_[packet].next;
+    return packet;
+  }
+  packets_.emplace_back();
+  if (settings.congestion == CongestionControlKind::hpcc) telemetry_.emplace_back();
+  if (settings.congestion == CongestionControlKind::timely) stamps_.emplace_back();
+  return static_cast<std::uint32_t>(packets_.size() - 1);
+}
+
+void Core::free_packet(std::uint32_t packet) {
+  --live_;
+  packets_[packet].next = free_;
+  free_ = packet;
+}
+
+Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
+  std::uint64_t bytes = std::uint64_t{packet.bytes} + port.gap;
+  if (packet.kind == PacketKind::data) bytes -= port.discount;
+  return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> 20);
+}
+
+void Core::wake(PortIndex p) {
+  Port& port = ports[p];
+  if (port.wake != now) return;  // another event for this port came first
+  port.wake = kForever;
+  while (port.flight.head != kNone && packets_[port.flight.head].time <= now) {
+    arrive(pop(port.flight, packets_), p);
+  }
+  update(p);
+}
+
+Picoseconds Core::sync(PortIndex p) {
+  Port& port = ports[p];
+  if (syncing_[p] != 0) return kForever;  // whoever is inside goes on with it
+  syncing_[p] = 1;
+  Picoseconds next = kForever;
+  for (;;) {
+    if (port.injector != kNone) {
+      promote(port);
+      drop_finished(port);
+    }
+    const unsigned eligible =
+        static_cast<unsigned>(port.occupied | port.ready) & ~static_cast<unsigned>(port.paused);
+    if (eligible == 0) {
+      if (port.injector == kNone || injectors_[port.injector].paced.empty()) break;
+      const Picoseconds due = std::max(port.free_at, injectors_[port.injector].paced.front().first);
+      next = due;
+      if (due > now) break;
+      port.free_at = due;
+      continue;
+    }
+    next = port.free_at;
+    if (next > now) break;
+    unsigned lane = static_cast<unsigned>(std::countr_zero(eligible));
+    if ((eligible & (eligible - 1)) == 0) {
+      next = earliest(p, lane);
+    } else {
+      std::tie(next, lane) = arbitrate(p, eligible);
+    }
+    if (next > now) break;
+    transmit(p, lane, next);
+    next = kForever;
+  }
+  syncing_[p] = 0;
+  return next;
+}
+
+void Core::arm(PortIndex p, Picoseconds next_start) {
+  Port& port = ports[p];
+  Picoseconds want = kForever;
+  if (port.flight.head != kNone) want = packets_[port.flight.head].time;
+  if (want == kForever || devices_[port.from].exact != 0) want = std::min(want, next_start);
+  if (want < port.wake) {
+    port.wake = want;
+    events.push(want, kPort | p);
+  }
+}
+
+void Core::interrupt(PortIndex p) {
+  arm(p, sync(p));
+  Port& port = ports[p];
+  if (port.free_at < now) port.free_at = now;
+}
+
+void Core::enqueue(PortIndex p, std::uint32_t packet) {
+  Port& port = ports[p];
+  if ((port.occupied | port.ready) != 0 || port.injector != kNone) sync(p);
+  if (port.free_at < now) port.free_at = now;
+  const Packet& row = packets_[packet];
+  Waiting& waiting = waiting_[p * settings.classes + row.lane];
+  waiting.bytes += row.bytes;
+  port.waiting_bytes += row.bytes;
+  port.occupied |= static_cast<std::uint8_t>(1U << row.lane);
+  append(waiting.list, packets_, packet);
+  records[p].most_waiting = std::max(records[p].most_waiting, port.waiting_bytes);
+  update(p);
+}
+
+Picoseconds Core::earliest(PortIndex p, unsigned lane) {
+  const Port& port = ports[p];
+  Picoseconds start = port.free_at;
+  std::uint32_t bytes = 0;
+  if ((port.occupied >> lane & 1U) != 0) {
+    const Packet& head = packets_[waiting_[p * settings.classes + lane].list.head];
+    start = std::max(start, head.time);
+    bytes = head.bytes;
+  } else {
+    bytes = next_bytes(port, lane);
+  }
+  if (port.flow_control == FlowControl::credit && lane != 0) return credit_time(p, lane, bytes, start);
+  return start;
+}
+
+// Of the lanes that could start first: lane 0 (control), then lanes of the high table, then by weight.
+std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible) {
+  Picoseconds first = kForever;
+  unsigned candidates = 0;
+  for (unsigned lanes = eligible; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(lanes));
+    const Picoseconds start = earliest(p, lane);
+    if (start < first) first = start, candidates = 0;
+    if (start == first) candidates |= 1U << lane;
+    if (lane == 0 && start == ports[p].free_at) return {start, 0};
+  }
+  if (first > now || (candidates & 1U) != 0) return {first, 0};
+  Port& port = ports[p];
+  const unsigned high = candidates & (static_cast<unsigned>(spec.lanes.high_priority) << 1U);
+  int& spent =
+      arbiter_[p *
+               settings.classes];  // class 0 has no weight: what the high table has sent since a low packet
+  if (high != 0 &&
+      (spec.lanes.high_limit == 255 || spent < spec.lanes.high_limit * 4096 || high == candidates)) {
+    candidates = high;
+  } else {
+    spent = 0;
+  }
+  // Weighted round robin: the lane in turn while its weight lasts, then the next one with a packet.
+  unsigned lane = port.turn;
+  int* left = &arbiter_[p * settings.classes];
+  if ((candidates >> lane & 1U) == 0 || left[lane] <= 0) {
+    const unsigned above = candidates & ~((2U << lane) - 1);
+    lane = static_cast<unsigned>(std::countr_zero(above != 0 ? above : candidates));
+    left[lane] = spec.lanes.weight[lane - 1] * 64;
+  }
+  return {first, lane};
+}
+
+void Core::transmit(PortIndex p, unsigned lane, Picoseconds start) {
+  Port& port = ports[p];
+  PairIndex injected = kNone;
+  std::uint32_t packet = kNone;
+  if ((port.occupied >> lane & 1U) != 0) {
+    Waiting& waiting = waiting_[p * settings.classes + lane];
+    packet = pop(waiting.list, packets_);
+    waiting.bytes -= packets_[packet].bytes;
+    port.waiting_bytes -= packets_[packet].bytes;
+    if (waiting.list.head == kNone) port.occupied &= static_cast<std::uint8_t>(~(1U << lane));
+  } else {
+    packet = inject(p, lane, start);
+    injected = packets_[packet].pair;
+  }
+  Packet& row = packets_[packet];
+  const Picoseconds duration = time_on(port, row);
+  port.free_at = start + duration;
+  if (port.turn != lane) port.turn = static_cast<std::uint8_t>(lane);
+  if (settings.classes > 2 && lane != 0) {
+    arbiter_[p * settings.classes + lane] -= row.bytes;
+    if ((spec.lanes.high_priority >> (lane - 1) & 1U) != 0) arbiter_[p * settings.classes] += row.bytes;
+  }
+  if (port.flow_control == FlowControl::credit && lane != 0) {
+    credits_[p * settings.classes + lane].sent += (row.bytes + 63U) / 64;
+  }
+  PortRecord& record = records[p];
+  ++record.packets;
+  record.busy += duration;
+  record.wire_bytes += row.bytes + std::uint64_t{port.gap};
+  ++counters.hops;
+  const PortIndex in = row.in_port;
+  const std::uint32_t bytes = row.bytes;
+  bool vanished = false;
+  if (row.kind == PacketKind::data) {
+    record.payload_bytes += row.bytes - settings.header;
+    if (port.mark_from != ~0U) mark(port, p, row, lane);
+    if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
+    if (port.lossy && std::generate_canonical<double, 53>(random_) < spec.loss.probability) vanished = true;
+  }
+  if (vanished) {
+    ++record.drops;
+    ++counters.drops;
+    free_packet(packet);
+    if (port.flow_control == FlowControl::credit) give_back(p, lane, bytes, port.free_at + port.latency);
+  } else {
+    const bool whole = !port.cut_through || row.hop == kNone || paths_[row.hop].count == 0;
+    row.time = start + port.latency + (whole ? duration : 0);
+    append(port.flight, packets_, packet);
+  }
+  if (injected != kNone) put_back(injected, port.free_at);
+  if (in != kNone) release(in, lane, bytes, start);
+}
+
+// ECN by the RED curve on what is left in the queue; FECN on a lane above its threshold.
+void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane) {
+  const std::uint32_t waiting = waiting_[p * settings.classes + lane].bytes;
+  if (waiting <= port.mark_from) return;
+  if (settings.congestion == CongestionControlKind::infiniband) {
+    if (++unmarked_[p] <= static_cast<std::uint32_t>(spec.congestion_control.infiniband.marking_rate)) return;
+    unmarked_[p] = 0;
+  } else if (waiting <= mark_to_[p]) {
+    const double share =
+        static_cast<double>(waiting - port.mark_from) / static_cast<double>(mark_to_[p] - port.mark_from);
+    if (std::generate_canonical<double, 53>(random_) >= spec.ecn.pmax * share) return;
+  }
+  packet.marked = true;
+  ++counters.marks;
+}
+
+void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
+  Telemetry& row = telemetry_[packet];
+  if (packets_[packet].in_port == kNone || row.hops == Telemetry::kMost)
+    return;  // switches write, senders do not
+  row.entry[row.hops++] = {start, records[p].wire_bytes, ports[p].waiting_bytes, graph.ports[p].rate.value()};
+}
+
+void Core::arrive(std::uint32_t packet, PortIndex p) {
+  const Packet& row = packets_[packet];
+  if (row.kind >= PacketKind::pause) {
+    const auto lane = row.pair;
+    const bool stop = row.kind == PacketKind::pause;
+    free_packet(packet);
+    hear_pause(ports[p].reverse, lane, stop);
+  } else if (paths_[row.hop].count == 0) {
+    receive(packet, p);
+  } else {
+    forward(packet, p);
+  }
+}
+
+void Core::forward(std::uint32_t packet, PortIndex p) {
+  if (!admit(packet, p)) {
+    ++records[p].drops;
+    ++counters.drops;
+    if (packets_[packet].kind == PacketKind::data && !settings.lossy) {
+      start_timer(packets_[packet].pair, now + spec.loss.timeout.count());
+    }
+    free_packet(packet);
+    return;
+  }
+  const std::uint32_t hop = choose(paths_[packets_[packet].hop], packets_[packet]);
+  Packet& row = packets_[packet];
+  row.in_port = p;
+  row.hop = hop;
+  const Port& in = ports[p];
+  const PortIndex out = paths_[hop].port;
+  // Cut-through: the last byte comes a packet's time later, and must not be overtaken by a faster port.
+  row.time = now;
+  if (in.cut_through) row.time = std::max(now, now + time_on(in, row) - time_on(ports[out], row));
+  const unsigned lane = row.lane;
+  enqueue(out, packet);
+  Ingress& share = ingress_[p * settings.classes + lane];
+  if (in.flow_control == FlowControl::pfc && lane != 0 && !share.pausing &&
+      (share.headroom > 0 ||
+       share.used >= threshold(p) + static_cast<std::uint32_t>(spec.buffer.reserve.value()))) {
+    settle(in.to);
+    if (share.headroom > 0 ||
+        share.used >= threshold(p) + static_cast<std::uint32_t>(spec.buffer.reserve.value())) {
+      share.pausing = true;
+      expect_exactly(in.to);
+      signal(p, lane, PacketKind::pause);
+    }
+  }
+}
+
+std::uint32_t Core::choose(const Hop& hop, const Packet& packet) {
+  if (hop.count == 1) return hop.next;
+  const std::uint64_t even = mix((std::uint64_t{packet.echo} << 32U) | hop.next);
+  const auto offset = static_cast<std::uint32_t>(even % hop.count);
+  if (settings.path != PathChoice::adaptive) return hop.next + offset;
+  std::uint32_t best = hop.next + offset;
+  Picoseconds least = kForever;
+  for (std::uint32_t i = 0; i < hop.count; ++i) {
+    const std::uint32_t candidate = hop.next + (offset + i) % hop.count;
+    const PortIndex p = paths_[candidate].port;
+    if (ports[p].occupied != 0) update(p);
+    const Port& port = ports[p];
+    const Picoseconds backlog = std::max<Picoseconds>(port.free_at - now, 0) +
+                                static_cast<Picoseconds>((port.waiting_bytes * port.cost) >> 20);
+    if (backlog < least) least = backlog, best = candidate;
+  }
+  return best;
+}
+}  // namespace topsim::network::packet

@@ -1,0 +1,271 @@
+// Sending half of queue pairs: segmentation, windows and pacing, repetition of what was lost.
+#include <algorithm>
+#include <bit>
+
+#include "sim/network/packet/core.hpp"
+
+namespace topsim::network::packet {
+namespace {
+struct Later {
+  bool operator()(const std::pair<Picoseconds, std::uint32_t>& a,
+                  const std::pair<Picoseconds, std::uint32_t>& b) const {
+    return a > b;
+  }
+};
+}  // namespace
+
+void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
+  QueuePair& q = pairs_[pair];
+  const std::int64_t mtu = settings.mtu;
+  const auto count = static_cast<std::uint32_t>(std::max<std::int64_t>((bytes + mtu - 1) / mtu, 1));
+  std::uint32_t row = free_message_;
+  if (row == kNone) {
+    row = static_cast<std::uint32_t>(messages_.size());
+    messages_.emplace_back();
+  } else {
+    free_message_ = messages_[row].next;
+  }
+  messages_[row] = {tag, q.posted, count, static_cast<std::uint32_t>(bytes - (count - 1) * mtu), 0, kNone};
+  if (q.newest_message != kNone) messages_[q.newest_message].next = row;
+  q.newest_message = row;
+  if (q.oldest_message == kNone) q.oldest_message = row;
+  if (q.send_message == kNone) q.send_message = row;
+  if (q.receive_message == kNone) q.receive_message = row;
+  if (q.unacknowledged == q.posted) q.progress_at = now;
+  q.posted += count;
+  activate(pair);
+}
+
+// Which packet would go next: a repetition before a new one. kNone: nothing to send.
+std::uint32_t Core::next_number(const QueuePair& q, PairIndex pair) const {
+  if (settings.recovery == Recovery::selective_repeat) {
+    const Selective& s = selective_[pair];
+    const auto window = static_cast<std::uint32_t>(spec.loss.reorder_window);
+    const std::uint32_t end = s.all_lost ? q.next : (s.highest > window ? s.highest - window : 0);
+    for (std::uint32_t n = std::max(s.repeat, q.unacknowledged); n < end; ++n) {
+      if (!s.acknowledged.contains(n)) return n;
+    }
+  }
+  return q.next < q.posted ? q.next : kNone;
+}
+
+bool Core::can_send(const QueuePair& q, PairIndex pair) const {
+  if (q.window == 0 || q.next - q.unacknowledged < q.window)
+    return q.next < q.posted || next_number(q, pair) != kNone;
+  if (settings.recovery == Recovery::go_back_n) return false;
+  const std::uint32_t number = next_number(q, pair);  // repetitions are in the window already
+  return number != kNone && number < q.next;
+}
+
+// Something changed in the pair's favour: lets its port know.
+void Core::activate(PairIndex pair) {
+  QueuePair& q = pairs_[pair];
+  if (q.state != SendState::idle || !can_send(q, pair)) return;
+  interrupt(q.port);
+  put_back(pair, ports[q.port].free_at);
+  update(q.port);
+}
+
+// Where a pair that may have more to send waits for its turn or its time.
+void Core::put_back(PairIndex pair, Picoseconds port_free) {
+  QueuePair& q = pairs_[pair];
+  q.state = SendState::idle;
+  if (!can_send(q, pair)) return;
+  Port& port = ports[q.port];
+  Injector& injector = injectors_[port.injector];
+  if (q.next_send > port_free) {
+    q.state = SendState::paced;
+    injector.paced.emplace_back(q.next_send, pair);
+    std::push_heap(injector.paced.begin(), injector.paced.end(), Later{});
+    return;
+  }
+  q.state = SendState::ready;
+  q.ready_next = kNone;
+  List& ready = injector.ready[q.lane];
+  if (ready.head == kNone) {
+    ready.head = pair;
+  } else {
+    pairs_[ready.tail].ready_next = pair;
+  }
+  ready.tail = pair;
+  port.ready |= static_cast<std::uint8_t>(1U << q.lane);
+}
+
+// Pairs whose send time has come join those that wait for their turn.
+void Core::promote(Port& port) {
+  auto& paced = injectors_[port.injector].paced;
+  while (!paced.empty() && paced.front().first <= port.free_at) {
+    const PairIndex pair = paced.front().second;
+    std::pop_heap(paced.begin(), paced.end(), Later{});
+    paced.pop_back();
+    put_back(pair, std::max(port.free_at, pairs_[pair].next_send));
+  }
+}
+
+std::uint32_t Core::next_bytes(const Port& port, unsigned lane) const {
+  const PairIndex pair = injectors_[port.injector].ready[lane].head;
+  const QueuePair& q = pairs_[pair];
+  const std::uint32_t number = next_number(q, pair);
+  bool last = false;
+  return payload_of(q, number, last) + settings.header;
+}
+
+// The message that holds a number, usually the one being sent; kNone: not posted yet.
+std::uint32_t Core::message_of(const QueuePair& q, std::uint32_t number) const {
+  std::uint32_t row = q.send_message;
+  if (row == kNone || number < messages_[row].first) row = q.oldest_message;
+  while (row != kNone && number - messages_[row].first >= messages_[row].packets) row = messages_[row].next;
+  return row;
+}
+
+std::uint32_t Core::payload_of(const QueuePair& q, std::uint32_t number, bool& last) const {
+  const Message& message = messages_[message_of(q, number)];
+  last = number - message.first == message.packets - 1;
+  return last ? message.last_payload : settings.mtu;
+}
+
+// A pair may have lost its reason to send while it waited (what it was to repeat has been acknowledged).
+void Core::drop_finished(Port& port) {
+  for (unsigned lanes = port.ready; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(lanes));
+    List& ready = injectors_[port.injector].ready[lane];
+    while (ready.head != kNone && next_number(pairs_[ready.head], ready.head) == kNone) {
+      pairs_[ready.head].state = SendState::idle;
+      ready.head = pairs_[ready.head].ready_next;
+    }
+    if (ready.head == kNone) port.ready &= static_cast<std::uint8_t>(~(1U << lane));
+  }
+}
+
+std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
+  Port& port = ports[p];
+  List& ready = injectors_[port.injector].ready[lane];
+  const PairIndex pair = ready.head;
+  QueuePair& q = pairs_[pair];
+  ready.head = q.ready_next;
+  if (ready.head == kNone) port.ready &= static_cast<std::uint8_t>(~(1U << lane));
+
+  const std::uint32_t number = next_number(q, pair);
+  bool last = false;
+  const std::uint32_t bytes = payload_of(q, number, last) + settings.header;
+  if (number == q.next) {
+    ++q.next;
+    if (last) q.send_message = messages_[message_of(q, number)].next;
+  }
+  if (number < q.sent) {
+    ++counters.repeats;
+  } else {
+    q.sent = number + 1;
+  }
+  if (settings.recovery == Recovery::selective_repeat && number < q.next - 1)
+    selective_[pair].repeat = number + 1;
+
+  std::uint32_t path = q.hash;
+  if (settings.path == PathChoice::spray || settings.path == PathChoice::adaptive) {
+    path = static_cast<std::uint32_t>(mix((std::uint64_t{q.hash} << 32U) | (number * 2654435761U)));
+  } else if (settings.path == PathChoice::flowlet) {
+    if (start - q.last_send > spec.flowlet_gap.count()) ++q.flowlet;
+    path = static_cast<std::uint32_t>(mix((std::uint64_t{q.hash} << 32U) | q.flowlet));
+  }
+  const std::uint32_t packet = new_packet();
+  packets_[packet] = {start,       kNone,
+                      q.first_hop, pair,
+                      number,      kNone,
+                      path,        static_cast<std::uint16_t>(bytes),
+                      q.lane,      PacketKind::data,
+                      false,       last};
+  if (settings.congestion == CongestionControlKind::hpcc) telemetry_[packet].hops = 0;
+  if (settings.congestion == CongestionControlKind::timely) stamps_[packet] = start;
+  ++counters.data_packets;
+  if (congestion_.active()) {
+    const std::uint32_t wire = bytes + static_cast<std::uint32_t>(settings.framing.gap.value());
+    congestion_.before_send(pair, q, wire, start);
+    q.next_send = start + static_cast<Picoseconds>((wire * q.pace) >> 20U);
+  }
+  q.last_send = start;
+  if (settings.lossy && !q.timer) start_timer(pair, start + timeout(q));
+  return packet;
+}
+
+void Core::hear_ack(std::uint32_t packet) {
+  const Packet row = packets_[packet];
+  const PairIndex pair = row.pair;
+  QueuePair& q = pairs_[pair];
+  interrupt(q.port);  // what left before the acknowledgement came left by the old rate and window
+  if (row.kind == PacketKind::cnp) {
+    ++counters.notifications;
+    congestion_.notified(pair, q, now);
+    activate(pair);
+    return;
+  }
+  if (row.sequence > q.unacknowledged) {
+    q.unacknowledged = row.sequence;
+    q.progress_at = now;
+    if (q.next < q.unacknowledged) {  // acknowledged while it was about to be repeated
+      q.next = q.unacknowledged;
+      q.send_message = message_of(q, q.next);
+    }
+  }
+  if (settings.recovery == Recovery::selective_repeat) {
+    Selective& s = selective_[pair];
+    s.acknowledged.advance(q.unacknowledged);
+    if (row.echo >= q.unacknowledged) s.acknowledged.insert(row.echo);
+    s.highest = std::max(s.highest, row.echo + 1);
+    if (q.unacknowledged >= q.next) s.all_lost = false;
+  } else if (row.kind == PacketKind::nack && row.sequence >= q.unacknowledged) {
+    q.next = row.sequence;
+    q.send_message = message_of(q, q.next);
+  }
+  if (congestion_.active() && row.kind == PacketKind::ack) {
+    Acknowledgement ack{row.sequence, row.marked, 0, nullptr};
+    if (settings.congestion == CongestionControlKind::timely) ack.sent = stamps_[packet];
+    if (settings.congestion == CongestionControlKind::hpcc) ack.telemetry = &telemetry_[packet];
+    congestion_.acknowledged(pair, q, ack, now);
+  }
+  while (q.oldest_message != kNone) {
+    Message& message = messages_[q.oldest_message];
+    if (message.first + message.packets > q.unacknowledged) break;
+    acknowledged.push_back({message.tag, SimTime(Duration(now))});
+    const std::uint32_t done = q.oldest_message;
+    q.oldest_message = message.next;
+    if (q.send_message == done) q.send_message = message.next;
+    if (q.newest_message == done) q.newest_message = kNone;
+    message.next = free_message_;
+    free_message_ = done;
+  }
+  activate(pair);
+}
+
+Picoseconds Core::timeout(const QueuePair& q) const {
+  return (q.next - q.unacknowledged < 3 ? spec.loss.timeout_low : spec.loss.timeout).count();
+}
+
+void Core::start_timer(PairIndex pair, Picoseconds at) {
+  if (pairs_[pair].timer) return;
+  pairs_[pair].timer = true;
+  events.push(std::max(at, now), kTimer | pair);
+}
+
+void Core::expire(PairIndex pair) {
+  QueuePair& q = pairs_[pair];
+  q.timer = false;
+  if (q.unacknowledged == q.sent) return;
+  interrupt(q.port);
+  const Picoseconds due = std::max(q.progress_at, q.last_send) + timeout(q);
+  if (due > now) {
+    start_timer(pair, due);
+    return;
+  }
+  ++counters.timeouts;
+  q.progress_at = now;
+  if (settings.recovery == Recovery::selective_repeat) {
+    selective_[pair].repeat = q.unacknowledged;
+    selective_[pair].all_lost = true;
+  } else {
+    q.next = q.unacknowledged;
+    q.send_message = q.oldest_message;
+  }
+  start_timer(pair, now + spec.loss.timeout.count());
+  activate(pair);
+}
+}  // namespace topsim::network::packet

@@ -1,0 +1,161 @@
+// The rows that the packet model keeps: packets, ports, lanes, queue pairs, messages. Indices instead of
+// pointers, pools that only grow; everything a hop touches fits two cache lines.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/network/packet/paths.hpp"
+
+namespace topsim::network::packet {
+
+using Picoseconds = std::int64_t;
+inline constexpr Picoseconds kForever = INT64_MAX;
+
+enum class PacketKind : std::uint8_t { data, ack, nack, cnp, pause, resume };
+
+struct Packet {
+  Picoseconds time;        // queued: earliest start; on a link: arrival at its far end
+  std::uint32_t next;      // in a queue, on a link or in the free list
+  std::uint32_t hop;       // where it is being sent, Paths
+  std::uint32_t pair;      // queue pair; pause, resume: the class meant
+  std::uint32_t sequence;  // data: its number; ack, nack: the next one expected
+  std::uint32_t in_port;   // port it came by, whose buffer share it occupies; kNone: sent from here
+  std::uint32_t echo;      // data: hash of the path; ack: number of the packet that caused it
+  std::uint16_t bytes;     // as stored
+  std::uint8_t lane;       // class: queue of every port it passes
+  PacketKind kind;
+  bool marked;  // ECN CE or FECN; ack: echo of it
+  bool last;    // data: last of its message
+};
+
+struct List {
+  std::uint32_t head = kNone, tail = kNone;
+};
+
+// Packets of one class that wait at one port.
+struct Waiting {
+  List list;
+  std::uint32_t bytes = 0;
+};
+
+struct Port {
+  Picoseconds free_at = 0;      // end of what is being sent
+  Picoseconds wake = kForever;  // its pending event
+  Picoseconds latency = 0;
+  std::uint64_t cost = 0;  // picoseconds a byte, times 2^20
+  List flight;             // on the link, in order of arrival
+  std::uint32_t from = 0, to = 0, reverse = 0;
+  std::uint32_t injector = kNone;
+  std::uint32_t waiting_bytes = 0;  // all classes
+  std::uint32_t mark_from = 0;      // kmin; ~0: never
+  std::uint16_t gap = 0;            // sent, never stored
+  std::uint16_t discount = 0;       // header bytes that are not sent here
+  std::uint8_t occupied = 0;        // classes with a packet waiting
+  std::uint8_t ready = 0;           // classes with a queue pair ready to inject
+  std::uint8_t paused = 0;          // classes stopped by PFC
+  std::uint8_t turn = 0;            // class served last
+  FlowControl flow_control = FlowControl::none;
+  bool cut_through = false;  // the far end forwards before the last byte
+  bool lossy = false;
+};
+
+// What reports ask of a port; beside the hot row.
+struct PortRecord {
+  std::uint64_t wire_bytes = 0, payload_bytes = 0, packets = 0;
+  Picoseconds busy = 0;
+  std::uint32_t most_waiting = 0;  // bytes
+  std::uint32_t pauses = 0;        // XOFF received
+  std::uint32_t drops = 0;         // at the far end, for want of buffer, or lost on the link
+  Picoseconds paused_time = 0, paused_since = 0;
+};
+
+// Buffer share of one (incoming port, class) under PFC.
+struct Ingress {
+  std::uint32_t used = 0;  // reserve and shared
+  std::uint32_t headroom = 0;
+  bool pausing = false;  // XOFF sent, no XON since
+};
+
+// Buffer of one (port, lane) at its far end as the sender knows it, in 64-byte blocks.
+struct Credit {
+  std::uint32_t limit = 0;  // FCCL: total blocks that may ever have been sent
+  std::uint32_t sent = 0;   // FCTBS
+  List returning;           // Return rows on their way to the sender
+  bool starved = false;     // the sender waits for blocks
+};
+struct Return {
+  Picoseconds time;  // arrival at the sender
+  std::uint32_t blocks, next;
+};
+
+struct Device {
+  std::uint32_t shared_used = 0;
+  std::uint32_t exact =
+      0;  // ingresses whose sender waits for departures here: they must happen at their own time
+  std::uint32_t shared_total = 0;
+};
+
+// Queue pairs with data at the head of one port.
+struct Injector {
+  std::vector<List> ready;                                   // per class, served in turn
+  std::vector<std::pair<Picoseconds, std::uint32_t>> paced;  // heap by next send time
+};
+
+struct Message {
+  std::uint64_t tag;
+  std::uint32_t first, packets;  // numbers of its packets
+  std::uint32_t last_payload;    // bytes of the last one
+  std::uint32_t received;
+  std::uint32_t next;
+};
+
+// Packet numbers above a base, as a ring of bits; grows with the furthest one seen.
+class NumberSet {
+ public:
+  void insert(std::uint32_t number);
+  [[nodiscard]] bool contains(std::uint32_t number) const;
+  // Forgets everything below.
+  void advance(std::uint32_t base);
+  [[nodiscard]] std::uint32_t base() const { return base_; }
+
+ private:
+  std::uint32_t base_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
+enum class SendState : std::uint8_t { idle, ready, paced };
+
+struct QueuePair {
+  // Sender.
+  std::uint32_t next = 0, unacknowledged = 0, posted = 0;  // packet numbers
+  std::uint32_t sent = 0;                                  // one above the highest ever sent
+  std::uint32_t port = kNone;
+  std::uint32_t send_message = kNone, oldest_message = kNone, newest_message = kNone;
+  std::uint32_t ready_next = kNone;
+  Picoseconds next_send = 0, last_send = 0;
+  std::uint64_t pace = 0;    // picoseconds a byte, times 2^20; 0: as fast as the port
+  std::uint32_t window = 0;  // packets in flight; 0: no limit
+  std::uint32_t first_hop = 0;
+  std::uint32_t back_hop = 0, back_port = 0;
+  std::uint32_t hash = 0, flowlet = 0;
+  // Receiver.
+  std::uint32_t expected = 0, since_ack = 0, receive_message = kNone;
+  std::uint32_t refused = kNone;  // number last answered with a NACK
+  Picoseconds refused_at = 0, notified_at = INT64_MIN / 2;
+  std::uint8_t lane = 0, ack_lane = 0;
+  SendState state = SendState::idle;
+  bool timer = false;           // a retransmission timer is pending
+  Picoseconds progress_at = 0;  // when the oldest unacknowledged number last moved
+  DeviceIndex from = 0, to = 0;
+};
+
+// Selective repeat only.
+struct Selective {
+  NumberSet received, acknowledged;
+  std::uint32_t repeat = 0;   // next number to consider for repetition
+  std::uint32_t highest = 0;  // one above the highest number acknowledged
+  bool all_lost = false;      // after a timeout: everything outstanding counts as lost
+};
+}  // namespace topsim::network::packet
