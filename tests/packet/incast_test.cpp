@@ -1,0 +1,86 @@
+// Incast N:1 against the closed form and the ns-3 figures of fabrics.md 3.1: 100 Gbit/s, 1 us links, 1000 B
+// payload in 52 B, ACK 60 B, 10 MB a flow, store and forward, 32 MB buffer.
+#include <gtest/gtest.h>
+
+#include "tests/packet/setups.hpp"
+
+namespace topsim::network::packet {
+namespace {
+
+class Incast : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Senders, Incast, testing::Values(1U, 2U, 4U, 8U, 16U));
+
+// 10 MB are 10^4 packets of 1052 B = 84.16 ns at 12.5 GB/s. The receiver's link serialises N 10^4 of them;
+// before it the first packet needs 84.16 ns on its own link; then an ACK of 60 B = 4.8 ns twice; four
+// propagations of 1 us.
+TEST_P(Incast, with_pfc_alone_takes_what_the_last_link_needs) {
+  const double n = GetParam();
+  const double expected_us = n * 1e4 * 0.08416 + 0.08416 + 2 * 0.0048 + 4;
+  const Outcome outcome =
+      incast(GetParam(), Bytes(10'000'000), ns3_link(), ns3_spec(CongestionControlKind::none));
+  EXPECT_NEAR(microseconds(outcome.last), expected_us, expected_us * 1e-4);
+  // The published form counts whole nanoseconds, 84 instead of 84.16.
+  const double published_us = n * 1e4 * 0.084 + 0.084 + 0.008 + 4;
+  EXPECT_NEAR(microseconds(outcome.last), published_us, published_us * 3e-3);
+  EXPECT_EQ(outcome.counters.drops, 0U);
+  EXPECT_GT(outcome.fairness, 0.999);
+}
+
+TEST(Incast, of_one_packet_takes_two_serialisations_two_acknowledgements_and_four_propagations) {
+  // 2 x 84.16 + 2 x 4.8 + 4 x 1000 ns = 4177.92 ns (ns-3 in whole nanoseconds: 4176).
+  const Outcome outcome = incast(1, 1000_B, ns3_link(), ns3_spec(CongestionControlKind::none));
+  EXPECT_EQ(outcome.last, Duration(4'177'920));
+}
+
+// Queues with PFC: every ingress may hold alpha = 1/8 of what is free. N ingresses hold x each: x = (B - N x)
+// / 8, so N x = B N / (8 + N), B = 32 MB less headroom and reserve; published 6603, 11042, 16635, 22351 KB.
+TEST(Incast, fills_the_shared_buffer_to_the_dynamic_threshold) {
+  const double published_kb[] = {6603, 11042, 16635, 22351};
+  const std::uint32_t senders[] = {2, 4, 8, 16};
+  for (int i = 0; i < 4; ++i) {
+    const Outcome outcome =
+        incast(senders[i], Bytes(10'000'000), ns3_link(), ns3_spec(CongestionControlKind::none));
+    EXPECT_NEAR(static_cast<double>(outcome.most_waiting.value()) / 1e3, published_kb[i],
+                0.06 * published_kb[i]);
+  }
+}
+
+struct Published {
+  const char* name;
+  PacketSpec spec;
+  double last_us[5];   // 1, 2, 4, 8, 16 senders
+  double queue_kb[5];  // 0: not given
+};
+
+TEST(Incast, under_congestion_control_ends_within_a_tenth_of_the_published_ns3_runs) {
+  const Published rows[] = {
+      {"DCQCN vendor",
+       ns3_dcqcn(Dcqcn::hpcc_vendor()),
+       {844.1, 2265, 4077, 8027, 15107},
+       {0, 756, 1119, 2090, 5624}},
+      {"DCQCN paper", ns3_dcqcn(ns3_paper()), {844.1, 1947, 3948, 7822, 14688}, {0, 978, 3168, 7751, 17694}},
+      {"DCQCN SimAI", ns3_dcqcn(Dcqcn::simai()), {844.1, 1684, 3364, 6724, 13457}, {0, 58, 167, 386, 823}},
+      {"HPCC",
+       ns3_spec(CongestionControlKind::hpcc),
+       {924.8, 1849, 3696, 7398, 14815},
+       {0, 33, 132, 364, 828}},
+      {"DCTCP",
+       ns3_spec(CongestionControlKind::dctcp),
+       {844.1, 1684, 3364, 6726, 13461},
+       {0, 58, 167, 380, 795}},
+  };
+  const std::uint32_t senders[] = {1, 2, 4, 8, 16};
+  for (const Published& row : rows) {
+    for (int i = 0; i < 5; ++i) {
+      SCOPED_TRACE(testing::Message() << row.name << ", " << senders[i] << " senders");
+      const Outcome outcome = incast(senders[i], Bytes(10'000'000), ns3_link(), row.spec);
+      EXPECT_NEAR(microseconds(outcome.last), row.last_us[i], 0.1 * row.last_us[i]);
+      if (row.queue_kb[i] == 0) continue;
+      const double queue_kb = static_cast<double>(outcome.most_waiting.value()) / 1e3;
+      EXPECT_GT(queue_kb, row.queue_kb[i] / 2);
+      EXPECT_LT(queue_kb, row.queue_kb[i] * 2);
+    }
+  }
+}
+}  // namespace
+}  // namespace topsim::network::packet
