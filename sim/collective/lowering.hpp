@@ -1,0 +1,33 @@
+// What each algorithm puts on the wire, per byte of the collective. One function an algorithm; each adds its usage
+// for the channels that the choice opens. The formulas stand at the functions' definitions.
+#pragma once
+
+#include "sim/collective/collective.hpp"
+#include "sim/collective/placement.hpp"
+#include "sim/collective/usage.hpp"
+
+namespace topsim::collective {
+
+// Rings over the channels of every box, joined box to box through the NICs the channels name.
+void lower_ring(CollectiveKind kind, const Placement& placement, int channels, UsageBuilder& usage);
+// A double binary tree over the boxes, a chain inside each.
+void lower_tree(const Placement& placement, int channels, UsageBuilder& usage);
+// Reduction in the NVSwitches; between boxes a double binary tree per head, or the fabric's switches.
+void lower_nvls(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);
+void lower_nvls_tree(const Placement& placement, UsageBuilder& usage);
+void lower_nvls_sharp(const Placement& placement, UsageBuilder& usage);
+// Everybody to the heads, the heads to the fabric's switches.
+void lower_collnet_direct(const Placement& placement, UsageBuilder& usage);
+// Parallel aggregated trees: every rank to the rank 1, 2, 4, ... further on.
+void lower_pat(const Placement& placement, UsageBuilder& usage);
+// Every rank to every other, or each to the next.
+void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage);
+void lower_neighbours(std::span<const DeviceId> gpus, UsageBuilder& usage);
+
+// NCCL's pair of complementary binary trees over `boxes`; -1 where there is none.
+struct TreeNode {
+  int up = -1, down[2] = {-1, -1};
+  int child_type = 0;  // which child of its parent it is
+};
+[[nodiscard]] TreeNode binary_tree(int boxes, int box, bool second);
+}  // namespace topsim::collective

@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "sim/collective/collective.hpp"
+#include "sim/collective/lowering.hpp"
+#include "sim/collective/placement.hpp"
+#include "sim/collective/usage.hpp"
+
+namespace topsim::collective {
+namespace {
+
+bool tuned(CollectiveKind kind) { return kind <= CollectiveKind::reduce; }
+
+double bus_factor(CollectiveKind kind, double n) {
+  switch (kind) {
+    case CollectiveKind::all_reduce: return 2 * (n - 1) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all: return (n - 1) / n;
+    default: return 1;
+  }
+}
+
+}  // namespace
+
+struct NcclModel::Impl {
+  Impl(const topology::Router& r, Overrides o)
+      : router(r), overrides(std::move(o)), placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true),
+                                                   overrides.sharp.value_or(true)) {}
+  const topology::Router& router;
+  Overrides overrides;
+  Placer placer;
+
+  Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
+};
+
+Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
+  if (kind == CollectiveKind::barrier) return placement.tuner->choose(CollectiveKind::all_reduce, 4, overrides);
+  if (tuned(kind)) return placement.tuner->choose(kind, bytes.value(), overrides);
+  Choice direct;
+  direct.algorithm = Algorithm::direct;
+  direct.channels = static_cast<std::uint16_t>(placement.tuner->facts().channels);
+  return direct;
+}
+
+NcclModel::NcclModel(const topology::Router& router, Overrides overrides)
+    : impl_(std::make_unique<Impl>(router, std::move(overrides))) {}
+NcclModel::~NcclModel() = default;
+
+Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
+  return impl_->choose(kind, bytes, impl_->placer.place(gpus));
+}
+
+void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const {
+  out = {};
+  if (gpus.size() < 2) return;
+  const Placement placement = impl_->placer.place(gpus);
+  const Choice choice = impl_->choose(kind, bytes, placement);
+  const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
+  UsageBuilder usage(impl_->router);
+  switch (choice.algorithm) {
+    case Algorithm::ring: lower_ring(wire, placement, choice.channels, usage); break;
+    case Algorithm::tree: lower_tree(placement, choice.channels, usage); break;
+    case Algorithm::nvls:
+      if (placement.boxes.size() == 1) {
+        lower_nvls(wire, placement, usage);
+      } else {
+        lower_nvls_sharp(placement, usage);
+      }
+      break;
+    case Algorithm::nvls_tree: lower_nvls_tree(placement, usage); break;
+    case Algorithm::collnet_direct:
+    case Algorithm::collnet_chain: lower_collnet_direct(placement, usage); break;
+    case Algorithm::pat: lower_pat(placement, usage); break;
+    case Algorithm::direct:
+      if (kind == CollectiveKind::all_to_all) {
+        lower_all_to_all(placement, impl_->overrides.pxn.value_or(true), usage);
+      } else {
+        lower_neighbours(gpus, usage);
+      }
+      break;
+  }
+  usage.finish(out.usage);
+  if (tuned(wire)) {
+    const nccl::Cost& cost = placement.tuner->cost(wire, choice.algorithm, choice.protocol);
+    out.cap = BytesPerSecond(cost.bandwidth * 1e9);
+    out.latency = from_microseconds(cost.latency);
+  } else {
+    out.latency = usage.longest_latency() + from_microseconds(10);
+  }
+  out.weight = choice.channels;
+  out.ctas = choice.channels;
+  out.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
+  out.memory_traffic = 2 + 2 * out.bus_factor;
+}
+
+void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const {
+  out = {};
+  (void)bytes;
+  UsageBuilder usage(impl_->router);
+  usage.add({.from = from, .to = to, .connection = connection, .allow_pxn = impl_->overrides.pxn.value_or(true)}, 1);
+  usage.finish(out.usage);
+  out.latency = usage.longest_latency() + from_microseconds(10);
+  out.weight = 2;
+  out.ctas = 2;
+  out.memory_traffic = 1;
+}
+
+StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
+  (void)kind;
+  (void)bytes;
+  (void)gpus;
+  return {};
+}
+}  // namespace topsim::collective

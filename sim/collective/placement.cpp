@@ -1,0 +1,208 @@
+#include "sim/collective/placement.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <tuple>
+#include <unordered_map>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::collective {
+namespace {
+
+using topology::Device;
+using topology::DeviceKind;
+using topology::Topology;
+
+constexpr std::uint32_t kNone = DeviceId::kNone;
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6) + (hash >> 2);
+  hash *= 0xFF51AFD7ED558CCDULL;
+  return hash ^ (hash >> 33);
+}
+
+}  // namespace
+
+struct Placer::Impl {
+  Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp);
+
+  // Equal for nodes that are wired alike.
+  std::uint64_t signature(std::uint32_t node) const;
+  std::uint64_t box_of(DeviceId gpu) const;
+  const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
+  void find_nics(PlacedBox& box) const;
+
+  const topology::Router& router;
+  const Topology& topology;
+  bool allow_pxn, allow_nvls, allow_sharp;
+  std::vector<std::uint32_t> devices_begin;  // devices of a node are [begin, end) in `devices`
+  std::vector<DeviceId> devices;
+  std::vector<bool> domain_spans_nodes;
+  mutable std::vector<std::atomic<std::uint64_t>> signatures;
+
+  using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool>;  // nodes, GPUs, inter
+  using CommunicatorKey = std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  mutable std::mutex mutex;
+  mutable std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
+  mutable std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
+};
+
+Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp)
+    : router(r),
+      topology(r.topology()),
+      allow_pxn(pxn),
+      allow_nvls(nvls),
+      allow_sharp(sharp),
+      signatures(topology.nodes()) {
+  devices_begin.assign(topology.nodes() + 1, 0);
+  const auto all = topology.devices();
+  for (const Device& d : all)
+    if (d.node != kNone) ++devices_begin[d.node + 1];
+  for (std::size_t n = 0; n < topology.nodes(); ++n) devices_begin[n + 1] += devices_begin[n];
+  devices.resize(devices_begin.back());
+  std::vector<std::uint32_t> next(devices_begin.begin(), devices_begin.end() - 1);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].node != kNone) devices[next[all[i].node]++] = DeviceId(i);
+
+  std::vector<std::uint32_t> node_of_domain;
+  for (const DeviceId gpu : topology.accelerators()) {
+    const std::uint32_t domain = router.scale_up_domain(gpu), node = topology.device(gpu).node;
+    if (domain == kNone) continue;
+    if (domain >= node_of_domain.size()) {
+      node_of_domain.resize(domain + 1, kNone);
+      domain_spans_nodes.resize(domain + 1, false);
+    }
+    if (node_of_domain[domain] == kNone) node_of_domain[domain] = node;
+    if (node_of_domain[domain] != node) domain_spans_nodes[domain] = true;
+  }
+}
+
+std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
+  std::uint64_t hash = signatures[node].load(std::memory_order_relaxed);
+  if (hash != 0) return hash;
+  hash = 1;
+  for (std::uint32_t i = devices_begin[node]; i < devices_begin[node + 1]; ++i) {
+    const Device& d = topology.device(devices[i]);
+    hash = mixed(mixed(mixed(hash, static_cast<std::uint64_t>(d.kind)), d.local), d.model);
+    for (const LinkId l : topology.links_from(devices[i])) {
+      const topology::Link& link = topology.link(l);
+      const Device& to = topology.device(link.to);
+      hash = mixed(mixed(hash, static_cast<std::uint64_t>(link.kind)), std::bit_cast<std::uint64_t>(link.line_rate.value()));
+      hash = mixed(mixed(hash, std::bit_cast<std::uint64_t>(link.capacity.value())), static_cast<std::uint64_t>(to.kind));
+      if (to.node == node) hash = mixed(hash, to.local);
+    }
+  }
+  hash |= 1;
+  signatures[node].store(hash, std::memory_order_relaxed);
+  return hash;
+}
+
+// Ranks that reach each other over NVLink alone are one node to NCCL, even across chassis.
+std::uint64_t Placer::Impl::box_of(DeviceId gpu) const {
+  const std::uint32_t domain = router.scale_up_domain(gpu);
+  if (domain != kNone && domain_spans_nodes[domain]) return (1ULL << 32) + domain;
+  return topology.device(gpu).node;
+}
+
+const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const {
+  std::vector<std::uint32_t> nodes;
+  BoxKey key;
+  std::get<2>(key) = inter;
+  for (const DeviceId gpu : box.gpus) {
+    const Device& d = topology.device(gpu);
+    if (nodes.empty() || nodes.back() != d.node) {
+      nodes.push_back(d.node);
+      std::get<0>(key).push_back(signature(d.node));
+    }
+    std::get<1>(key).push_back(static_cast<std::uint32_t>(nodes.size() << 16) + d.local);
+  }
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<nccl::Box>& known = boxes[std::move(key)];
+  if (!known)
+    known = std::make_unique<nccl::Box>(nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, allow_pxn),
+                                                       topology.nvlink_sharp && allow_nvls, topology.sharp && allow_sharp));
+  return known.get();
+}
+
+// The graphs were made for some box of this shape; its NICs sit at the same places here.
+void Placer::Impl::find_nics(PlacedBox& box) const {
+  std::vector<std::uint32_t> nodes, model_nodes;
+  const nccl::System& system = box.graphs->system;
+  for (std::size_t g = 0; g < box.gpus.size(); ++g) {
+    const std::uint32_t here = topology.device(box.gpus[g]).node;
+    const std::uint32_t there = topology.device(system.gpu(static_cast<int>(g)).device).node;
+    if (!nodes.empty() && nodes.back() == here) continue;
+    nodes.push_back(here);
+    model_nodes.push_back(there);
+  }
+  for (int n = 0; n < system.nets(); ++n) {
+    const Device& model = topology.device(system.net(n).device);
+    const auto at = std::find(model_nodes.begin(), model_nodes.end(), model.node) - model_nodes.begin();
+    const auto nics = topology.nics_of_node(nodes[static_cast<std::size_t>(at)]);
+    const auto nic = std::find_if(nics.begin(), nics.end(), [&](DeviceId id) { return topology.device(id).local == model.local; });
+    if (nic == nics.end()) throw InternalError("a box lacks a NIC that its shape has");
+    box.nics.push_back(*nic);
+  }
+}
+
+Placer::Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp)
+    : impl_(std::make_unique<Impl>(router, allow_pxn, allow_nvls, allow_sharp)) {}
+Placer::~Placer() = default;
+
+Placement Placer::place(std::span<const DeviceId> gpus) const {
+  Placement result;
+  result.ranks = static_cast<std::uint32_t>(gpus.size());
+  std::unordered_map<std::uint64_t, std::size_t> seen;
+  std::uint64_t last = ~0ULL;
+  std::size_t at = 0;
+  for (std::uint32_t r = 0; r < gpus.size(); ++r) {
+    const std::uint64_t box = impl_->box_of(gpus[r]);
+    if (box != last) {
+      last = box;
+      const auto [entry, fresh] = seen.try_emplace(box, result.boxes.size());
+      at = entry->second;
+      if (fresh) result.boxes.emplace_back();
+    }
+    result.boxes[at].gpus.push_back(gpus[r]);
+    result.boxes[at].ranks.push_back(r);
+  }
+
+  std::vector<const nccl::Box*> shapes;
+  std::uint32_t min_local = kNone, max_local = 0;
+  for (PlacedBox& box : result.boxes) {
+    // NCCL numbers the GPUs of a box by their place in it, whatever their ranks.
+    const auto before = [&](DeviceId a, DeviceId b) {
+      const Device &x = impl_->topology.device(a), &y = impl_->topology.device(b);
+      return std::tie(x.node, x.local) < std::tie(y.node, y.local);
+    };
+    if (!std::is_sorted(box.gpus.begin(), box.gpus.end(), before)) {
+      std::vector<std::size_t> order(box.gpus.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return before(box.gpus[a], box.gpus[b]); });
+      PlacedBox sorted;
+      for (const std::size_t i : order) {
+        sorted.gpus.push_back(box.gpus[i]);
+        sorted.ranks.push_back(box.ranks[i]);
+      }
+      box = std::move(sorted);
+    }
+    box.graphs = impl_->graphs_of(box, result.boxes.size() > 1);
+    impl_->find_nics(box);
+    if (std::find(shapes.begin(), shapes.end(), box.graphs) == shapes.end()) shapes.push_back(box.graphs);
+    min_local = std::min(min_local, static_cast<std::uint32_t>(box.gpus.size()));
+    max_local = std::max(max_local, static_cast<std::uint32_t>(box.gpus.size()));
+  }
+  std::sort(shapes.begin(), shapes.end());
+  const std::lock_guard lock(impl_->mutex);
+  const auto boxes = static_cast<std::uint32_t>(result.boxes.size());
+  std::unique_ptr<nccl::Tuner>& tuner = impl_->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
+  if (!tuner)
+    tuner = std::make_unique<nccl::Tuner>(nccl::agree(shapes, static_cast<int>(boxes), static_cast<int>(result.ranks),
+                                                      static_cast<int>(min_local), static_cast<int>(max_local),
+                                                      impl_->topology.sharp && impl_->allow_sharp));
+  result.tuner = tuner.get();
+  return result;
+}
+}  // namespace topsim::collective

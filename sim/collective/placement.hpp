@@ -1,0 +1,45 @@
+// A communicator on a real topology: which of its ranks share a box, in which order the boxes come, and what NCCL's
+// graphs (shared between boxes of one shape) mean in devices of each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "sim/collective/nccl/communicator.hpp"
+#include "sim/collective/nccl/tuner.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::collective {
+
+// One box of one communicator. Positions are those of nccl::System.
+struct PlacedBox {
+  const nccl::Box* graphs = nullptr;
+  std::vector<DeviceId> gpus;
+  std::vector<DeviceId> nics;
+  std::vector<std::uint32_t> ranks;  // position in the communicator of each GPU
+};
+
+struct Placement {
+  std::vector<PlacedBox> boxes;
+  const nccl::Tuner* tuner = nullptr;
+  std::uint32_t ranks = 0;
+};
+
+// Finds and keeps the graphs of box shapes and the tuners of communicator shapes. Thread-safe.
+class Placer {
+ public:
+  // REQUIRES: router outlives the placer.
+  Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp);
+  ~Placer();
+  // REQUIRES: gpus not empty. Valid as long as the placer.
+  [[nodiscard]] Placement place(std::span<const DeviceId> gpus) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace topsim::collective
