@@ -1,0 +1,117 @@
+// models.md section 2: folding is exact. Random clusters run folded and unfolded and must agree for every
+// rank and link.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "tests/property/random_cluster.hpp"
+
+namespace topsim::property {
+namespace {
+
+struct PerItem {
+  std::vector<double> ranks;              // picoseconds: busy and idle by reason, rank by rank
+  std::map<std::uint32_t, double> bytes;  // by link
+  double end = 0;                         // picoseconds
+  std::uint64_t events = 0;
+};
+
+PerItem spread(const executor::Outcome& outcome, std::uint32_t ranks) {
+  constexpr std::size_t kColumns = executor::kReasons + 1;
+  PerItem result;
+  result.ranks.assign(ranks * kColumns, 0.0);
+  for (const auto& cls : outcome.ranks) {
+    for (RankId member : cls.members) {
+      double* row = &result.ranks[member.index() * kColumns];
+      for (const auto& step : cls.steps) {
+        row[0] += static_cast<double>(step.busy.count());
+        for (std::size_t r = 0; r < executor::kReasons; ++r)
+          row[r + 1] += static_cast<double>(step.idle[r].count());
+      }
+    }
+  }
+  for (const auto& cls : outcome.links) {
+    for (LinkId member : cls.members) result.bytes[member.value] = cls.bytes;
+  }
+  result.end = static_cast<double>(outcome.end.time_since_epoch().count());
+  result.events = outcome.events;
+  return result;
+}
+
+// Largest difference of any time, picoseconds.
+double time_difference(const PerItem& a, const PerItem& b) {
+  double worst = std::abs(a.end - b.end);
+  for (std::size_t i = 0; i < a.ranks.size(); ++i) worst = std::max(worst, std::abs(a.ranks[i] - b.ranks[i]));
+  return worst;
+}
+
+double byte_difference(const PerItem& a, const PerItem& b) {
+  double worst = a.bytes.size() == b.bytes.size() ? 0 : 1;
+  for (const auto& [link, bytes] : a.bytes) {
+    const auto other = b.bytes.find(link);
+    worst = std::max(worst,
+                     other == b.bytes.end() ? 1.0 : std::abs(other->second - bytes) / std::max(bytes, 1.0));
+  }
+  return worst;
+}
+
+class Folding : public testing::Test {
+ protected:
+  static const topology::Catalogue& catalogue() {
+    static const topology::Catalogue instance = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+    return instance;
+  }
+};
+
+TEST_F(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
+  const bool full = std::getenv("TOPSIM_FULL") != nullptr;
+  const int cases = full ? 10000 : 300;
+  int chaotic = 0;
+  std::size_t folded_classes = 0, unfolded_classes = 0;
+  for (int i = 0; i < cases; ++i) {
+    // One in sixteen up to 512 ranks, the others up to 64: the time goes into the unfolded runs.
+    Case c = random_case(static_cast<std::uint64_t>(i), i % 16 == 0 ? 64 : 8);
+    SCOPED_TRACE(c.text);
+    const topology::Topology topology = topology::build(c.topology, catalogue());
+    const topology::Router router(topology, c.options.seed);
+    const collective::NcclModel nccl(router, {});
+    program::Program program = workloads::training_step(c.workload, topology, catalogue());
+    Dice dice(static_cast<std::uint64_t>(i) + 1000003);
+    for (int d = 0; d < c.degraded_links; ++d) {
+      const LinkId link(static_cast<std::size_t>(dice.below(static_cast<int>(topology.links().size()))));
+      c.options.capacity_changes.push_back({SimTime(Duration(dice.below(100) * 1000000LL)), link, 0.5});
+    }
+    const auto run = [&](bool fold) {
+      executor::RunOptions options = c.options;
+      options.fold = fold;
+      return executor::simulate(program, router, nccl, options, nullptr);
+    };
+    const executor::Outcome a = run(true), b = run(false);
+    folded_classes += a.ranks.size();
+    unfolded_classes += b.ranks.size();
+    const PerItem folded = spread(a, program.ranks), unfolded = spread(b, program.ranks);
+    // Integer picoseconds round at every event of a chain; a chain is at most the ops of the rank programs in
+    // a row.
+    std::size_t chain = 0;
+    for (const auto& cls : program.classes) chain += cls.ops.size();
+    const double allowed = std::max(1e-9 * unfolded.end, static_cast<double>(2 * chain));
+    if (time_difference(folded, unfolded) > allowed) {
+      // Chaotic: does one picosecond more on one op move the unfolded run itself by more than that?
+      program.classes[0].ops[0].duration += Duration(1);
+      const PerItem shifted = spread(run(false), program.ranks);
+      ASSERT_GT(time_difference(shifted, unfolded), allowed)
+          << "folding changed times by " << time_difference(folded, unfolded) << " ps";
+      ++chaotic;
+      continue;
+    }
+    EXPECT_LT(byte_difference(folded, unfolded), 1e-9);
+    if (HasFailure()) break;
+  }
+  RecordProperty("chaotic", chaotic);
+  EXPECT_LE(chaotic, cases / 50);
+  EXPECT_LT(folded_classes, unfolded_classes / 2) << "the sample hardly folds: it does not test folding";
+}
+}  // namespace
+}  // namespace topsim::property

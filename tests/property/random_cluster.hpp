@@ -1,0 +1,88 @@
+// Seeded random clusters, plans and disturbances: small enough to run unfolded, varied enough to meet every
+// branch.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "sim/executor/simulate.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::property {
+
+struct Case {
+  topology::TopologySpec topology;
+  workloads::WorkloadSpec workload;
+  executor::RunOptions options;
+  int slow_ranks = 0, degraded_links = 0;  // chosen once the topology stands
+  std::string text;                        // to find the case again
+};
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  // Not std::uniform_int_distribution: its results differ between standard libraries.
+  int below(int n) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(n)); }
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return *(choices.begin() + below(static_cast<int>(choices.size())));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+inline Case random_case(std::uint64_t seed, int max_nodes) {
+  Dice dice(seed);
+  Case c;
+  int nodes = 1;
+  while (nodes < max_nodes && dice.below(4) != 0) nodes *= 2;
+  c.topology.node.use = dice.one_of<const char*>({"hgx-h100", "dgx-a100", "hgx-b200"});
+  c.topology.nodes = nodes;
+  c.topology.fabric.kind = nodes == 1 ? "none" : dice.one_of<const char*>({"rail", "fat-tree", "rail"});
+  c.topology.fabric.link.use = dice.one_of<const char*>({"ib-ndr", "roce-400g", "ib-hdr"});
+  c.topology.fabric.oversubscription = {dice.one_of({1.0, 2.0, 4.0})};
+  c.topology.fabric.nodes_per_leaf = dice.one_of({2, 4, 8});
+  c.topology.fabric.routing =
+      dice.one_of({topology::Routing::adaptive, topology::Routing::ecmp, topology::Routing::static_});
+
+  auto& model = c.workload.model;
+  model.layers = dice.one_of({4, 8});
+  model.hidden = dice.one_of({1024, 2048});
+  model.heads = 16;
+  model.vocab = 32000;
+  model.gated_ffn = dice.below(2) == 0;
+  c.workload.sequence = dice.one_of({512, 1024});
+  auto& plan = c.workload.plan;
+  const int accelerators = nodes * 8;
+  plan.tp = dice.one_of({1, 2, 4, 8});
+  plan.pp = dice.one_of({1, 2, 4});
+  if (plan.tp * plan.pp > accelerators) plan.pp = 1;
+  plan.dp = accelerators / (plan.tp * plan.pp);
+  plan.grad_accumulation = plan.pp * dice.one_of({1, 2, 3});
+  if (plan.pp > 1) {
+    plan.schedule = dice.one_of({workloads::Schedule::gpipe, workloads::Schedule::one_f_one_b});
+  }
+  plan.sequence_parallel = plan.tp > 1 && dice.below(2) == 0;
+  plan.zero = dice.below(2);
+  plan.overlap_grad_reduce = dice.below(2) == 0;
+  plan.overlap_param_gather = plan.zero == 1 && *plan.overlap_grad_reduce && dice.below(2) == 0;
+
+  c.options.seed = seed;
+  c.options.warmup = 1;
+  c.options.steps = 1;
+  c.slow_ranks = dice.below(3);
+  c.degraded_links = nodes > 1 ? dice.below(3) : 0;
+  for (int i = 0; i < c.slow_ranks; ++i) {
+    c.options.slow_ranks.emplace_back(RankId(static_cast<std::size_t>(dice.below(accelerators))),
+                                      1.0 + 0.01 * (1 + dice.below(50)));
+  }
+  c.text = "seed " + std::to_string(seed) + ": " + std::to_string(nodes) + " x " + c.topology.node.use +
+           ", " + c.topology.fabric.kind + ", tp " + std::to_string(plan.tp) + " pp " +
+           std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + ", " + std::to_string(c.slow_ranks) +
+           " slow ranks, " + std::to_string(c.degraded_links) + " degraded links";
+  return c;
+}
+}  // namespace topsim::property
