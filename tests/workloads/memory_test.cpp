@@ -1,0 +1,126 @@
+#include "workloads/memory/memory.hpp"
+
+#include <gmock/gmock.h>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+struct Case {
+  int layers, hidden, heads, tp, pp, virtual_stages, micro_batch;
+};
+// Korthikanti et al. 2022, table 3.
+const Case k22B{48, 6144, 64, 8, 1, 1, 4}, k175B{96, 12288, 96, 8, 8, 3, 1},
+    k530B{105, 20480, 128, 8, 35, 3, 1}, k1T{128, 25600, 160, 8, 64, 1, 1};
+
+WorkloadSpec workload_of(const Case& c, bool sequence_parallel, RecomputeKind recompute) {
+  WorkloadSpec workload;
+  workload.framework = "megatron@2022";
+  workload.model = gpt(c.layers, c.hidden, c.heads);
+  workload.plan.tp = c.tp, workload.plan.pp = c.pp, workload.plan.virtual_stages = c.virtual_stages;
+  workload.plan.micro_batch = c.micro_batch;
+  workload.plan.grad_accumulation = 8 * c.pp;
+  workload.plan.sequence_parallel = sequence_parallel;
+  workload.plan.recompute = RecomputeSpec{recompute, {}};
+  return workload;
+}
+
+double layer_bytes(const Case& c, bool sequence_parallel, RecomputeKind recompute) {
+  WorkloadSpec workload = workload_of(c, sequence_parallel, recompute);
+  workload.model = complete(workload.model);
+  return layer_activation_bytes(workload.model, resolve(workload, static_cast<std::uint32_t>(c.tp * c.pp)),
+                                recompute);
+}
+
+// Table 2 of the paper: every technique's closed form, to the byte.
+TEST(Memory, LayerActivationsAreTheClosedForms) {
+  for (const Case& c : {k22B, k175B, k530B, k1T}) {
+    const double sbh = 2048.0 * c.micro_batch * c.hidden, t = c.tp, scores = 5.0 * c.heads * 2048 / c.hidden;
+    EXPECT_DOUBLE_EQ(layer_bytes(c, false, RecomputeKind::none), sbh * (10 + 24 / t + scores / t));
+    EXPECT_DOUBLE_EQ(layer_bytes(c, true, RecomputeKind::none), sbh / t * (34 + scores));
+    EXPECT_DOUBLE_EQ(layer_bytes(c, false, RecomputeKind::selective), sbh * (10 + 24 / t));
+    EXPECT_DOUBLE_EQ(layer_bytes(c, true, RecomputeKind::selective), 34 * sbh / t);
+    EXPECT_DOUBLE_EQ(layer_bytes(c, false, RecomputeKind::full), 2 * sbh);
+  }
+}
+
+// Figure 1: the first stage holds L layers' worth of micro-batches, times 1 + (p-1)/(p v) when interleaved,
+// plus the embedding's dropout mask of each; without a pipeline also 4 s b h/t (1 + V/h) of the head.
+TEST(Memory, FirstStageHoldsTheClosedFormOfFigure1) {
+  for (const Case& c : {k22B, k175B, k530B, k1T}) {
+    const double sbh = 2048.0 * c.micro_batch * c.hidden, t = c.tp, p = c.pp, v = c.virtual_stages;
+    const double in_flight = c.layers * (v > 1 ? 1 + (p - 1) / (p * v) : 1.0);
+    // Of the p v + p - 1 chunk passes that stage 0 holds when interleaved, two groups of p are of the model's
+    // first chunk; without interleaving all p are.
+    const double masks = v > 1 ? 2 * p : p;
+    const double head = c.pp == 1 ? 4 * sbh / t * (1 + 51200.0 / c.hidden) : 0;
+    const auto use = memory_use(workload_of(c, true, RecomputeKind::selective), a100(),
+                                static_cast<std::uint32_t>(c.tp * c.pp));
+    EXPECT_NEAR(use.stages[0].activations / (34 * sbh / t * in_flight + sbh / t * masks + head), 1, 1e-12);
+  }
+}
+
+// 18 bytes of every parameter of the layers' matrices, 12 L h^2 / (t p): 45.56, 31.64 and 32.96 GiB in
+// figure 1.
+TEST(Memory, ModelStatesAre18BytesAParameter) {
+  const std::pair<Case, double> published[] = {{k175B, 45.56}, {k530B, 31.64}, {k1T, 32.96}};
+  for (const auto& [c, gibibytes] : published) {
+    const auto use = memory_use(workload_of(c, true, RecomputeKind::selective), a100(),
+                                static_cast<std::uint32_t>(c.tp * c.pp));
+    // A middle stage: no embedding; biases and norms are 13 h beside 12 h^2.
+    const MemoryParts& middle = use.stages[static_cast<std::size_t>(c.pp) / 2];
+    const double states = middle.weights + middle.gradients + middle.optimizer;
+    const double matrices = 12.0 * c.layers * c.hidden * c.hidden / c.tp / c.pp;
+    EXPECT_NEAR(matrices * 18 / kGiB, gibibytes, 0.01);
+    EXPECT_NEAR(states / (matrices * (1 + 13.0 / 12 / c.hidden)) / 18, 1, 1e-12);
+    EXPECT_DOUBLE_EQ(middle.weights / states, 2.0 / 18);
+    EXPECT_DOUBLE_EQ(middle.optimizer / states, 12.0 / 18);
+  }
+}
+
+// Distributed optimiser: 6 + 12 / dp bytes a parameter.
+TEST(Memory, Zero1ShardsTheOptimiser) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  const auto sharded = memory_use(workload, h100(), 64);
+  workload.plan.zero = 0;
+  const auto whole = memory_use(workload, h100(), 64);
+  EXPECT_DOUBLE_EQ(whole.stages[0].optimizer / sharded.stages[0].optimizer, 4);
+  EXPECT_DOUBLE_EQ(whole.stages[0].gradients, sharded.stages[0].gradients);
+}
+
+// 1F1B: stage r holds p - r micro-batches.
+TEST(Memory, LaterStagesHoldFewerMicroBatches) {
+  WorkloadSpec workload = workload_of(k1T, true, RecomputeKind::full);
+  const auto use = memory_use(workload, a100(), 512);
+  const double layer = 2 * 2048.0 * 25600 / 8;
+  EXPECT_DOUBLE_EQ(use.stages[10].activations, (64 - 10) * 2 * layer);
+  EXPECT_DOUBLE_EQ(use.stages[62].activations, 2 * 2 * layer);
+}
+
+TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.tp = 2, workload.plan.pp = 2, workload.plan.dp = 16;
+  try {
+    require_fit(workload, h100(), 64);
+    FAIL() << "70e9 parameters do not fit on four accelerators";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    const Problem& problem = error.problems()[0];
+    EXPECT_EQ(problem.path, "workload.plan");
+    EXPECT_THAT(problem.message, ::testing::HasSubstr("h100-sxm5 has 74.5 GiB"));
+    EXPECT_THAT(problem.help, ::testing::HasSubstr("would fit"));
+    EXPECT_THAT(problem.help, ::testing::HasSubstr("--allow-oom"));
+  }
+}
+
+TEST(Memory, TheContractsScenarioFits) {
+  EXPECT_NO_THROW(require_fit(llama3_70b_on_64(), h100(), 64));
+}
+}  // namespace
+}  // namespace topsim::workloads

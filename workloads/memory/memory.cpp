@@ -1,0 +1,115 @@
+#include "workloads/memory/memory.hpp"
+
+#include <algorithm>
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
+#include "workloads/schedule/schedule.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+double rows_of(const Plan& plan) {
+  return plan.sequence_parallel ? plan.tokens() / plan.tp : plan.tokens();
+}
+
+int layers_recomputed(const Plan& plan, int layers) {
+  if (plan.recompute.kind != RecomputeKind::full) return 0;
+  return std::min(layers, plan.recompute.layers.value_or(layers));
+}
+
+double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
+  const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
+  const int again = layers_recomputed(plan, layers);
+  const RecomputeKind others =
+      plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none : plan.recompute.kind;
+  double bytes = again * layer_activation_bytes(model, plan, RecomputeKind::full) +
+                 (layers - again) * layer_activation_bytes(model, plan, others);
+  const double element = bytes_of(plan.activations);
+  if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
+  if (global == plan.global_stages() - 1) {
+    // Inputs of the final norm and of the LM head, and the logits in fp32.
+    bytes += 2 * element * rows_of(plan) * model.hidden + 4 * plan.tokens() * model.vocab / plan.tp;
+  }
+  return bytes;
+}
+
+// The most that the schedule holds at one time.
+double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
+  std::vector<double> chunk;
+  for (int i = 0; i < plan.virtual_stages; ++i)
+    chunk.push_back(chunk_activations(model, plan, plan.global_stage(stage, i)));
+  double held = 0, peak = 0;
+  for (const StageTask& task :
+       order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.virtual_stages)) {
+    const double bytes = chunk[static_cast<std::size_t>(task.chunk)];
+    if (task.action == Action::forward) held += bytes;
+    if (task.action == Action::backward || task.action == Action::backward_weight) held -= bytes;
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+double stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
+  double parameters = 0;
+  for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+    const int global = plan.global_stage(stage, chunk);
+    parameters += plan.stage_layers[static_cast<std::size_t>(global)] * layer_parameters(model).total();
+    if (global == 0) parameters += embedding_parameters(model);
+    const bool own_head = !model.tied_embeddings || plan.pp > 1;
+    if (global == plan.global_stages() - 1 && own_head) parameters += head_parameters(model);
+  }
+  return parameters / plan.tp;
+}
+}  // namespace
+
+double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute) {
+  const double e = bytes_of(plan.activations);
+  const double input = std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of its input
+  const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
+  if (recompute == RecomputeKind::full) return e * rows * h;
+
+  const double mask = plan.dropout ? 1 : 0;
+  const double heads = model.heads / t;
+  const double kv_heads = std::max(1.0, model.kv_heads / t);
+  const double ffn = model.ffn / t;
+  // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
+  double bytes = rows * h * (2 * e + 2 * input + 2 * mask);
+  // Q, K, V; input of the projection; input of the activation function; input of FC2: split over heads and
+  // columns.
+  bytes += tokens * (e * (heads + 2 * kv_heads) * model.head_dim + input * heads * model.head_dim +
+                     e * (model.gated_ffn ? 2 : 1) * ffn + input * ffn);
+  if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
+    // Softmax output, and after dropout its mask and output.
+    bytes += heads * tokens * plan.sequence * (e + (plan.dropout ? 1 + e : 0));
+  }
+  return bytes;
+}
+
+MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
+  MemoryUse use;
+  use.capacity = static_cast<double>(capacity.value());
+  for (int stage = 0; stage < plan.pp; ++stage) {
+    const double parameters = stage_parameters(model, plan, stage);
+    MemoryParts parts;
+    parts.weights = parameters * plan.parameter_bytes / plan.parameter_shards;
+    parts.gradients = parameters * plan.gradient_bytes / plan.gradient_shards;
+    // Moments 8; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
+    const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
+    parts.optimizer = parameters * (8 + master) / plan.optimizer_shards;
+    parts.activations = peak_activations(model, plan, stage);
+    if (plan.recompute.kind == RecomputeKind::full)
+      parts.recompute = layer_activation_bytes(model, plan, RecomputeKind::none);
+    use.stages.push_back(parts);
+    if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
+  }
+  return use;
+}
+
+MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                     std::uint32_t accelerators) {
+  WorkloadSpec completed = workload;
+  completed.model = complete(workload.model);
+  return memory_use(completed.model, resolve(completed, accelerators), accelerator.memory);
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,54 @@
+// Accelerator memory of one training step, in parts, per pipeline stage.
+//
+// Model states (18 bytes a parameter with fp32 gradients): working copy 2, gradients 4, master copy 4, both
+// moments 8; what ZeRO shards is divided by the ranks that share it (1: the last three, 2: gradients too, 3:
+// all).
+//
+// Activations of one layer and one micro-batch (Korthikanti et al. 2022, section 4; s sequence, b
+// micro-batch, h hidden, a heads, t tensor-parallel size; 16-bit GPT shape with dropout), divided by the
+// context-parallel size:
+//   none, unfused attention       s b h (10 + 24/t + 5 a s/(h t))     sequence parallel: s b h/t (34 + 5 a
+//   s/h) selective, or flash           s b h (10 + 24/t)                   sequence parallel: 34 s b h/t full
+//   2 s b h                             sequence parallel: 2 s b h/t
+// and of other shapes by the same list of tensors. How many micro-batches are held follows from the
+// schedule's order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/catalogue.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::workloads {
+
+struct MemoryParts {
+  double weights = 0, gradients = 0, optimizer = 0;  // bytes
+  double activations = 0;                            // kept for the backward pass, at the peak
+  double recompute = 0;                              // of the layer that is being computed again
+  [[nodiscard]] double total() const { return weights + gradients + optimizer + activations + recompute; }
+};
+
+struct MemoryUse {
+  std::vector<MemoryParts> stages;
+  std::size_t fullest = 0;  // index of the stage that needs most
+  double capacity = 0;      // of one accelerator
+  [[nodiscard]] const MemoryParts& peak() const { return stages[fullest]; }
+  [[nodiscard]] bool fits() const { return peak().total() <= capacity; }
+};
+
+// REQUIRES: model complete(), plan resolved for it.
+[[nodiscard]] double layer_activation_bytes(const ModelSpec& model, const Plan& plan,
+                                            RecomputeKind recompute);
+[[nodiscard]] MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity);
+
+// The same from what the user wrote. Throws ConfigError when the plan is wrong, not when it does not fit.
+[[nodiscard]] MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                                   std::uint32_t accelerators);
+// Throws ConfigError when a stage does not fit: by how much, which part is largest, and a change that would
+// fit.
+void require_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                 std::uint32_t accelerators);
+}  // namespace topsim::workloads
