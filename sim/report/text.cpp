@@ -67,6 +67,10 @@ std::string rate_text(double bytes_per_second) {
   return scaled(bytes_per_second, kRates);
 }
 
+std::string dollars_text(double dollars) {
+  return count_text(dollars) + " USD";
+}
+
 std::string percent_text(double share) {
   if (std::abs(share) >= 0.9995) return fmt::format("{:.0f} %", share * 100);
   return fmt::format("{:.1f} %", share * 100);

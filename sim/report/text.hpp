@@ -15,6 +15,7 @@ namespace topsim::report {
 [[nodiscard]] std::string bytes_text(double bytes);      // "30.9 GB"
 [[nodiscard]] std::string message_text(Bytes bytes);  // "128 MiB" where it is a binary size, else "30.9 MB"
 [[nodiscard]] std::string rate_text(double bytes_per_second);            // "47.0 GB/s"
+[[nodiscard]] std::string dollars_text(double dollars);                  // "310 000 USD", "0.0123 USD"
 [[nodiscard]] std::string percent_text(double share);                    // 0.412 -> "41.2 %"
 [[nodiscard]] std::string signed_percent_text(double share);             // "+1.20 %"
 [[nodiscard]] std::string count_text(double count);                      // 61600 -> "61 600"

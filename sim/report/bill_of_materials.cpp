@@ -1,0 +1,252 @@
+#include "sim/report/bill_of_materials.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/report/findings.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+#include "topology/catalogue/price_entry.hpp"
+
+namespace topsim::report {
+namespace {
+using topology::Catalogue;
+using topology::DeviceKind;
+using topology::Topology;
+
+struct Known {
+  std::optional<Interval> price;
+  std::string source;
+};
+
+std::string describe(const topology::PriceEntry& entry) {
+  std::string first;
+  std::string last;
+  for (const topology::Price& each : entry.offers) {
+    if (each.date.empty()) continue;
+    if (first.empty() || each.date < first) first = each.date;
+    if (each.date > last) last = each.date;
+  }
+  std::string text = fmt::format("{} offer{}", entry.offers.size(), entry.offers.size() == 1 ? "" : "s");
+  if (!first.empty()) text += first == last ? ", " + first : fmt::format(", {} to {}", first, last);
+  return text;
+}
+
+class Counter {
+ public:
+  Counter(const Topology& topology, const topology::TopologySpec& spec, const Catalogue& catalogue,
+          const CostSpec& cost)
+      : topology_(topology), spec_(spec), catalogue_(catalogue), cost_(cost) {}
+
+  BillOfMaterials count() {
+    if (spec_.node.use.empty()) {
+      accelerators();
+      nics();
+    } else {
+      servers();
+    }
+    switches();
+    cables();
+    BillOfMaterials bill;
+    for (auto& [key, item] : items_) bill.items.push_back(std::move(item));
+    for (const BomItem& item : bill.items) {
+      if (!item.price)
+        remarks_.push_back(
+            fmt::format("no price known of {} ({} of them): not counted", item.id, item.count));
+    }
+    bill.remarks = std::move(remarks_);
+    return bill;
+  }
+
+ private:
+  void add(BomCategory category, const std::string& id, const std::string& name, std::int64_t count,
+           double watts, const Known& known) {
+    if (count <= 0) return;
+    BomItem& item = items_[{category, id}];
+    item.category = category;
+    item.id = id;
+    item.name = name;
+    item.count += count;
+    item.watts = watts;
+    item.price = known.price;
+    item.price_source = known.source;
+  }
+
+  [[nodiscard]] Known known(const std::string& id) const {
+    if (const auto quote = cost_.prices.find(id); quote != cost_.prices.end()) {
+      const double low = quote->second.front();
+      const double high = quote->second.back();
+      return {Interval{low, (low + high) / 2, high}, "quote"};
+    }
+    const topology::PriceEntry* entry = catalogue_.price(id);
+    if (entry == nullptr) return {};
+    return {Interval{entry->low, entry->use, entry->high}, describe(*entry)};
+  }
+
+  // A recipe made from another one (HGX from DGX) is priced as that one where it has no offers of its own.
+  [[nodiscard]] Known server_price(const topology::NodeRecipe& recipe) const {
+    Known price = known(recipe.id);
+    for (const topology::NodeRecipe* each = &recipe; !price.price && !each->like.empty();) {
+      each = &catalogue_.node(each->like);
+      price = known(each->id);
+      price.source += ", of a " + each->id;
+    }
+    return price;
+  }
+
+  void servers() {
+    const topology::NodeRecipe& recipe = catalogue_.node(spec_.node.use);
+    const auto nodes = static_cast<std::int64_t>(topology_.nodes());
+    const topology::Accelerator& chip =
+        catalogue_.accelerator(spec_.node.accelerator.value_or(recipe.accelerator));
+    double watts = recipe.power.value();
+    if (watts <= 0) {
+      watts = chip.tdp.value() * recipe.accelerators;
+      remarks_.push_back(
+          fmt::format("power of a {} is not published: its accelerators' {:.0f} W alone", recipe.id, watts));
+    }
+    const Known price = server_price(recipe);
+    if (price.price) {
+      add(BomCategory::server, recipe.id, recipe.name, nodes, watts, price);
+      if (spec_.node.nic || spec_.node.accelerator) {
+        remarks_.push_back("the price of the server is that of its usual accelerators and NICs");
+      }
+      return;
+    }
+    remarks_.push_back(fmt::format(
+        "no price of a {} server is known: its accelerators and NICs are counted, the rest is not",
+        recipe.id));
+    add(BomCategory::accelerator, chip.id, chip.name, nodes * recipe.accelerators,
+        watts / recipe.accelerators, known(chip.id));
+    nics(/*with_power=*/false);
+  }
+
+  void accelerators() {
+    for (DeviceId id : topology_.accelerators()) {
+      const std::string& model = topology_.model_of(id);
+      add(BomCategory::accelerator, model, model, 1, 0, known(model));
+    }
+  }
+
+  void nics(bool with_power = true) {
+    for (const topology::Device& device : topology_.devices()) {
+      if (device.kind != DeviceKind::nic) continue;
+      const std::string& model = topology_.models()[device.model];
+      const topology::NicEntry* entry = find(model, "nics") ? &catalogue_.nic(model) : nullptr;
+      add(BomCategory::nic, model, entry != nullptr ? entry->name : model, device.count,
+          with_power && entry != nullptr ? entry->power.value() : 0, known(model));
+    }
+  }
+
+  void switches() {
+    for (const topology::Device& device : topology_.devices()) {
+      if (device.kind != DeviceKind::fabric_switch) continue;
+      const std::string& model = topology_.models()[device.model];
+      const topology::SwitchEntry* entry =
+          find(model, "switches") ? &catalogue_.network_switch(model) : nullptr;
+      add(BomCategory::network_switch, model, entry != nullptr ? entry->name : model, device.count,
+          entry != nullptr ? entry->power.value() : 0, known(model));
+    }
+  }
+
+  void cables() {
+    for (const topology::Link& link : topology_.links()) {
+      // One direction of each cable.
+      if (link.to < link.from || !is_fabric(topology_, link)) continue;
+      const double rate = link.line_rate.value() / link.count;
+      const topology::CableEntry* cable = cheapest_cable(rate);
+      if (cable == nullptr) {
+        const topology::LinkType& type = topology_.link_types()[link.type];
+        add(BomCategory::cable, "cable for " + type.id, type.label, link.count, 0, {});
+        continue;
+      }
+      Known price = known(cable->id);
+      if (!price.price) {
+        const double usual = cable->price(spec_.fabric.length);
+        price = {Interval{usual * cable->cheapest, usual, usual * cable->dearest}, "catalogue"};
+      }
+      add(BomCategory::cable, cable->id,
+          fmt::format("{}, {:.0f} m", cable->name, spec_.fabric.length.value()), link.count,
+          2 * cable->power.value(), price);
+    }
+  }
+
+  // The cheapest that carries the rate over the length; no more than twice the rate, for a plug must fit its
+  // port.
+  const topology::CableEntry* cheapest_cable(double rate) {
+    const auto [at, fresh] = cable_for_.try_emplace(rate, nullptr);
+    if (!fresh) return at->second;
+    for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
+      if (entry.category != "cables") continue;
+      const topology::CableEntry& cable = catalogue_.cable(entry.id);
+      const bool fits = cable.rate.value() >= rate * 0.99 && cable.rate.value() < rate * 2 &&
+                        cable.reach.value() >= spec_.fabric.length.value() &&
+                        cable.price(spec_.fabric.length) > 0;
+      if (fits && (at->second == nullptr ||
+                   cable.price(spec_.fabric.length) < at->second->price(spec_.fabric.length))) {
+        at->second = &cable;
+      }
+    }
+    return at->second;
+  }
+
+  [[nodiscard]] bool find(const std::string& id, std::string_view category) {
+    if (known_ids_.empty()) {
+      for (const topology::CatalogueEntry& entry : catalogue_.entries())
+        known_ids_.insert({entry.category, entry.id});
+    }
+    const auto [begin, end] = known_ids_.equal_range(std::string(category));
+    return std::any_of(begin, end, [&](const auto& each) { return each.second == id; });
+  }
+
+  const Topology& topology_;
+  const topology::TopologySpec& spec_;
+  const Catalogue& catalogue_;
+  const CostSpec& cost_;
+  std::map<std::pair<BomCategory, std::string>, BomItem> items_;
+  std::map<double, const topology::CableEntry*> cable_for_;
+  std::multimap<std::string, std::string> known_ids_;
+  std::vector<std::string> remarks_;
+};
+}  // namespace
+
+std::string_view name_of(BomCategory category) {
+  constexpr std::string_view names[] = {"server", "accelerator", "nic", "switch", "cable"};
+  return names[static_cast<std::size_t>(category)];
+}
+
+double BillOfMaterials::capital(const Draws& draws, bool fabric_only) const {
+  double sum = 0;
+  for (const BomItem& item : items) {
+    if (item.price && (!fabric_only || item.is_fabric())) {
+      sum += static_cast<double>(item.count) * item.price->at(draws(item.id));
+    }
+  }
+  return sum;
+}
+
+Interval BillOfMaterials::capital_range(bool fabric_only) const {
+  Interval sum;
+  for (const BomItem& item : items) {
+    if (!item.price || (fabric_only && !item.is_fabric())) continue;
+    const auto count = static_cast<double>(item.count);
+    sum.low += count * item.price->low;
+    sum.usual += count * item.price->usual;
+    sum.high += count * item.price->high;
+  }
+  return sum;
+}
+
+double BillOfMaterials::watts() const {
+  double sum = 0;
+  for (const BomItem& item : items) sum += static_cast<double>(item.count) * item.watts;
+  return sum;
+}
+
+BillOfMaterials bill_of_materials(const Topology& topology, const topology::TopologySpec& spec,
+                                  const Catalogue& catalogue, const CostSpec& cost) {
+  return Counter(topology, spec, catalogue, cost).count();
+}
+}  // namespace topsim::report

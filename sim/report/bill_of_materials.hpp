@@ -1,0 +1,52 @@
+// What has to be bought for a topology, counted from its devices and cables; prices from the catalogue, as
+// ranges over their offers, or from the scenario's quotes.
+//
+// A server's price contains its accelerators, NVSwitches and the NICs of its recipe. Where no offer for a
+// server is known, accelerators and NICs are listed instead and the rest of the server goes uncounted
+// (`remarks` says so).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/report/cost_spec.hpp"
+#include "sim/report/interval.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/spec.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::report {
+
+enum class BomCategory : std::uint8_t { server, accelerator, nic, network_switch, cable };
+[[nodiscard]] std::string_view name_of(BomCategory category);
+
+struct BomItem {
+  BomCategory category = BomCategory::server;
+  std::string id, name;
+  std::int64_t count = 0;
+  std::optional<Interval> price;  // USD each
+  std::string price_source;       // "4 offers, 2024-08 to 2026"; "quote"
+  double watts = 0;               // each, at full load
+  // Switches, cables and NICs that are not part of a server's price.
+  [[nodiscard]] bool is_fabric() const {
+    return category != BomCategory::server && category != BomCategory::accelerator;
+  }
+};
+
+struct BillOfMaterials {
+  std::vector<BomItem> items;  // by category, then id
+  std::vector<std::string> remarks;
+  [[nodiscard]] double capital(const Draws& draws, bool fabric_only = false) const;  // USD
+  [[nodiscard]] Interval capital_range(bool fabric_only = false) const;  // every price low, usual, high
+  [[nodiscard]] double watts() const;
+};
+
+[[nodiscard]] BillOfMaterials bill_of_materials(const topology::Topology& topology,
+                                                const topology::TopologySpec& spec,
+                                                const topology::Catalogue& catalogue, const CostSpec& cost);
+
+// `topsim topo bom`: the table, or JSON ("topsim.bom/1").
+[[nodiscard]] std::string bom_table(const BillOfMaterials& bill);
+[[nodiscard]] std::string bom_json(const BillOfMaterials& bill);
+}  // namespace topsim::report

@@ -1,0 +1,238 @@
+#include "sim/report/compare.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "sim/report/compare_verdict.hpp"
+
+namespace topsim::report {
+namespace {
+using executor::Reason;
+
+// Values of one row while it is gathered; `weight`: what one unit of difference is worth in steps of the
+// baseline.
+class Rows {
+ public:
+  explicit Rows(std::size_t candidates) : candidates_(candidates) {}
+
+  void add(const std::string& metric, Unit unit, std::size_t candidate, double value, double weight) {
+    auto [at, fresh] = index_.try_emplace(metric, rows_.size());
+    if (fresh) {
+      ComparisonRow row;
+      row.metric = metric;
+      row.unit = unit;
+      row.values.resize(candidates_, 0);
+      rows_.push_back(std::move(row));
+      weights_.push_back(0);
+    }
+    rows_[at->second].values[candidate] = value;
+    weights_[at->second] = std::max(weights_[at->second], weight);
+  }
+  ComparisonRow& of(const std::string& metric) { return rows_[index_.at(metric)]; }
+
+  [[nodiscard]] std::vector<ComparisonRow> finish() && {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      ComparisonRow& row = rows_[i];
+      const double base = row.values[0];
+      row.relative.resize(candidates_, 0);
+      for (std::size_t c = 1; c < candidates_; ++c) {
+        const bool same = row.values[c] == base;
+        row.relative[c] = same        ? 0
+                          : base != 0 ? row.values[c] / base - 1
+                                      : std::numeric_limits<double>::quiet_NaN();
+        row.effect = std::max(row.effect, std::abs(row.values[c] - base) * weights_[i]);
+      }
+    }
+    std::stable_sort(rows_.begin() + 1, rows_.end(),
+                     [](const ComparisonRow& a, const ComparisonRow& b) { return a.effect > b.effect; });
+    return std::move(rows_);
+  }
+
+ private:
+  std::size_t candidates_;
+  std::vector<ComparisonRow> rows_;
+  std::vector<double> weights_;
+  std::map<std::string, std::size_t> index_;
+};
+
+std::vector<std::string> distinct_names(std::span<const Candidate> candidates) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const Candidate& each : candidates) {
+    std::string name = each.result.name.empty() ? "scenario" : each.result.name;
+    for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{} #{}", each.result.name, n);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// Collectives of one group, kind and size; two candidates may choose other algorithms for them.
+void add_collectives(Rows& rows, std::size_t c, const Result& result, double per_step) {
+  struct Sum {
+    double seconds = 0, bus = 0, ranks = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const CollectiveRow& each : result.collectives) {
+    Sum& sum = sums[fmt::format("collectives.{}.{}.{}", each.group, each.kind, each.bytes.value())];
+    const double time = seconds(each.each) * static_cast<double>(each.calls);
+    sum.seconds += time;
+    sum.bus += each.bus_bandwidth * time;
+    sum.ranks += time * each.group_size;
+  }
+  const auto steps = static_cast<double>(std::max<std::size_t>(result.step_times.size(), 1));
+  for (const auto& [name, sum] : sums) {
+    if (sum.seconds <= 0) continue;
+    const double bus = sum.bus / sum.seconds;
+    // Time a rank spends in it in a step, lost or won in proportion to the bandwidth.
+    const double each_rank = sum.ranks / steps / std::max<double>(result.accelerators, 1);
+    rows.add(name + ".bus_bandwidth", Unit::bytes_per_second, c, bus,
+             bus > 0 ? each_rank * per_step / bus : 0);
+  }
+}
+
+void add_links(Rows& rows, std::size_t c, const Result& result) {
+  std::map<std::string, double> mean;
+  for (const LinkRow& each : result.links) {
+    double& most = mean["links." + each.kind + ".utilization"];
+    most = std::max(most, each.utilization);
+  }
+  // A busier link is no loss by itself: a hundredth, so that it ranks below what costs time.
+  for (const auto& [name, utilization] : mean) rows.add(name, Unit::share, c, utilization, 0.01);
+}
+
+void add_result(Rows& rows, std::size_t c, const Result& result, double per_step) {
+  rows.add("step.seconds", Unit::seconds, c, seconds(result.step), per_step);
+  rows.add("throughput.tokens_per_second", Unit::count, c, result.throughput.tokens_per_second, 0);
+  rows.add("throughput.mfu", Unit::share, c, result.throughput.mfu, 0);
+  rows.add("accelerators.busy_seconds", Unit::seconds, c, seconds(result.account.busy), per_step);
+  for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
+    rows.add(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<Reason>(i))), Unit::seconds, c,
+             seconds(result.account.idle[i]), per_step);
+  }
+  rows.add("memory.per_accelerator_bytes", Unit::bytes, c,
+           static_cast<double>(result.memory.per_accelerator.value()), 0);
+  add_collectives(rows, c, result, per_step);
+  add_links(rows, c, result);
+}
+
+double token_seconds(const Result& result, Duration step) {
+  const double tokens = result.throughput.tokens_per_second * seconds(result.step);
+  return tokens > 0 ? seconds(step) / tokens : 0;
+}
+
+std::vector<double> over_samples(const Candidate& candidate,
+                                 double (*figure)(const Candidate&, std::size_t)) {
+  std::vector<double> values;
+  for (std::size_t s = 0; s < candidate.steps.size(); ++s) values.push_back(figure(candidate, s));
+  return values;
+}
+
+struct CostFigure {
+  const char* metric;
+  Unit unit;
+  bool needs_tokens;
+  double (*of)(const Candidate&, std::size_t sample);
+};
+
+constexpr CostFigure kCostFigures[] = {
+    {"cost.capital_usd", Unit::dollars, false,
+     [](const Candidate& each, std::size_t s) { return each.cost->bill.capital(Draws(s)); }},
+    {"cost.fabric_usd", Unit::dollars, false,
+     [](const Candidate& each, std::size_t s) { return each.cost->bill.capital(Draws(s), true); }},
+    {"cost.watts", Unit::watts, false,
+     [](const Candidate& each, std::size_t s) {
+       return each.cost->bill.watts() * each.cost->pue.at(Draws(s)("pue"));
+     }},
+    {"cost.usd_per_step", Unit::dollars, false,
+     [](const Candidate& each, std::size_t s) {
+       return each.cost->per_second(Draws(s)) * seconds(each.steps[s]);
+     }},
+    {"cost.usd_per_million_tokens", Unit::dollars, true,
+     [](const Candidate& each, std::size_t s) {
+       return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) * 1e6;
+     }},
+    {"cost.usd_per_run", Unit::dollars, true,
+     [](const Candidate& each, std::size_t s) {
+       return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) *
+              each.cost->tokens.value_or(0);
+     }},
+};
+
+void add_costs(Rows& rows, std::span<const Candidate> candidates) {
+  const auto all = [&](auto&& has) { return std::all_of(candidates.begin(), candidates.end(), has); };
+  if (!all([](const Candidate& each) { return each.cost && each.cost->bill.capital(Draws(0)) > 0; })) return;
+  const bool tokens = all([](const Candidate& each) { return each.result.throughput.tokens_per_second > 0; });
+  const bool run = all([](const Candidate& each) { return each.cost->tokens.has_value(); });
+  for (const CostFigure& figure : kCostFigures) {
+    if (figure.needs_tokens && !tokens) continue;
+    if (std::string_view(figure.metric) == "cost.usd_per_run" && !run) continue;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      const auto values = over_samples(candidates[c], figure.of);
+      // A dollar weighs as its share of the baseline's bill, below the step itself.
+      const double base = figure.of(candidates[0], 0);
+      rows.add(figure.metric, figure.unit, c, values[0], base > 0 ? 0.1 / base : 0);
+      rows.of(figure.metric).ranges.push_back(spread(values));
+    }
+  }
+}
+
+std::vector<Interval> relative_steps(std::span<const Candidate> candidates) {
+  std::vector<Interval> intervals;
+  for (const Candidate& each : candidates) {
+    std::vector<double> relative;
+    for (std::size_t s = 0; s < each.steps.size(); ++s) {
+      relative.push_back(seconds(each.steps[s]) / seconds(candidates[0].steps[s]) - 1);
+    }
+    intervals.push_back(spread(relative));
+  }
+  return intervals;
+}
+
+bool differs(const ComparisonRow& row) {
+  return std::any_of(row.relative.begin(), row.relative.end(),
+                     [](double each) { return std::isnan(each) || std::abs(each) >= kResolution; });
+}
+}  // namespace
+
+Comparison compare(std::span<const Candidate> candidates) {
+  Comparison result;
+  result.names = distinct_names(candidates);
+  result.samples = candidates[0].steps.size();
+  const double base_step = seconds(candidates[0].result.step);
+  Rows rows(candidates.size());
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    add_result(rows, c, candidates[c].result, base_step > 0 ? 1 / base_step : 0);
+  }
+  add_costs(rows, candidates);
+  if (result.samples > 1) {
+    for (const Candidate& each : candidates) {
+      rows.of("step.seconds")
+          .ranges.push_back(spread(over_samples(
+              each, [](const Candidate& candidate, std::size_t s) { return seconds(candidate.steps[s]); })));
+    }
+  }
+  result.rows = std::move(rows).finish();
+  // Without reasons to believe otherwise, zero where everybody has zero is no row.
+  std::erase_if(result.rows, [](const ComparisonRow& row) {
+    return row.metric != "step.seconds" &&
+           std::all_of(row.values.begin(), row.values.end(), [](double value) { return value == 0; });
+  });
+  result.step_relative = relative_steps(candidates);
+  result.verdict = verdict(result, candidates);
+  result.remarks = remarks(result, candidates);
+  return result;
+}
+
+std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison) {
+  std::vector<const ComparisonRow*> rows;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.metric == "step.seconds" || differs(row)) rows.push_back(&row);
+  }
+  return rows;
+}
+}  // namespace topsim::report

@@ -1,0 +1,57 @@
+// Candidates side by side, the first the baseline: what differs, in the order of what it costs a step, and
+// one sentence that says whether the difference is one.
+//
+// Each candidate was simulated `samples` times: sample 0 with everything at its usual value, the others with
+// their own ECMP seed and with a draw of every figure its sources disagree about. The same sample number
+// means the same draws for all candidates, so what they share cancels. Relative figures are judged by the 5th
+// to 95th percentile over the samples of (candidate / baseline - 1). A step time differs when that interval
+// excludes zero and its median is at least kResolution, below which the models do not resolve differences.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/report/cost.hpp"
+#include "sim/report/result.hpp"
+
+namespace topsim::report {
+
+inline constexpr double kResolution = 0.01;
+
+struct Candidate {
+  Result result;                // sample 0
+  std::vector<Duration> steps;  // by sample; [0] = result.step
+  std::optional<CostModel> cost;
+};
+
+enum class Unit : std::uint8_t { seconds, bytes_per_second, share, count, watts, dollars, bytes };
+struct ComparisonRow {
+  std::string metric;  // dotted, as in result.json: step.seconds, accelerators.idle_seconds.host
+  Unit unit = Unit::seconds;
+  std::vector<double> values;    // by candidate
+  std::vector<Interval> ranges;  // by candidate where sampled; else empty
+  std::vector<double> relative;  // value / baseline - 1; 0 for the baseline; NaN where the baseline is 0
+  double effect = 0;             // what the largest difference amounts to, as a share of the baseline's step
+};
+
+struct Comparison {
+  std::vector<std::string> names;  // distinct
+  std::size_t samples = 1;
+  std::vector<ComparisonRow> rows;      // step time first, then by effect
+  std::vector<Interval> step_relative;  // by candidate, over the samples
+  std::string verdict;                  // the closing sentence (or sentences, one a line)
+  std::vector<std::string> remarks;
+};
+
+// REQUIRES: at least two candidates, all with equally many steps.
+[[nodiscard]] Comparison compare(std::span<const Candidate> candidates);
+
+// Rows that differ by kResolution or more somewhere; step time always.
+[[nodiscard]] std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison);
+
+[[nodiscard]] std::string compare_table(const Comparison& comparison, bool all_rows, int columns);
+[[nodiscard]] std::string compare_markdown(const Comparison& comparison,
+                                           std::span<const Candidate> candidates, bool all_rows);
+[[nodiscard]] std::string compare_json(const Comparison& comparison);  // topsim.compare/1
+}  // namespace topsim::report

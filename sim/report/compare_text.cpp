@@ -1,0 +1,168 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/compare.hpp"
+#include "sim/report/text.hpp"
+
+namespace topsim::report {
+namespace {
+std::string value_text(double value, Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return duration_text(from_seconds(value));
+    case Unit::bytes_per_second:
+      return rate_text(value);
+    case Unit::share:
+      return percent_text(value);
+    case Unit::bytes:
+      return bytes_text(value);
+    case Unit::watts:
+      return three_digits(value / 1000) + " kW";
+    case Unit::dollars:
+      return dollars_text(value);
+    case Unit::count:
+      break;
+  }
+  return count_text(value);
+}
+
+std::string unit_name(Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return "s";
+    case Unit::bytes_per_second:
+      return "B/s";
+    case Unit::share:
+      return "1";
+    case Unit::bytes:
+      return "B";
+    case Unit::watts:
+      return "W";
+    case Unit::dollars:
+      return "USD";
+    case Unit::count:
+      break;
+  }
+  return "1";
+}
+
+std::string relative_text(const ComparisonRow& row, std::size_t c) {
+  if (std::isnan(row.relative[c])) return "new";
+  return signed_percent_text(row.relative[c]);
+}
+
+std::vector<const ComparisonRow*> chosen(const Comparison& comparison, bool all_rows) {
+  if (!all_rows) return rows_that_differ(comparison);
+  std::vector<const ComparisonRow*> rows;
+  for (const ComparisonRow& row : comparison.rows) rows.push_back(&row);
+  return rows;
+}
+
+// Header, then one line a row: metric, values, and after each but the first its difference.
+std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool all_rows) {
+  std::vector<std::vector<std::string>> table(1, {""});
+  for (std::size_t c = 0; c < comparison.names.size(); ++c) {
+    table[0].push_back(comparison.names[c]);
+    if (c > 0) table[0].push_back("difference");
+  }
+  for (const ComparisonRow* row : chosen(comparison, all_rows)) {
+    std::vector<std::string> line{row->metric};
+    for (std::size_t c = 0; c < row->values.size(); ++c) {
+      line.push_back(value_text(row->values[c], row->unit));
+      if (c > 0) line.push_back(relative_text(*row, c));
+    }
+    table.push_back(std::move(line));
+  }
+  return table;
+}
+
+nlohmann::json range_json(const Interval& range) {
+  return {{"p5", range.low}, {"p50", range.usual}, {"p95", range.high}};
+}
+}  // namespace
+
+std::string compare_table(const Comparison& comparison, bool all_rows, int columns) {
+  const auto table = cells(comparison, all_rows);
+  std::vector<std::size_t> widths(table[0].size(), 0);
+  for (const auto& line : table) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+  }
+  // The metric's name gives way first.
+  std::size_t rest = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) rest += widths[i] + 2;
+  const auto window = static_cast<std::size_t>(std::max(columns, 40));
+  widths[0] = std::max<std::size_t>(std::min(widths[0], window > rest ? window - rest : 0), 16);
+  std::string text;
+  for (const auto& line : table) {
+    std::string row = pad_right(clip(line[0], widths[0]), widths[0]);
+    for (std::size_t i = 1; i < line.size(); ++i) row += "  " + pad_left(line[i], widths[i]);
+    text += row + "\n";
+  }
+  text += "\n";
+  const auto sentences = [&](const std::string& all) {
+    for (std::size_t at = 0; at < all.size();) {
+      const std::size_t end = std::min(all.find('\n', at), all.size());
+      for (const std::string& row : wrap(all.substr(at, end - at), window, 2)) text += row + "\n";
+      at = end + 1;
+    }
+  };
+  sentences(comparison.verdict);
+  for (const std::string& remark : comparison.remarks) sentences("note: " + remark);
+  return text;
+}
+
+std::string compare_markdown(const Comparison& comparison, std::span<const Candidate> candidates,
+                             bool all_rows) {
+  std::string text = "# " + comparison.names[0];
+  for (std::size_t c = 1; c < comparison.names.size(); ++c) text += " or " + comparison.names[c];
+  text += "\n\n";
+  for (char c : comparison.verdict) text += c == '\n' ? std::string("\n\n") : std::string(1, c);
+  text += "\n\n";
+  const auto table = cells(comparison, all_rows);
+  for (std::size_t r = 0; r < table.size(); ++r) {
+    text += "|";
+    for (const std::string& cell : table[r]) text += " " + cell + " |";
+    text += "\n";
+    if (r > 0) continue;
+    text += "|:--|";
+    for (std::size_t i = 1; i < table[0].size(); ++i) text += "--:|";
+    text += "\n";
+  }
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    text += fmt::format("\n## {}\n\n{}\n", comparison.names[c], candidates[c].result.headline);
+    if (candidates[c].cost) text += "\n```\n" + bom_table(candidates[c].cost->bill) + "```\n";
+  }
+  text += "\n## How this was computed\n\n";
+  text += fmt::format("- topsim {} ({}), {} sample{}.\n", candidates[0].result.version,
+                      candidates[0].result.commit, comparison.samples,
+                      comparison.samples == 1 ? "" : "s of ECMP seeds and of uncertain inputs");
+  for (const std::string& remark : comparison.remarks) text += "- " + remark + "\n";
+  return text;
+}
+
+std::string compare_json(const Comparison& comparison) {
+  using nlohmann::json;
+  json rows = json::array();
+  for (const ComparisonRow& row : comparison.rows) {
+    json each = {{"metric", row.metric},
+                 {"unit", unit_name(row.unit)},
+                 {"values", row.values},
+                 {"effect", row.effect}};
+    json relative = json::array();
+    for (double value : row.relative) relative.push_back(std::isnan(value) ? json() : json(value));
+    each["relative"] = std::move(relative);
+    for (const Interval& range : row.ranges) each["ranges"].push_back(range_json(range));
+    rows.push_back(std::move(each));
+  }
+  json steps = json::array();
+  for (const Interval& interval : comparison.step_relative) steps.push_back(range_json(interval));
+  const json document = {{"format", "topsim.compare/1"},  {"baseline", comparison.names[0]},
+                         {"names", comparison.names},     {"samples", comparison.samples},
+                         {"rows", std::move(rows)},       {"step_relative", std::move(steps)},
+                         {"verdict", comparison.verdict}, {"remarks", comparison.remarks}};
+  return document.dump(1) + '\n';
+}
+}  // namespace topsim::report

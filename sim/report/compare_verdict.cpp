@@ -1,0 +1,167 @@
+#include "sim/report/compare_verdict.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/report/text.hpp"
+
+namespace topsim::report {
+namespace {
+std::string samples_text(const Comparison& comparison, const Interval& interval) {
+  if (comparison.samples < 2) return "";
+  return fmt::format(" (5th to 95th percentile of {} samples: {} to {})", comparison.samples,
+                     signed_percent_text(interval.low), signed_percent_text(interval.high));
+}
+
+bool significant(const Interval& relative) {
+  return (relative.low > 0 || relative.high < 0) && std::abs(relative.usual) >= kResolution;
+}
+
+// The idle reason (or busy time) that moved most in the direction of the difference, when it explains half of
+// it.
+std::string cause(std::span<const Candidate> candidates, std::size_t c) {
+  const Result& base = candidates[0].result;
+  const Result& other = candidates[c].result;
+  const double difference = seconds(other.step) - seconds(base.step);
+  if (difference == 0) return "";
+  std::string best;
+  double most = 0;
+  const auto offer = [&](std::string_view what, Duration a, Duration b) {
+    const double part = (seconds(b) - seconds(a)) / difference;
+    if (part > most) {
+      most = part;
+      best = what;
+    }
+  };
+  offer("computation", base.account.busy, other.account.busy);
+  for (std::size_t i = 0; i < base.account.idle.size(); ++i) {
+    std::string reason(name_of(static_cast<executor::Reason>(i)));
+    std::replace(reason.begin(), reason.end(), '_', ' ');
+    offer(reason, base.account.idle[i], other.account.idle[i]);
+  }
+  if (most < 0.5) return "";
+  return fmt::format("; {} of the difference is {}", most > 1.0 ? "more than all" : percent_text(most), best);
+}
+
+std::string step_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
+                          std::size_t c) {
+  const std::string& base = comparison.names[0];
+  const std::string& other = comparison.names[c];
+  const Interval& relative = comparison.step_relative[c];
+  if (relative == Interval{}) return fmt::format("{} and {} take the same step time", base, other);
+  if (!significant(relative)) {
+    const bool overlap = relative.low <= 0 && relative.high >= 0;
+    return fmt::format("no significant difference between {} and {}: {} per step{}{}", base, other,
+                       signed_percent_text(relative.usual), samples_text(comparison, relative),
+                       overlap ? ""
+                               : fmt::format("; differences below {} are beneath what the models resolve",
+                                             percent_text(kResolution)));
+  }
+  const bool slower = relative.usual > 0;
+  const double factor = slower ? 1 + relative.usual : 1 / (1 + relative.usual);
+  return fmt::format("{} is {} times faster per step than {}{}{}", slower ? base : other,
+                     three_digits(factor), slower ? other : base, samples_text(comparison, relative),
+                     cause(candidates, c));
+}
+
+std::string cost_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
+                          std::size_t c) {
+  const Candidate& base = candidates[0];
+  const Candidate& other = candidates[c];
+  if (!base.cost || !other.cost || base.cost->bill.capital(Draws(0)) <= 0 ||
+      other.cost->bill.capital(Draws(0)) <= 0) {
+    return "";
+  }
+  const bool tokens =
+      base.result.throughput.tokens_per_second > 0 && other.result.throughput.tokens_per_second > 0;
+  const auto time_of = [&](const Candidate& each, std::size_t s) {
+    const double work = tokens ? each.result.throughput.tokens_per_second * seconds(each.result.step) : 1;
+    return seconds(each.steps[s]) / work;
+  };
+  std::vector<double> relative;
+  std::vector<double> shares;
+  // Prices are drawn often enough for percentiles even where the simulation ran once.
+  constexpr std::size_t kPriceSamples = 256;
+  for (std::size_t s = 0; s < kPriceSamples; ++s) {
+    const std::size_t run = s % base.steps.size();
+    const Draws draws(s);
+    relative.push_back(other.cost->per_second(draws) * time_of(other, run) /
+                           (base.cost->per_second(draws) * time_of(base, run)) -
+                       1);
+    if (const auto share = break_even_fabric_share(*base.cost, time_of(base, run), *other.cost,
+                                                   time_of(other, run), draws)) {
+      shares.push_back(*share);
+    }
+  }
+  const Interval cost = spread(relative);
+  const char* work = tokens ? "token" : "step";
+  std::string text;
+  if (cost.low <= 0 && cost.high >= 0) {
+    text = fmt::format(
+        "cost per {}: no significant difference, {} costs {} to {} of {} over the ranges of prices", work,
+        comparison.names[c], signed_percent_text(cost.low), signed_percent_text(cost.high),
+        comparison.names[0]);
+  } else {
+    const bool dearer = cost.usual > 0;
+    text = fmt::format(
+        "cost per {}: {} is {} cheaper than {} ({} to {} over the ranges of prices)", work,
+        comparison.names[dearer ? 0 : c], percent_text(dearer ? 1 - 1 / (1 + cost.usual) : -cost.usual),
+        comparison.names[dearer ? c : 0], signed_percent_text(cost.low), signed_percent_text(cost.high));
+  }
+  if (!shares.empty()) {
+    const Interval share = spread(shares);
+    text += share.high <= 0 ? fmt::format("; {} would not win with a free fabric", comparison.names[c])
+                            : fmt::format("; {} wins if its fabric costs less than {} of {}'s ({} to {})",
+                                          comparison.names[c], percent_text(share.usual), comparison.names[0],
+                                          percent_text(share.low), percent_text(share.high));
+  }
+  return text;
+}
+
+bool fabric_unused(const Result& result) {
+  return std::any_of(result.findings.begin(), result.findings.end(), [](const Finding& each) {
+    return each.message.find("the fabric carried no traffic") != std::string::npos;
+  });
+}
+}  // namespace
+
+std::string verdict(const Comparison& comparison, std::span<const Candidate> candidates) {
+  std::string text;
+  const auto add = [&](const std::string& sentence) {
+    if (sentence.empty()) return;
+    text += (text.empty() ? "" : "\n") + sentence;
+  };
+  for (std::size_t c = 1; c < candidates.size(); ++c) {
+    add(step_sentence(comparison, candidates, c));
+    add(cost_sentence(comparison, candidates, c));
+  }
+  return text;
+}
+
+std::vector<std::string> remarks(const Comparison& comparison, std::span<const Candidate> candidates) {
+  std::vector<std::string> list;
+  std::set<std::string> said;
+  const auto add = [&](const std::string& remark) {
+    if (said.insert(remark).second) list.push_back(remark);
+  };
+  if (std::all_of(candidates.begin(), candidates.end(),
+                  [](const Candidate& each) { return fabric_unused(each.result); })) {
+    add("the fabric carried no traffic; this comparison cannot differ");
+  }
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    const Candidate& each = candidates[c];
+    if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");
+    if (each.result.accelerators != candidates[0].result.accelerators) {
+      add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
+                      candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));
+    }
+    if (each.cost) {
+      for (const std::string& remark : each.cost->bill.remarks) add(comparison.names[c] + ": " + remark);
+    }
+  }
+  return list;
+}
+}  // namespace topsim::report

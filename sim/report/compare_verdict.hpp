@@ -1,0 +1,12 @@
+// The sentences of a comparison: who is faster by how much, what makes the difference, what it costs, at
+// which price the answer flips; and what to know about how it was computed.
+#pragma once
+
+#include "sim/report/compare.hpp"
+
+namespace topsim::report {
+// REQUIRES: rows and step_relative of `comparison` are filled.
+[[nodiscard]] std::string verdict(const Comparison& comparison, std::span<const Candidate> candidates);
+[[nodiscard]] std::vector<std::string> remarks(const Comparison& comparison,
+                                               std::span<const Candidate> candidates);
+}  // namespace topsim::report

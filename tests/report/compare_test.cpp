@@ -1,0 +1,139 @@
+#include "sim/report/compare.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/report/sample.hpp"
+
+namespace topsim::report {
+namespace {
+using namespace topsim::testing;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Candidate candidate(const std::string& name, Duration step, std::vector<Duration> samples = {}) {
+  Candidate each;
+  each.result = sample_result();
+  each.result.name = name;
+  // All of the difference to the sample's 10 ms is exposed data-parallel communication.
+  each.result.account.idle[static_cast<std::size_t>(Reason::data_parallel)] += step - each.result.step;
+  each.result.throughput.tokens_per_second *= seconds(each.result.step) / seconds(step);
+  each.result.step = step;
+  each.steps = std::move(samples);
+  each.steps.insert(each.steps.begin(), step);
+  return each;
+}
+
+Comparison of(std::vector<Candidate> candidates) {
+  return compare(candidates);
+}
+
+TEST(Compare, StepTimeComesFirstAndRowsFollowByTheirEffect) {
+  Candidate slow = candidate("roce", 12_ms);
+  slow.result.account.idle[static_cast<std::size_t>(Reason::host)] = 1_us;  // infinitely more, but only 1 us
+  const Comparison comparison = of({candidate("ib", 10_ms), slow});
+  EXPECT_EQ(comparison.rows[0].metric, "step.seconds");
+  EXPECT_DOUBLE_EQ(comparison.rows[0].relative[1], 0.2);
+  EXPECT_EQ(comparison.rows[1].metric, "accelerators.idle_seconds.data_parallel");
+  EXPECT_DOUBLE_EQ(comparison.rows[1].effect, 0.2);  // 2 of 10 ms
+  for (std::size_t i = 2; i < comparison.rows.size(); ++i) {
+    EXPECT_LE(comparison.rows[i].effect, comparison.rows[i - 1].effect) << comparison.rows[i].metric;
+  }
+}
+
+TEST(Compare, RowsAlikeAreLeftOut) {
+  const Comparison comparison = of({candidate("ib", 10_ms), candidate("roce", 12_ms)});
+  std::vector<std::string> shown;
+  for (const ComparisonRow* row : rows_that_differ(comparison)) shown.push_back(row->metric);
+  EXPECT_THAT(shown, ::testing::ElementsAre("step.seconds", "accelerators.idle_seconds.data_parallel",
+                                            "throughput.tokens_per_second"));
+}
+
+TEST(Compare, SaysByWhatFactorTheFasterOneWins) {
+  EXPECT_EQ(of({candidate("ib", 10_ms), candidate("roce", 12_ms)}).verdict,
+            "ib is 1.20 times faster per step than roce; 100 % of the difference is data parallel");
+  EXPECT_THAT(of({candidate("ib", 12_ms), candidate("roce", 10_ms)}).verdict,
+              HasSubstr("roce is 1.20 times faster per step than ib"));
+}
+
+TEST(Compare, IdenticalScenariosTakeTheSameTime) {
+  EXPECT_EQ(of({candidate("a", 10_ms), candidate("a", 10_ms)}).verdict, "a and a #2 take the same step time");
+}
+
+TEST(Compare, OverlappingSamplesAreNoSignificantDifference) {
+  const auto verdict =
+      of({candidate("ib", 10_ms, {10_ms, 10_ms}), candidate("roce", 11_ms, {9_ms, 11_ms})}).verdict;
+  EXPECT_THAT(verdict, HasSubstr("no significant difference between ib and roce"));
+  EXPECT_THAT(verdict, HasSubstr("of 3 samples"));
+}
+
+TEST(Compare, SamplesThatAgreeAreSignificant) {
+  EXPECT_THAT(
+      of({candidate("ib", 10_ms, {10_ms, 10_ms}), candidate("roce", 11_ms, {11_ms, 12_ms})}).verdict,
+      HasSubstr(
+          "ib is 1.10 times faster per step than roce (5th to 95th percentile of 3 samples: +10.0 % to"));
+}
+
+TEST(Compare, BelowTheModelsResolutionNothingIsClaimed) {
+  EXPECT_THAT(
+      of({candidate("ib", 10_ms), candidate("roce", 10_ms + 50_us)}).verdict,
+      HasSubstr("no significant difference between ib and roce: +0.500 % per step; differences below 1.0 %"));
+}
+
+TEST(Compare, AnUnusedFabricIsSaid) {
+  Candidate a = candidate("a", 10_ms);
+  a.result.findings = {
+      {Severity::warning, "the fabric carried no traffic; this comparison cannot differ", "", ""}};
+  EXPECT_THAT(of({a, a}).remarks,
+              ::testing::Contains("the fabric carried no traffic; this comparison cannot differ"));
+}
+
+TEST(Compare, JsonHoldsTheContractsKeys) {
+  const auto document =
+      nlohmann::json::parse(compare_json(of({candidate("ib", 10_ms), candidate("roce", 12_ms)})));
+  EXPECT_EQ(document.at("format"), "topsim.compare/1");
+  EXPECT_EQ(document.at("baseline"), "ib");
+  const auto& row = document.at("rows").at(0);
+  EXPECT_EQ(row.at("metric"), "step.seconds");
+  EXPECT_EQ(row.at("values").size(), 2U);
+  EXPECT_NEAR(row.at("relative").at(1).get<double>(), 0.2, 1e-12);
+  EXPECT_FALSE(document.at("verdict").get<std::string>().empty());
+}
+
+TEST(Compare, TablesShowValuesWithUnits) {
+  const std::vector<Candidate> both{candidate("ib", 10_ms), candidate("roce", 12_ms)};
+  const Comparison comparison = compare(both);
+  const std::string table = compare_table(comparison, false, 80);
+  EXPECT_THAT(table, HasSubstr("10.0 ms"));
+  EXPECT_THAT(table, HasSubstr("+20.0 %"));
+  const std::string memo = compare_markdown(comparison, both, false);
+  EXPECT_THAT(memo, HasSubstr("| step.seconds | 10.0 ms | 12.0 ms | +20.0 % |"));
+}
+
+Interval exactly(double value) {
+  return {value, value, value};
+}
+
+TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
+  Candidate ib = candidate("ib", 10_ms);
+  Candidate roce = candidate("roce", 11_ms);
+  for (Candidate* each : {&ib, &roce}) {
+    each->cost.emplace();
+    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0}};
+    each->cost->years = exactly(4);
+    each->cost->electricity = each->cost->pue = exactly(1);
+  }
+  ib.cost->bill.items.push_back({BomCategory::network_switch, "qm", "qm", 1, exactly(20), "quote", 0});
+  roce.cost->bill.items.push_back({BomCategory::network_switch, "sn", "sn", 1, exactly(5), "quote", 0});
+  // 100 x 10 against 85 x 11: 6.5 % cheaper; even at (100/1.1 - 80)/20 = 54.5 % of the other's fabric.
+  const std::string verdict = of({ib, roce}).verdict;
+  EXPECT_THAT(verdict, HasSubstr("cost per token: roce is 6.5 % cheaper than ib"));
+  EXPECT_THAT(verdict, HasSubstr("roce wins if its fabric costs less than 54.5 % of ib's"));
+  // The price range swallows the difference.
+  roce.cost->bill.items[1].price = Interval{1, 11, 21};
+  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
+}
+}  // namespace
+}  // namespace topsim::report

@@ -1,0 +1,138 @@
+#include "sim/report/cost.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/sample.hpp"
+
+namespace topsim::report {
+namespace {
+using namespace topsim::testing;
+using ::testing::HasSubstr;
+
+Interval exactly(double value) {
+  return {value, value, value};
+}
+
+CostModel model(double server, double fabric, double watts) {
+  CostModel cost;
+  cost.bill.items = {{BomCategory::server, "box", "box", 1, exactly(server), "quote", watts},
+                     {BomCategory::network_switch, "switch", "switch", 2, exactly(fabric / 2), "quote", 0}};
+  cost.electricity = exactly(0.1);
+  cost.pue = exactly(1.5);
+  cost.years = exactly(1);
+  return cost;
+}
+
+TEST(Interval, IsMetAtItsEndsAndItsMiddle) {
+  const Interval range{10, 12, 20};
+  EXPECT_DOUBLE_EQ(range.at(0), 10);
+  EXPECT_DOUBLE_EQ(range.at(0.5), 12);
+  EXPECT_DOUBLE_EQ(range.at(0.75), 16);
+  EXPECT_DOUBLE_EQ(range.at(1), 20);
+}
+
+TEST(Draws, TheFirstSampleIsUsualAndTheSameThingIsDrawnOnce) {
+  EXPECT_EQ(Draws(0)("anything"), 0.5);
+  EXPECT_EQ(Draws(3)("qm9700"), Draws(3)("qm9700"));
+  EXPECT_NE(Draws(3)("qm9700"), Draws(3)("sn5600"));
+  double sum = 0;
+  for (std::uint64_t s = 1; s <= 4000; ++s) sum += Draws(s)("qm9700");
+  EXPECT_NEAR(sum / 4000, 0.5, 0.02);  // standard error 1/sqrt(12 x 4000) = 0.0046
+}
+
+TEST(Quantile, InterpolatesBetweenOrderStatistics) {
+  const double values[] = {4, 1, 3, 2, 5};
+  EXPECT_DOUBLE_EQ(quantile(values, 0.5), 3);
+  EXPECT_DOUBLE_EQ(quantile(values, 0.05), 1.2);
+  EXPECT_DOUBLE_EQ(spread(values).high, 4.8);
+}
+
+TEST(Cost, IsThePurchaseWrittenOffPlusTheEnergy) {
+  // 31,557,600 USD over one year of 31,557,600 s: 1 USD/s. 24 kW x 1.5 x 0.1 USD/kWh = 3.6 USD/h = 0.001
+  // USD/s.
+  const CostModel cost = model(31'557'600, 0, 24'000);
+  EXPECT_DOUBLE_EQ(cost.energy_per_second(Draws(0)), 0.001);
+  EXPECT_DOUBLE_EQ(cost.per_second(Draws(0)), 1.001);
+}
+
+TEST(Cost, BreakEvenIsThePriceAtWhichTokensCostTheSame) {
+  // Servers 80, fabric 20; the other is 10 % slower: it may cost 100 / 1.1 = 90.909 in all, 10.909 for its
+  // fabric, 54.5 % of the reference's. Without energy.
+  const CostModel reference = model(80, 20, 0);
+  const CostModel other = model(80, 15, 0);
+  const auto share = break_even_fabric_share(reference, 1.0, other, 1.1, Draws(0));
+  ASSERT_TRUE(share);
+  EXPECT_NEAR(*share, (100 / 1.1 - 80) / 20, 1e-12);
+  // At exactly that price both cost the same per token.
+  const CostModel flipped = model(80, *share * 20, 0);
+  EXPECT_NEAR(flipped.per_second(Draws(0)) * 1.1, reference.per_second(Draws(0)) * 1.0, 1e-15);
+}
+
+TEST(Cost, ThereIsNoBreakEvenWithoutAFabric) {
+  EXPECT_FALSE(break_even_fabric_share(model(80, 0, 0), 1, model(80, 15, 0), 1, Draws(0)));
+}
+
+class Bill : public ::testing::Test {
+ protected:
+  static const topology::Catalogue& catalogue() {
+    static const topology::Catalogue loaded = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+    return loaded;
+  }
+  static const BomItem* find(const BillOfMaterials& bill, BomCategory category) {
+    for (const BomItem& item : bill.items) {
+      if (item.category == category) return &item;
+    }
+    return nullptr;
+  }
+};
+
+TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
+  topology::TopologySpec spec;
+  spec.node.use = "dgx-h100";
+  spec.fabric.length = Metres(20);
+  const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), {});
+  ASSERT_NE(find(bill, BomCategory::server), nullptr);
+  EXPECT_EQ(find(bill, BomCategory::server)->count, 2);
+  ASSERT_NE(find(bill, BomCategory::network_switch), nullptr);
+  EXPECT_EQ(find(bill, BomCategory::network_switch)->id, "qm9700");
+  EXPECT_EQ(find(bill, BomCategory::network_switch)->count, 3);
+  std::int64_t cables = 0;
+  for (const BomItem& item : bill.items) cables += item.category == BomCategory::cable ? item.count : 0;
+  EXPECT_EQ(cables, 4);  // two NICs, two uplinks
+  EXPECT_EQ(find(bill, BomCategory::nic), nullptr) << "a server's price contains its NICs";
+}
+
+TEST_F(Bill, AServerMadeFromAnotherRecipeIsPricedAsThatOne) {
+  topology::TopologySpec spec;
+  spec.node.use = "hgx-h100";
+  const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), {});
+  ASSERT_NE(find(bill, BomCategory::server), nullptr);
+  EXPECT_THAT(find(bill, BomCategory::server)->price_source, HasSubstr("of a dgx-h100"));
+}
+
+TEST_F(Bill, AQuoteReplacesTheCataloguesRange) {
+  topology::TopologySpec spec;
+  spec.node.use = "dgx-h100";
+  CostSpec quotes;
+  quotes.prices["qm9700"] = {20'000, 30'000};
+  const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), quotes);
+  EXPECT_EQ(find(bill, BomCategory::network_switch)->price, (Interval{20'000, 25'000, 30'000}));
+  EXPECT_EQ(find(bill, BomCategory::network_switch)->price_source, "quote");
+  EXPECT_LT(bill.capital_range().low, bill.capital_range().high);
+}
+
+TEST_F(Bill, WhatHasNoPriceIsSaidNotGuessed) {
+  topology::TopologySpec spec;  // explicit devices: accelerators and NICs one by one
+  const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), {});
+  EXPECT_EQ(find(bill, BomCategory::accelerator)->count, 2);
+  EXPECT_EQ(find(bill, BomCategory::nic)->count, 2);
+  topology::TopologyBuilder builder;
+  builder.set_nodes(1);
+  builder.device({DeviceKind::accelerator, 0, 1, 0, 0, builder.model("no-such-chip")});
+  const BillOfMaterials unknown = bill_of_materials(std::move(builder).finish(), spec, catalogue(), {});
+  EXPECT_THAT(unknown.remarks.at(0), HasSubstr("no price known of no-such-chip"));
+  EXPECT_THAT(bom_table(unknown), HasSubstr("no-such-chip"));
+}
+}  // namespace
+}  // namespace topsim::report
