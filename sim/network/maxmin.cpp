@@ -10,7 +10,17 @@ namespace topsim::network {
 
 MaxMin::MaxMin(std::span<const double> capacities) : links_(capacities.size()) {
   for (std::size_t link = 0; link < capacities.size(); ++link) links_[link].capacity = capacities[link];
+  resize();
+}
+
+// All columns by link.
+void MaxMin::resize() {
   components_.resize(links_.size());
+  filling_.resize(links_.size());
+  rows_.resize(links_.size());
+  histories_.resize(links_.size());
+  slots_.resize(links_.size());
+  positions_.resize(links_.size());
   solved_in_.resize(links_.size());
 }
 
@@ -18,8 +28,7 @@ LinkIndex MaxMin::add_link(double capacity) {
   if (free_links_.empty()) {
     free_links_.push_back(static_cast<LinkIndex>(links_.size()));
     links_.emplace_back();
-    components_.resize(links_.size());
-    solved_in_.resize(links_.size());
+    resize();
   }
   const LinkIndex link = free_links_.back();
   free_links_.pop_back();
@@ -55,11 +64,18 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
     Link& link = links_[usage[i].link];
     const auto step = static_cast<std::uint32_t>(first + i);
     const double share = weight * usage[i].coefficient;
-    steps_[step] = {share, usage[i].link, static_cast<std::uint32_t>(link.crossings.size())};
+    steps_[step] = {share, usage[i].link, link.crossings.size()};
     link.crossings.push_back({0, activity, step});
     link.share += share;
-    if (i > 0) root = components_.join(root, usage[i].link);
+    if (i > 0) {
+      const LinkIndex other = components_.root(usage[i].link);
+      if (other == root) continue;
+      forget(other);
+      forget(root);
+      root = components_.join(root, other);
+    }
   }
+  forget(root);
   components_.started(root);
   dirty_.push_back(usage.front().link);
   return activity;
@@ -67,6 +83,7 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
 
 void MaxMin::set_capacity(LinkIndex link, double capacity) {
   links_[link].capacity = capacity;
+  forget(components_.root(link));
   dirty_.push_back(link);
 }
 
@@ -100,8 +117,10 @@ void MaxMin::sift_down(Link& link, std::uint32_t at, const Crossing& crossing) {
 }
 
 // The member at `at` stays on the link but has its bottleneck elsewhere from now on.
-void MaxMin::leave(Link& link, std::uint32_t at) {
+void MaxMin::leave(LinkIndex index, std::uint32_t at) {
+  Link& link = links_[index];
   const Crossing gone = link.crossings[at];
+  if (rows_[index].valid) patch_row(index, gone.activity, false);
   const Crossing last = link.crossings[--link.members];
   link.retime |= at == 0;
   place(link, link.members, gone);
@@ -122,8 +141,9 @@ void MaxMin::claim(LinkIndex index, std::uint32_t at, SimTime now) {
     const Step& step = steps_[column.bottleneck];
     Link& old = links_[step.link];
     left = old.crossings[step.place].finish - (old.clock + old.level * seconds(now - old.clock_at));
-    leave(old, step.place);
+    leave(step.link, step.place);
   }
+  if (rows_[index].valid) patch_row(index, crossing.activity, true);
   crossing.finish = link.clock + left;
   column.bottleneck = crossing.step;
   place(link, at, link.crossings[link.members]);
@@ -135,15 +155,17 @@ void MaxMin::remove(Activity activity, SimTime now) {
   const Column column = activities_[activity];
   const Step& at = steps_[column.bottleneck];
   Link& bottleneck = links_[at.link];
+  const LinkIndex root = components_.root(at.link);
+  if (histories_[root] && histories_[root]->valid) amend(*histories_[root], column);
   // Progress that rounding to a picosecond left over or took too much.
   const double residue = bottleneck.crossings[at.place].finish -
                          (bottleneck.clock + bottleneck.level * seconds(now - bottleneck.clock_at));
-  leave(bottleneck, at.place);
+  leave(at.link, at.place);
   for (std::uint32_t i = 0; i < column.steps; ++i) {
     const Step& step = steps_[column.first_step + i];
     Link& link = links_[step.link];
     link.bytes += residue * step.share;
-    place(link, step.place, link.crossings.back());
+    place(link, step.place, link.crossings[link.crossings.size() - 1]);
     link.crossings.pop_back();
     link.share -= step.share;
     if (link.crossings.empty()) {
@@ -154,16 +176,18 @@ void MaxMin::remove(Activity activity, SimTime now) {
       dirty_.push_back(step.link);
     }
   }
-  const LinkIndex root = components_.root(steps_[column.first_step].link);
   components_.ended(root);
-  if (components_.activities(root) == 0) components_.dissolve(root);
+  if (components_.activities(root) == 0) {
+    forget(root);
+    components_.dissolve(root);
+  }
   free_steps_[static_cast<std::size_t>(std::bit_width(column.steps - 1))].push_back(column.first_step);
   free_activities_.push_back(activity);
 }
 
 SimTime MaxMin::end_of(const Link& link) const {
   if (link.level <= 0) return kNever;
-  return after_seconds(link.clock_at, (link.crossings.front().finish - link.clock) / link.level);
+  return after_seconds(link.clock_at, (link.crossings[0].finish - link.clock) / link.level);
 }
 
 void MaxMin::end_due(SimTime now, std::vector<Activity>& ended) {
@@ -172,7 +196,7 @@ void MaxMin::end_due(SimTime now, std::vector<Activity>& ended) {
   for (const LinkIndex index : scratch_) {
     Link& link = links_[index];
     do {
-      const Activity activity = link.crossings.front().activity;
+      const Activity activity = link.crossings[0].activity;
       ended.push_back(activity);
       remove(activity, now);
     } while (link.members > 0 && end_of(link) <= now);

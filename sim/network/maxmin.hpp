@@ -23,11 +23,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "sim/engine/indexed_heap.hpp"
 #include "sim/network/components.hpp"
+#include "sim/network/crossings.hpp"
 #include "sim/network/network.hpp"
 
 namespace topsim::network {
@@ -67,33 +69,56 @@ class MaxMin {
   void check() const;
 
  private:
-  // One crossing of a link by an activity, stored with the activity ...
+  // One crossing of a link by an activity, as the activity sees it.
   struct Step {
     double share;  // w_a u_a(l)
     LinkIndex link;
-    std::uint32_t place;  // in Link::crossings
+    std::uint32_t place;  // in the link's crossings
   };
-  // ... and with the link.
-  struct Crossing {
-    double finish;  // the link's clock when the activity ends; meaningful for members only
-    Activity activity;
-    std::uint32_t step;  // in steps_
-  };
-  struct Link {
+  // Two cache lines.
+  struct alignas(64) Link {
     double capacity = 0;
     double share = 0;  // of all crossings
-    double level = 0;  // 0: not a bottleneck
+    double level = 0;  // rate per weight of the members
     double clock = 0;  // at clock_at
     SimTime clock_at{};
-    std::vector<Crossing> crossings;  // the first `members` have their bottleneck here: a heap by finish
+    Crossings crossings;
     std::uint32_t members = 0;
-    bool retime = false;
+    bool retime = false;                   // its first member or its level has changed
     double load = 0, bytes = 0, peak = 0;  // record: load since load_at, the others up to it
     SimTime load_at{};
     Duration busy{};
-    double filled = 0, open_share = 0;  // of a solve: bytes/s of frozen activities, share of the others
-    std::uint32_t open = 0;             // activities not frozen
-    std::uint64_t frozen_in = 0;        // the solve that last made this a bottleneck
+  };
+  // A link during a solve.
+  struct Filling {
+    double filled = 0;            // bytes/s of frozen activities
+    double open_share = 0;        // share of the others
+    std::uint32_t open = 0;       // how many others
+    std::uint32_t frozen_in = 0;  // the solve in which this last became a bottleneck
+  };
+  // What all members of a bottleneck together put on one other link, per unit of its level.
+  struct RowEntry {
+    double share;
+    LinkIndex link;
+    std::uint32_t count;
+  };
+  // Kept for a bottleneck with many members that is solved over and over, and patched when one joins or
+  // leaves: freezing it then costs its other links, not its members.
+  struct Row {
+    std::vector<RowEntry> entries;  // by link
+    std::uint32_t freezes = 0;      // without the row
+    std::uint32_t patches = 0;
+    bool valid = false;
+  };
+  // How a large component filled, kept while it only loses activities: the end of one changes nothing before
+  // its own bottleneck filled, so the next solve goes on from the last snapshot before that.
+  struct History {
+    std::vector<LinkIndex> links, order;  // all, and the bottlenecks as they filled
+    std::vector<Filling> snapshots;       // of all links, before every stride-th filling
+    std::uint32_t stride = 0;
+    std::uint32_t resume = 0;  // the last snapshot that holds
+    std::uint32_t solves = 0;  // since something other than an end happened
+    bool valid = false;
   };
   struct Column {
     std::uint32_t first_step, steps;
@@ -106,26 +131,41 @@ class MaxMin {
     LinkIndex link;
   };
 
+  void resize();
   std::uint32_t allocate_steps(std::size_t count);
   void place(Link& link, std::uint32_t at, const Crossing& crossing);
   void sift_up(Link& link, std::uint32_t at, const Crossing& crossing);
   void sift_down(Link& link, std::uint32_t at, const Crossing& crossing);
-  void leave(Link& link, std::uint32_t at);
+  void leave(LinkIndex index, std::uint32_t at);
   void claim(LinkIndex link, std::uint32_t at, SimTime now);
   void remove(Activity activity, SimTime now);
 
   void split(LinkIndex root);
   void solve_alone(LinkIndex link, SimTime now);
   void solve_component(LinkIndex root, SimTime now);
-  [[nodiscard]] double level_of(const Link& link) const;
-  void recount(Link& link) const;
+  void fill_all(History* history, double level, SimTime now);
+  History* history_of(LinkIndex root);
+  void forget(LinkIndex root);
+  void amend(History& history, const Column& ended);
+  double resume(History& history);
+  void begin(History& history, const std::vector<LinkIndex>& links);
+  void save(History& history);
+  void candidate(LinkIndex index);
+  [[nodiscard]] double level_of(LinkIndex index) const;
+  void recount(LinkIndex index);
   void fill(LinkIndex index, double level, SimTime now);
-  void freeze(const Link& link);
+  void freeze(LinkIndex index);
+  void build_row(LinkIndex index);
+  void patch_row(LinkIndex index, Activity activity, bool joins);
   void settle(LinkIndex index, double load, SimTime now);
   void sift_candidate(std::size_t at);
   [[nodiscard]] SimTime end_of(const Link& link) const;
 
   std::vector<Link> links_;
+  std::vector<Filling> filling_;                     // by link
+  std::vector<Row> rows_;                            // by link
+  std::vector<std::unique_ptr<History>> histories_;  // by component root
+  std::vector<std::uint32_t> slots_, positions_;     // by link: in History::links, in History::order
   std::vector<LinkIndex> free_links_;
   std::vector<Column> activities_;
   std::vector<Activity> free_activities_;
@@ -136,7 +176,8 @@ class MaxMin {
   std::vector<Candidate> candidates_;  // heap by level
   std::vector<LinkIndex> scratch_;
   engine::IndexedHeap<SimTime> ends_;     // links by the end of their first member
-  std::vector<std::uint64_t> solved_in_;  // by component root
-  std::uint64_t round_ = 0, solves_ = 0;
+  std::vector<std::uint32_t> solved_in_;  // by component root
+  std::uint32_t round_ = 0;
+  std::uint64_t solves_ = 0;
 };
 }  // namespace topsim::network

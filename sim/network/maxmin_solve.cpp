@@ -7,6 +7,10 @@
 #include "sim/network/rounding.hpp"
 
 namespace topsim::network {
+namespace {
+constexpr std::uint32_t kRowMembers = 8;  // below, walking the members is as cheap as a row
+constexpr double kCancelled = 1e-6;       // a difference this small beside its terms is counted afresh
+}  // namespace
 
 void MaxMin::solve(SimTime now) {
   if (dirty_.empty()) return;
@@ -36,9 +40,10 @@ void MaxMin::solve(SimTime now) {
 void MaxMin::split(LinkIndex root) {
   scratch_.clear();
   components_.each(root, [&](LinkIndex link) { scratch_.push_back(link); });
+  forget(root);
   components_.dissolve(root);
   for (const LinkIndex index : scratch_) {
-    for (const Crossing& crossing : links_[index].crossings) {
+    for (const Crossing& crossing : links_[index].crossings.all()) {
       const Column& column = activities_[crossing.activity];
       if (column.first_step != crossing.step) continue;
       LinkIndex joined = components_.root(index);
@@ -51,7 +56,7 @@ void MaxMin::split(LinkIndex root) {
 
 // The only activity of its component: its rate is what its tightest link allows.
 void MaxMin::solve_alone(LinkIndex any, SimTime now) {
-  const Activity activity = links_[any].crossings.front().activity;
+  const Activity activity = links_[any].crossings[0].activity;
   const Column& column = activities_[activity];
   const Step* tightest = &steps_[column.first_step];
   double level = links_[tightest->link].capacity / tightest->share;
@@ -60,7 +65,7 @@ void MaxMin::solve_alone(LinkIndex any, SimTime now) {
     const double allowed = links_[step.link].capacity / step.share;
     if (allowed < level) level = allowed, tightest = &step;
   }
-  links_[tightest->link].open = 1;
+  filling_[tightest->link].open = 1;
   fill(tightest->link, level, now);
   for (std::uint32_t i = 0; i < column.steps; ++i) {
     const Step& step = steps_[column.first_step + i];
@@ -68,20 +73,21 @@ void MaxMin::solve_alone(LinkIndex any, SimTime now) {
   }
 }
 
-inline double MaxMin::level_of(const Link& link) const {
-  return (link.capacity - link.filled) / link.open_share;
+inline double MaxMin::level_of(LinkIndex index) const {
+  return (links_[index].capacity - filling_[index].filled) / filling_[index].open_share;
 }
 
 // What subtraction has left of open_share may be mostly rounding; counts it afresh.
-void MaxMin::recount(Link& link) const {
-  link.filled = link.open_share = 0;
-  for (const Crossing& crossing : link.crossings) {
-    const std::uint32_t at = activities_[crossing.activity].bottleneck;
+void MaxMin::recount(LinkIndex index) {
+  Filling& filling = filling_[index];
+  filling.filled = filling.open_share = 0;
+  for (const Crossing& crossing : links_[index].crossings.all()) {
+    const std::uint32_t held = activities_[crossing.activity].bottleneck;
     const double share = steps_[crossing.step].share;
-    if (at != kNone && links_[steps_[at].link].frozen_in == round_)
-      link.filled += share * links_[steps_[at].link].level;
+    if (held != kNone && filling_[steps_[held].link].frozen_in == round_)
+      filling.filled += share * links_[steps_[held].link].level;
     else
-      link.open_share += share;
+      filling.open_share += share;
   }
 }
 
@@ -98,47 +104,65 @@ void MaxMin::sift_candidate(std::size_t at) {
   candidates_[at] = moved;
 }
 
+void MaxMin::candidate(LinkIndex index) {
+  scratch_.push_back(index);
+  if (filling_[index].open == 0) return;
+  if (filling_[index].open_share < kCancelled * links_[index].share) recount(index);
+  candidates_.push_back({level_of(index), index});
+}
+
 void MaxMin::solve_component(LinkIndex root, SimTime now) {
   candidates_.clear();
   scratch_.clear();
-  components_.each(root, [&](LinkIndex index) {
-    Link& link = links_[index];
-    if (link.crossings.empty()) return;
-    link.filled = 0;
-    link.open_share = link.share;
-    link.open = static_cast<std::uint32_t>(link.crossings.size());
-    candidates_.push_back({level_of(link), index});
-    scratch_.push_back(index);
-  });
-  for (std::size_t at = candidates_.size() / 2; at-- > 0;) sift_candidate(at);
-
-  // Freezing at a lower level only raises the level at which another link fills, so a candidate's stored
-  // level is a lower bound and is looked at again only when it comes to the top.
+  History* history = history_of(root);
   double level = 0;
+  if (history != nullptr && history->valid) {
+    level = resume(*history);
+  } else {
+    components_.each(root, [&](LinkIndex index) {
+      const Link& link = links_[index];
+      if (link.crossings.empty()) return;
+      filling_[index].filled = 0;
+      filling_[index].open_share = link.share;
+      filling_[index].open = link.crossings.size();
+      candidate(index);
+    });
+    if (history != nullptr) begin(*history, scratch_);
+  }
+  fill_all(history, level, now);
+  for (const LinkIndex index : scratch_) {
+    const Filling& filling = filling_[index];
+    settle(index, filling.frozen_in == round_ ? links_[index].capacity : filling.filled, now);
+  }
+}
+
+// Freezing at a lower level only raises the level at which another link fills, so a candidate's stored level
+// is a lower bound and is looked at again only when it comes to the top.
+void MaxMin::fill_all(History* history, double level, SimTime now) {
+  for (std::size_t at = candidates_.size() / 2; at-- > 0;) sift_candidate(at);
   while (!candidates_.empty()) {
     const Candidate top = candidates_.front();
-    Link& link = links_[top.link];
-    if (link.open > 0) {
-      if (link.open_share < 1e-6 * link.share) recount(link);
-      const double current = level_of(link);
+    const Filling& filling = filling_[top.link];
+    if (filling.open > 0) {
+      if (filling.open_share < kCancelled * links_[top.link].share) recount(top.link);
+      const double current = level_of(top.link);
       if (current > top.level) {
         candidates_.front().level = current;
         sift_candidate(0);
         continue;
       }
       level = std::max(level, current);
+      if (history != nullptr) {
+        if (history->order.size() % history->stride == 0) save(*history);
+        positions_[top.link] = static_cast<std::uint32_t>(history->order.size());
+        history->order.push_back(top.link);
+      }
+      fill(top.link, level, now);
+      freeze(top.link);
     }
     candidates_.front() = candidates_.back();
     candidates_.pop_back();
     if (!candidates_.empty()) sift_candidate(0);
-    if (link.open > 0) {
-      fill(top.link, level, now);
-      freeze(link);
-    }
-  }
-  for (const LinkIndex index : scratch_) {
-    const Link& link = links_[index];
-    settle(index, link.frozen_in == round_ ? link.capacity : link.filled, now);
   }
 }
 
@@ -146,27 +170,90 @@ void MaxMin::solve_component(LinkIndex root, SimTime now) {
 // did not claim before are not frozen either, so equal counts mean equal sets.
 void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   Link& link = links_[index];
-  link.frozen_in = round_;
-  if (link.level == level && link.members == link.open) return;
+  filling_[index].frozen_in = round_;
+  const std::uint32_t open = filling_[index].open;
+  if (link.level == level && link.members == open) return;
   link.clock = link.members == 0 ? 0 : link.clock + link.level * seconds(now - link.clock_at);
   link.clock_at = now;
-  for (std::uint32_t at = link.members; link.members < link.open; ++at) {
+  for (std::uint32_t at = link.members; link.members < open; ++at) {
     const std::uint32_t held = activities_[link.crossings[at].activity].bottleneck;
-    if (held == kNone || links_[steps_[held].link].frozen_in != round_) claim(index, at, now);
+    if (held == kNone || filling_[steps_[held].link].frozen_in != round_) claim(index, at, now);
   }
   link.level = level;
   link.retime = true;
 }
 
-void MaxMin::freeze(const Link& link) {
+// The members' usage is fixed from here on.
+void MaxMin::freeze(LinkIndex index) {
+  const Link& link = links_[index];
+  Row& row = rows_[index];
+  if (link.members >= kRowMembers && !row.valid && ++row.freezes > 1) build_row(index);
+  if (row.valid) {
+    for (const RowEntry& entry : row.entries) {
+      Filling& other = filling_[entry.link];
+      other.filled += entry.share * link.level;
+      other.open_share -= entry.share;
+      other.open -= entry.count;
+    }
+    return;
+  }
   for (std::uint32_t member = 0; member < link.members; ++member) {
     const Column& column = activities_[link.crossings[member].activity];
     for (std::uint32_t i = 0; i < column.steps; ++i) {
       const Step& step = steps_[column.first_step + i];
-      Link& other = links_[step.link];
+      Filling& other = filling_[step.link];
       other.filled += step.share * link.level;
       other.open_share -= step.share;
       --other.open;
+    }
+  }
+}
+
+void MaxMin::build_row(LinkIndex index) {
+  Row& row = rows_[index];
+  const Link& link = links_[index];
+  row.entries.clear();
+  for (std::uint32_t member = 0; member < link.members; ++member) {
+    const Column& column = activities_[link.crossings[member].activity];
+    for (std::uint32_t i = 0; i < column.steps; ++i) {
+      const Step& step = steps_[column.first_step + i];
+      if (step.link != index) row.entries.push_back({step.share, step.link, 1});
+    }
+  }
+  std::sort(row.entries.begin(), row.entries.end(), [](auto& a, auto& b) { return a.link < b.link; });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < row.entries.size(); ++i) {
+    if (row.entries[i].link == row.entries[kept].link)
+      row.entries[kept].share += row.entries[i].share, ++row.entries[kept].count;
+    else
+      row.entries[++kept] = row.entries[i];
+  }
+  if (!row.entries.empty()) row.entries.resize(kept + 1);
+  row.valid = true;
+  row.freezes = row.patches = 0;
+}
+
+// `activity` becomes a member of the bottleneck, or stops being one.
+void MaxMin::patch_row(LinkIndex index, Activity activity, bool joins) {
+  Row& row = rows_[index];
+  // Sums that were added to and subtracted from often are rounding errors at last; count afresh.
+  if (++row.patches > row.entries.size() || links_[index].members < kRowMembers) {
+    row.valid = false;
+    row.freezes = 1;
+    return;
+  }
+  const Column& column = activities_[activity];
+  for (std::uint32_t i = 0; i < column.steps; ++i) {
+    const Step& step = steps_[column.first_step + i];
+    if (step.link == index) continue;
+    auto entry = std::lower_bound(row.entries.begin(), row.entries.end(), step.link,
+                                  [](const RowEntry& e, LinkIndex link) { return e.link < link; });
+    if (!joins) {
+      entry->share = --entry->count == 0 ? 0 : entry->share - step.share;
+    } else if (entry != row.entries.end() && entry->link == step.link) {
+      entry->share += step.share, ++entry->count;
+    } else {
+      row.entries.insert(entry, {step.share, step.link, 1});
     }
   }
 }
@@ -197,7 +284,7 @@ void MaxMin::check() const {
   constexpr double kTolerance = 1e-9;
   for (const Link& link : links_) {
     double load = 0;
-    for (const Crossing& crossing : link.crossings) {
+    for (const Crossing& crossing : link.crossings.all()) {
       const double level = links_[bottleneck(crossing.activity)].level;
       load += steps_[crossing.step].share * level;
       if (link.members > 0 && level > link.level * (1 + kTolerance))

@@ -1,0 +1,72 @@
+// Going on from where the last solve of a component is still right; see MaxMin::History.
+#include <algorithm>
+
+#include "sim/network/maxmin.hpp"
+
+namespace topsim::network {
+namespace {
+constexpr std::uint32_t kActivities = 64;  // fewer are filled again sooner than remembered
+constexpr std::uint32_t kSnapshots = 24;
+}  // namespace
+
+// Where to write how the component fills, null when that does not pay: only a component that was solved twice
+// without gaining anything is expected to be solved so again.
+MaxMin::History* MaxMin::history_of(LinkIndex root) {
+  if (components_.activities(root) < kActivities) return nullptr;
+  if (!histories_[root]) histories_[root] = std::make_unique<History>();
+  History& history = *histories_[root];
+  if (history.valid) return &history;
+  if (++history.solves < 3) return nullptr;
+  return &history;
+}
+
+void MaxMin::forget(LinkIndex root) {
+  if (!histories_[root]) return;
+  histories_[root]->valid = false;
+  histories_[root]->solves = 0;
+}
+
+// The activity was open in every snapshot from before its bottleneck filled; later ones no longer hold.
+void MaxMin::amend(History& history, const Column& ended) {
+  const std::uint32_t position = positions_[steps_[ended.bottleneck].link];
+  history.resume = std::min(history.resume, position / history.stride);
+  for (std::uint32_t i = 0; i < ended.steps; ++i) {
+    const Step& step = steps_[ended.first_step + i];
+    std::size_t at = slots_[step.link];
+    for (std::uint32_t snapshot = 0; snapshot <= history.resume; ++snapshot, at += history.links.size()) {
+      --history.snapshots[at].open;
+      history.snapshots[at].open_share -= step.share;
+    }
+  }
+}
+
+// Restores the snapshot, makes candidates of the links that had not filled, returns the level reached.
+double MaxMin::resume(History& history) {
+  const std::size_t links = history.links.size();
+  const Filling* snapshot = &history.snapshots[history.resume * links];
+  history.order.resize(std::size_t{history.resume} * history.stride);
+  for (std::size_t slot = 0; slot < links; ++slot) filling_[history.links[slot]] = snapshot[slot];
+  for (const LinkIndex index : history.order) filling_[index].frozen_in = round_;
+  for (const LinkIndex index : history.links)
+    if (filling_[index].frozen_in != round_ && !links_[index].crossings.empty()) candidate(index);
+  return history.order.empty() ? 0 : links_[history.order.back()].level;
+}
+
+void MaxMin::begin(History& history, const std::vector<LinkIndex>& links) {
+  history.links = links;
+  history.order.clear();
+  history.stride = std::max<std::uint32_t>(8, static_cast<std::uint32_t>(links.size()) / kSnapshots);
+  history.snapshots.resize(links.size() * (links.size() / history.stride + 1));
+  for (std::size_t slot = 0; slot < links.size(); ++slot)
+    slots_[links[slot]] = static_cast<std::uint32_t>(slot);
+  history.valid = true;
+}
+
+// REQUIRES: as many links have filled as a multiple of the stride.
+void MaxMin::save(History& history) {
+  const std::size_t links = history.links.size();
+  history.resume = static_cast<std::uint32_t>(history.order.size()) / history.stride;
+  Filling* snapshot = &history.snapshots[history.resume * links];
+  for (std::size_t slot = 0; slot < links; ++slot) snapshot[slot] = filling_[history.links[slot]];
+}
+}  // namespace topsim::network
