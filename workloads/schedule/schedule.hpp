@@ -1,10 +1,15 @@
 // In which order a pipeline stage works on its micro-batches: plain lists, one a stage.
 //
-// p stages, m micro-batches, v chunks of the model on a stage; F forward, B backward = I (input gradient) + W
-// (weight gradient); times without transfer, equal stages. training-and-collectives.md 4.8:
-//   GPipe        bubble (p-1)(F+B)        Huang et al. 2019
-//   1F1B         bubble (p-1)(F+B)        Narayanan et al. 2019; at most p-r micro-batches held
-//   interleaved  bubble (p-1)(F+B)/v      Narayanan et al. SC'21; F, B of all the stage's chunks together
+// p stages, m micro-batches, v chunks of the model on a stage, r the stage; F forward, B = I + W backward,
+// its input and weight gradients; equal stages, transfers free (training-and-collectives.md 4.8). Bubble:
+// idle time of a stage between the step's first and last task of any stage.
+//   gpipe        (p-1)(F+B)            m micro-batches held         Huang et al. 2019
+//   1f1b         (p-1)(F+B)            p-r                          Narayanan et al., SOSP'19
+//   interleaved  (p-1)(F+B)/v          p (1 + (p-1)/(p v)) at r=0   Narayanan et al., SC'21
+//   zb-h1        (p-1)(F+B-2W)         p                            Qi et al., Zero Bubble, 2023
+//   zb-2p        0 between a stage's own first and last task when F = I = W, m >= 2p;  2p - 1       same
+//   zb-v         (p-1) F/2 for F = I = W of a whole stage           p                               Qi et al.
+//   2024 dualpipe     (p/2-1)(F+B-3W + B)   p+1, parameters twice        DeepSeek-V3 report, 2024
 #pragma once
 
 #include <cstdint>
@@ -19,11 +24,15 @@ enum class Action : std::uint8_t { forward, backward, backward_input, backward_w
 struct StageTask {
   Action action = Action::forward;
   int micro_batch = 0;
-  int chunk = 0;
+  int chunk =
+      0;  // zb-v: 0 on the way down, 1 on the way back; dualpipe: 0 from the first stage, 1 from the last
+  // Runs fused with the task after it: one's communication hides behind the other's kernels (dualpipe).
+  bool with_next = false;
   bool operator==(const StageTask&) const = default;
 };
 
-// REQUIRES: 0 <= stage < stages; interleaved: micro_batches a multiple of stages.
+// REQUIRES: 0 <= stage < stages; interleaved: micro_batches a multiple of stages; dualpipe: stages even,
+// micro_batches even and at least 2 x stages.
 [[nodiscard]] std::vector<StageTask> order_of(Schedule schedule, int stage, int stages, int micro_batches,
-                                         int chunks);
+                                              int chunks);
 }  // namespace topsim::workloads
