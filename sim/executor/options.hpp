@@ -9,6 +9,7 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
+#include "sim/network/packet/spec.hpp"
 
 namespace topsim::executor {
 
@@ -27,6 +28,7 @@ struct CapacityChange {
 
 struct RunOptions {
   std::string network = "flow";  // a name of network::models()
+  network::packet::PacketSpec packet;  // network == "packet"
   bool collectives_in_steps =
       false;  // every chunk of every step a message, instead of one activity a collective
   int warmup = 1, steps = 2;

@@ -5,6 +5,7 @@
 #include "sim/executor/executor.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/network/packet/packet_network.hpp"
 
 namespace topsim::executor {
 
@@ -22,11 +23,23 @@ Outcome simulate(const program::Program& program, const topology::Router& router
   const fold::System system = fold::fold(program, router, nccl, folding);
   std::vector<double> capacities;
   for (const fold::LinkClass& link : system.links) capacities.push_back(link.capacity.value());
-  if (model.make == nullptr)
+  std::unique_ptr<network::Network> network;
+  const network::packet::PacketNetwork* packets = nullptr;
+  if (options.network == "packet") {
+    network::packet::PacketSpec spec = options.packet;
+    spec.seed = options.seed;
+    auto made = std::make_unique<network::packet::PacketNetwork>(router, spec);
+    packets = made.get();
+    network = std::move(made);
+  } else if (model.make == nullptr) {
     throw ConfigError("the " + options.network + " network is not part of this build");
-  const auto network = model.make(capacities);
+  } else {
+    network = model.make(capacities);
+  }
   const auto carrier = in_steps ? step_carrier(program, system, nccl, router.topology(), *network)
                                 : pipelined_carrier(system, *network, options.network == "analytic");
-  return run(program, system, router.topology(), *network, *carrier, options, progress);
+  Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress);
+  if (packets != nullptr) outcome.packets = packets->packets();
+  return outcome;
 }
 }  // namespace topsim::executor

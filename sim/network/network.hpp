@@ -55,6 +55,9 @@ class Network {
   virtual void start(const Transfer& transfer, SimTime now) = 0;
   // Time of the next thing that happens inside, kNever when idle.
   [[nodiscard]] virtual SimTime next_event() = 0;
+  // The same for a caller that starts nothing before `horizon` unless something completes: a model with many
+  // small events may go ahead to its first completion or the horizon, and return that.
+  [[nodiscard]] virtual SimTime next_event_before([[maybe_unused]] SimTime horizon) { return next_event(); }
   // Advances to `now` (<= next_event()) and appends what completed at or before it, in (time, start order).
   virtual void advance(SimTime now, std::vector<Completion>& completed) = 0;
   virtual void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) = 0;

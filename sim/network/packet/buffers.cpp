@@ -25,8 +25,8 @@ void Core::set_up_buffers() {
     headroom_[p] = static_cast<std::uint32_t>(headroom);
     if (port.flow_control == FlowControl::pfc) kept[port.to] += headroom_[p] + reserve;
     if (port.flow_control != FlowControl::credit) continue;
-    // Round trip of data and credit, one packet being sent at either end, one in the switch, one to spare.
-    double buffer = 2 * flight + 4 * packet;
+    // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
+    double buffer = 2 * flight + 16 * packet;
     if (port.framed) {
       if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value());
       buffer = std::min(buffer, 2047.0 * 64);

@@ -55,7 +55,7 @@ void Congestion::add(QueuePair& pair, double line_rate, Picoseconds base_round_t
 
 void Congestion::set_rate(QueuePair& pair, State& s, double rate) const {
   s.rate = std::clamp(rate, std::min(s.minimum, s.line), s.line);
-  pair.pace = s.rate < s.line ? static_cast<std::uint64_t>(kPace / s.rate) : 0;
+  pair.pace = s.rate < s.line ? static_cast<std::uint64_t>(kPace / s.rate) : pair.pace_cap;
   if (s.window > 0)
     pair.window = static_cast<std::uint32_t>(std::max(1.0, std::ceil(s.window * s.rate / s.line)));
 }

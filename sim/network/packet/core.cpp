@@ -32,6 +32,9 @@ Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
   s.path = spec.path.value_or(PathChoice::flow_hash);
   const bool reorders = s.path == PathChoice::spray || s.path == PathChoice::adaptive;
   s.recovery = spec.recovery.value_or(reorders ? Recovery::selective_repeat : Recovery::go_back_n);
+  // On several paths overtaking is no sign of loss: unless told otherwise, only the timer is.
+  s.reorder_window = spec.loss.reorder_window ? static_cast<std::uint32_t>(*spec.loss.reorder_window)
+                                              : (reorders ? kNone : 3U);
   if (spec.lanes.count < 1 || spec.lanes.count >= static_cast<int>(kMaxClasses)) {
     throw ConfigError(fmt::format("{} virtual lanes or priorities cannot be modelled", spec.lanes.count),
                       fmt::format("use 1 to {}", kMaxClasses - 1));
@@ -169,6 +172,10 @@ PairIndex Core::connect(const Connection& connection) {
     if (slowest == 0 || rate < slowest) slowest = rate;
     if (paths_[hop].count == 0) break;
   }
+  if (connection.rate_cap.value() > 0 && connection.rate_cap.value() < slowest) {
+    slowest = connection.rate_cap.value();
+    q.pace = q.pace_cap = static_cast<std::uint64_t>(1e12 * (1 << 20) / slowest);
+  }
   congestion_.add(q, slowest, trip);
   pairs_.push_back(q);
   if (settings.recovery == Recovery::selective_repeat) selective_.emplace_back();
@@ -188,7 +195,8 @@ void Core::send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag) {
   events.push(std::max(start.time_since_epoch().count(), now), kStart | row);
 }
 
-void Core::run_until(Picoseconds limit) {
+void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
+  const std::size_t before = delivered.size();
   while (!events.empty() && events.next_time() <= limit) {
     const EventQueue::Event event = events.pop();
     now = event.time;
@@ -210,6 +218,7 @@ void Core::run_until(Picoseconds limit) {
       default:
         check_deadlock();
     }
+    if (stop_at_delivery && delivered.size() > before) return;
   }
   if (limit != kForever) now = std::max(now, limit);
   if (events.empty() && live_ > 0 && deadlocks.empty()) {  // everything stands still

@@ -32,6 +32,7 @@ struct Settings {
   bool notifies = false;      // receivers send CNP (BECN) for marked packets
   bool echoes_marks = false;  // acknowledgements carry the mark, and go out at once for a marked packet
   Picoseconds notification_interval = 0;
+  std::uint32_t reorder_window = 3;
   bool lossy = false;  // packets can vanish without a fault of the model: senders keep a timer
 };
 [[nodiscard]] Settings settle_spec(const Graph& graph, const PacketSpec& spec);
@@ -42,7 +43,7 @@ class Core {
 
   PairIndex connect(const Connection& connection);
   void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);
-  void run_until(Picoseconds limit);
+  void run_until(Picoseconds limit, bool stop_at_delivery = false);
   void bring_up_to(Picoseconds now);  // all lazy departures
   [[nodiscard]] std::string leak() const;
   void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);

@@ -24,6 +24,14 @@ void Engine::run_until(SimTime time) {
   core_->run_until(time.time_since_epoch().count());
 }
 
+void Engine::run_to_delivery(SimTime limit) {
+  core_->run_until(limit.time_since_epoch().count(), true);
+}
+
+Duration Engine::path_latency(PairIndex pair) const {
+  return Duration(core_->pairs()[pair].path_latency);
+}
+
 std::vector<Completion>& Engine::delivered() {
   return core_->delivered;
 }

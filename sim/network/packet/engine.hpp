@@ -60,6 +60,7 @@ class Engine {
   [[nodiscard]] SimTime next_event() const;  // kNever: nothing left to happen
   void run_until(SimTime time);              // handles every event at or before
   void run() { run_until(kNever); }
+  void run_to_delivery(SimTime limit);  // the same, but stops after the event that completes a message
 
   // Last byte at the receiver; last acknowledgement at the sender (what ns-3 calls flow completion). In order
   // of time.
@@ -70,6 +71,7 @@ class Engine {
   [[nodiscard]] Bytes most_waiting(PortIndex port) const;  // longest queue so far, all classes
   [[nodiscard]] Duration paused(PortIndex port) const;     // stopped by PFC or for want of credits
   [[nodiscard]] std::uint64_t drops(PortIndex port) const;
+  [[nodiscard]] Duration path_latency(PairIndex pair) const;  // sum over the links of one path
   // In order at the receiver so far, in whole packets.
   [[nodiscard]] Bytes received(PairIndex pair) const;
   [[nodiscard]] const Counters& counters() const;

@@ -40,7 +40,7 @@ void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
 std::uint32_t Core::next_number(const QueuePair& q, PairIndex pair) const {
   if (settings.recovery == Recovery::selective_repeat) {
     const Selective& s = selective_[pair];
-    const auto window = static_cast<std::uint32_t>(spec.loss.reorder_window);
+    const std::uint32_t window = settings.reorder_window;
     const std::uint32_t end = s.all_lost ? q.next : (s.highest > window ? s.highest - window : 0);
     for (std::uint32_t n = std::max(s.repeat, q.unacknowledged); n < end; ++n) {
       if (!s.acknowledged.contains(n)) return n;
@@ -177,9 +177,9 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
   if (settings.congestion == CongestionControlKind::hpcc) telemetry_[packet].hops = 0;
   if (settings.congestion == CongestionControlKind::timely) stamps_[packet] = start;
   ++counters.data_packets;
-  if (congestion_.active()) {
-    const std::uint32_t wire = bytes + static_cast<std::uint32_t>(settings.framing.gap.value());
-    congestion_.before_send(pair, q, wire, start);
+  const std::uint32_t wire = bytes + static_cast<std::uint32_t>(settings.framing.gap.value());
+  if (congestion_.active()) congestion_.before_send(pair, q, wire, start);
+  if (q.pace != 0) {
     q.next_send = start + static_cast<Picoseconds>((wire * q.pace) >> 20U);
   }
   q.last_send = start;

@@ -176,7 +176,7 @@ struct CongestionControl {
 struct VirtualLanes {
   int count = 1;  // data lanes (of VL0-14)
   // Per (port, lane), in 64-byte blocks, at most 2047 of which can be advertised [IBTA 7.9]. Unset: what
-  // keeps the link at full rate, rate x round trip plus four packets.
+  // keeps the link at full rate, rate x round trip plus sixteen packets.
   std::optional<Bytes> buffer;
   std::array<std::uint8_t, kMaxClasses> weight{64, 64, 64, 64,
                                                64, 64, 64, 64};  // low table, in 64-byte units [IBTA]
@@ -189,7 +189,9 @@ struct Loss {
   Duration nack_interval = 500_us;  // go-back-N: one NACK an expected sequence in this time [HPCC]
   Duration timeout = 320_us;        // RTO_high; RTO_low below three packets in flight [IRN]
   Duration timeout_low = 100_us;
-  int reorder_window = 3;  // selective repeat: packets overtaken before a gap counts as a loss
+  // Selective repeat: packets overtaken before a gap counts as a loss. Unset: 3 on one path, the timer alone
+  // on several.
+  std::optional<int> reorder_window;
 };
 
 struct PacketSpec {

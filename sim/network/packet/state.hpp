@@ -135,7 +135,9 @@ struct QueuePair {
   std::uint32_t send_message = kNone, oldest_message = kNone, newest_message = kNone;
   std::uint32_t ready_next = kNone;
   Picoseconds next_send = 0, last_send = 0;
-  std::uint64_t pace = 0;    // picoseconds a byte, times 2^20; 0: as fast as the port
+  std::uint64_t pace = 0;      // picoseconds a byte, times 2^20; 0: as fast as the port
+  std::uint64_t pace_cap = 0;  // pace of the connection's own limit
+  Picoseconds path_latency = 0;
   std::uint32_t window = 0;  // packets in flight; 0: no limit
   std::uint32_t first_hop = 0;
   std::uint32_t back_hop = 0, back_port = 0;

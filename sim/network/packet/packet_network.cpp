@@ -1,0 +1,194 @@
+#include "sim/network/packet/packet_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::network::packet {
+namespace {
+using topology::LinkKind;
+
+PacketSpec for_topology(const topology::Topology& topology, PacketSpec spec) {
+  if (!spec.path) {
+    switch (topology.routing) {
+      case topology::Routing::static_:
+        spec.path = PathChoice::destination;
+        break;
+      case topology::Routing::ecmp:
+        spec.path = PathChoice::flow_hash;
+        break;
+      case topology::Routing::adaptive:
+        spec.path = PathChoice::adaptive;
+        break;
+      case topology::Routing::spray:
+        spec.path = PathChoice::spray;
+    }
+  }
+  return spec;
+}
+}  // namespace
+
+Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
+  Graph graph;
+  graph.devices = static_cast<std::uint32_t>(topology.devices().size());
+  const auto links = topology.links();
+  // The k-th link from a to b and the k-th from b to a are one cable.
+  std::map<std::pair<DeviceId, DeviceId>, std::vector<std::size_t>> between;
+  for (std::size_t i = 0; i < links.size(); ++i) between[{links[i].from, links[i].to}].push_back(i);
+  std::map<std::pair<DeviceId, DeviceId>, std::size_t> used;
+  for (const topology::Link& link : links) {
+    const auto back = between.find({link.to, link.from});
+    const std::size_t k = used[{link.from, link.to}]++;
+    if (back == between.end() || k >= back->second.size()) {
+      throw ConfigError(fmt::format("the link from {} to {} has no way back, which the packet model needs",
+                                    topology.name(link.from), topology.name(link.to)));
+    }
+    PortSpec port;
+    port.from = link.from.value, port.to = link.to.value;
+    port.reverse = static_cast<PortIndex>(back->second[k]);
+    port.latency = link.latency;
+    port.framed = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
+    port.rate = port.framed && link.line_rate.value() > 0 ? link.line_rate : link.capacity;
+    port.marks = port.framed;
+    port.flow_control = FlowControl::credit;
+    if (link.kind == LinkKind::ethernet) {
+      port.flow_control = spec.flow_control.value_or(spec.pfc.enabled ? FlowControl::pfc : FlowControl::none);
+    } else if (port.framed) {
+      port.flow_control = spec.flow_control.value_or(FlowControl::credit);
+    }
+    graph.ports.push_back(port);
+  }
+  return graph;
+}
+
+PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& spec)
+    : router_(router),
+      spec_(for_topology(router.topology(), spec)),
+      graph_(graph_of(router.topology(), spec_)),
+      engine_(graph_, spec_) {}
+
+const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
+  const auto key = std::tuple(transfer.from, transfer.to, transfer.connection, transfer.rate_cap);
+  const auto known = ends_.find(key);
+  if (known != ends_.end()) return known->second;
+  Ends ends;
+  topology::Route route;
+  const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
+  for (std::uint64_t k = 0; k < queue_pairs; ++k) {
+    Connection connection{
+        transfer.from.value, transfer.to.value, transfer.connection * queue_pairs + k, 0, {}, {}};
+    topology::RouteQuery query;
+    query.from = transfer.from, query.to = transfer.to, query.connection = connection.number;
+    router_.route(query, route);
+    if (!route.reachable()) throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
+    for (const topology::LinkShare& share : route.links) {
+      connection.path.push_back(share.link.value);
+      connection.back.push_back(graph_.ports[share.link.index()].reverse);
+    }
+    connection.rate_cap = BytesPerSecond(transfer.rate_cap / static_cast<double>(queue_pairs));
+    ends.pairs.push_back(engine_.connect(connection));
+    ends.path_latency = engine_.path_latency(ends.pairs.back());
+    if (!route.crosses_fabric) break;  // queue pairs spread over a fabric's paths; inside a node there is one
+  }
+  return ends_.emplace(key, std::move(ends)).first->second;
+}
+
+void PacketNetwork::start(const Transfer& transfer, SimTime now) {
+  if (!transfer.from.valid() || !transfer.to.valid()) {
+    throw InternalError("the packet network carries messages between two devices, not whole collectives");
+  }
+  const Ends& ends = ends_of(transfer);
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(messages_.size()));
+    messages_.emplace_back();
+  }
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  const auto bytes = static_cast<std::int64_t>(transfer.bytes + 0.5);
+  const auto count = static_cast<std::int64_t>(ends.pairs.size());
+  const auto parts = std::clamp<std::int64_t>(bytes, 1, count);
+  messages_[id] = {transfer.tag, started_++, std::max(transfer.latency - ends.path_latency, Duration{}),
+                   static_cast<std::uint32_t>(parts)};
+  for (std::int64_t k = 0; k < parts; ++k) {
+    const std::int64_t part = bytes * (k + 1) / parts - bytes * k / parts;
+    engine_.send(ends.pairs[static_cast<std::size_t>(k)], Bytes(part), now, id);
+  }
+}
+
+void PacketNetwork::collect() {
+  for (const Completion& part : engine_.delivered()) {
+    Message& message = messages_[part.tag];
+    if (--message.parts > 0) continue;
+    pending_.push({part.time + message.extra, message.order, message.tag});
+    free_.push_back(static_cast<std::uint32_t>(part.tag));
+  }
+  engine_.delivered().clear();
+  engine_.acknowledged().clear();
+}
+
+SimTime PacketNetwork::next_event() {
+  const SimTime first = pending_.empty() ? kNever : pending_.top().time;
+  return std::min(first, engine_.next_event());
+}
+
+SimTime PacketNetwork::next_event_before(SimTime horizon) {
+  for (;;) {
+    const SimTime first = pending_.empty() ? kNever : pending_.top().time;
+    const SimTime limit = std::min(first, horizon);
+    const SimTime next = engine_.next_event();
+    if (next == kNever || next > limit) return std::min(first, next);
+    engine_.run_to_delivery(limit);
+    collect();
+  }
+}
+
+void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
+  engine_.run_until(now);
+  collect();
+  while (!pending_.empty() && pending_.top().time <= now) {
+    completed.push_back({pending_.top().tag, pending_.top().time});
+    pending_.pop();
+  }
+}
+
+void PacketNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTime now) {
+  // Capacity is payload; a framed link's rate is on the wire.
+  const topology::Link& row = router_.topology().link(LinkId(link));
+  const double share = bytes_per_second / row.capacity.value();
+  engine_.set_rate(link, BytesPerSecond(graph_.ports[link].rate.value() * share), now);
+}
+
+LinkRecord PacketNetwork::record(LinkIndex link) const {
+  return engine_.record(link);
+}
+
+std::uint64_t PacketNetwork::events() const {
+  return engine_.counters().events;
+}
+
+std::uint64_t PacketNetwork::packets() const {
+  return engine_.counters().data_packets;
+}
+
+std::vector<std::string> PacketNetwork::findings() const {
+  std::vector<std::string> found;
+  const topology::Topology& topology = router_.topology();
+  for (const Deadlock& deadlock : engine_.deadlocks()) {
+    std::string around;
+    for (const PortIndex port : deadlock.cycle)
+      around += (around.empty() ? "" : ", ") + topology.name(LinkId(port));
+    found.push_back(fmt::format("deadlock at {:.1f} us: {} wait for one another",
+                                microseconds(deadlock.found.time_since_epoch()), around));
+  }
+  const Counters& counters = engine_.counters();
+  if (counters.drops > 0) {
+    found.push_back(fmt::format("{} packets were lost or found no buffer, {} were sent again", counters.drops,
+                                counters.repeats));
+  }
+  if (counters.pauses > 0)
+    found.push_back(fmt::format("switches paused their senders {} times", counters.pauses));
+  return found;
+}
+}  // namespace topsim::network::packet

@@ -1,0 +1,72 @@
+// The packet model behind network::Network: every Transfer is a message on queue pairs between its ends;
+// which links it may use says topology::Router.
+//
+// What a link is to it: Ethernet and InfiniBand links send framed packets at the line rate, under PFC or
+// credits; NVLink, PCIe and the rest send payload at their usable capacity, under credits wide enough for
+// their round trip. Latency: the links' own (propagation and the far end) come with the packets; what
+// Transfer::latency holds beyond the sum over the path (NIC and host base) is added after the last byte.
+#pragma once
+
+#include <map>
+#include <queue>
+#include <string>
+#include <tuple>
+
+#include "sim/network/network.hpp"
+#include "sim/network/packet/engine.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::network::packet {
+
+// Ports in the order of the topology's links. Throws ConfigError for a link without a way back.
+[[nodiscard]] Graph graph_of(const topology::Topology& topology, const PacketSpec& spec);
+
+class PacketNetwork final : public Network {
+ public:
+  // REQUIRES: router outlives the network; LinkIndex is the topology's LinkId.
+  PacketNetwork(const topology::Router& router, const PacketSpec& spec);
+
+  // REQUIRES: transfer.from and .to are set. Throws ConfigError when there is no way between them.
+  void start(const Transfer& transfer, SimTime now) override;
+  [[nodiscard]] SimTime next_event() override;
+  [[nodiscard]] SimTime next_event_before(SimTime horizon) override;
+  void advance(SimTime now, std::vector<Completion>& completed) override;
+  void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
+  [[nodiscard]] LinkRecord record(LinkIndex link) const override;
+  [[nodiscard]] std::uint64_t events() const override;
+  [[nodiscard]] std::uint64_t packets() const;
+  // What a report should say about the run: deadlocks, drops, pauses. One sentence each.
+  [[nodiscard]] std::vector<std::string> findings() const;
+
+ private:
+  struct Ends {
+    std::vector<PairIndex> pairs;
+    Duration path_latency{};
+  };
+  struct Pending {
+    SimTime time;
+    std::uint64_t order, tag;
+    bool operator>(const Pending& other) const {
+      return std::tie(time, order) > std::tie(other.time, other.order);
+    }
+  };
+  struct Message {  // parts on the way
+    std::uint64_t tag, order;
+    Duration extra;
+    std::uint32_t parts;
+  };
+
+  const Ends& ends_of(const Transfer& transfer);
+  void collect();
+
+  const topology::Router& router_;
+  const PacketSpec spec_;
+  const Graph graph_;
+  Engine engine_;
+  std::map<std::tuple<DeviceId, DeviceId, std::uint64_t, double>, Ends> ends_;
+  std::vector<Message> messages_;
+  std::vector<std::uint32_t> free_;
+  std::priority_queue<Pending, std::vector<Pending>, std::greater<>> pending_;
+  std::uint64_t started_ = 0;
+};
+}  // namespace topsim::network::packet
