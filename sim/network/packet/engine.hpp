@@ -26,10 +26,11 @@ using PairIndex = std::uint32_t;
 
 struct Connection {
   DeviceIndex from = 0, to = 0;
-  std::uint64_t number = 0;  // what ECMP hashes beside the two ends
-  int lane = 0;              // priority or virtual lane, 0 ... lanes.count - 1
-  std::vector<PortIndex> path,
-      back = {};  // unset: shortest in the graph. Several parallel ports: a choice per packet
+  std::uint64_t number = 0;   // what ECMP hashes beside the two ends
+  int lane = 0;               // priority or virtual lane, 0 ... lanes.count - 1
+  BytesPerSecond rate_cap{};  // the sender never goes faster; 0: no limit
+  // Unset: shortest in the graph. Several parallel ports: a choice for every packet.
+  std::vector<PortIndex> path, back;
 };
 
 struct Counters {

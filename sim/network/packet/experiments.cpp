@@ -34,7 +34,8 @@ Outcome run_flows(const Fabric& fabric, const std::vector<Flow>& flows, const Pa
   std::vector<PairIndex> pairs;
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const Flow& flow = flows[i];
-    pairs.push_back(engine.connect({fabric.hosts[flow.from], fabric.hosts[flow.to], i, flow.lane, {}, {}}));
+    pairs.push_back(
+        engine.connect({fabric.hosts[flow.from], fabric.hosts[flow.to], i, flow.lane, {}, {}, {}}));
     engine.send(pairs.back(), flow.bytes, flow.start, i);
   }
   if (window > Duration{}) {
@@ -116,7 +117,7 @@ Outcome ring_all_reduce(const Fabric& fabric, const std::vector<std::vector<std:
     const std::size_t n = rings[r].size();
     for (std::size_t i = 0; i < n; ++i) {
       const Connection connection{
-          fabric.hosts[rings[r][i]], fabric.hosts[rings[r][(i + 1) % n]], r, 0, {}, {}};
+          fabric.hosts[rings[r][i]], fabric.hosts[rings[r][(i + 1) % n]], r, 0, {}, {}, {}};
       members.push_back(
           {engine.connect(connection), r, begin.back() + (i + 1) % n, 2 * static_cast<int>(n - 1)});
     }

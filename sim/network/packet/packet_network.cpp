@@ -78,7 +78,7 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
   const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
   for (std::uint64_t k = 0; k < queue_pairs; ++k) {
     Connection connection{
-        transfer.from.value, transfer.to.value, transfer.connection * queue_pairs + k, 0, {}, {}};
+        transfer.from.value, transfer.to.value, transfer.connection * queue_pairs + k, 0, {}, {}, {}};
     topology::RouteQuery query;
     query.from = transfer.from, query.to = transfer.to, query.connection = connection.number;
     router_.route(query, route);
