@@ -51,15 +51,12 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   refuse(plan.offload != Offload::none, "plan.offload", "offload", "set offload to none");
   refuse(plan.tp_overlap == TensorOverlap::userbuffers, "plan.tp_overlap", "user-buffer overlap",
          "set tp_overlap to async");
-  refuse(workload.trace.has_value(), "trace", "a workload trace",
-         "describe the workload by model and plan");
+  refuse(workload.trace.has_value(), "trace", "a workload trace", "describe the workload by model and plan");
   const StageTimes& times = workload.compute.stage_times;
   refuse(!times.forward.empty() || !times.backward_input.empty() || !times.backward_weight.empty() ||
              !times.transfer.empty(),
          "compute.stage_times", "replay of stage times", "leave stage_times out");
-  const bool vanilla = !plan.schedule || *plan.schedule == Schedule::gpipe ||
-                       *plan.schedule == Schedule::one_f_one_b || *plan.schedule == Schedule::interleaved;
-  refuse(!vanilla, "plan.schedule", "this schedule", "use gpipe, 1f1b or interleaved");
+  refuse(plan.schedule == Schedule::dualpipe, "plan.schedule", "DualPipe", "use zb-v, which holds as little");
 }
 
 void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
@@ -102,11 +99,12 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
 }
 
 // Layers of every global stage.
-std::vector<int> divide_layers(const WorkloadSpec& workload, Mistakes& mistakes) {
-  const PlanSpec& plan = workload.plan;
+std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes) {
+  const std::vector<int>& given = workload.plan.stage_layers;
+  const int virtual_stages = plan.virtual_stages;
   const int layers = workload.model.layers;
-  const int stages = plan.pp * plan.virtual_stages;
-  if (plan.stage_layers.empty()) {
+  const int stages = plan.pp * virtual_stages;
+  if (given.empty()) {
     if (layers % stages == 0) return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
     std::vector<int> proposal(static_cast<std::size_t>(stages), layers / stages);
     // The ends carry embedding and LM head: extra layers go to the middle.
@@ -114,33 +112,32 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, Mistakes& mistakes)
       const int middle = stages / 2 + (i % 2 == 0 ? i / 2 : -(i + 1) / 2);
       ++proposal[static_cast<std::size_t>((middle + stages) % stages)];
     }
-    const std::string what = plan.virtual_stages > 1
-                                 ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, plan.virtual_stages)
+    const std::string what = virtual_stages > 1
+                                 ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, virtual_stages)
                                  : fmt::format("pp = {}", plan.pp);
     mistakes.add("plan.pp", fmt::format("{} layers do not divide into {} stages ({})", layers, stages, what),
                  stages <= layers ? fmt::format("say how: \"stage_layers\": [{}]", fmt::join(proposal, ", "))
                                   : fmt::format("at most {} stages can hold a layer each", layers));
     return {};
   }
-  std::vector<int> result = plan.stage_layers;
-  if (static_cast<int>(result.size()) == plan.pp && plan.virtual_stages > 1) {
+  std::vector<int> result = given;
+  if (static_cast<int>(result.size()) == plan.pp && virtual_stages > 1) {
     result.assign(static_cast<std::size_t>(stages), 0);
     for (int stage = 0; stage < plan.pp; ++stage) {
-      const int here = plan.stage_layers[static_cast<std::size_t>(stage)];
-      if (here % plan.virtual_stages != 0)
+      const int here = given[static_cast<std::size_t>(stage)];
+      if (here % virtual_stages != 0)
         mistakes.add("plan.stage_layers",
                      fmt::format("stage {} has {} layers, which do not divide into {} virtual stages", stage,
-                                 here, plan.virtual_stages),
+                                 here, virtual_stages),
                      "list every virtual stage in model order");
-      for (int chunk = 0; chunk < plan.virtual_stages; ++chunk)
-        result[static_cast<std::size_t>(chunk * plan.pp + stage)] = here / plan.virtual_stages;
+      for (int chunk = 0; chunk < virtual_stages; ++chunk)
+        result[static_cast<std::size_t>(plan.global_stage(stage, chunk))] = here / virtual_stages;
     }
   }
   if (static_cast<int>(result.size()) != stages) {
-    mistakes.add(
-        "plan.stage_layers", fmt::format("{} entries for {} stages", plan.stage_layers.size(), stages),
-        plan.virtual_stages > 1 ? "one entry for each stage, or for each virtual stage in model order"
-                                : "one entry for each stage");
+    mistakes.add("plan.stage_layers", fmt::format("{} entries for {} stages", given.size(), stages),
+                 virtual_stages > 1 ? "one entry for each stage, or for each virtual stage in model order"
+                                    : "one entry for each stage");
     return {};
   }
   if (std::any_of(result.begin(), result.end(), [](int n) { return n < 0; }))
@@ -284,11 +281,16 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
     plan.schedule = Schedule::interleaved;
   if (plan.schedule == Schedule::interleaved && plan.virtual_stages == 1)
     plan.schedule = Schedule::one_f_one_b;
-  if (plan.schedule == Schedule::gpipe && plan.virtual_stages > 1)
-    mistakes.add("plan.virtual_stages", "GPipe has one stage a rank", "use the interleaved schedule");
+  if (plan.schedule == Schedule::zb_v) {
+    if (spec.virtual_stages > 2)
+      mistakes.add("plan.virtual_stages", "ZB-V has two virtual stages", "leave virtual_stages out");
+    plan.virtual_stages = 2;
+  } else if (plan.schedule != Schedule::interleaved && plan.virtual_stages > 1) {
+    mistakes.add("plan.virtual_stages", "this schedule has one stage a rank", "use the interleaved schedule");
+  }
   if (plan.virtual_stages > 1 && plan.pp == 1)
     mistakes.add("plan.virtual_stages", "virtual stages need a pipeline (pp > 1)", "set virtual_stages to 1");
-  plan.stage_layers = divide_layers(workload, mistakes);
+  plan.stage_layers = divide_layers(workload, plan, mistakes);
   plan.dp = data_parallel(spec, accelerators, mistakes);
   set_batches(spec, plan, mistakes);
   check_rank_order(spec, plan, mistakes);

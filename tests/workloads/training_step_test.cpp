@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "tests/workloads/fixtures.hpp"
 
 namespace topsim::workloads {
@@ -40,7 +38,8 @@ TEST(TrainingStep, FlopsOfTheOpsAreThoseOfTheModel) {
   }
 }
 
-TEST(TrainingStep, SizesAndTimesToBuild) {
+// Cost follows the stages and not the replicas: 131,072 ranks take the ops of 16,384.
+TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.model = llama3_405b();
   workload.plan.pp = 16;
@@ -48,14 +47,9 @@ TEST(TrainingStep, SizesAndTimesToBuild) {
   for (const int dp : {128, 1024}) {
     workload.plan.dp = dp;
     workload.plan.global_batch = 16 * dp;
-    const auto begin = std::chrono::steady_clock::now();
     const auto program = training_step(workload, h100(), static_cast<std::uint32_t>(dp * 128));
-    const auto end = std::chrono::steady_clock::now();
-    std::size_t ops = 0, largest = 0;
-    for (const auto& c : program.classes) ops += c.ops.size(), largest = std::max(largest, c.ops.size());
-    std::printf("%u ranks: %zu ops, largest class %zu, %.1f ms\n", program.ranks, ops, largest,
-                std::chrono::duration<double>(end - begin).count() * 1e3);
     program::validate(program);
+    for (const auto& stage : program.classes) EXPECT_LT(stage.ops.size(), 4000u);
   }
 }
 }  // namespace
