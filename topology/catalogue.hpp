@@ -64,7 +64,8 @@ struct CatalogueEntry {
 
 class Catalogue {
  public:
-  // Reads every file of DIR/hardware. Throws ConfigError with all mistakes.
+  // DIR/hardware. A file is read when something of it is first asked for; that call throws ConfigError with
+  // all mistakes of the file. Safe to share between threads.
   [[nodiscard]] static Catalogue load(const std::string& config_directory);
   ~Catalogue();
   Catalogue(Catalogue&&) noexcept;
@@ -84,8 +85,8 @@ class Catalogue {
   [[nodiscard]] std::vector<CatalogueEntry> entries() const;
 
  private:
-  struct Impl;
-  Catalogue();
+  class Impl;
+  explicit Catalogue(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 }  // namespace topsim::topology

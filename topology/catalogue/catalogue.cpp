@@ -25,62 +25,101 @@ const T* find_or_null(const ById<T>& entries, std::string_view id) {
 }
 }  // namespace
 
-Catalogue::Catalogue() : impl_(std::make_unique<Impl>()) {}
+template <class T, class Read>
+const ById<T>& Catalogue::Impl::get(Category<T>& category, const char* file, Read read) {
+  std::call_once(category.once, [&] {
+    const auto document = config::Document::read_file(directory_ + "/hardware/" + file + ".json");
+    config::Reader reader;
+    ById<T> entries;
+    read(document, entries, reader);
+    reader.finish();
+    category.entries = std::move(entries);
+  });
+  return category.entries;
+}
+
+const ById<LinkEntry>& Catalogue::Impl::links() {
+  return get(links_, "links", read_links);
+}
+const ById<Accelerator>& Catalogue::Impl::accelerators() {
+  return get(accelerators_, "accelerators", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_accelerators(file, links(), entries, reader);
+    if (reader.ok()) derive_gemm_constants(entries);
+  });
+}
+const ById<NicEntry>& Catalogue::Impl::nics() {
+  return get(nics_, "nics", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_nics(file, links(), entries, reader);
+  });
+}
+const ById<SwitchEntry>& Catalogue::Impl::switches() {
+  return get(switches_, "switches", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_switches(file, links(), entries, reader);
+  });
+}
+const ById<CableEntry>& Catalogue::Impl::cables() {
+  return get(cables_, "cables", read_cables);
+}
+const ById<NodeRecipe>& Catalogue::Impl::nodes() {
+  return get(nodes_, "nodes", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_nodes(file, {links(), accelerators(), nics(), switches()}, entries, reader);
+  });
+}
+const ById<FabricRecipe>& Catalogue::Impl::fabrics() {
+  return get(fabrics_, "fabrics", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_fabrics(file, {links(), switches(), nodes()}, entries, reader);
+  });
+}
+const ById<PriceEntry>& Catalogue::Impl::prices() {
+  return get(prices_, "prices", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_prices(file, entries, ratios_, reader);
+  });
+}
+const ById<Ratio>& Catalogue::Impl::ratios() {
+  static_cast<void>(prices());
+  return ratios_;
+}
+const ById<FailureRate>& Catalogue::Impl::failure_rates() {
+  return get(failure_rates_, "reliability", read_reliability);
+}
+
+Catalogue::Catalogue(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Catalogue::~Catalogue() = default;
 Catalogue::Catalogue(Catalogue&&) noexcept = default;
 
 Catalogue Catalogue::load(const std::string& config_directory) {
-  Catalogue catalogue;
-  Impl& all = *catalogue.impl_;
-  config::Reader reader;
-  // Problems point into the documents, so these live until finish().
-  std::vector<config::Document> files;
-  const auto open = [&](const char* name) -> const config::Document& {
-    return files.emplace_back(config::Document::read_file(config_directory + "/hardware/" + name + ".json"));
-  };
-  read_links(open("links"), all.links, reader);
-  read_accelerators(open("accelerators"), all.links, all.accelerators, reader);
-  read_nics(open("nics"), all.links, all.nics, reader);
-  read_switches(open("switches"), all.links, all.switches, reader);
-  read_cables(open("cables"), all.cables, reader);
-  read_nodes(open("nodes"), {all.links, all.accelerators, all.nics, all.switches}, all.nodes, reader);
-  read_fabrics(open("fabrics"), {all.links, all.switches, all.nodes}, all.fabrics, reader);
-  read_prices(open("prices"), all.prices, all.ratios, reader);
-  read_reliability(open("reliability"), all.failure_rates, reader);
-  reader.finish();
-  derive_gemm_constants(all.accelerators);
-  return catalogue;
+  return Catalogue(std::make_unique<Impl>(config_directory));
 }
 
 const Accelerator& Catalogue::accelerator(std::string_view id) const {
-  return find_entry(impl_->accelerators, "accelerator", id);
+  return find_entry(impl_->accelerators(), "accelerator", id);
 }
 const LinkEntry& Catalogue::link(std::string_view id) const {
-  return find_entry(impl_->links, "link", id);
+  return find_entry(impl_->links(), "link", id);
 }
 const NicEntry& Catalogue::nic(std::string_view id) const {
-  return find_entry(impl_->nics, "NIC", id);
+  return find_entry(impl_->nics(), "NIC", id);
 }
 const SwitchEntry& Catalogue::network_switch(std::string_view id) const {
-  return find_entry(impl_->switches, "switch", id);
+  return find_entry(impl_->switches(), "switch", id);
 }
 const CableEntry& Catalogue::cable(std::string_view id) const {
-  return find_entry(impl_->cables, "cable", id);
+  return find_entry(impl_->cables(), "cable", id);
 }
 const NodeRecipe& Catalogue::node(std::string_view id) const {
-  return find_entry(impl_->nodes, "node", id);
+  return find_entry(impl_->nodes(), "node", id);
 }
 const FabricRecipe& Catalogue::fabric(std::string_view id) const {
-  return find_entry(impl_->fabrics, "fabric", id);
+  return find_entry(impl_->fabrics(), "fabric", id);
 }
 const PriceEntry* Catalogue::price(std::string_view id) const {
-  return find_or_null(impl_->prices, id);
+  return find_or_null(impl_->prices(), id);
 }
 const Ratio* Catalogue::ratio(std::string_view id) const {
-  return find_or_null(impl_->ratios, id);
+  return find_or_null(impl_->ratios(), id);
 }
 const FailureRate* Catalogue::failure_rate(std::string_view id) const {
-  return find_or_null(impl_->failure_rates, id);
+  return find_or_null(impl_->failure_rates(), id);
 }
 
 std::vector<CatalogueEntry> Catalogue::entries() const {
@@ -88,13 +127,13 @@ std::vector<CatalogueEntry> Catalogue::entries() const {
   const auto append = [&](const auto& entries, const char* category) {
     for (const auto& [id, entry] : entries) list.push_back({id, entry.name, category, entry.source});
   };
-  append(impl_->accelerators, "accelerator");
-  append(impl_->nodes, "node");
-  append(impl_->fabrics, "fabric");
-  for (const auto& [id, link] : impl_->links) list.push_back({id, link.label, "link", link.source});
-  append(impl_->nics, "nic");
-  append(impl_->switches, "switch");
-  append(impl_->cables, "cable");
+  append(impl_->accelerators(), "accelerator");
+  append(impl_->nodes(), "node");
+  append(impl_->fabrics(), "fabric");
+  for (const auto& [id, link] : impl_->links()) list.push_back({id, link.label, "link", link.source});
+  append(impl_->nics(), "nic");
+  append(impl_->switches(), "switch");
+  append(impl_->cables(), "cable");
   return list;
 }
 }  // namespace topsim::topology

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/config/document.hpp"
@@ -19,20 +21,46 @@ namespace topsim::topology {
 template <class T>
 using ById = std::map<std::string, T, std::less<>>;
 
-struct Catalogue::Impl {
-  ById<LinkEntry> links;
-  ById<Accelerator> accelerators;
-  ById<NicEntry> nics;
-  ById<SwitchEntry> switches;
-  ById<CableEntry> cables;
-  ById<NodeRecipe> nodes;
-  ById<FabricRecipe> fabrics;
-  ById<PriceEntry> prices;
-  ById<Ratio> ratios;
-  ById<FailureRate> failure_rates;
+// Each file is read when something of it is first asked for, once, whatever the thread: a run never needs the
+// prices, a price list never the nodes.
+class Catalogue::Impl {
+ public:
+  explicit Impl(std::string directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] const ById<LinkEntry>& links();
+  [[nodiscard]] const ById<Accelerator>& accelerators();
+  [[nodiscard]] const ById<NicEntry>& nics();
+  [[nodiscard]] const ById<SwitchEntry>& switches();
+  [[nodiscard]] const ById<CableEntry>& cables();
+  [[nodiscard]] const ById<NodeRecipe>& nodes();
+  [[nodiscard]] const ById<FabricRecipe>& fabrics();
+  [[nodiscard]] const ById<PriceEntry>& prices();
+  [[nodiscard]] const ById<Ratio>& ratios();
+  [[nodiscard]] const ById<FailureRate>& failure_rates();
+
+ private:
+  template <class T>
+  struct Category {
+    std::once_flag once;
+    ById<T> entries;
+  };
+  // Fills a category from its file on the first call; a ConfigError leaves it to be tried again.
+  template <class T, class Read>
+  const ById<T>& get(Category<T>& category, const char* file, Read read);
+
+  std::string directory_;
+  Category<LinkEntry> links_;
+  Category<Accelerator> accelerators_;
+  Category<NicEntry> nics_;
+  Category<SwitchEntry> switches_;
+  Category<CableEntry> cables_;
+  Category<NodeRecipe> nodes_;
+  Category<FabricRecipe> fabrics_;
+  Category<PriceEntry> prices_;
+  ById<Ratio> ratios_;  // filled with prices_
+  Category<FailureRate> failure_rates_;
 };
 
-// In this order: a later category may name entries of the earlier ones, and is checked against them.
+// One a file. Names of other categories are checked against these.
 void read_links(const config::Document& file, ById<LinkEntry>& links, config::Reader& reader);
 void read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
                        ById<Accelerator>& accelerators, config::Reader& reader);

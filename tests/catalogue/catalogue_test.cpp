@@ -1,0 +1,165 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "sim/base/error.hpp"
+#include "sim/config/document.hpp"
+#include "tests/catalogue/world.hpp"
+
+namespace topsim::topology {
+namespace {
+namespace fs = std::filesystem;
+using config::Document;
+using config::Kind;
+using config::Node;
+
+const fs::path kHardware = fs::path(TOPSIM_SOURCE_DIR) / "configs" / "hardware";
+
+std::vector<Document> all_files() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(kHardware)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<Document> files;
+  for (const fs::path& path : paths) files.push_back(Document::read_file(path.string()));
+  return files;
+}
+
+void collect_strings(const Node& node, std::set<std::string>& strings) {
+  if (node.is(Kind::string)) strings.insert(node.text());
+  for (std::size_t i = 0; i < node.size(); ++i) collect_strings(node[i], strings);
+}
+
+// Numbers that are no figures: places, shapes and years.
+const std::set<std::string> kStructure = {"year",       "sockets", "numa_nodes", "ports",
+                                          "rack_units", "socket",  "parent",     "accelerators",
+                                          "nics",       "rail_of", "owner"};
+
+// Every number and every text with a unit stands in a figure: its parent list names a source.
+void expect_sourced(const Node& node, const Node& sources, const std::string& key, bool inside_figure) {
+  const std::string name = node.key().empty() ? key : node.key();
+  const bool is_figure =
+      node.is(Kind::array) && node.size() >= 2 && node[1].is(Kind::string) && sources.find(node[1].text());
+  if (node.is_number()) {
+    EXPECT_TRUE(inside_figure || kStructure.count(name) > 0) << node.path() << " has no source";
+  }
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    expect_sourced(node[i], sources, name, inside_figure || is_figure);
+  }
+}
+
+TEST(Catalogue, EveryNumberSaysWhereItComesFrom) {
+  for (const Document& file : all_files()) {
+    const Node sources = file.root().find("sources");
+    ASSERT_GT(sources.size(), 0U) << file.name();
+    for (std::size_t i = 0; i < file.root().size(); ++i) {
+      const Node section = file.root()[i];
+      if (section.is(Kind::object) && section.key() != "sources") expect_sourced(section, sources, "", false);
+    }
+  }
+}
+
+TEST(Catalogue, EverySourceSaysHowSureItIsAndIsUsed) {
+  for (const Document& file : all_files()) {
+    std::set<std::string> strings;
+    const Node sources = file.root().find("sources");
+    for (std::size_t i = 0; i < file.root().size(); ++i) {
+      if (file.root()[i].key() != "sources") collect_strings(file.root()[i], strings);
+    }
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      EXPECT_THAT(sources[i].text(), testing::MatchesRegex("(read|recalled|derived): .+"));
+      EXPECT_TRUE(strings.count(sources[i].key()) > 0) << file.name() << " never uses " << sources[i].key();
+    }
+  }
+}
+
+TEST(Catalogue, EverythingLoadsAndHasNameAndSource) {
+  const std::vector<CatalogueEntry> entries = shipped().entries();
+  EXPECT_GT(entries.size(), 350U);
+  for (const CatalogueEntry& entry : entries) {
+    EXPECT_FALSE(entry.name.empty()) << entry.id;
+    EXPECT_THAT(entry.source, testing::MatchesRegex("(read|recalled|derived): .+")) << entry.id;
+    EXPECT_THAT(entry.id, testing::MatchesRegex("[a-z0-9][a-z0-9-]*"));
+  }
+}
+
+TEST(Catalogue, HoldsEveryCategoryOfTheSourceCatalogue) {
+  EXPECT_GE(ids_of("accelerator").size(), 58U);
+  EXPECT_GE(ids_of("nic").size(), 25U);
+  EXPECT_GE(ids_of("switch").size(), 29U);
+  EXPECT_GE(ids_of("node").size(), 46U);
+  EXPECT_GE(ids_of("fabric").size(), 29U);
+}
+
+TEST(Catalogue, AnUnknownNameGetsTheClosestAndTheList) {
+  try {
+    static_cast<void>(shipped().node("hgx-h10"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1U);
+    EXPECT_EQ(error.problems()[0].message, "unknown node \"hgx-h10\"");
+    EXPECT_THAT(error.problems()[0].help, testing::StartsWith("did you mean \"hgx-h100\"? known: "));
+  }
+}
+
+TEST(Catalogue, ManyThreadsMayAskAtOnce) {
+  const Catalogue catalogue = Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+  std::vector<std::thread> threads;
+  std::vector<const NodeRecipe*> found(8);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    threads.emplace_back([&, i] { found[i] = &catalogue.node("dgx-h100"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(found, testing::Each(&catalogue.node("dgx-h100")));
+}
+
+class BrokenCatalogue : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(directory_ / "hardware"); }
+  void TearDown() override { fs::remove_all(directory_); }
+  void write(const std::string& file, const std::string& text) const {
+    std::ofstream(directory_ / "hardware" / file) << text;
+  }
+  template <class Ask>
+  std::vector<Problem> problems(Ask ask) const {
+    try {
+      ask(Catalogue::load(directory_.string()));
+    } catch (const ConfigError& error) {
+      return error.problems();
+    }
+    return {};
+  }
+  fs::path directory_ =
+      fs::temp_directory_path() /
+      ("topsim-catalogue-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
+       testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(BrokenCatalogue, AFigureWithoutASourceIsRefusedAtItsPlace) {
+  write("links.json", R"({"sources": {"a": "read: a"},
+ "links": {"wire": {"label": "Wire", "kind": "ethernet", "line_rate": "400 Gbit/s"}}})");
+  const auto found = problems([](const Catalogue& catalogue) { static_cast<void>(catalogue.link("wire")); });
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].message, "a figure of the catalogue needs its source");
+  EXPECT_EQ(found[0].path, "links.wire.line_rate");
+  EXPECT_EQ(found[0].place.line, 2);
+}
+
+TEST_F(BrokenCatalogue, AnUnknownSourceAndAnUnknownLinkAreBothReported) {
+  write("links.json", R"({"sources": {"sheet": "read: a"},
+ "links": {"wire": {"label": "W", "kind": "ethernet", "line_rate": ["1 GB/s", "sheet"]}}})");
+  write("nics.json", R"({"sources": {"sheet": "read: a"},
+ "nics": {"n": {"name": "N", "links": ["wyre"], "port_rate": ["1 GB/s", "shet"]}}})");
+  const auto found = problems([](const Catalogue& catalogue) { static_cast<void>(catalogue.nic("n")); });
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].message, "unknown link \"wyre\"");
+  EXPECT_EQ(found[0].label, "did you mean \"wire\"?");
+  EXPECT_EQ(found[1].message, "unknown source \"shet\"");
+}
+}  // namespace
+}  // namespace topsim::topology

@@ -1,0 +1,95 @@
+#include "topology/catalogue/gemm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/catalogue/world.hpp"
+
+namespace topsim::topology {
+namespace {
+
+// What the largest tile reaches when waves are full and memory is no limit.
+double ceiling(const Accelerator& accelerator, std::string_view precision) {
+  return accelerator.dense_flops.find(precision)->second *
+         best_tile_efficiency(accelerator.gemm.find(precision)->second);
+}
+
+TEST(Gemm, FittedConstantsAreTheFittedOnes) {
+  const GemmConstants& h100 = shipped().accelerator("h100-sxm5").gemm.at("bf16");
+  EXPECT_DOUBLE_EQ(h100.peak_fraction, 0.946);
+  EXPECT_DOUBLE_EQ(h100.memory_fraction, 0.830);
+  EXPECT_DOUBLE_EQ(h100.tile_penalty, 16.8);
+  EXPECT_EQ(h100.fixed, from_microseconds(6.3));
+  const GemmConstants& a100 = shipped().accelerator("a100-sxm4-80gb").gemm.at("bf16");
+  EXPECT_DOUBLE_EQ(a100.peak_fraction, 0.818);
+  EXPECT_DOUBLE_EQ(a100.k_offset, 73);
+  const GemmConstants& a40 = shipped().accelerator("a40").gemm.at("bf16");
+  EXPECT_DOUBLE_EQ(a40.tile_penalty, 5.8);
+}
+
+TEST(Gemm, EveryPrecisionOfEveryAcceleratorHasConstantsThatSayTheirSource) {
+  for (const std::string& id : ids_of("accelerator")) {
+    const Accelerator& accelerator = shipped().accelerator(id);
+    ASSERT_FALSE(accelerator.dense_flops.empty()) << id;
+    for (const auto& [precision, flops] : accelerator.dense_flops) {
+      ASSERT_TRUE(accelerator.gemm.contains(precision)) << id << ' ' << precision;
+      const GemmConstants& gemm = accelerator.gemm.find(precision)->second;
+      EXPECT_EQ(gemm.source.rfind("derived: ", 0), 0U) << id << ' ' << precision << ' ' << gemm.source;
+      EXPECT_GT(best_tile_efficiency(gemm), 0.2) << id << ' ' << precision;
+      EXPECT_LT(best_tile_efficiency(gemm), 1) << id << ' ' << precision;
+      EXPECT_GE(gemm.k_offset, 0) << id;
+      EXPECT_LT(gemm.memory_fraction, 1) << id;
+    }
+  }
+}
+
+TEST(Gemm, NoModelBeatsTheBestProductAnyoneMeasured) {
+  int measured = 0;
+  for (const std::string& id : ids_of("accelerator")) {
+    const Accelerator& accelerator = shipped().accelerator(id);
+    for (const auto& [precision, best] : accelerator.achievable_flops) {
+      EXPECT_LE(ceiling(accelerator, precision), best * (1 + 1e-12)) << id << ' ' << precision;
+      EXPECT_LT(best, accelerator.dense_flops.at(precision)) << id << ' ' << precision;
+      ++measured;
+    }
+  }
+  EXPECT_GT(measured, 15);
+}
+
+TEST(Gemm, NarrowerNumbersAreNotSlower) {
+  for (const std::string& id : ids_of("accelerator")) {
+    const Accelerator& accelerator = shipped().accelerator(id);
+    for (const auto& [wide, narrow] : {std::pair{"fp32", "tf32"}, {"tf32", "bf16"}, {"bf16", "fp8"}}) {
+      if (!accelerator.dense_flops.contains(wide) || !accelerator.dense_flops.contains(narrow)) continue;
+      if (accelerator.dense_flops.at(wide) == accelerator.dense_flops.at(narrow)) continue;
+      EXPECT_LE(ceiling(accelerator, wide), ceiling(accelerator, narrow))
+          << id << ' ' << wide << ' ' << narrow;
+    }
+  }
+}
+
+// H100 80GB, H200 and H800 are one chip; A100 and A800 likewise.
+TEST(Gemm, PartsWithOneChipHaveOneModel) {
+  const auto same = [](const char* a, const char* b) {
+    const GemmConstants& x = shipped().accelerator(a).gemm.at("bf16");
+    const GemmConstants& y = shipped().accelerator(b).gemm.at("bf16");
+    EXPECT_NEAR(x.peak_fraction, y.peak_fraction, 0.002) << a << ' ' << b;
+    EXPECT_NEAR(x.k_offset, y.k_offset, 0.1) << a << ' ' << b;
+    EXPECT_DOUBLE_EQ(x.tile_penalty, y.tile_penalty) << a << ' ' << b;
+  };
+  same("h100-sxm5", "h200-sxm");
+  same("h100-sxm5", "h800-sxm5");
+  same("a100-sxm4-80gb", "a800-sxm4-80gb");
+}
+
+// 0.790 of 989.4 (H100's fitted best tile) x 1745/2250 over 794.5/989.4: 0.763 of 2250 = 1717 TFLOP/s.
+TEST(Gemm, B200TakesItsHeightFromItsOwnBestProduct) {
+  EXPECT_NEAR(ceiling(shipped().accelerator("b200"), "bf16") * 1e-12, 1717, 5);
+}
+
+TEST(Gemm, VectorUnitsReachWhatFlagPerfMeasuredOnA100) {
+  EXPECT_NEAR(ceiling(shipped().accelerator("a100-sxm4-80gb"), "fp32") * 1e-12, 19.05, 0.01);
+}
+}  // namespace
+}  // namespace topsim::topology

@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include "tests/catalogue/world.hpp"
+
+namespace topsim::topology {
+namespace {
+using namespace topsim::literals;
+
+TEST(Links, EveryNameThatScenariosMayUseExists) {
+  for (const char* name : {"ib-edr", "ib-hdr", "ib-ndr", "ib-xdr", "roce-100g", "roce-200g", "roce-400g",
+                           "roce-800g", "eth-100g", "omni-path-100", "slingshot-200", "efa-400g", "nvlink2",
+                           "nvlink3", "nvlink4", "nvlink5", "pcie3-x16", "pcie4-x16", "pcie5-x16"}) {
+    EXPECT_NO_THROW(static_cast<void>(shipped().link(name))) << name;
+  }
+}
+
+// 50 GB/s x MTU / (MTU + header): header 82 B on the wire of RoCEv2 (62 of the frame, preamble 8, gap 12) and
+// 26 B of InfiniBand. The table of the fabrics page, 400 Gbit/s.
+TEST(Links, HeadersTakeTheirShareOfFourHundredGigabit) {
+  struct Row {
+    std::int64_t mtu;
+    double roce, infiniband;
+  };
+  for (const Row row :
+       {Row{1024, 46.29, 48.76}, {2048, 48.08, 49.37}, {4096, 49.02, 49.68}, {9000, 49.55, 49.86}}) {
+    EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("roce-400g"), Bytes(row.mtu))), row.roce, 0.0051);
+    EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("ib-ndr"), Bytes(row.mtu))), row.infiniband,
+                0.0051);
+  }
+}
+
+TEST(Links, TheirOwnMtuIsTheDefault) {
+  const LinkEntry& link = shipped().link("ib-ndr");
+  EXPECT_EQ(payload_capacity(link), payload_capacity(link, 4096_B));
+}
+
+// ib_write_bw on EDR, MTU 4096: 96.6 Gbit/s.
+TEST(Links, TheCableAtAnEdrNicCarriesWhatPerftestMeasures) {
+  EXPECT_NEAR(gigabytes(payload_capacity_at_nic(shipped().link("ib-edr"))) * 8, 96.6, 0.05);
+}
+
+// ib_write_bw on one EFA of 200 Gbit/s: 193.72.
+TEST(Links, TheCableAtAnEfaNicCarriesWhatPerftestMeasures) {
+  EXPECT_NEAR(gigabytes(payload_capacity_at_nic(shipped().link("efa-200g"))) * 8, 193.72, 0.05);
+}
+
+// Copies between host and device at x16: 12.5, 25.5 and 55.06 GB/s; half the lanes, half the rate.
+TEST(Links, PcieCarriesWhatCopiesReach) {
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie3-x16"))), 12.5, 0.05);
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie4-x16"))), 25.5, 0.1);
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie5-x16"))), 55.06, 0.1);
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("pcie5-x8"))), 55.06 / 2, 0.05);
+}
+
+// NCCL's per-link rates: 20, 20, 20.6 and 40.1 GB/s; H100 has 18: 370.8.
+TEST(Links, NvlinkCarriesWhatNcclCountsWith) {
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink2"))), 20, 1e-3);
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink3"))), 20, 1e-3);
+  EXPECT_NEAR(18 * gigabytes(payload_capacity(shipped().link("nvlink4"))), 370.8, 1e-3);
+  EXPECT_NEAR(18 * gigabytes(payload_capacity(shipped().link("nvlink5"))), 721.8, 1e-3);
+  EXPECT_NEAR(gigabytes(payload_capacity(shipped().link("nvlink3-ga102"))), 12, 1e-3);
+}
+
+TEST(Links, NothingCarriesMoreThanItsWire) {
+  for (const std::string& id : ids_of("link")) {
+    const LinkEntry& link = shipped().link(id);
+    EXPECT_GT(link.line_rate.value(), 0) << id;
+    EXPECT_GT(payload_capacity(link).value(), 0) << id;
+    EXPECT_LE(payload_capacity(link), link.line_rate) << id;
+    EXPECT_LE(payload_capacity_at_nic(link), payload_capacity(link)) << id;
+  }
+}
+
+// DeepSeek, ISCA 2025, 64 B: 2.8 us through one InfiniBand leaf, 3.7 us through three switches;
+// RoCE 3.6, 5.6.
+TEST(Links, BaseAndHopsGiveTheMeasuredPaths) {
+  const auto path = [](const char* id, int switches) {
+    const LinkEntry& link = shipped().link(id);
+    return microseconds(link.nic_base + switches * link.hop.value());
+  };
+  EXPECT_NEAR(path("ib-ndr", 1), 2.8, 1e-9);
+  EXPECT_NEAR(path("ib-ndr", 3), 3.7, 1e-9);
+  EXPECT_NEAR(path("roce-400g", 1), 3.6, 1e-9);
+  EXPECT_NEAR(path("roce-400g", 3), 5.6, 1e-9);
+}
+
+// One rule for latency: a link with a measured hop says nothing about FEC, one without has no other way.
+TEST(Links, AHopIsEitherMeasuredOrAddedUp) {
+  for (const std::string& id : ids_of("link")) {
+    const LinkEntry& link = shipped().link(id);
+    EXPECT_FALSE(link.hop.has_value() && link.fec.count() > 0) << id;
+    EXPECT_TRUE(link.is_fabric() || link.latency.count() > 0) << id;
+  }
+}
+}  // namespace
+}  // namespace topsim::topology

@@ -1,0 +1,189 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "tests/catalogue/world.hpp"
+
+namespace topsim::topology {
+namespace {
+
+TEST(Nodes, FamiliesHaveBothNames) {
+  for (const char* name : {"hgx-h100", "dgx-h100", "hgx-a100", "dgx-a100", "hgx-b200", "dgx-b200", "hgx-h200",
+                           "dgx-h200", "hgx-b300", "dgx-b300", "hgx-a800", "hgx-h800", "dgx-1-v100"}) {
+    EXPECT_NO_THROW(static_cast<void>(shipped().node(name))) << name;
+  }
+}
+
+TEST(Nodes, ACopyDiffersOnlyWhereItSaysSo) {
+  const NodeRecipe& dgx = shipped().node("dgx-h100");
+  const NodeRecipe& hgx = shipped().node("hgx-h100");
+  EXPECT_EQ(hgx.like, "dgx-h100");
+  EXPECT_EQ(hgx.accelerator, dgx.accelerator);
+  EXPECT_EQ(hgx.pcie.size(), dgx.pcie.size());
+  EXPECT_EQ(hgx.power, dgx.power);
+  EXPECT_NE(hgx.name, dgx.name);
+  EXPECT_EQ(shipped().node("hgx-h100-roce").default_link, "roce-400g");
+}
+
+TEST(Nodes, LinksOfAnAcceleratorAddUp) {
+  for (const std::string& id : ids_of("node")) {
+    const NodeRecipe& node = shipped().node(id);
+    const Accelerator& accelerator = shipped().accelerator(node.accelerator);
+    const ScaleUp& scale_up = node.scale_up;
+    if (scale_up.kind == ScaleUp::Kind::none) continue;
+    EXPECT_FALSE(scale_up.link.empty()) << id;
+    if (scale_up.kind == ScaleUp::Kind::switched) {
+      EXPECT_EQ(scale_up.links_per_accelerator, accelerator.nvlinks) << id;
+      EXPECT_EQ(scale_up.link, accelerator.scale_up_link) << id;
+      EXPECT_GT(scale_up.chips, 0) << id;
+      EXPECT_FALSE(scale_up.chip.empty()) << id;
+      const std::vector<int>& chips = scale_up.links_per_chip;
+      if (!chips.empty()) {
+        EXPECT_EQ(std::accumulate(chips.begin(), chips.end(), 0), scale_up.links_per_accelerator) << id;
+        EXPECT_EQ(static_cast<int>(chips.size()), scale_up.chips) << id;
+      }
+    }
+    if (scale_up.kind == ScaleUp::Kind::mesh) {
+      std::vector<int> used(static_cast<std::size_t>(node.accelerators));
+      for (const ScaleUp::Edge& edge : scale_up.edges) {
+        ASSERT_TRUE(edge.a >= 0 && edge.a < edge.b && edge.b < node.accelerators) << id;
+        used[static_cast<std::size_t>(edge.a)] += edge.links;
+        used[static_cast<std::size_t>(edge.b)] += edge.links;
+      }
+      for (const int links : used) EXPECT_LE(links, accelerator.nvlinks) << id;
+    }
+    if (scale_up.kind == ScaleUp::Kind::torus) {
+      const int chips = std::accumulate(scale_up.dims.begin(), scale_up.dims.end(), 1, std::multiplies<>());
+      EXPECT_EQ(chips, node.accelerators) << id;
+    }
+  }
+}
+
+// Hybrid cube mesh: six links on each GPU, four neighbours, 12 of 28 pairs without a direct link.
+TEST(Nodes, Dgx1IsTheHybridCubeMesh) {
+  const NodeRecipe& node = shipped().node("dgx-1-v100");
+  std::vector<int> links(8);
+  std::vector<int> neighbours(8);
+  for (const ScaleUp::Edge& edge : node.scale_up.edges) {
+    for (const int end : {edge.a, edge.b}) {
+      links[static_cast<std::size_t>(end)] += edge.links;
+      ++neighbours[static_cast<std::size_t>(end)];
+    }
+  }
+  EXPECT_THAT(links, testing::Each(6));
+  EXPECT_THAT(neighbours, testing::Each(4));
+  EXPECT_EQ(node.scale_up.edges.size(), 28U - 12U);
+}
+
+TEST(Nodes, RailsNameComputeNics) {
+  for (const std::string& id : ids_of("node")) {
+    const NodeRecipe& node = shipped().node(id);
+    if (node.compute_nics() == 0) {
+      EXPECT_TRUE(node.rail_of.empty()) << id;
+      continue;
+    }
+    ASSERT_EQ(static_cast<int>(node.rail_of.size()), node.accelerators) << id;
+    for (const int nic : node.rail_of) EXPECT_TRUE(nic >= 0 && nic < node.compute_nics()) << id;
+    EXPECT_FALSE(node.default_link.empty()) << id;
+  }
+}
+
+// A NIC's rate is one that its default link and its ports can run.
+TEST(Nodes, NicsRunTheirDefaultLink) {
+  for (const std::string& id : ids_of("node")) {
+    const NodeRecipe& node = shipped().node(id);
+    for (const NicGroup& group : node.nics) {
+      const NicEntry& nic = shipped().nic(group.nic);
+      EXPECT_LE(group.rate.value(), nic.port_rate.value() * (1 + 1e-9)) << id;
+      if (!group.compute) continue;
+      EXPECT_THAT(nic.links, testing::Contains(node.default_link)) << id;
+    }
+  }
+}
+
+TEST(Nodes, EverySwitchOfATreeSaysItsUplink) {
+  for (const std::string& id : ids_of("node")) {
+    for (const PcieBranch& branch : shipped().node(id).pcie) {
+      EXPECT_TRUE(!branch.is_switch || shipped().link(branch.uplink).kind == LinkKind::pcie) << id;
+      EXPECT_NO_THROW(static_cast<void>(shipped().link(branch.device_link))) << id;
+      EXPECT_NO_THROW(static_cast<void>(shipped().link(branch.nic_link))) << id;
+    }
+  }
+}
+
+TEST(Nodes, Nvl72Is18TraysOf4) {
+  const NodeRecipe& tray = shipped().node("gb200-nvl72");
+  EXPECT_EQ(tray.accelerators * tray.scale_up.domain_nodes, 72);
+  EXPECT_EQ(tray.scale_up.chips, 18);
+  EXPECT_TRUE(tray.scale_up.in_network_reduction);
+  EXPECT_EQ(tray.pcie.at(0).device_link, "c2c-grace");
+}
+
+TEST(Nodes, GeForceCardsDoNotTalkOverPcieButThe3090Does) {
+  EXPECT_FALSE(shipped().node("rtx4090-pcie-8gpu").peer_to_peer);
+  EXPECT_TRUE(shipped().node("srv-8x3090-dual").peer_to_peer);
+}
+
+// One switch of NCCL's topology file: the numbers of the GPUs and NICs behind it, and its socket.
+struct Behind {
+  int socket = 0;
+  std::set<int> gpus, nics;
+  bool operator==(const Behind& other) const {
+    return socket == other.socket && gpus == other.gpus && nics == other.nics;
+  }
+};
+
+std::vector<Behind> read_nccl_topology(std::istream& file) {
+  std::vector<Behind> switches;
+  int socket = -1;
+  const auto number = [](const std::string& line, const std::string& key) {
+    const std::size_t at = line.find(key + "=\"");
+    return at == std::string::npos ? -1 : std::stoi(line.substr(at + key.size() + 2));
+  };
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("<cpu ") != std::string::npos) socket = number(line, "numaid");
+    if (line.find("class=\"0x0604") != std::string::npos) switches.push_back({socket, {}, {}});
+    if (line.find("<gpu ") != std::string::npos) switches.back().gpus.insert(number(line, "dev"));
+    if (line.find("<net ") != std::string::npos) switches.back().nics.insert(number(line, "dev"));
+  }
+  return switches;
+}
+
+struct Box {
+  const char* file;
+  const char* node;
+};
+class NcclBoxes : public testing::TestWithParam<Box> {};
+
+TEST_P(NcclBoxes, DevicesHangWhereNcclsTopologyFileHasThem) {
+  std::ifstream file(std::string(TOPSIM_SOURCE_DIR "/../shared/data/nccl-2.30.7/") + GetParam().file);
+  if (!file) GTEST_SKIP() << "no " << GetParam().file << " beside the project";
+  const std::vector<Behind> expected = read_nccl_topology(file);
+  const NodeRecipe& node = shipped().node(GetParam().node);
+  std::vector<Behind> found;
+  for (const PcieBranch& branch : node.pcie) {
+    Behind behind{branch.socket, {branch.accelerators.begin(), branch.accelerators.end()}, {}};
+    for (const int nic : branch.nics) {
+      if (nic < node.compute_nics()) behind.nics.insert(nic);
+    }
+    if (!behind.gpus.empty() || !behind.nics.empty()) found.push_back(behind);
+  }
+  EXPECT_EQ(found, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, NcclBoxes,
+                         testing::Values(Box{"dgxa100_real.xml", "dgx-a100"}, Box{"dgxh100.xml", "dgx-h100"},
+                                         Box{"dgxb200.xml", "hgx-b200"},
+                                         Box{"h100_roce200x8.xml", "hgx-h100-200g"},
+                                         Box{"pcie_l40s.xml", "pcie-l40s"}),
+                         [](const auto& box) {
+                           std::string name = box.param.node;
+                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return name;
+                         });
+}  // namespace
+}  // namespace topsim::topology
