@@ -49,11 +49,21 @@ struct Overrides {
   std::optional<bool> nvls, sharp, pxn;
 };
 
+// Which refinements of NCCL's own estimates the predicted times contain (time_model.cpp says what each is and what
+// measured it). All off: the tuner's figures.
+struct TimeOptions {
+  bool flags_on_wire = true;    // LL sends twice the bytes, LL128 16/15
+  bool network = true;          // the real fabric's latency where it exceeds InfiniBand's
+  bool step_costs = true;       // fixed costs of a start and of each step
+  bool protocol_shares = true;  // what LL, LL128 and Simple reach of the tuner's bandwidths
+  bool nvls_pipeline = true;    // what NVSwitch reduction reaches, and its pipeline's fill
+};
+
 // One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
 struct Activity {
   std::vector<topology::LinkShare> usage;  // bytes on the link per byte of S; sorted by link, merged
   BytesPerSecond
-      cap{};           // what the wire does not limit: protocol and channel limits, as bytes of S per second
+      cap{};  // what the wire does not limit: protocol and channel limits, as bytes of S per second; 0: none
   Duration latency{};  // latency term, before the last byte counts as arrived
   double weight = 1;   // connections it opens (channels x queue pairs)
   int ctas = 0;        // SMs its channels occupy on each member while it runs
@@ -73,15 +83,12 @@ struct StepPlan {
   std::vector<std::uint32_t> after;
 };
 
-// Everything NCCL would know about one communicator; equal shapes (same boxes, same local GPUs, same node
-// count) share one.
-class CommunicatorModel;
-
-// Makes and caches communicator models for one topology. Thread-safe.
+// NCCL on one topology. Communicators of equal shape (same boxes, same local GPUs, same node count) share what was
+// searched and tuned for them. Thread-safe.
 class NcclModel {
  public:
   // REQUIRES: router outlives the model.
-  NcclModel(const topology::Router& router, Overrides overrides);
+  explicit NcclModel(const topology::Router& router, Overrides overrides = {}, TimeOptions time = {});
   ~NcclModel();
 
   // The choice for one call. `gpus` in communicator rank order.

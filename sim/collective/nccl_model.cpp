@@ -3,6 +3,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/collective/lowering.hpp"
 #include "sim/collective/placement.hpp"
+#include "sim/collective/time_model.hpp"
 #include "sim/collective/usage.hpp"
 
 namespace topsim::collective {
@@ -20,14 +21,21 @@ double bus_factor(CollectiveKind kind, double n) {
   }
 }
 
+// One network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one InfiniBand switch (2.8 us,
+// fabrics.md section 2: DeepSeek, ISCA 2025) and the PCIe of both ends.
+constexpr double kReferenceHop = 3.3;
+
 }  // namespace
 
 struct NcclModel::Impl {
-  Impl(const topology::Router& r, Overrides o)
-      : router(r), overrides(std::move(o)), placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true),
-                                                   overrides.sharp.value_or(true)) {}
+  Impl(const topology::Router& r, Overrides o, TimeOptions t)
+      : router(r),
+        overrides(std::move(o)),
+        time(t),
+        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true)) {}
   const topology::Router& router;
   Overrides overrides;
+  TimeOptions time;
   Placer placer;
 
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
@@ -42,8 +50,8 @@ Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement
   return direct;
 }
 
-NcclModel::NcclModel(const topology::Router& router, Overrides overrides)
-    : impl_(std::make_unique<Impl>(router, std::move(overrides))) {}
+NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOptions time)
+    : impl_(std::make_unique<Impl>(router, std::move(overrides), time)) {}
 NcclModel::~NcclModel() = default;
 
 Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
@@ -79,14 +87,13 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
       }
       break;
   }
-  usage.finish(out.usage);
-  if (tuned(wire)) {
-    const nccl::Cost& cost = placement.tuner->cost(wire, choice.algorithm, choice.protocol);
-    out.cap = BytesPerSecond(cost.bandwidth * 1e9);
-    out.latency = from_microseconds(cost.latency);
-  } else {
-    out.latency = usage.longest_latency() + from_microseconds(10);
-  }
+  const double network = microseconds(usage.fabric_latency()) - kReferenceHop;
+  const Timing timing = tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes.value(), 1), *placement.tuner,
+                                                      network, impl_->time)
+                                    : time_direct(wire, bytes.value(), *placement.tuner, network, impl_->time);
+  usage.finish(timing.wire, out.usage);
+  out.cap = BytesPerSecond(timing.cap);
+  out.latency = from_microseconds(timing.latency_us);
   out.weight = choice.channels;
   out.ctas = choice.channels;
   out.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
@@ -98,8 +105,8 @@ void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint
   (void)bytes;
   UsageBuilder usage(impl_->router);
   usage.add({.from = from, .to = to, .connection = connection, .allow_pxn = impl_->overrides.pxn.value_or(true)}, 1);
-  usage.finish(out.usage);
-  out.latency = usage.longest_latency() + from_microseconds(10);
+  usage.finish(1, out.usage);
+  out.latency = usage.fabric_latency() + from_microseconds(10);
   out.weight = 2;
   out.ctas = 2;
   out.memory_traffic = 1;

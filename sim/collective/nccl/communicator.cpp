@@ -39,6 +39,7 @@ int nvls_channels(const CommunicatorFacts& facts) {
 
 float slowest_net(const Box& box) {
   float slowest = std::numeric_limits<float>::max();
+  if (!box.system.searchable()) return slowest;
   for (int g = 0; g < box.system.gpus(); ++g)
     for (const int n : box.system.nets_of_gpu(g)) slowest = std::min(slowest, box.system.gpu_to_net(g, n).bandwidth);
   return slowest;
@@ -91,6 +92,7 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
     facts.x86_host = facts.x86_host && system.cpu_vendor() != CpuVendor::arm && system.cpu_vendor() != CpuVendor::power;
     facts.nvswitch = facts.nvswitch && system.has_nvswitch();
     facts.min_net_bandwidth = std::min(facts.min_net_bandwidth, slowest_net(*box));
+    facts.nvlink_bandwidth = box == boxes.front() ? system.total_bandwidth() : std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
   }
   facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
   facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;

@@ -37,6 +37,7 @@ struct CommunicatorFacts {
   int channels = 1;       // of collectives
   int nvls_channels = 0;  // of NVLS collectives
   float min_net_bandwidth = 0;
+  double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
 };
 // `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
 [[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,

@@ -24,6 +24,9 @@ struct Channel {
   int enter_net = -1, leave_net = -1;  // indices into System's ports; -1 inside one box
 };
 
+// What the search reports where nothing fits.
+inline constexpr float kNoChannel = 0.1F;
+
 struct ChannelGraph {
   Pattern pattern = Pattern::ring;
   std::vector<Channel> channels;

@@ -63,19 +63,24 @@ void duplicate(ChannelGraph& graph, int compute_capability, int max_channels) {
   graph.bandwidth_inter /= share;
 }
 
-// Nothing fits: GPUs in their order, at a speed that says so.
+// Nothing fits, or the box is beyond search: GPUs in their order, at a speed that says so.
 ChannelGraph simple_order(const System& system, Pattern pattern) {
   ChannelGraph graph;
   graph.pattern = pattern;
   Channel channel;
   for (int g = 0; g < system.gpus(); ++g) channel.gpus.push_back(g);
-  graph.bandwidth_intra = 0.1F;
+  graph.bandwidth_intra = kNoChannel;
   graph.type_intra = PathType::sys;
+  if (!system.searchable()) {
+    graph.bandwidth_intra = graph.bandwidth_inter = system.total_bandwidth();
+    graph.channels = {channel};
+    return graph;
+  }
   const std::vector<int> enter = system.nets_of_gpu(0), leave = system.nets_of_gpu(system.gpus() - 1);
   if (system.inter() && !enter.empty() && !leave.empty()) {
     channel.enter_net = enter.front();
     channel.leave_net = leave.front();
-    graph.bandwidth_inter = 0.1F;
+    graph.bandwidth_inter = kNoChannel;
     graph.type_inter = PathType::sys;
   } else {
     graph.type_inter = PathType::dis;
@@ -261,8 +266,10 @@ ChannelGraph Search::run() {
 }  // namespace
 
 ChannelGraph search(const System& system, const SearchRequest& request) {
+  if (!system.searchable() && request.pattern != Pattern::nvls) return simple_order(system, request.pattern);
   // Reduction in the NVSwitch needs Hopper's.
-  if (request.pattern == Pattern::nvls && (!system.has_nvswitch() || system.min_compute_capability() < 90)) {
+  if (request.pattern == Pattern::nvls &&
+      (!system.searchable() || !system.has_nvswitch() || system.min_compute_capability() < 90)) {
     ChannelGraph none;
     none.pattern = Pattern::nvls;
     return none;

@@ -49,7 +49,7 @@ System::System(const topology::Topology& topology, std::span<const std::uint32_t
     : inter_(inter) {
   read(topology, nodes, gpus);
   order_edges();
-  find_paths(allow_pxn);
+  if (searchable()) find_paths(allow_pxn);
   measure();
 }
 
@@ -210,7 +210,7 @@ void System::measure() {
     return;
   }
   for (int g = 0; g < gpus(); ++g) {
-    for (int other = 0; other < (inter_ ? nets() : gpus()); ++other) {
+    for (int other = 0; searchable() && other < (inter_ ? nets() : gpus()); ++other) {
       const Path& path = inter_ ? gpu_to_net(g, other) : gpu_to_gpu(g, other);
       if (path.hops() > 0) max_bandwidth_ = std::max(max_bandwidth_, path.bandwidth);
     }

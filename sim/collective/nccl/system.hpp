@@ -62,6 +62,8 @@ class System {
   [[nodiscard]] int nets() const { return static_cast<int>(nets_.size()); }
   [[nodiscard]] bool has_nvswitch() const { return nvswitch_ >= 0; }
   [[nodiscard]] bool inter() const { return inter_; }
+  // Beyond what NCCL itself would take (tori of thousands that count as one box): no paths, no search.
+  [[nodiscard]] bool searchable() const { return gpus() <= 256; }
   [[nodiscard]] const Vertex& gpu(int i) const { return vertices_[at(gpus_, i)]; }
   [[nodiscard]] const Vertex& net(int i) const { return vertices_[at(nets_, i)]; }
   [[nodiscard]] const Vertex& vertex(int i) const { return vertices_[static_cast<std::size_t>(i)]; }

@@ -1,0 +1,171 @@
+#include "sim/collective/time_model.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sim/collective/nccl/tuner_constants.hpp"
+
+namespace topsim::collective {
+namespace {
+
+using nccl::CommunicatorFacts;
+
+// Every figure: what was fitted or read, on which public sweeps. "Sweeps" are nccl-tests out-of-place times of NCCL
+// 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit 095f58a): all-reduce,
+// all-gather, reduce-scatter, all-to-all, 512 B to 512 MiB.
+
+// A low-latency hop inside the box takes longer than the tuner's 0.6 us: 1.0 (A100), 0.8 (H100), 1.2 us (B200) from
+// small all-reduces and all-gathers over 2, 4 and 8 GPUs.
+constexpr double kLowLatencyHop = 1.0;
+// Simple: a start of 20 us and 4.5 us a step where the tuner has 8.4 and 3.4 (intercepts of the sweeps between 4 and
+// 64 MiB, regressed on the number of steps).
+constexpr double kSimpleStart = 20.0, kSimpleStep = 4.5;
+// What LL moves in all, relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 190 to 141 on H100), and through one
+// channel: a ninth of it (9.7 and 16 GB/s, from 64 to 256 KiB, where a few channels carry the data).
+constexpr double kLowLatencyTotal = 1.3, kLowLatencyChannels = 9;
+// LL128's share of the tuner's rate: 0.75 (A100, 4-16 MiB), 0.92 (H100).
+constexpr double kLL128Share = 0.85;
+// Simple's share: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own part is taken out.
+constexpr double kSimpleShare = 0.97;
+// A ring also copies its own n-th of the data without sending it, at about 2.5 times the ring's rate (2.0-2.6 on A100,
+// 3 on H100, 1.9 on B200): why two GPUs reach only 2/3 to 3/4 of what eight do.
+constexpr double kOwnCopy = 2.5;
+// Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of all-reduce from
+// 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
+constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
+// Its pipeline fills for one and a half rounds of all channels and heads, and small chunks leave it idle between rounds:
+// measured rounds of 16 and 32 KiB chunks take 1.5 and 1.25 times as long as their bytes.
+constexpr double kNvlsFill = 1.5;
+double nvls_chunk_share(std::int64_t chunk) { return chunk >= 64 << 10 ? 1.0 : chunk >= 32 << 10 ? 0.8 : 0.65; }
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93 on the sweeps), and starts like a single exchange.
+constexpr double kDirectShare = 0.92, kDirectStart = 10.0, kDirectStartLarge = 20.0;
+constexpr std::int64_t kDirectLarge = 1 << 20;
+
+int log2_floor(int x) { return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1; }
+
+bool gathers(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+}
+
+std::size_t generation(const CommunicatorFacts& facts) {
+  return facts.min_capability >= 100 ? 3 : facts.min_capability >= 90 ? 2 : facts.min_capability >= 80 || facts.min_capability == 0 ? 1 : 0;
+}
+
+// Network hops that follow each other on the critical path.
+double network_hops(CollectiveKind kind, Algorithm algorithm, int nodes) {
+  if (nodes == 1) return 0;
+  switch (algorithm) {
+    case Algorithm::tree:
+    case Algorithm::nvls_tree: return 2 * log2_floor(nodes);
+    case Algorithm::nvls:
+    case Algorithm::collnet_direct:
+    case Algorithm::collnet_chain: return 2;
+    case Algorithm::pat: return log2_floor(nodes);
+    default: return kind == CollectiveKind::all_reduce ? 2 * (nodes - 1) : kind <= CollectiveKind::reduce_scatter ? nodes - 1 : nodes;
+  }
+}
+
+// Steps inside a box on the critical path of a ring or tree.
+double inner_steps(CollectiveKind kind, Algorithm algorithm, const CommunicatorFacts& facts) {
+  const int n = facts.ranks, nodes = facts.nodes;
+  if (algorithm == Algorithm::tree) return 2 * (n / nodes - 1);
+  if (kind == CollectiveKind::all_reduce) return 2 * (n - 1) - (nodes > 1 ? 2 * (nodes - 1) : 0);
+  return gathers(kind) ? n - 1 - (nodes > 1 ? nodes - 1 : 0) : 1;
+}
+
+}  // namespace
+
+std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels, std::int64_t bytes,
+                         const CommunicatorFacts& facts) {
+  constexpr std::int64_t kSlots = 8;
+  const std::int64_t slot = (protocol == Protocol::ll ? 512 << 10 : protocol == Protocol::ll128 ? 5120 << 10 : 4 << 20) / kSlots;
+  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
+    const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
+    std::int64_t chunk = 128 << 10;
+    if (algorithm == Algorithm::nvls) {
+      if (bytes < 64 * round * chunk) chunk = 64 << 10;
+      if (bytes < 8 * round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
+      if (bytes < 2 * round * chunk) chunk = std::min<std::int64_t>(chunk, 16 << 10);
+    } else {
+      if (facts.nodes >= 4) chunk = 64 << 10;
+      if (bytes < 4 * round * chunk) chunk = std::min<std::int64_t>(chunk, 64 << 10);
+      if (bytes < round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
+    }
+    return chunk;
+  }
+  if (protocol == Protocol::ll) return slot / 2;           // half are flags
+  if (protocol == Protocol::ll128) return slot / 16 * 15;  // 8 bytes in 128
+  const bool ring = algorithm == Algorithm::ring;
+  const bool half_buffer = ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
+  return half_buffer ? 4 * slot : slot;
+}
+
+Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
+                       double network_us, const TimeOptions& options) {
+  const CommunicatorFacts& facts = tuner.facts();
+  const nccl::Cost& cost = tuner.cost(kind, choice.algorithm, choice.protocol);
+  const double n = facts.ranks, s = static_cast<double>(bytes);
+  const bool ring = choice.algorithm == Algorithm::ring, tree = choice.algorithm == Algorithm::tree;
+  const bool chains = ring || tree;
+  Timing t{cost.latency, cost.bandwidth * 1e9, 1};
+  // Where NCCL found no channel its figure means nothing; the links decide.
+  if (facts.ring.bandwidth_intra <= nccl::kNoChannel) {
+    t.cap = 0;
+    return t;
+  }
+  if (options.flags_on_wire) t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
+  if (options.network) t.latency_us += network_hops(kind, choice.algorithm, facts.nodes) * std::max(0.0, network_us);
+
+  // The tuner's own corrections by size belong to the prediction too.
+  const double modelled = microseconds(choice.model_time);
+  if (tree) t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
+  if (ring && choice.protocol == Protocol::simple) t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
+
+  if (options.step_costs && chains) {
+    const double steps = inner_steps(kind, choice.algorithm, facts);
+    if (choice.protocol == Protocol::ll) t.latency_us += steps * (kLowLatencyHop - nccl::kNvlinkLatency[1][0]);
+    if (choice.protocol == Protocol::simple && ring)
+      t.latency_us += kSimpleStart - nccl::kBaseLatency[1][2] + (facts.nodes == 1 ? steps * (kSimpleStep - nccl::kNvlinkLatency[1][2]) : 0);
+  }
+  if (options.protocol_shares && ring) {
+    const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
+    if (choice.protocol == Protocol::ll) {
+      const double most = facts.nodes == 1 ? kLowLatencyTotal * t.cap : t.cap;
+      t.cap = std::min(most, t.cap * choice.channels / kLowLatencyChannels);
+    }
+    if (choice.protocol == Protocol::ll128) t.cap *= kLL128Share;
+    if (choice.protocol == Protocol::simple) {
+      const double rate = t.cap * bus;  // on each edge
+      t.cap = 1 / (bus / (kSimpleShare * rate) + 1 / (n * kOwnCopy * rate));
+    }
+  }
+  if (options.nvls_pipeline && (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
+    const double heads = std::max(1, facts.nvls_graph.channels);
+    if (kind == CollectiveKind::all_reduce) t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[generation(facts)] / (1 + 1 / heads);
+    const std::int64_t chunk = chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
+    t.cap *= nvls_chunk_share(chunk);
+    // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
+    const double stages = kNvlsFill + network_hops(kind, choice.algorithm, facts.nodes);
+    const double slowest = facts.nodes > 1 ? std::min(t.cap, facts.nvls_graph.bandwidth_inter * 1e9 * heads) : t.cap;
+    const double round = std::min(s, static_cast<double>(choice.channels) * heads * static_cast<double>(chunk));
+    t.latency_us += stages * round / slowest * 1e6;
+  }
+  return t;
+}
+
+Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
+  const CommunicatorFacts& facts = tuner.facts();
+  const double n = facts.ranks;
+  Timing t;
+  t.latency_us = bytes < kDirectLarge ? kDirectStart : kDirectStartLarge;
+  if (options.network && facts.nodes > 1) t.latency_us += nccl::kNetLatency[1][2] + std::max(0.0, network_us);
+  const double rate = facts.ring.bandwidth_intra * facts.ring.channels * 1e9;
+  if (kind == CollectiveKind::all_to_all) {
+    const double share = options.protocol_shares ? kDirectShare : 1;
+    // What leaves the box is limited by its links; what stays, and the own part, by the channels.
+    if (facts.nodes == 1) t.cap = 1 / ((n - 1) / n / (share * rate) + 1 / (n * kOwnCopy * rate));
+  }
+  return t;
+}
+}  // namespace topsim::collective
