@@ -11,36 +11,42 @@ namespace {
 
 using nccl::CommunicatorFacts;
 
-// Every figure: what was fitted or read, on which public sweeps. "Sweeps" are nccl-tests out-of-place times of NCCL
+// Every figure: what was read or fitted, on which public sweeps. "Sweeps" are nccl-tests out-of-place times of NCCL
 // 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit 095f58a): all-reduce,
-// all-gather, reduce-scatter, all-to-all, 512 B to 512 MiB.
+// all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
 
-// A low-latency hop inside the box takes longer than the tuner's 0.6 us: 1.0 (A100), 0.8 (H100), 1.2 us (B200) from
-// small all-reduces and all-gathers over 2, 4 and 8 GPUs.
-constexpr double kLowLatencyHop = 1.0;
-// Simple: a start of 20 us and 4.5 us a step where the tuner has 8.4 and 3.4 (intercepts of the sweeps between 4 and
-// 64 MiB, regressed on the number of steps).
-constexpr double kSimpleStart = 20.0, kSimpleStep = 4.5;
-// What LL moves in all, relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 190 to 141 on H100), and through one
-// channel: a ninth of it (9.7 and 16 GB/s, from 64 to 256 KiB, where a few channels carry the data).
-constexpr double kLowLatencyTotal = 1.3, kLowLatencyChannels = 9;
+// Microseconds to start and for each step inside the box, by GPU generation (rows: Volta as Ampere, Ampere, Hopper,
+// Blackwell): regression of small LL, LL128 and Simple rings on their number of steps; residuals 2-6 %. The tuner has
+// 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. LL128 had too few sizes on Hopper and Blackwell: Ampere's.
+struct StepCosts {
+  double ll, ll_step, ll128, ll128_step, simple, simple_step;
+};
+constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 22.2, 1.47, 25.2, 5.9},
+                                              {8.4, 0.88, 22.2, 1.47, 25.2, 5.9},
+                                              {4.6, 0.80, 22.2, 1.47, 16.2, 2.0},
+                                              {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
+// What LL moves in all relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 176 to 141 on H100, 310 to 282 on
+// B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few channels work).
+constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
 // LL128's share of the tuner's rate: 0.75 (A100, 4-16 MiB), 0.92 (H100).
 constexpr double kLL128Share = 0.85;
-// Simple's share: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own part is taken out.
+// Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own part is
+// taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over one NDR NIC.
 constexpr double kSimpleShare = 0.97;
-// A ring also copies its own n-th of the data without sending it, at about 2.5 times the ring's rate (2.0-2.6 on A100,
-// 3 on H100, 1.9 on B200): why two GPUs reach only 2/3 to 3/4 of what eight do.
-constexpr double kOwnCopy = 2.5;
+// A ring inside a box also copies its own n-th of the data without sending it: with Simple at 2.5 times the ring's rate
+// (2.0-2.6 on A100, 3 on H100, 1.9 on B200), with LL at that rate. So two GPUs reach 2/3 to 3/4 of what eight do.
+constexpr double kOwnCopy = 2.5, kOwnCopyLowLatency = 1;
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of all-reduce from
 // 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
 // Its pipeline fills for one and a half rounds of all channels and heads, and small chunks leave it idle between rounds:
-// measured rounds of 16 and 32 KiB chunks take 1.5 and 1.25 times as long as their bytes.
+// rounds of 16 and 32 KiB chunks take 1.5 and 1.25 times as long as their bytes.
 constexpr double kNvlsFill = 1.5;
 double nvls_chunk_share(std::int64_t chunk) { return chunk >= 64 << 10 ? 1.0 : chunk >= 32 << 10 ? 0.8 : 0.65; }
-// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93 on the sweeps), and starts like a single exchange.
-constexpr double kDirectShare = 0.92, kDirectStart = 10.0, kDirectStartLarge = 20.0;
-constexpr std::int64_t kDirectLarge = 1 << 20;
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Start with LL (small) and Simple (64 KiB a pair and more).
+constexpr double kDirectShare = 0.92;
+constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
+constexpr double kDirectSimple = 64 << 10;
 
 int log2_floor(int x) { return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1; }
 
@@ -122,27 +128,30 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (tree) t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
   if (ring && choice.protocol == Protocol::simple) t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
 
+  const std::size_t gpu = generation(facts);
   if (options.step_costs && chains) {
-    const double steps = inner_steps(kind, choice.algorithm, facts);
-    if (choice.protocol == Protocol::ll) t.latency_us += steps * (kLowLatencyHop - nccl::kNvlinkLatency[1][0]);
-    if (choice.protocol == Protocol::simple && ring)
-      t.latency_us += kSimpleStart - nccl::kBaseLatency[1][2] + (facts.nodes == 1 ? steps * (kSimpleStep - nccl::kNvlinkLatency[1][2]) : 0);
+    const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
+    const StepCosts& costs = kSteps[gpu];
+    const double starts[] = {costs.ll, costs.ll128, costs.simple}, steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
+    // Between boxes the tuner's step already waits for the network.
+    const double inside = facts.nodes == 1 || p == 0 ? inner_steps(kind, choice.algorithm, facts) : 0;
+    t.latency_us += starts[p] - nccl::kBaseLatency[row][p] + inside * (steps[p] - nccl::kNvlinkLatency[row][p]);
   }
   if (options.protocol_shares && ring) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
+    const bool one_box = facts.nodes == 1;
+    double rate = t.cap * bus, own_copy = kOwnCopy;  // on each edge; of the own part, relative to it
     if (choice.protocol == Protocol::ll) {
-      const double most = facts.nodes == 1 ? kLowLatencyTotal * t.cap : t.cap;
-      t.cap = std::min(most, t.cap * choice.channels / kLowLatencyChannels);
+      rate = std::min(one_box ? kLowLatencyTotal * rate : rate, rate * choice.channels / kLowLatencyChannels);
+      own_copy = kOwnCopyLowLatency;
     }
-    if (choice.protocol == Protocol::ll128) t.cap *= kLL128Share;
-    if (choice.protocol == Protocol::simple) {
-      const double rate = t.cap * bus;  // on each edge
-      t.cap = 1 / (bus / (kSimpleShare * rate) + 1 / (n * kOwnCopy * rate));
-    }
+    if (choice.protocol == Protocol::ll128) rate *= kLL128Share;
+    if (choice.protocol == Protocol::simple && one_box) rate *= kSimpleShare;
+    t.cap = 1 / (bus / rate + (one_box ? 1 / (n * own_copy * rate) : 0));
   }
   if (options.nvls_pipeline && (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
     const double heads = std::max(1, facts.nvls_graph.channels);
-    if (kind == CollectiveKind::all_reduce) t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[generation(facts)] / (1 + 1 / heads);
+    if (kind == CollectiveKind::all_reduce) t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
     const std::int64_t chunk = chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
     t.cap *= nvls_chunk_share(chunk);
     // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
@@ -158,7 +167,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const CommunicatorFacts& facts = tuner.facts();
   const double n = facts.ranks;
   Timing t;
-  t.latency_us = bytes < kDirectLarge ? kDirectStart : kDirectStartLarge;
+  const std::size_t gpu = generation(facts);
+  t.latency_us = static_cast<double>(bytes) / n < kDirectSimple ? kDirectStart[gpu] : kDirectStartSimple[gpu];
   if (options.network && facts.nodes > 1) t.latency_us += nccl::kNetLatency[1][2] + std::max(0.0, network_us);
   const double rate = facts.ring.bandwidth_intra * facts.ring.channels * 1e9;
   if (kind == CollectiveKind::all_to_all) {
