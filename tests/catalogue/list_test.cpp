@@ -1,0 +1,56 @@
+#include "topology/catalogue/list.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.hpp"
+#include "tests/catalogue/world.hpp"
+
+namespace topsim::topology {
+namespace {
+using testing::HasSubstr;
+
+const ListRow& row_of(const std::vector<ListRow>& rows, std::string_view category, std::string_view id) {
+  for (const ListRow& row : rows) {
+    if (row.category == category && row.id == id) return row;
+  }
+  throw InternalError("no such row");
+}
+
+TEST(List, EveryEntryHasARowWithFacts) {
+  const auto hardware = list_hardware(shipped());
+  const auto fabrics = list_fabrics(shipped());
+  EXPECT_EQ(hardware.size() + fabrics.size(), shipped().entries().size());
+  for (const ListRow& row : hardware) EXPECT_FALSE(row.facts.empty()) << row.id;
+  for (const ListRow& row : fabrics) EXPECT_FALSE(row.facts.empty()) << row.id;
+}
+
+TEST(List, TheFactsAreThoseOneComparesBy) {
+  const auto rows = list_hardware(shipped());
+  EXPECT_EQ(row_of(rows, "accelerator", "h100-sxm5").facts,
+            "989.4 TFLOP/s bf16, 80 GiB at 3.35 TB/s, 18 x nvlink4, 700 W");
+  EXPECT_EQ(row_of(rows, "node", "dgx-h100").facts, "8 x h100-sxm5, nvlink4, 8 x connectx-7");
+  EXPECT_THAT(row_of(rows, "link", "ib-ndr").facts, HasSubstr("49.68 GB/s payload"));
+  EXPECT_THAT(row_of(rows, "switch", "qm9700").facts, HasSubstr("64 x 400 Gbit/s"));
+  EXPECT_THAT(row_of(list_fabrics(shipped()), "fabric", "dgx-superpod").facts, HasSubstr("127 x dgx-h100"));
+}
+
+TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
+  const auto figures = figures_of(TOPSIM_SOURCE_DIR "/configs", "qm9700");
+  int latencies = 0;
+  int chosen = 0;
+  for (const FigureRow& figure : figures) {
+    EXPECT_THAT(figure.source, testing::MatchesRegex("(read|recalled|derived): .+"));
+    if (figure.path != "port_to_port") continue;
+    ++latencies;
+    chosen += figure.chosen ? 1 : 0;
+  }
+  EXPECT_EQ(latencies, 6);
+  EXPECT_EQ(chosen, 1);
+}
+
+TEST(List, AnUnknownEntryIsAUsersMistake) {
+  EXPECT_THROW(static_cast<void>(figures_of(TOPSIM_SOURCE_DIR "/configs", "h1000")), ConfigError);
+}
+}  // namespace
+}  // namespace topsim::topology

@@ -1,0 +1,142 @@
+#include "topology/catalogue/list.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sim/base/error.hpp"
+#include "sim/config/document.hpp"
+#include "sim/config/quantity.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/fabric_recipe.hpp"
+#include "topology/catalogue/link_entry.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+
+namespace topsim::topology {
+namespace {
+using config::Kind;
+using config::Node;
+using config::to_text;
+
+std::string gigabit(BytesPerSecond rate) {
+  return fmt::format("{:g} Gbit/s", rate.value() * 8e-9);
+}
+
+std::string facts(const Accelerator& accelerator) {
+  std::string text;
+  for (const char* precision : {"bf16", "fp16", "fp8"}) {
+    const auto rate = accelerator.dense_flops.find(std::string_view(precision));
+    if (rate == accelerator.dense_flops.end()) continue;
+    text = fmt::format("{:g} TFLOP/s {}, ", rate->second * 1e-12, precision);
+    break;
+  }
+  text += to_text(accelerator.memory) + " at " + to_text(accelerator.memory_bandwidth);
+  if (accelerator.nvlinks > 0)
+    text += fmt::format(", {} x {}", accelerator.nvlinks, accelerator.scale_up_link);
+  if (accelerator.tdp.value() > 0) text += ", " + to_text(accelerator.tdp);
+  return text;
+}
+
+std::string facts(const LinkEntry& link) {
+  std::string text = to_text(link.line_rate) + " line, ";
+  text += fmt::format("{:.4g} GB/s payload", payload_capacity(link).value() * 1e-9);
+  if (link.hop) text += ", " + to_text(*link.hop) + " a switch";
+  return text;
+}
+
+std::string facts(const NicEntry& nic) {
+  return fmt::format("{} x {}", nic.ports, gigabit(nic.port_rate)) +
+         (nic.pcie.empty() ? "" : ", " + nic.pcie);
+}
+
+std::string facts(const SwitchEntry& box) {
+  std::string text = fmt::format("{} x {}", box.ports, gigabit(box.port_rate));
+  if (box.port_to_port.count() > 0) text += ", " + to_text(box.port_to_port);
+  if (box.power.value() > 0) text += ", " + to_text(box.power);
+  return text;
+}
+
+std::string facts(const CableEntry& cable) {
+  return fmt::format("{}, up to {}, {:g} USD at 2 m", gigabit(cable.rate), to_text(cable.reach),
+                     cable.price(Metres(2)));
+}
+
+std::string facts(const NodeRecipe& node) {
+  std::string text = fmt::format("{} x {}", node.accelerators, node.accelerator);
+  if (node.scale_up.kind != ScaleUp::Kind::none) text += ", " + node.scale_up.link;
+  for (const NicGroup& group : node.nics) {
+    if (group.compute) text += fmt::format(", {} x {}", group.count, group.nic);
+  }
+  return text;
+}
+
+std::string facts(const FabricRecipe& fabric) {
+  std::string text = fabric.kind;
+  if (fabric.nodes > 0) text += fmt::format(", {} x {}", fabric.nodes, fabric.node);
+  if (!fabric.link.empty()) text += ", " + fabric.link;
+  if (!fabric.tiers.empty()) text += fmt::format(", {} tiers", fabric.tiers.size());
+  return text;
+}
+
+std::vector<ListRow> rows(const Catalogue& catalogue, bool fabrics) {
+  std::vector<ListRow> list;
+  for (const CatalogueEntry& entry : catalogue.entries()) {
+    const std::string_view category = entry.category;
+    if ((category == "fabric") != fabrics) continue;
+    ListRow row{entry.category, entry.id, entry.name, {}, entry.source};
+    if (category == "accelerator") row.facts = facts(catalogue.accelerator(entry.id));
+    if (category == "node") row.facts = facts(catalogue.node(entry.id));
+    if (category == "fabric") row.facts = facts(catalogue.fabric(entry.id));
+    if (category == "link") row.facts = facts(catalogue.link(entry.id));
+    if (category == "nic") row.facts = facts(catalogue.nic(entry.id));
+    if (category == "switch") row.facts = facts(catalogue.network_switch(entry.id));
+    if (category == "cable") row.facts = facts(catalogue.cable(entry.id));
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+std::string value_text(const Node& value) {
+  return value.is(Kind::string) ? value.text() : config::to_text(value.value(), 0);
+}
+
+void collect(const Node& node, const Node& sources, const std::string& path, bool chosen,
+             std::vector<FigureRow>& figures) {
+  const Node source = node.is(Kind::array) && node.size() >= 2 && node[1].is(Kind::string)
+                          ? sources.find(node[1].text())
+                          : Node{};
+  if (source) {
+    figures.push_back(
+        {path, value_text(node[0]), source.text(), node.size() > 2 ? node[2].text() : "", chosen});
+    return;
+  }
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    const std::string& key = node[i].key();
+    const bool alternatives = key == "others";
+    const bool same_path = key.empty() || key == "use" || alternatives;
+    const std::string below = path.empty() ? key : path + '.' + key;
+    collect(node[i], sources, same_path ? path : below, chosen && !alternatives, figures);
+  }
+}
+}  // namespace
+
+std::vector<ListRow> list_hardware(const Catalogue& catalogue) {
+  return rows(catalogue, false);
+}
+std::vector<ListRow> list_fabrics(const Catalogue& catalogue) {
+  return rows(catalogue, true);
+}
+
+std::vector<FigureRow> figures_of(const std::string& config_directory, std::string_view id) {
+  constexpr std::array kFiles = {"accelerators", "nodes", "nics", "switches", "links", "cables", "fabrics"};
+  for (const char* file : kFiles) {
+    const auto document = config::Document::read_file(config_directory + "/hardware/" + file + ".json");
+    const Node entry = document.root().find(file).find(id);
+    if (!entry) continue;
+    std::vector<FigureRow> figures;
+    collect(entry, document.root().find("sources"), {}, true, figures);
+    return figures;
+  }
+  throw ConfigError("the catalogue has no \"" + std::string(id) + '"', "see topsim list hardware");
+}
+}  // namespace topsim::topology
