@@ -1,6 +1,7 @@
 #include "topology/catalogue/gemm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -13,14 +14,16 @@ constexpr double kVectorUnits = 0.977;        // A100, FlagPerf computation-FP32
 constexpr double kMi300xStream = 4.33 / 5.3;  // arXiv:2511.17127
 constexpr std::string_view kFitted = "bf16";
 
+constexpr std::array<std::string_view, 4> kRelatives = {"a100-sxm4-80gb", "a40", "h100-sxm5", "b200"};
+
 std::string_view relative_of(const Accelerator& accelerator) {
   const int capability = accelerator.compute_capability;
-  if (capability >= 90) return "h100-sxm5";
-  if (capability == 86 || capability == 89) return "a40";
-  return "a100-sxm4-80gb";
+  if (capability >= 100) return kRelatives[3];
+  if (capability >= 90) return kRelatives[2];
+  return capability == 86 || capability == 89 ? kRelatives[1] : kRelatives[0];
 }
 
-// r of one accelerator: measured best over data-sheet rate.
+// m of one accelerator: measured best over data-sheet rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
   const auto best = accelerator.achievable_flops.find(precision);
   const auto peak = accelerator.dense_flops.find(precision);
@@ -39,34 +42,36 @@ double rate_per_unit(const Accelerator& accelerator, std::string_view precision)
   return accelerator.dense_flops.find(precision)->second / std::max(1, accelerator.compute_units);
 }
 
-// What the best tile reaches, over what the relative's fitted best tile reaches, and why.
+// What the best tile reaches over what the relative's does, and why; `q` is the precision of the shape.
 std::pair<double, std::string> height(const Accelerator& accelerator, std::string_view precision,
-                                      const Accelerator& relative) {
-  const std::optional<double> base = measured_share(relative, kFitted);
-  if (!base) return {1, relative.id};
-  if (const auto own = measured_share(accelerator, precision)) {
-    return {*own / *base, "its best " + std::string(precision) + " product"};
-  }
-  const double step = measured_share(relative, precision).value_or(*base) / *base;
-  if (const auto own = measured_share(accelerator, kFitted)) {
-    return {*own / *base * step, "its best bf16 product"};
-  }
-  return {step, relative.id};
+                                      const Accelerator& relative, std::string_view q) {
+  const auto ratio = [&](std::string_view own, std::string_view other) -> std::optional<double> {
+    const auto mine = measured_share(accelerator, own);
+    const auto theirs = measured_share(relative, other);
+    return mine && theirs ? std::optional(*mine / *theirs) : std::nullopt;
+  };
+  if (const auto h = ratio(precision, q)) return {*h, "its best " + std::string(precision) + " product"};
+  if (const auto h = ratio(kFitted, kFitted)) return {*h, "its best bf16 product"};
+  return {1, relative.id};
 }
 
-GemmConstants derive(const Accelerator& accelerator, std::string_view precision, const Accelerator& relative,
-                     const GemmConstants& shape) {
+GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
+                     const Accelerator& relative) {
+  const auto own_shape = relative.gemm.find(precision);
+  const std::string_view q = own_shape != relative.gemm.end() ? precision : kFitted;
+  const GemmConstants& shape = relative.gemm.find(q)->second;
   GemmConstants gemm = shape;
   if (accelerator.compute_units > 0) {
-    gemm.k_offset = shape.k_offset * rate_per_unit(accelerator, precision) / rate_per_unit(relative, kFitted);
+    gemm.k_offset = shape.k_offset * rate_per_unit(accelerator, precision) / rate_per_unit(relative, q);
   }
   if (accelerator.architecture == "CDNA3") gemm.memory_fraction = kMi300xStream;
+  const std::string from = "derived: shape of " + relative.id + " in " + std::string(q);
   double share = kVectorUnits;
-  gemm.source = "derived: shape of " + relative.id + ", fp32 on vector units";
+  gemm.source = from + ", fp32 on vector units";
   if (!on_vector_units(accelerator, precision)) {
-    const auto [factor, why] = height(accelerator, precision, relative);
+    const auto [factor, why] = height(accelerator, precision, relative, q);
     share = best_tile_efficiency(shape) * factor;
-    gemm.source = "derived: shape of " + relative.id + ", height from " + why;
+    gemm.source = from + ", height from " + why;
   }
   gemm.peak_fraction = share * (1 + shape.tile_penalty * kTilePerimeter);
   return gemm;
@@ -78,21 +83,21 @@ double best_tile_efficiency(const GemmConstants& gemm) {
 }
 
 void derive_gemm_constants(ById<Accelerator>& accelerators) {
+  // Copies made before: what is derived on the way must not pass for fitted.
+  ById<Accelerator> relatives;
+  for (const std::string_view id : kRelatives) {
+    const auto found = accelerators.find(id);
+    if (found != accelerators.end() && found->second.gemm.contains(kFitted)) relatives.insert(*found);
+  }
   for (auto& [id, accelerator] : accelerators) {
-    const auto relative = accelerators.find(relative_of(accelerator));
-    if (relative == accelerators.end() || !relative->second.gemm.contains(kFitted)) {
+    const auto relative = relatives.find(relative_of(accelerator));
+    if (relative == relatives.end()) {
       throw InternalError("the catalogue lacks fitted GEMM constants of " +
                           std::string(relative_of(accelerator)));
     }
-    const GemmConstants shape = relative->second.gemm.find(kFitted)->second;
     for (const auto& [precision, flops] : accelerator.dense_flops) {
-      const auto own = accelerator.gemm.find(precision);
-      if (own == accelerator.gemm.end()) {
-        accelerator.gemm.emplace(precision, derive(accelerator, precision, relative->second, shape));
-      } else if (const auto cap = measured_share(accelerator, precision);
-                 cap && best_tile_efficiency(own->second) > *cap) {
-        own->second.peak_fraction *= *cap / best_tile_efficiency(own->second);
-      }
+      if (accelerator.gemm.contains(precision)) continue;
+      accelerator.gemm.emplace(precision, derive(accelerator, precision, relative->second));
     }
   }
 }

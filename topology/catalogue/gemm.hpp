@@ -1,25 +1,26 @@
 // GEMM constants of accelerators that have no sweep of their own: derived from one that has.
 //
-// The model (workloads/compute.hpp):  t = max(tiles, memory) + t0 with e = pf / (1 + c (1/tm + 1/tn)).
-// Only three accelerators have constants fitted on measured sweeps: A100, H100, A40
-// (training-and-collectives, GEMM time). The rest take over the shape of their nearest relative, and the
+// The model (workloads/compute):  t = max(tiles, memory) + t0 with e = pf / (1 + c (1/tm + 1/tn)).
+// Fitted on public sweeps, each with its error on held-out shapes, are A100, H100, A40 (bf16), H100 and H200
+// (fp8), B200 (bf16, fp8): accelerators.json. The rest take over the shape of their nearest relative, and the
 // height of what was measured:
 //
 //   relative    compute capability 7.0 to 8.0 and everything that is no NVIDIA GPU: A100; 8.6 and 8.9: A40
-//               (small caches, GDDR); 9.0 and later: H100 (asynchronous copies hide the prologue)
-//   c, t0       the relative's: how operands reach the tensor cores is a trait of the architecture
-//   k0          the relative's x (rate per unit) / (the relative's): prologue and epilogue are times, so the
-//               depth they cost grows with the rate
-//   beta        the relative's, or what STREAM-like tests give (MI300X: 4.33 of 5.3 TB/s)
-//   pf          so that the best tile (256 x 128) reaches E x h of P. E: what the relative's fitted best tile
-//               reaches. h: how much better or worse this accelerator was ever seen to do, with m = best
-//               measured matrix product (MAMF) / P:
-//                 m(this, precision) / m(relative, bf16)                      where measured, else
-//                 m(this, bf16) / m(relative, bf16) x m(relative, precision) / m(relative, bf16),  else
-//                 m(relative, precision) / m(relative, bf16),                 else 1
+//               (small caches, GDDR); 9.0: H100; 10.0 and later: B200
+//   q           the precision itself where the relative was fitted in it, else bf16
+//   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture.
+//   CDNA3
+//               streams 4.33 of 5.3 TB/s (arXiv:2511.17127)
+//   k0          the relative's x (rate per unit) / (the relative's in q): prologue and epilogue are times, so
+//               the depth they cost grows with the rate
+//   pf          so that the best tile (256 x 128) reaches E x h of P. E: what the relative's best tile
+//   reaches
+//               in q. h: how much better or worse this accelerator was ever seen to do, with m = best
+//               measured matrix product (MAMF) / P:  m(this, precision) / m(relative, q) where measured, else
+//               m(this, bf16) / m(relative, bf16) where measured, else 1
 //   fp32        on vector units: 0.977 of P (A100: 19.05 of 19.5 TFLOP/s, FlagPerf computation-FP32)
-// So a derived model never beats MAMF: the relatives' fitted best tiles do not (A100 0.777 of P where MAMF is
-// 0.869; H100 0.790 and 0.803).
+// A derived model never beats MAMF, because the fitted best tiles do not (A100 0.777 of P where MAMF is
+// 0.869; H100 0.790 and 0.803; B200 0.696 and 0.776).
 #pragma once
 
 #include "topology/catalogue/impl.hpp"
@@ -29,7 +30,7 @@ namespace topsim::topology {
 // Share of the peak at the largest tile, waves and memory aside: pf / (1 + c (1/256 + 1/128)).
 [[nodiscard]] double best_tile_efficiency(const GemmConstants& gemm);
 
-// Fills Accelerator::gemm for every precision in dense_flops. Entries that the file gives stay, lowered where
-// their best tile would beat MAMF. Throws InternalError when a relative is missing from the catalogue.
+// Fills Accelerator::gemm for every precision in dense_flops that the file gives no constants for. Throws
+// InternalError when a relative is missing from the catalogue.
 void derive_gemm_constants(ById<Accelerator>& accelerators);
 }  // namespace topsim::topology
