@@ -36,39 +36,57 @@ struct NodeChoice {
 };
 
 struct FabricSpec {
+  // A fabric recipe of the catalogue ("superpod-h100") whose figures the other keys override; or empty.
+  std::string use;
   // none | rail | fat-tree | rail-only | dragonfly | torus | mesh
   std::string kind = "none";
   LinkChoice link;
   SwitchChoice switch_model;
-  // Per tier from the leaves up: downlinks / uplinks. Shorter than the tiers: the last tier's is 1, a single
-  // value holds for the leaves.
-  std::vector<double> oversubscription{1.0};
+  // Per tier from the leaves up: downlinks / uplinks; 1 for the tiers it does not reach, so a single
+  // number is the leaves'.
+  std::vector<double> oversubscription;
   std::optional<Routing> routing;     // left out: adaptive on InfiniBand, ecmp on Ethernet
   std::optional<int> tiers;           // 1, 2 or 3; left out: as few as the number of nodes allows
   std::optional<int> nodes_per_leaf;  // left out: as many as the radix and the oversubscription allow
   std::optional<int> leaves_per_pod;  // three tiers; left out: as many as the radix allows
-  Metres length{20};                  // of one cable: 5 ns a metre where the latency is not measured with it
-  bool sharp = false;                 // in-network reduction in the switches
+  // Of one cable. With it, or with a switch latency, a hop costs port-to-port + FEC + 5 ns/m (models.md 1)
+  // instead of the link's measured all-inclusive figure.
+  std::optional<Metres> length;
+  bool sharp = false;                   // in-network reduction in the switches
+  std::optional<Duration> nic_latency;  // of both NICs and hosts, one way; left out: the link's
   std::vector<int> dimensions;  // torus, mesh: accelerators a dimension; dragonfly: groups, switches a group
 };
 
 struct DeviceSpec {
-  std::string name;         // unique; links refer to it
-  std::string kind;         // accelerator, nvswitch, pcie-switch, cpu, host-memory, nic, switch, storage
-  std::string model;        // catalogue id where known
-  std::optional<int> node;  // left out for fabric switches
-  int tier = 1;             // fabric switches: 1 leaf, 2 spine, 3 core
+  std::string name;          // unique; links refer to it
+  std::string kind;          // accelerator, nvswitch, pcie-switch, cpu, host-memory, nic, switch, storage
+  std::string model;         // catalogue id where known
+  std::optional<int> node;   // left out for fabric switches
+  std::optional<int> index;  // among its kind in the node or tier; left out: counted
+  int tier = 0;              // fabric switches: 1 leaf, 2 spine, 3 core; left out: 1
+  int count = 1;             // equal ones that it stands for
 };
 
 struct LinkSpec {
   std::string from, to;
   std::string kind;          // nvlink, c2c, infinity-fabric, pcie, socket, memory, infiniband, ...
-  LinkChoice link;           // "use" names a catalogue link; bandwidth and latency override it
+  LinkChoice link;           // "use" names a catalogue link; its figures as overridden
   std::optional<int> lanes;  // PCIe: width when not the catalogue's
-  int count = 1;             // parallel cables that every message may share
+  int count = 1;             // parallel cables that every message may share; bandwidth is of all together
   std::optional<Metres> length;
   bool one_way = false;  // default: both directions with the same figures
   std::string source;
+};
+
+// What links and models of an explicit topology are, where the catalogue does not say it.
+struct LinkTypeSpec {
+  std::string id, label, source;
+};
+struct ModelSpec {
+  std::string id;
+  int compute_capability = 0;
+  bool gpu_direct = true;
+  std::string cpu_family;
 };
 
 enum class PlacementKind { packed, spread, random, list };
@@ -83,9 +101,13 @@ struct TopologySpec {
   FabricSpec fabric;
   std::vector<DeviceSpec> devices;  // explicit topologies: devices and links, no node recipe
   std::vector<LinkSpec> links;
-  std::string file;                 // or a cluster.json of `topsim topo export|import`
-  std::optional<int> accelerators;  // how many of them the job uses when fewer than all
-  int scale_up_domain = 1;          // nodes that share one NVLink domain (NVL72: 18 trays of 4)
+  std::vector<LinkTypeSpec> link_types;
+  std::vector<ModelSpec> models;
+  bool peer_to_peer = true;            // explicit: accelerators reach each other over PCIe
+  bool nvlink_sharp = false;           // explicit: the NVSwitches reduce
+  std::string file;                    // or a cluster.json of `topsim topo export|import`
+  std::optional<int> accelerators;     // how many of them the job uses when fewer than all
+  std::optional<int> scale_up_domain;  // nodes that share one NVLink domain (NVL72: 18 trays of 4)
   Placement placement;
   std::string directory;  // of the scenario: where a relative `file` is looked for
 };

@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kDeviceKinds = {
     "accelerator", "nvswitch", "pcie-switch", "cpu", "host-memory", "nic", "switch", "storage"};
-constexpr std::array<std::string_view, 10> kLinkKinds = {
-    "nvlink", "c2c", "infinity-fabric", "pcie", "socket", "memory", "infiniband", "ethernet", "torus", "other"};
+constexpr std::array<std::string_view, 10> kLinkKinds = {"nvlink", "c2c",    "infinity-fabric", "pcie",
+                                                         "socket", "memory", "infiniband",      "ethernet",
+                                                         "torus",  "other"};
 constexpr std::array<std::string_view, 4> kRoutings = {"static", "ecmp", "adaptive", "spray"};
 
 // What a device is called inside its node; fabric switches are called by tier.
@@ -38,9 +39,15 @@ std::optional<std::pair<std::string_view, std::uint32_t>> split_number(std::stri
 
 }  // namespace
 
-std::string_view name_of(DeviceKind kind) { return kDeviceKinds[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(LinkKind kind) { return kLinkKinds[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(Routing routing) { return kRoutings[static_cast<std::size_t>(routing)]; }
+std::string_view name_of(DeviceKind kind) {
+  return kDeviceKinds[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(LinkKind kind) {
+  return kLinkKinds[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(Routing routing) {
+  return kRoutings[static_cast<std::size_t>(routing)];
+}
 
 std::optional<DeviceKind> device_kind(std::string_view name) {
   const auto found = std::find(kDeviceKinds.begin(), kDeviceKinds.end(), name);
@@ -52,9 +59,15 @@ std::optional<LinkKind> link_kind(std::string_view name) {
   if (found == kLinkKinds.end()) return std::nullopt;
   return static_cast<LinkKind>(found - kLinkKinds.begin());
 }
-std::span<const std::string_view> device_kind_names() { return kDeviceKinds; }
-std::span<const std::string_view> link_kind_names() { return kLinkKinds; }
-std::span<const std::string_view> routing_names() { return kRoutings; }
+std::span<const std::string_view> device_kind_names() {
+  return kDeviceKinds;
+}
+std::span<const std::string_view> link_kind_names() {
+  return kLinkKinds;
+}
+std::span<const std::string_view> routing_names() {
+  return kRoutings;
+}
 
 std::span<const DeviceId> Topology::nics_of_node(std::uint32_t node) const {
   return std::span(nics_).subspan(nics_begin_[node], nics_begin_[node + 1] - nics_begin_[node]);

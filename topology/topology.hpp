@@ -43,7 +43,7 @@ enum class LinkKind : std::uint8_t {
 
 struct Device {
   DeviceKind kind;
-  std::uint8_t tier = 0;                 // fabric switches: 1 leaf, 2 spine, 3 core; else 0
+  std::uint8_t tier = 0;    // fabric switches: 1 leaf, 2 spine, 3 core; else 0
   std::uint16_t count = 1;  // equal ones that this device stands for: the NVSwitch chips of a node, or the
                             // switches of a tier that traffic divides over evenly (adaptive routing)
   std::uint32_t node = Id<void>::kNone;  // node that holds it; none for fabric switches
@@ -77,7 +77,7 @@ struct LinkType {
 struct ModelFacts {
   int compute_capability = 0;  // accelerators: 70, 80, 90, 100; 0 when not NVIDIA
   bool gpu_direct = true;      // accelerators, NICs: RDMA straight to and from accelerator memory
-  std::string cpu_family;      // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
+  std::string cpu_family;  // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
 };
 
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
@@ -137,10 +137,11 @@ class Topology {
   // Facts of the fabric as a whole.
   Routing routing = Routing::adaptive;
   bool fabric_is_infiniband =
-      false;           // credit flow control and SHARP-capable switches; else lossless Ethernet (RoCE)
-  bool sharp = false;  // in-network reduction switched on
+      false;                  // credit flow control and SHARP-capable switches; else lossless Ethernet (RoCE)
+  bool sharp = false;         // in-network reduction switched on
   bool nvlink_sharp = false;  // the NVSwitches reduce (NVSwitch 3 and later)
-  bool peer_to_peer = true;   // accelerators reach each other over PCIe; else copies bounce through host memory
+  bool peer_to_peer =
+      true;  // accelerators reach each other over PCIe; else copies bounce through host memory
   std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
   Duration nic_latency{};  // NIC and host base of one message between nodes (one way), fabrics.md section 2
 

@@ -12,7 +12,8 @@ namespace topsim::topology {
 
 std::uint16_t TopologyBuilder::link_type(LinkType type) {
   auto& types = result_.link_types_;
-  const auto found = std::find_if(types.begin(), types.end(), [&](const LinkType& t) { return t.id == type.id; });
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](const LinkType& t) { return t.id == type.id; });
   if (found != types.end()) return static_cast<std::uint16_t>(found - types.begin());
   types.push_back(std::move(type));
   return static_cast<std::uint16_t>(types.size() - 1);
@@ -60,7 +61,8 @@ Topology TopologyBuilder::finish() && {
       throw InternalError(fmt::format("link {} has an end that is no device", i));
     if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", i));
     if (!(l.capacity.value() > 0) || !(l.line_rate.value() > 0) || l.latency < Duration::zero())
-      throw InternalError(fmt::format("link {} needs a positive capacity and no negative latency", t.name(l.from)));
+      throw InternalError(
+          fmt::format("link {} needs a positive capacity and no negative latency", t.name(l.from)));
     if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", i));
   }
   if (!t.explicit_names_.empty()) {
@@ -75,7 +77,8 @@ Topology TopologyBuilder::finish() && {
   std::partial_sum(t.out_begin_.begin(), t.out_begin_.end(), t.out_begin_.begin());
   t.out_links_.resize(t.links_.size());
   std::vector<std::uint32_t> next(t.out_begin_.begin(), t.out_begin_.end() - 1);
-  for (std::size_t i = 0; i < t.links_.size(); ++i) t.out_links_[next[t.links_[i].from.index()]++] = LinkId(i);
+  for (std::size_t i = 0; i < t.links_.size(); ++i)
+    t.out_links_[next[t.links_[i].from.index()]++] = LinkId(i);
 
   t.nics_begin_.assign(t.nodes_ + 1, 0);
   for (std::size_t i = 0; i < devices; ++i) {

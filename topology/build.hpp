@@ -1,0 +1,27 @@
+// From what the user asked for to a Topology, with the catalogue's figures.
+//
+// Capacity of a link: payload_capacity() of topology/catalogue/link_entry.hpp, times the cables it stands
+// for. Latency, one rule (design: models): a message between NICs takes nic_latency plus, for every switch it
+// passes, the link's measured figure per hop; where the user gives cable lengths or a switch latency, or
+// where nothing was measured, a hop is port-to-port + FEC + 5 ns a metre instead. Never both.
+#pragma once
+
+#include "topology/catalogue.hpp"
+#include "topology/spec.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+
+struct BuildOptions {
+  // Under adaptive and spray routing equal parallel paths carry equal load, so switches of one tier over
+  // which traffic divides evenly can be one device with `count` (and their cables one Link with `count`): the
+  // fluid answer is the same, and a route has 4 links instead of thousands. Done for tiers larger than this;
+  // the packet model wants them apart.
+  int merge_switches_above = 8;
+};
+
+// Mistakes are ConfigErrors whose problems name the path ("topology.fabric.link"); Document::locate() finds
+// the place.
+[[nodiscard]] Topology build(const TopologySpec& spec, const Catalogue& catalogue,
+                             const BuildOptions& options = {});
+}  // namespace topsim::topology

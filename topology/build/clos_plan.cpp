@@ -1,0 +1,97 @@
+#include "topology/build/clos_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::topology {
+namespace {
+
+// Spread of `uplinks` cables over the switches above.
+struct Spread {
+  int switches = 0, cables = 0;  // cables to each of them
+};
+
+// REQUIRES: uplinks > 0. `below` switches share the ones above; each of those has `ports` for them.
+std::optional<Spread> spread(int uplinks, int most_uplinks, int below, int ports) {
+  std::optional<Spread> rounded, exact;
+  for (int switches = 1; switches <= most_uplinks; ++switches) {
+    const int cables = (uplinks + switches - 1) / switches;
+    if (switches * cables > most_uplinks || below * cables > ports) continue;
+    if (!rounded) rounded = Spread{switches, cables};
+    if (switches * cables == uplinks) {
+      exact = Spread{switches, cables};
+      break;
+    }
+  }
+  // The exact ratio, unless it costs more than twice the switches of a slightly better one.
+  if (exact && exact->switches <= 2 * rounded->switches) return exact;
+  return rounded;
+}
+
+int ceil_ratio(int ports, double ratio) {
+  return std::max(1, static_cast<int>(std::ceil(ports / ratio - 1e-9)));
+}
+
+std::optional<ClosPlan> two_tiers(const ClosDemand& d) {
+  const auto up = spread(ceil_ratio(d.down_ports, d.leaf_ratio), d.radix - d.down_ports, d.leaves, d.radix);
+  if (!up) return std::nullopt;
+  ClosPlan plan;
+  plan.leaves_per_pod = d.leaves;
+  plan.spines = up->switches;
+  plan.leaf_cables = up->cables;
+  return plan;
+}
+
+std::optional<ClosPlan> three_tiers(const ClosDemand& d) {
+  const int spine_down = down_ports_of(d.radix, d.spine_ratio);
+  const int uplinks = ceil_ratio(d.down_ports, d.leaf_ratio);
+  const int most = d.leaves_per_pod > 0 ? d.leaves_per_pod : spine_down;
+  const int groups = d.leaves / d.rails;
+  for (int per_pod = std::min({most, spine_down, groups}); per_pod > 0; --per_pod) {
+    const auto up = spread(uplinks, d.radix - d.down_ports, per_pod, spine_down);
+    if (!up) continue;
+    const int pods = d.rails * ((groups + per_pod - 1) / per_pod);
+    const int down = per_pod * up->cables;
+    const auto core = spread(ceil_ratio(down, d.spine_ratio), d.radix - down, pods, d.radix);
+    if (!core) return std::nullopt;
+    return ClosPlan{3, pods, per_pod, up->switches, up->cables, core->switches, core->cables};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int down_ports_of(int radix, double ratio) {
+  const int most = static_cast<int>(std::floor(radix * ratio / (1 + ratio) + 1e-9));
+  // Largest number of ports that leaves room for its uplinks.
+  for (int down = most; down > 1; --down)
+    if (down + ceil_ratio(down, ratio) <= radix) return down;
+  return 1;
+}
+
+ClosPlan plan_clos(const ClosDemand& demand) {
+  if (demand.tiers != 3)
+    if (const auto plan = two_tiers(demand)) return *plan;
+  if (demand.tiers != 2)
+    if (const auto plan = three_tiers(demand)) return *plan;
+  const auto endpoints = static_cast<long long>(demand.leaves) * demand.down_ports;
+  const long long two = static_cast<long long>(demand.radix) * down_ports_of(demand.radix, demand.leaf_ratio);
+  const long long three = two * down_ports_of(demand.radix, demand.spine_ratio);
+  throw ConfigError({Problem{
+      {},
+      "topology.fabric",
+      fmt::format("{} leaf switches with {} ports down each do not fit a {}-tier fabric of {}-port switches",
+                  demand.leaves, demand.down_ports, demand.tiers == 2 ? 2 : 3, demand.radix),
+      {},
+      fmt::format("{} ports are needed; two tiers of this switch carry {}, three carry {}. Use a switch with "
+                  "more ports, a higher oversubscription{}",
+                  endpoints, two, three, demand.tiers == 2 ? ", or tiers 3" : ", or fewer nodes"),
+      {}}});
+}
+
+}  // namespace topsim::topology

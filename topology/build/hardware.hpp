@@ -1,0 +1,55 @@
+// Catalogue entries with the scenario's overrides applied; mistakes name the path they came from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "topology/catalogue.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/fabric_recipe.hpp"
+#include "topology/catalogue/link_entry.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+#include "topology/spec.hpp"
+
+namespace topsim::topology {
+
+// What a Link needs to know of its kind of cable; per single cable.
+struct LinkFigures {
+  LinkKind kind = LinkKind::other;
+  LinkType type;
+  BytesPerSecond line_rate, capacity, capacity_at_nic;
+  Duration latency{};           // inside a node: per crossing
+  Duration nic_base{};          // fabric links
+  std::optional<Duration> hop;  // fabric links: per switch, everything included
+  Duration fec{};
+};
+
+class Hardware {
+ public:
+  explicit Hardware(const Catalogue& catalogue) : catalogue_(catalogue) {}
+
+  // Unknown names throw ConfigError; `path` is where the scenario said them.
+  [[nodiscard]] const NodeRecipe& node(std::string_view id, const std::string& path) const;
+  [[nodiscard]] const NicEntry& nic(std::string_view id, const std::string& path) const;
+  [[nodiscard]] const SwitchEntry& switch_entry(std::string_view id, const std::string& path) const;
+  [[nodiscard]] const Accelerator& accelerator(std::string_view id, const std::string& path) const;
+  [[nodiscard]] const FabricRecipe& fabric(std::string_view id, const std::string& path) const;
+  [[nodiscard]] LinkFigures link(const LinkChoice& choice, const std::string& path) const;
+  [[nodiscard]] LinkFigures link(const std::string& id, const std::string& path) const {
+    LinkChoice choice;
+    choice.use = id;
+    return link(choice, path);
+  }
+  // The usual switch for a link when the scenario names none.
+  [[nodiscard]] const SwitchEntry& usual_switch(const std::string& link, const std::string& path) const;
+  // Runs the cable at no more than `rate` (a slower port at one end).
+  [[nodiscard]] static LinkFigures limited(LinkFigures figures, BytesPerSecond rate);
+
+ private:
+  const Catalogue& catalogue_;
+};
+
+// `count` cables as one Link.
+[[nodiscard]] Link bundle(const LinkFigures& figures, std::uint16_t type, int count, bool at_nic = false);
+}  // namespace topsim::topology

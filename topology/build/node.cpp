@@ -1,0 +1,241 @@
+#include "topology/build/node.hpp"
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::topology {
+namespace {
+
+constexpr const char* kPath = "topology.node";
+
+// Devices and links of one node while it grows.
+class NodeDraft {
+ public:
+  NodeDraft(const NodeRecipe& recipe, const NodeChoice& choice, const Hardware& hardware,
+            TopologyBuilder& builder)
+      : recipe_(recipe), choice_(choice), hardware_(hardware), builder_(builder) {}
+
+  NodeStamp make(std::optional<int> domain) {
+    stamp_.peer_to_peer = recipe_.peer_to_peer;
+    stamp_.default_link = recipe_.default_link;
+    accelerators();
+    scale_up(domain);
+    host();
+    nics();
+    pcie_tree();
+    return std::move(stamp_);
+  }
+
+ private:
+  std::uint32_t add(DeviceKind kind, const std::string& model, int count = 1) {
+    Device device{};
+    device.kind = kind;
+    device.count = static_cast<std::uint16_t>(count);
+    device.local = next_local_[static_cast<std::size_t>(kind)]++;
+    device.model = builder_.model(model);
+    stamp_.devices.push_back(device);
+    return static_cast<std::uint32_t>(stamp_.devices.size() - 1);
+  }
+  Link figures(const LinkFigures& f, int count) { return bundle(f, builder_.link_type(f.type), count); }
+  void join(std::uint32_t a, std::uint32_t b, Link link) {
+    link.from = DeviceId(a);
+    link.to = DeviceId(b);
+    stamp_.links.push_back(link);
+    std::swap(link.from, link.to);
+    stamp_.links.push_back(link);
+  }
+
+  void accelerators() {
+    const std::string id = choice_.accelerator.value_or(recipe_.accelerator);
+    const Accelerator& accelerator = hardware_.accelerator(id, "topology.node.accelerator");
+    stamp_.peer_to_peer = stamp_.peer_to_peer && accelerator.peer_to_peer;
+    for (int i = 0; i < recipe_.accelerators; ++i)
+      stamp_.accelerators.push_back(add(DeviceKind::accelerator, id));
+    ModelFacts facts;
+    facts.compute_capability = accelerator.compute_capability;
+    facts.gpu_direct = accelerator.peer_to_peer;
+    builder_.model_facts(builder_.model(id), facts);
+  }
+
+  LinkFigures scale_up_link() {
+    LinkChoice link = choice_.nvlink.value_or(LinkChoice{});
+    if (link.use.empty()) link.use = recipe_.scale_up.link;
+    return hardware_.link(link, "topology.node.nvlink");
+  }
+
+  void scale_up(std::optional<int> domain) {
+    const ScaleUp& up = recipe_.scale_up;
+    if (up.kind == ScaleUp::Kind::none) return;
+    const LinkFigures link = scale_up_link();
+    if (up.kind == ScaleUp::Kind::switched) {
+      stamp_.nvlink_sharp = up.in_network_reduction;
+      stamp_.domain_nodes = domain.value_or(up.domain_nodes);
+      stamp_.chips = std::max(1, up.chips);
+      stamp_.to_domain_switch = figures(link, up.links_per_accelerator);
+      const std::string model = link.kind == LinkKind::nvlink ? "nvswitch" : "scale-up-switch";
+      stamp_.domain_switch_model = builder_.model(model);
+      if (stamp_.domain_nodes > 1) return;
+      const std::uint32_t nvswitch = add(DeviceKind::nvswitch, model, stamp_.chips);
+      for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, stamp_.to_domain_switch);
+    } else if (up.kind == ScaleUp::Kind::mesh) {
+      for (const ScaleUp::Edge& e : up.edges) {
+        join(stamp_.accelerators.at(static_cast<std::size_t>(e.a)),
+             stamp_.accelerators.at(static_cast<std::size_t>(e.b)), figures(link, e.links));
+      }
+    } else {
+      torus(link);
+    }
+  }
+
+  // Row-major coordinates, last dimension fastest; a dimension of two has one pair of neighbours.
+  void torus(const LinkFigures& link) {
+    const std::vector<int>& dims = recipe_.scale_up.dims;
+    int stride = recipe_.accelerators;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const int count = d < recipe_.scale_up.dim_links.size() ? recipe_.scale_up.dim_links[d] : 1;
+      const int size = dims[d], inner = stride / size;
+      for (int i = 0; i < recipe_.accelerators && size > 1; ++i) {
+        const int at = i / inner % size;
+        if (size == 2 && at == 1) continue;
+        const int next = i + ((at + 1) % size - at) * inner;
+        join(stamp_.accelerators[static_cast<std::size_t>(i)],
+             stamp_.accelerators[static_cast<std::size_t>(next)], figures(link, count));
+      }
+      stride = inner;
+    }
+  }
+
+  void host() {
+    const HostRecipe& host = recipe_.host;
+    const std::string model = choice_.cpu.value_or(host.family.empty() ? "cpu" : host.family);
+    for (int s = 0; s < host.sockets; ++s) sockets_.push_back(add(DeviceKind::cpu, model));
+    ModelFacts facts;
+    facts.cpu_family = model;
+    builder_.model_facts(builder_.model(model), facts);
+    if (host.sockets > 1 && !host.socket_link.empty()) {
+      const LinkFigures link = hardware_.link(host.socket_link, kPath);
+      for (std::size_t a = 0; a < sockets_.size(); ++a)
+        for (std::size_t b = a + 1; b < sockets_.size(); ++b)
+          join(sockets_[a], sockets_[b], figures(link, std::max(1, host.socket_links)));
+    }
+    if (!(host.memory_bandwidth.value() > 0)) return;
+    LinkFigures memory;
+    memory.kind = LinkKind::memory;
+    memory.type = {"host-memory", "host memory", recipe_.source};
+    memory.line_rate = memory.capacity = host.memory_bandwidth;
+    for (const std::uint32_t socket : sockets_)
+      join(socket, add(DeviceKind::host_memory, "host-memory"), figures(memory, 1));
+  }
+
+  void nics() {
+    for (const NicGroup& group : recipe_.nics) {
+      const std::string id = group.compute ? choice_.nic.value_or(group.nic) : group.nic;
+      const NicEntry& entry = hardware_.nic(id, "topology.node.nic");
+      for (int i = 0; i < group.count; ++i) {
+        // Adapters that do not join the compute fabric are storage to us.
+        const std::uint32_t nic = add(group.compute ? DeviceKind::nic : DeviceKind::storage, id);
+        nics_.push_back(nic);
+        nic_slots_.push_back(entry.pcie);
+        const BytesPerSecond rate = choice_.nic ? entry.port_rate : group.rate;
+        if (group.compute) stamp_.nics.push_back({nic, group.ports, rate});
+        if (!group.on_accelerator) continue;
+        attached_.push_back(nic);
+        LinkFigures die;
+        die.kind = LinkKind::other;
+        die.type = {"on-die", "on the accelerator", entry.source};
+        die.line_rate = die.capacity = rate * static_cast<double>(group.ports);
+        join(stamp_.accelerators.at(static_cast<std::size_t>(group.owner.at(static_cast<std::size_t>(i)))),
+             nic, figures(die, 1));
+      }
+    }
+  }
+
+  // The slower of the slot and the adapter's own connector.
+  LinkFigures slot(const std::string& board, const std::string& adapter) {
+    if (board.empty() && adapter.empty()) return hardware_.link("pcie4-x16", kPath);
+    if (board.empty() || adapter.empty()) return hardware_.link(board.empty() ? adapter : board, kPath);
+    const LinkFigures a = hardware_.link(board, kPath), b = hardware_.link(adapter, kPath);
+    return a.capacity <= b.capacity ? a : b;
+  }
+
+  void pcie_tree() {
+    std::vector<std::uint32_t> hub;  // of each branch: its switch, or what it hangs on
+    for (const PcieBranch& branch : recipe_.pcie) {
+      const std::uint32_t parent = branch.parent >= 0 ? hub.at(static_cast<std::size_t>(branch.parent))
+                                                      : sockets_.at(static_cast<std::size_t>(branch.socket));
+      if (branch.is_switch) {
+        hub.push_back(add(DeviceKind::pcie_switch, "pcie-switch"));
+        join(hub.back(), parent, figures(hardware_.link(branch.uplink, kPath), 1));
+      } else {
+        hub.push_back(parent);
+      }
+      for (const int i : branch.accelerators)
+        join(stamp_.accelerators.at(static_cast<std::size_t>(i)), hub.back(),
+             figures(hardware_.link(branch.device_link, kPath), 1));
+      for (const int i : branch.nics) {
+        const auto n = static_cast<std::size_t>(i);
+        join(nics_.at(n), hub.back(), figures(slot(branch.nic_link, nic_slots_[n]), 1));
+        attached_.push_back(nics_[n]);
+      }
+    }
+    // What the recipe leaves unplaced sits on the first socket.
+    for (std::size_t n = 0; n < nics_.size() && !sockets_.empty(); ++n)
+      if (std::find(attached_.begin(), attached_.end(), nics_[n]) == attached_.end())
+        join(nics_[n], sockets_.front(), figures(slot({}, nic_slots_[n]), 1));
+  }
+
+  const NodeRecipe& recipe_;
+  const NodeChoice& choice_;
+  const Hardware& hardware_;
+  TopologyBuilder& builder_;
+  NodeStamp stamp_;
+  std::uint32_t next_local_[8] = {};
+  std::vector<std::uint32_t> sockets_, nics_, attached_;
+  std::vector<std::string> nic_slots_;
+};
+
+}  // namespace
+
+NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware, TopologyBuilder& builder) {
+  const NodeRecipe& recipe = hardware.node(spec.node.use, kPath);
+  return NodeDraft(recipe, spec.node, hardware, builder).make(spec.scale_up_domain);
+}
+
+std::vector<std::uint32_t> place_nodes(const NodeStamp& stamp, int nodes, TopologyBuilder& builder) {
+  std::vector<std::uint32_t> first;
+  std::uint32_t base = 0, domain = 0;
+  for (int n = 0; n < nodes; ++n) {
+    first.push_back(base);
+    for (Device device : stamp.devices) {
+      device.node = static_cast<std::uint32_t>(n);
+      builder.device(device);
+    }
+    for (Link link : stamp.links) {
+      link.from = DeviceId(link.from.value + base);
+      link.to = DeviceId(link.to.value + base);
+      builder.link(link);
+    }
+    base += static_cast<std::uint32_t>(stamp.devices.size());
+    const bool last_of_domain = (n + 1) % stamp.domain_nodes == 0 || n + 1 == nodes;
+    if (stamp.domain_nodes <= 1 || !last_of_domain) continue;
+    Device nvswitch{};
+    nvswitch.kind = DeviceKind::nvswitch;
+    nvswitch.count = static_cast<std::uint16_t>(stamp.chips);
+    nvswitch.local = domain++;
+    nvswitch.model = stamp.domain_switch_model;
+    const DeviceId id = builder.device(nvswitch);
+    ++base;
+    for (int m = n / stamp.domain_nodes * stamp.domain_nodes; m <= n; ++m) {
+      for (const std::uint32_t gpu : stamp.accelerators) {
+        Link link = stamp.to_domain_switch;
+        link.from = DeviceId(first[static_cast<std::size_t>(m)] + gpu);
+        link.to = id;
+        builder.cable(link);
+      }
+    }
+  }
+  return first;
+}
+
+}  // namespace topsim::topology
