@@ -11,6 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "topology/topology.hpp"
@@ -40,15 +43,16 @@ struct RouteQuery {
 
 class Router {
  public:
-  // REQUIRES: topology outlives the router. `seed` feeds the ECMP hash. Thread-safe for concurrent route().
-  Router(const Topology& topology, std::uint64_t seed);
+  // REQUIRES: topology outlives the router. `seed` feeds the ECMP hash; no route uses a link of `dead`.
+  // Thread-safe for concurrent route().
+  Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead = {});
   ~Router();
   Router(Router&&) noexcept;
 
   // Unreachable pairs give an empty route; `why_unreachable` says the reason in one sentence for the user.
   void route(const RouteQuery& query, Route& out) const;
   [[nodiscard]] std::string why_unreachable(DeviceId from, DeviceId to) const;
-  // NIC that NCCL would use from GPU to reach `to`'s node (the rail rule above).
+  // NIC that NCCL would use from GPU to reach `to`'s node (the rail rule above); invalid when there is none.
   [[nodiscard]] DeviceId nic_for(DeviceId gpu, DeviceId to) const;
   // All ranks reached over NVLink alone from this accelerator form one scale-up domain; same number = same
   // domain.

@@ -16,11 +16,11 @@ class NodeDraft {
             TopologyBuilder& builder)
       : recipe_(recipe), choice_(choice), hardware_(hardware), builder_(builder) {}
 
-  NodeStamp make(std::optional<int> domain) {
+  NodeStamp make(std::optional<int> domain, int nodes) {
     stamp_.peer_to_peer = recipe_.peer_to_peer;
     stamp_.default_link = recipe_.default_link;
     accelerators();
-    scale_up(domain);
+    scale_up(std::min(domain.value_or(recipe_.scale_up.domain_nodes), nodes));
     host();
     nics();
     pcie_tree();
@@ -64,13 +64,13 @@ class NodeDraft {
     return hardware_.link(link, "topology.node.nvlink");
   }
 
-  void scale_up(std::optional<int> domain) {
+  void scale_up(int domain_nodes) {
     const ScaleUp& up = recipe_.scale_up;
     if (up.kind == ScaleUp::Kind::none) return;
     const LinkFigures link = scale_up_link();
     if (up.kind == ScaleUp::Kind::switched) {
       stamp_.nvlink_sharp = up.in_network_reduction;
-      stamp_.domain_nodes = domain.value_or(up.domain_nodes);
+      stamp_.domain_nodes = std::max(1, domain_nodes);
       stamp_.chips = std::max(1, up.chips);
       stamp_.to_domain_switch = figures(link, up.links_per_accelerator);
       const std::string model = link.kind == LinkKind::nvlink ? "nvswitch" : "scale-up-switch";
@@ -199,7 +199,7 @@ class NodeDraft {
 
 NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware, TopologyBuilder& builder) {
   const NodeRecipe& recipe = hardware.node(spec.node.use, kPath);
-  return NodeDraft(recipe, spec.node, hardware, builder).make(spec.scale_up_domain);
+  return NodeDraft(recipe, spec.node, hardware, builder).make(spec.scale_up_domain, spec.nodes);
 }
 
 std::vector<std::uint32_t> place_nodes(const NodeStamp& stamp, int nodes, TopologyBuilder& builder) {

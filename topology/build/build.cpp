@@ -1,0 +1,26 @@
+#include "topology/build.hpp"
+
+#include "topology/build/explicit.hpp"
+#include "topology/build/fabric.hpp"
+#include "topology/build/hardware.hpp"
+#include "topology/build/node.hpp"
+
+namespace topsim::topology {
+
+Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
+  const Hardware hardware(catalogue);
+  if (!spec.devices.empty()) return build_explicit(spec, hardware);
+  TopologyBuilder builder;
+  const NodeStamp stamp = make_node(spec, hardware, builder);
+  const auto nodes = static_cast<std::size_t>(spec.nodes);
+  const std::size_t cables = stamp.nics.size() * 6 + stamp.accelerators.size() * 2;
+  builder.reserve(nodes * (stamp.devices.size() + 1), nodes * (stamp.links.size() + cables));
+  builder.set_nodes(static_cast<std::uint32_t>(spec.nodes));
+  builder.facts().peer_to_peer = stamp.peer_to_peer;
+  builder.facts().nvlink_sharp = stamp.nvlink_sharp;
+  const std::vector<std::uint32_t> first = place_nodes(stamp, spec.nodes, builder);
+  build_fabric(spec, hardware, stamp, first, options, builder);
+  return std::move(builder).finish();
+}
+
+}  // namespace topsim::topology

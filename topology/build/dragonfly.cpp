@@ -1,0 +1,74 @@
+// Dragonfly (Kim et al. 2008): groups of routers joined all to all inside; every router has global cables to
+// other groups, dealt so that each pair of groups gets the same number, as far as they go round.
+// dimensions: [groups, routers a group, NIC ports a router, global cables a router].
+#include <fmt/format.h>
+
+#include "sim/base/error.hpp"
+#include "topology/build/fabric.hpp"
+
+namespace topsim::topology {
+namespace {
+
+[[noreturn]] void refuse(std::string message, std::string help) {
+  throw ConfigError({Problem{{}, "topology.fabric.dimensions", std::move(message), {}, std::move(help), {}}});
+}
+
+struct Shape {
+  int groups, routers, terminals, global;
+};
+
+// Balanced: a = 2p = 2h (routers, terminals, global cables), the paper's recommendation.
+Shape shape_of(const FabricInput& in, int ports) {
+  if (in.spec.dimensions.size() == 4)
+    return {in.spec.dimensions[0], in.spec.dimensions[1], in.spec.dimensions[2], in.spec.dimensions[3]};
+  if (!in.spec.dimensions.empty())
+    refuse("a dragonfly has four dimensions", "groups, routers a group, NIC ports a router, global cables a router");
+  const int h = std::max(1, (in.radix + 1) / 4), a = 2 * h;
+  const int groups = (ports + a * h - 1) / (a * h);
+  return {groups, a, h, h};
+}
+
+}  // namespace
+
+void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
+  int ports_per_node = 0;
+  for (const NicPort& nic : in.stamp.nics) ports_per_node += nic.ports;
+  const Shape s = shape_of(in, ports_per_node * in.nodes);
+  if (s.terminals + s.routers - 1 + s.global > in.radix)
+    refuse(fmt::format("{} NIC ports, {} neighbours and {} global cables need more than the switch's {} ports",
+                       s.terminals, s.routers - 1, s.global, in.radix),
+           "fewer routers a group, or a switch with more ports");
+  if (ports_per_node * in.nodes > s.groups * s.routers * s.terminals)
+    refuse(fmt::format("{} nodes need {} ports; the dragonfly has {}", in.nodes, ports_per_node * in.nodes,
+                       s.groups * s.routers * s.terminals),
+           "more groups or more NIC ports a router");
+  if (s.groups > 1 && s.routers * s.global < s.groups - 1)
+    refuse(fmt::format("a group has {} global cables for {} other groups", s.routers * s.global, s.groups - 1),
+           "every pair of groups needs one: more global cables or fewer groups");
+
+  std::vector<DeviceId> routers;
+  for (int r = 0; r < s.groups * s.routers; ++r) routers.push_back(add_switch(in, builder, 1, r));
+  const auto router = [&](int group, int index) {
+    return routers[static_cast<std::size_t>(group * s.routers + index)];
+  };
+  int port = 0;
+  for (int node = 0; node < in.nodes; ++node)
+    for (std::size_t nic = 0; nic < in.stamp.nics.size(); ++nic) {
+      join_nic(in, builder, node, nic, routers[static_cast<std::size_t>(port / s.terminals)]);
+      port += in.stamp.nics[nic].ports;
+    }
+  for (int g = 0; g < s.groups; ++g)
+    for (int a = 0; a < s.routers; ++a)
+      for (int b = a + 1; b < s.routers; ++b) join_switches(in, builder, router(g, a), router(g, b), 1);
+  if (s.groups == 1) return;
+  // Cable k of a group leads to the k-th next group; its other end is the mirror cable there.
+  const int rounds = s.routers * s.global / (s.groups - 1);
+  for (int g = 0; g < s.groups; ++g)
+    for (int other = g + 1; other < s.groups; ++other)
+      for (int round = 0; round < rounds; ++round) {
+        const int here = round * (s.groups - 1) + other - 1, there = round * (s.groups - 1) + g;
+        join_switches(in, builder, router(g, here / s.global), router(other, there / s.global), 1);
+      }
+}
+
+}  // namespace topsim::topology

@@ -1,0 +1,211 @@
+// Regular folded Clos: leaf a's cable i leads to spine i / p of its pod, spine s of every pod to the same cores.
+// A path is then arithmetic on those tables; nothing is searched.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "topology/routing/fabric_routes.hpp"
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::uint32_t kNone = DeviceId::kNone;
+
+// Cables between a switch and the tier above, ordered by upper switch.
+struct Uplinks {
+  std::vector<LinkId> up, down;
+  std::vector<DeviceId> above;  // distinct, ascending
+  std::uint32_t each = 0;       // cables to each of them
+};
+
+class ClosRoutes final : public FabricRoutes {
+ public:
+  ClosRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed)
+      : topology_(topology), ports_(ports), seed_(seed) {}
+
+  // False: not regular.
+  bool learn(const std::vector<bool>& dead);
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
+
+ private:
+  struct Leaf {
+    const Uplinks& links;
+    std::uint32_t pod;
+  };
+  bool learn_uplinks(const std::vector<bool>& dead);
+  bool learn_pods();
+  bool learn_planes();
+  void add(LinkId link, double share, Route& out) const { out.links.push_back({link, share}); }
+  void spread(std::span<const LinkId> links, double total, Route& out) const {
+    for (const LinkId l : links) add(l, total / static_cast<double>(links.size()), out);
+  }
+  void even(const Leaf& a, const Leaf& b, Route& out) const;
+  void single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const;
+  [[nodiscard]] const Uplinks& spine(std::uint32_t pod, std::size_t s) const { return uplinks_[position(pods_[pod][s])]; }
+  [[nodiscard]] std::size_t position(DeviceId sw) const { return switch_position_[sw.index() - first_switch_]; }
+  [[nodiscard]] Duration latency(LinkId id) const { return topology_.link(id).latency; }
+
+  const Topology& topology_;
+  const FabricPorts& ports_;
+  std::uint64_t seed_;
+  std::size_t first_switch_ = 0;
+  std::vector<std::uint32_t> switch_position_;  // by device, from the first switch on
+  std::vector<DeviceId> switches_;
+  std::vector<Uplinks> uplinks_;      // by switch position
+  std::vector<std::uint32_t> pod_of_;  // leaves, by switch position
+  std::vector<std::vector<DeviceId>> pods_;  // spines of each
+  bool cores_ = false;
+};
+
+bool ClosRoutes::learn(const std::vector<bool>& dead) {
+  const auto devices = topology_.devices();
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].kind == DeviceKind::fabric_switch) switches_.push_back(DeviceId(i));
+  if (switches_.empty()) return false;
+  first_switch_ = switches_.front().index();
+  switch_position_.assign(switches_.back().index() - first_switch_ + 1, kNone);
+  for (std::size_t i = 0; i < switches_.size(); ++i)
+    switch_position_[switches_[i].index() - first_switch_] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    for (const FabricPorts::Cable& c : ports_.cables(DeviceId(i)))
+      if (c.at != ports_.cables(DeviceId(i)).front().at) return false;  // a port on two leaves
+  return learn_uplinks(dead) && learn_pods() && learn_planes();
+}
+
+bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead) {
+  uplinks_.resize(switches_.size());
+  const auto links = topology_.links();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& l = links[i];
+    const Device &from = topology_.device(l.from), &to = topology_.device(l.to);
+    const bool lower = from.kind == DeviceKind::fabric_switch, upper = to.kind == DeviceKind::fabric_switch;
+    if (upper && !lower && to.tier != 1) return false;  // ports on spines
+    if (!lower || !upper) continue;
+    if (!dead.empty() && dead[i]) return false;
+    if (from.tier + 1 == to.tier) uplinks_[position(l.from)].up.push_back(LinkId(i));
+    else if (to.tier + 1 == from.tier) uplinks_[position(l.to)].down.push_back(LinkId(i));
+    else return false;
+  }
+  for (std::size_t s = 0; s < uplinks_.size(); ++s) {
+    Uplinks& u = uplinks_[s];
+    if (u.up.empty() && u.down.empty()) continue;
+    if (u.up.size() != u.down.size()) return false;
+    const auto by = [&](auto end) {
+      return [this, end](LinkId a, LinkId b) {
+        return std::tuple(topology_.link(a).*end, a) < std::tuple(topology_.link(b).*end, b);
+      };
+    };
+    std::sort(u.up.begin(), u.up.end(), by(&Link::to));
+    std::sort(u.down.begin(), u.down.end(), by(&Link::from));
+    const Link& first = topology_.link(u.up.front());
+    for (std::size_t i = 0; i < u.up.size(); ++i) {
+      const Link &up = topology_.link(u.up[i]), &down = topology_.link(u.down[i]);
+      if (up.to != down.from || up.capacity != first.capacity || down.capacity != first.capacity ||
+          up.latency != first.latency || up.count != first.count)
+        return false;
+      if (u.above.empty() || u.above.back() != up.to) u.above.push_back(up.to);
+    }
+    u.each = static_cast<std::uint32_t>(u.up.size() / u.above.size());
+    for (std::size_t i = 0; i < u.up.size(); ++i)
+      if (topology_.link(u.up[i]).to != u.above[i / u.each]) return false;
+  }
+  return true;
+}
+
+// A pod is a set of leaves with the same spines.
+bool ClosRoutes::learn_pods() {
+  std::map<DeviceId, std::uint32_t> pod_of_spine;
+  pod_of_.assign(switches_.size(), kNone);
+  for (std::size_t s = 0; s < switches_.size(); ++s) {
+    const Uplinks& u = uplinks_[s];
+    if (topology_.device(switches_[s]).tier != 1 || u.above.empty()) continue;
+    const auto [found, fresh] = pod_of_spine.emplace(u.above.front(), static_cast<std::uint32_t>(pods_.size()));
+    if (fresh) {
+      pods_.push_back(u.above);
+      for (std::size_t i = 1; i < u.above.size(); ++i)
+        if (!pod_of_spine.emplace(u.above[i], found->second).second) return false;
+    }
+    if (pods_[found->second] != u.above) return false;
+    pod_of_[s] = found->second;
+  }
+  return true;
+}
+
+// Spine s of every pod leads to the same cores; or there are none.
+bool ClosRoutes::learn_planes() {
+  for (std::uint32_t pod = 0; pod < pods_.size(); ++pod) {
+    for (std::size_t s = 0; s < pods_[pod].size(); ++s) {
+      const Uplinks& u = spine(pod, s);
+      if (!u.above.empty()) cores_ = true;
+      if (s < pods_[0].size() && (u.above != spine(0, s).above || u.each != spine(0, s).each)) return false;
+    }
+  }
+  const auto like_first = [this](const auto& pod) { return pod.size() == pods_[0].size(); };
+  return !cores_ || std::all_of(pods_.begin(), pods_.end(), like_first);
+}
+
+void ClosRoutes::even(const Leaf& a, const Leaf& b, Route& out) const {
+  spread(a.links.up, 1, out);
+  if (a.pod != b.pod) {
+    const auto spines = static_cast<double>(pods_[a.pod].size());
+    for (std::size_t s = 0; s < pods_[a.pod].size(); ++s) spread(spine(a.pod, s).up, 1 / spines, out);
+    for (std::size_t s = 0; s < pods_[b.pod].size(); ++s) spread(spine(b.pod, s).down, 1 / spines, out);
+    out.latency += latency(spine(a.pod, 0).up.front()) + latency(spine(b.pod, 0).down.front());
+  }
+  spread(b.links.down, 1, out);
+  out.latency += latency(a.links.up.front()) + latency(b.links.down.front());
+}
+
+void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const {
+  const std::uint32_t cable = choice.pick(static_cast<std::uint32_t>(a.links.up.size()), 0);
+  const std::uint32_t s = cable / a.links.each;
+  const auto take = [&](LinkId link) {
+    add(link, 1, out);
+    out.latency += latency(link);
+  };
+  take(a.links.up[cable]);
+  if (a.pod != b.pod) {
+    const Uplinks &up = spine(a.pod, s), &down = spine(b.pod, s);
+    const std::uint32_t core_cable = choice.pick(static_cast<std::uint32_t>(up.up.size()), 1);
+    take(up.up[core_cable]);
+    take(down.down[core_cable / up.each * down.each + choice.pick(down.each, 2)]);
+  }
+  take(b.links.down[s * b.links.each + choice.pick(b.links.each, 3)]);
+}
+
+bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+  const auto here = ports_.cables(from), there = ports_.cables(to);
+  if (here.empty() || there.empty()) return false;
+  PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
+  const std::size_t a = position(here.front().at), b = position(there.front().at);
+  if (a != b && (pod_of_[a] == kNone || pod_of_[b] == kNone || (pod_of_[a] != pod_of_[b] && !cores_))) return false;
+  // A port with several cables (all to one switch) uses one a connection, or all evenly.
+  const auto cable = [&](std::span<const FabricPorts::Cable> cables, LinkId FabricPorts::Cable::*way, std::uint32_t level) {
+    out.latency += latency(cables.front().*way);
+    const auto n = static_cast<std::uint32_t>(cables.size());
+    if (!choice.even()) return add(cables[choice.pick(n, level)].*way, 1, out);
+    for (const FabricPorts::Cable& c : cables) add(c.*way, 1.0 / n, out);
+  };
+  cable(here, &FabricPorts::Cable::up, 4);
+  ++out.switches;
+  if (a != b) {
+    const bool via_core = pod_of_[a] != pod_of_[b];
+    out.switches = static_cast<std::uint16_t>(out.switches + (via_core ? 4 : 2));
+    const Leaf x{uplinks_[a], pod_of_[a]}, y{uplinks_[b], pod_of_[b]};
+    if (choice.even()) even(x, y, out);
+    else single(x, y, choice, out);
+  }
+  cable(there, &FabricPorts::Cable::down, 5);
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
+                                               const std::vector<bool>& dead) {
+  auto routes = std::make_unique<ClosRoutes>(topology, ports, seed);
+  if (!routes->learn(dead)) return nullptr;
+  return routes;
+}
+
+}  // namespace topsim::topology

@@ -1,0 +1,85 @@
+#include "topology/routing/fabric_routes.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace topsim::topology {
+namespace {
+
+// splitmix64 (Vigna): a full-avalanche mix of 64 bits.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::uint32_t PathChoice::pick(std::uint32_t n, std::uint32_t level) {
+  if (n <= 1) return 0;
+  if (routing == Routing::static_) {
+    const auto digit = static_cast<std::uint32_t>(destination % n);
+    destination /= n;
+    return digit;
+  }
+  return static_cast<std::uint32_t>(mix(hash + level) % n);
+}
+
+PathChoice choose(Routing routing, std::uint64_t seed, DeviceId from, DeviceId to, std::uint64_t lid,
+                  std::uint64_t connection) {
+  const std::uint64_t ends = (std::uint64_t{from.value} << 32) | to.value;
+  return {routing, lid, mix(mix(mix(seed) ^ ends) ^ connection)};
+}
+
+FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
+  const auto links = t.links();
+  const auto works = [&](std::size_t i) { return dead.empty() || !dead[i]; };
+  const auto is_switch = [&](DeviceId d) { return t.device(d).kind == DeviceKind::fabric_switch; };
+  std::vector<std::pair<std::uint32_t, LinkId>> ups, downs;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (!works(i)) continue;
+    const Link& l = links[i];
+    if (is_switch(l.from) == is_switch(l.to)) continue;
+    if (is_switch(l.to)) ups.emplace_back(l.from.value, LinkId(i));
+    else downs.emplace_back(l.to.value, LinkId(i));
+  }
+  const auto by_port_and_switch = [&](bool up) {
+    return [&, up](const auto& a, const auto& b) {
+      const auto end = [&](LinkId id) { return up ? t.link(id).to : t.link(id).from; };
+      return std::tuple(a.first, end(a.second), a.second) < std::tuple(b.first, end(b.second), b.second);
+    };
+  };
+  std::sort(ups.begin(), ups.end(), by_port_and_switch(true));
+  std::sort(downs.begin(), downs.end(), by_port_and_switch(false));
+  // Pair the k-th cable up with the k-th down of the same two devices.
+  std::vector<std::pair<std::uint32_t, Cable>> paired;
+  std::size_t d = 0;
+  for (const auto& [port, up] : ups) {
+    const DeviceId at = t.link(up).to;
+    const auto position = [&](std::size_t i) { return std::pair(downs[i].first, t.link(downs[i].second).from); };
+    while (d < downs.size() && position(d) < std::pair(port, at)) ++d;
+    if (d == downs.size() || position(d) != std::pair(port, at)) continue;
+    paired.emplace_back(port, Cable{up, downs[d++].second, at});
+  }
+  ordinal_.assign(t.devices().size(), DeviceId::kNone);
+  for (std::size_t i = 0; i < paired.size(); ++i) {
+    auto& ordinal = ordinal_[paired[i].first];
+    if (ordinal == DeviceId::kNone) {
+      ordinal = static_cast<std::uint32_t>(begin_.size());
+      begin_.push_back(static_cast<std::uint32_t>(i));
+    }
+    cables_.push_back(paired[i].second);
+  }
+  std::vector<std::uint32_t> order(begin_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return cables_[begin_[a]].at < cables_[begin_[b]].at;
+  });
+  lid_.resize(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) lid_[order[i]] = i;
+  begin_.push_back(static_cast<std::uint32_t>(paired.size()));
+}
+
+}  // namespace topsim::topology

@@ -1,0 +1,58 @@
+// Paths between two fabric ports (NICs, or accelerators with a port of their own).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "topology/routes.hpp"
+
+namespace topsim::topology {
+
+class FabricRoutes {
+ public:
+  virtual ~FabricRoutes() = default;
+  // Appends links, latency and switches. False, nothing appended: no path.
+  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const = 0;
+};
+
+// One choice out of `n`, by policy. `key` is the destination's ordinal (static) or the hash of the connection.
+struct PathChoice {
+  Routing routing = Routing::adaptive;
+  std::uint64_t destination = 0;
+  std::uint64_t hash = 0;
+  // Choice number `level` on the way. Static: digit `level` of the destination in mixed radix (D-mod-K).
+  [[nodiscard]] std::uint32_t pick(std::uint32_t n, std::uint32_t level);
+  [[nodiscard]] bool even() const { return routing == Routing::adaptive || routing == Routing::spray; }
+};
+[[nodiscard]] PathChoice choose(Routing routing, std::uint64_t seed, DeviceId from, DeviceId to,
+                                std::uint64_t lid, std::uint64_t connection);
+
+// Cables between ports and switches, both ways; shared by the implementations.
+class FabricPorts {
+ public:
+  FabricPorts(const Topology& topology, const std::vector<bool>& dead);
+  struct Cable {
+    LinkId up, down;  // port to switch, switch to port
+    DeviceId at;      // the switch
+  };
+  [[nodiscard]] std::span<const Cable> cables(DeviceId port) const {
+    const std::uint32_t o = ordinal_[port.index()];
+    if (o == DeviceId::kNone) return {};
+    return std::span(cables_).subspan(begin_[o], begin_[o + 1] - begin_[o]);
+  }
+  // Ports counted leaf by leaf, as a subnet manager hands out LIDs: neighbours on a leaf differ by one.
+  [[nodiscard]] std::uint32_t lid(DeviceId port) const { return lid_[ordinal_[port.index()]]; }
+
+ private:
+  std::vector<std::uint32_t> ordinal_, begin_, lid_;
+  std::vector<Cable> cables_;
+};
+
+// Structural, without search; nullptr when the fabric is no regular folded Clos (or a link of it is dead).
+[[nodiscard]] std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology, const FabricPorts& ports,
+                                                             std::uint64_t seed, const std::vector<bool>& dead);
+// Any graph: breadth-first distances to each destination switch, kept once asked for.
+[[nodiscard]] std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology, const FabricPorts& ports,
+                                                              std::uint64_t seed, const std::vector<bool>& dead);
+}  // namespace topsim::topology

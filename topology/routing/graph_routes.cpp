@@ -1,0 +1,182 @@
+// Any fabric: shortest paths by hops over the switches that work. The distances to a destination switch are
+// found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
+// comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
+// destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
+#include <algorithm>
+#include <boost/graph/breadth_first_search.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include "topology/routing/fabric_routes.hpp"
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::uint16_t kFar = std::numeric_limits<std::uint16_t>::max();
+using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
+using Distances = std::vector<std::uint16_t>;
+
+class GraphRoutes final : public FabricRoutes {
+ public:
+  GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed, const std::vector<bool>& dead);
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
+
+ private:
+  struct Hop {
+    LinkId link;
+    std::uint32_t to;  // vertex
+  };
+  const Distances& distances(std::uint32_t destination) const;
+  void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
+  void flood(std::uint32_t from, const Distances& far, Route& out) const;
+  [[nodiscard]] std::uint32_t vertex(DeviceId d) const { return vertex_[d.index()]; }
+
+  const Topology& topology_;
+  const FabricPorts& ports_;
+  std::uint64_t seed_;
+  bool dimension_order_;
+  std::vector<std::uint32_t> vertex_;  // by device
+  std::uint32_t vertices_ = 0;
+  std::vector<std::vector<Hop>> hops_;
+  Graph reversed_;
+  mutable std::shared_mutex mutex_;
+  mutable std::map<std::uint32_t, std::unique_ptr<const Distances>> kept_;
+};
+
+GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint64_t seed, const std::vector<bool>& dead)
+    : topology_(t), ports_(ports), seed_(seed), dimension_order_(t.fabric_kind == "torus" || t.fabric_kind == "mesh") {
+  vertex_.assign(t.devices().size(), DeviceId::kNone);
+  for (std::size_t i = 0; i < t.devices().size(); ++i)
+    if (t.devices()[i].kind == DeviceKind::fabric_switch) vertex_[i] = vertices_++;
+  // A torus has accelerators for switches.
+  const auto forwards = [&](const Link& l) {
+    return l.kind == LinkKind::torus && t.device(l.from).kind == DeviceKind::accelerator &&
+           t.device(l.to).kind == DeviceKind::accelerator;
+  };
+  for (const Link& l : t.links())
+    for (const DeviceId end : {l.from, l.to})
+      if (forwards(l) && vertex(end) == DeviceId::kNone) vertex_[end.index()] = vertices_++;
+  hops_.resize(vertices_);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> back;
+  for (std::size_t i = 0; i < t.links().size(); ++i) {
+    const Link& l = t.links()[i];
+    if ((!dead.empty() && dead[i]) || vertex(l.from) == DeviceId::kNone || vertex(l.to) == DeviceId::kNone) continue;
+    hops_[vertex(l.from)].push_back({LinkId(i), vertex(l.to)});
+    back.emplace_back(vertex(l.to), vertex(l.from));
+  }
+  reversed_ = Graph(boost::edges_are_unsorted, back.begin(), back.end(), vertices_);
+}
+
+const Distances& GraphRoutes::distances(std::uint32_t destination) const {
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto found = kept_.find(destination); found != kept_.end()) return *found->second;
+  }
+  auto far = std::make_unique<Distances>(vertices_, kFar);
+  (*far)[destination] = 0;
+  boost::breadth_first_search(
+      reversed_, destination,
+      boost::visitor(boost::make_bfs_visitor(boost::record_distances(far->data(), boost::on_tree_edge()))));
+  const std::unique_lock lock(mutex_);
+  return *kept_.emplace(destination, std::move(far)).first->second;
+}
+
+void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice,
+                       Route& out) const {
+  std::uint32_t level = 6;
+  for (std::uint32_t at = from; at != to; ++level) {
+    std::uint32_t closer = 0;
+    for (const Hop& hop : hops_[at]) closer += far[hop.to] + 1 == far[at] ? 1 : 0;
+    std::uint32_t wanted = dimension_order_ ? 0 : choice.pick(closer, level);
+    for (const Hop& hop : hops_[at]) {
+      if (far[hop.to] + 1 != far[at] || wanted-- != 0) continue;
+      out.links.push_back({hop.link, 1});
+      out.latency += topology_.link(hop.link).latency;
+      at = hop.to;
+      break;
+    }
+  }
+}
+
+// Shares flow from the source towards the destination, level by level.
+void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) const {
+  std::map<std::uint32_t, double> level = {{from, 1.0}};
+  while (!level.empty() && far[level.begin()->first] > 0) {
+    std::map<std::uint32_t, double> next;
+    Duration slowest{};
+    for (const auto& [at, share] : level) {
+      double cables = 0;
+      for (const Hop& hop : hops_[at])
+        if (far[hop.to] + 1 == far[at]) cables += topology_.link(hop.link).count;
+      for (const Hop& hop : hops_[at]) {
+        if (far[hop.to] + 1 != far[at]) continue;
+        const Link& link = topology_.link(hop.link);
+        const double part = share * link.count / cables;
+        out.links.push_back({hop.link, part});
+        slowest = std::max(slowest, link.latency);
+        next[hop.to] += part;
+      }
+    }
+    out.latency += slowest;
+    level = std::move(next);
+  }
+}
+
+bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+  if (vertex(from) != DeviceId::kNone && vertex(to) != DeviceId::kNone) {  // a torus
+    const Distances& far = distances(vertex(to));
+    if (far[vertex(from)] == kFar) return false;
+    PathChoice choice = choose(topology_.routing, seed_, from, to, to.value, connection);
+    walk(vertex(from), vertex(to), far, choice, out);
+    return true;
+  }
+  if (const auto cable = topology_.find_link(from, to)) {  // NIC to NIC without a switch
+    out.links.push_back({*cable, 1});
+    out.latency += topology_.link(*cable).latency;
+    return true;
+  }
+  // The pair of cables with the fewest switches between; all such pairs count as parallel.
+  std::vector<std::pair<const FabricPorts::Cable*, const FabricPorts::Cable*>> pairs;
+  std::uint16_t best = kFar;
+  for (const auto& last : ports_.cables(to)) {
+    const Distances& far = distances(vertex(last.at));
+    for (const auto& first : ports_.cables(from)) {
+      const std::uint16_t d = far[vertex(first.at)];
+      if (d == kFar || d > best) continue;
+      if (d < best) pairs.clear();
+      best = d;
+      pairs.emplace_back(&first, &last);
+    }
+  }
+  if (pairs.empty()) return false;
+  PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
+  const auto chosen = choice.even() ? 0U : choice.pick(static_cast<std::uint32_t>(pairs.size()), 5);
+  const double parts = choice.even() ? static_cast<double>(pairs.size()) : 1.0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (!choice.even() && i != chosen) continue;
+    const auto& [first, last] = pairs[i];
+    Route part;
+    part.links.push_back({first->up, 1});
+    part.latency = topology_.link(first->up).latency + topology_.link(last->down).latency;
+    const Distances& far = distances(vertex(last->at));
+    if (choice.even()) flood(vertex(first->at), far, part);
+    else walk(vertex(first->at), vertex(last->at), far, choice, part);
+    part.links.push_back({last->down, 1});
+    for (const LinkShare& s : part.links) out.links.push_back({s.link, s.share / parts});
+    if (i == chosen) out.latency += part.latency;
+  }
+  out.switches = static_cast<std::uint16_t>(out.switches + best + 1);
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
+                                                const std::vector<bool>& dead) {
+  return std::make_unique<GraphRoutes>(topology, ports, seed, dead);
+}
+
+}  // namespace topsim::topology

@@ -1,0 +1,235 @@
+#include "topology/routing/node_paths.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::uint32_t kNone = DeviceId::kNone;
+
+bool is_scale_up(const Topology& t, const Link& l) {
+  const DeviceKind a = t.device(l.from).kind, b = t.device(l.to).kind;
+  const auto ours = [](DeviceKind k) { return k == DeviceKind::accelerator || k == DeviceKind::nvswitch; };
+  return ours(a) && ours(b);
+}
+
+}  // namespace
+
+NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer)
+    : members_(std::move(members)),
+      links_(std::move(links)),
+      peer_to_peer_(peer_to_peer),
+      rows_(std::make_unique<Row[]>(members_.size())) {
+  out_begin_.assign(members_.size() + 1, 0);
+  for (const LocalLink& l : links_) ++out_begin_[l.from + 1];
+  std::partial_sum(out_begin_.begin(), out_begin_.end(), out_begin_.begin());
+  out_.resize(links_.size());
+  std::vector<std::uint32_t> next(out_begin_.begin(), out_begin_.end() - 1);
+  for (std::uint32_t i = 0; i < links_.size(); ++i) out_[next[links_[i].from]++] = i;
+  find_nearest_ports();
+}
+
+// Breadth first; the first of equally short ways in link order wins, so that the answer is stable.
+NodeShape::Tree NodeShape::search(std::uint32_t from, Search kind) const {
+  Tree tree{std::vector<std::uint32_t>(members_.size(), kNone), std::vector<std::uint32_t>(members_.size(), kNone)};
+  std::vector<std::uint32_t> queue = {from};
+  tree.hops[from] = 0;
+  std::vector<std::uint8_t> accelerators_between(members_.size(), 0);
+  for (std::size_t head = 0; head < queue.size(); ++head) {
+    const std::uint32_t at = queue[head];
+    for (std::uint32_t i = out_begin_[at]; i < out_begin_[at + 1]; ++i) {
+      const LocalLink& l = links_[out_[i]];
+      if (tree.hops[l.to] != kNone) continue;
+      if (kind == Search::scale_up && !l.scale_up) continue;
+      if (kind == Search::host && l.scale_up) continue;
+      std::uint8_t between = accelerators_between[at];
+      if (at != from) {
+        const DeviceKind here = members_[at].kind;
+        if (here == DeviceKind::host_memory || here == DeviceKind::nic || here == DeviceKind::storage) continue;
+        if (here == DeviceKind::accelerator) {
+          if (kind == Search::host) continue;
+          if (kind == Search::scale_up && !l.torus && ++between > 1) continue;
+        }
+      }
+      accelerators_between[l.to] = between;
+      tree.hops[l.to] = tree.hops[at] + 1;
+      tree.via[l.to] = out_[i];
+      queue.push_back(l.to);
+    }
+  }
+  return tree;
+}
+
+bool NodeShape::append(const Tree& tree, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const {
+  if (tree.hops[to] == kNone) return false;
+  const std::size_t start = out.size();
+  for (std::uint32_t at = to; at != from; at = links_[tree.via[at]].from) out.push_back(tree.via[at]);
+  std::reverse(out.begin() + static_cast<std::ptrdiff_t>(start), out.end());
+  return true;
+}
+
+// Through the memory nearest to the receiver. False: plain PCIe peer-to-peer serves, or there is no memory.
+bool NodeShape::append_staged(const Tree& host, std::uint32_t from, std::uint32_t to,
+                              std::vector<std::uint32_t>& out) const {
+  if (host.hops[to] == kNone) return false;
+  bool crosses_sockets = false;
+  for (std::uint32_t at = to; at != from; at = links_[host.via[at]].from) {
+    const LocalLink& l = links_[host.via[at]];
+    if (members_[l.from].kind == DeviceKind::cpu && members_[l.to].kind == DeviceKind::cpu) crosses_sockets = true;
+  }
+  if (peer_to_peer_ && !crosses_sockets) return false;
+  const Tree back = search(to, Search::host);
+  std::uint32_t memory = kNone;
+  for (std::uint32_t i = 0; i < members_.size(); ++i)
+    if (members_[i].kind == DeviceKind::host_memory && back.hops[i] != kNone &&
+        (memory == kNone || back.hops[i] < back.hops[memory]))
+      memory = i;
+  if (memory == kNone || host.hops[memory] == kNone) return false;
+  append(host, from, memory, out);
+  return append(search(memory, Search::host), memory, to, out);
+}
+
+const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
+  Row& row = rows_[from];
+  std::call_once(row.once, [&] {
+    const Tree host = search(from, Search::host), any = search(from, Search::anything);
+    const bool accelerator = members_[from].kind == DeviceKind::accelerator;
+    const Tree scale_up = accelerator ? search(from, Search::scale_up) : Tree{};
+    const std::size_t n = members_.size();
+    row.begin.assign(1, 0);
+    row.reachable.assign(n, 0);
+    row.by_scale_up.assign(n, 0);
+    for (std::uint32_t to = 0; to < n; ++to) {
+      bool found = false;
+      if (accelerator && members_[to].kind == DeviceKind::accelerator) {
+        found = append(scale_up, from, to, row.links);
+        row.by_scale_up[to] = found ? 1 : 0;
+        if (!found) found = append_staged(host, from, to, row.links);
+      }
+      if (!found) found = append(host, from, to, row.links) || append(any, from, to, row.links);
+      row.reachable[to] = found ? 1 : 0;
+      row.begin.push_back(static_cast<std::uint32_t>(row.links.size()));
+    }
+  });
+  return row;
+}
+
+LocalPath NodeShape::path(std::uint32_t from, std::uint32_t to) const {
+  const Row& r = row(from);
+  return {std::span(r.links).subspan(r.begin[to], r.begin[to + 1] - r.begin[to]), r.reachable[to] != 0};
+}
+
+bool NodeShape::scale_up(std::uint32_t a, std::uint32_t b) const { return a == b || row(a).by_scale_up[b] != 0; }
+
+void NodeShape::find_nearest_ports() {
+  ports_.resize(members_.size());
+  for (std::uint32_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].fabric) {
+      ports_[i] = {i};
+      continue;
+    }
+    if (members_[i].kind != DeviceKind::accelerator && members_[i].kind != DeviceKind::cpu) continue;
+    for (const Search kind : {Search::host, Search::anything}) {
+      const Tree tree = search(i, kind);
+      std::uint32_t best = kNone;
+      for (std::uint32_t p = 0; p < members_.size(); ++p) {
+        if (!members_[p].fabric || tree.hops[p] == kNone || tree.hops[p] > best) continue;
+        if (tree.hops[p] < best) ports_[i].clear();
+        best = tree.hops[p];
+        ports_[i].push_back(p);
+      }
+      if (best != kNone) break;
+    }
+  }
+}
+
+std::span<const std::uint32_t> NodeShape::nearest_ports(std::uint32_t device) const { return ports_[device]; }
+
+std::uint32_t NodeShape::sharing(std::uint32_t port) const {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < members_.size(); ++i)
+    if (members_[i].kind == DeviceKind::accelerator && std::binary_search(ports_[i].begin(), ports_[i].end(), port))
+      ++count;
+  return count;
+}
+
+std::optional<std::uint32_t> NodeShape::accelerator(std::uint32_t local) const {
+  for (std::uint32_t i = 0; i < members_.size(); ++i)
+    if (members_[i].kind == DeviceKind::accelerator && members_[i].local == local) return i;
+  return std::nullopt;
+}
+
+NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
+  const std::uint32_t nodes = t.nodes();
+  const auto devices = t.devices();
+  members_begin_.assign(nodes + 1, 0);
+  links_begin_.assign(nodes + 1, 0);
+  position_.assign(devices.size(), kNone);
+  for (const Device& d : devices)
+    if (d.node != kNone) ++members_begin_[d.node + 1];
+  const auto local_node = [&](std::size_t i) {
+    const Link& l = t.links()[i];
+    const std::uint32_t node = t.device(l.from).node;
+    return (dead.empty() || !dead[i]) && node != kNone && t.device(l.to).node == node ? node : kNone;
+  };
+  for (std::size_t i = 0; i < t.links().size(); ++i)
+    if (const std::uint32_t node = local_node(i); node != kNone) ++links_begin_[node + 1];
+  std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
+  std::partial_sum(links_begin_.begin(), links_begin_.end(), links_begin_.begin());
+  members_.resize(members_begin_.back());
+  links_.resize(links_begin_.back());
+  std::vector<std::uint32_t> next(members_begin_.begin(), members_begin_.end() - 1);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::uint32_t node = devices[i].node;
+    if (node == kNone) continue;
+    position_[i] = next[node] - members_begin_[node];
+    members_[next[node]++] = DeviceId(i);
+  }
+  next.assign(links_begin_.begin(), links_begin_.end() - 1);
+  for (std::size_t i = 0; i < t.links().size(); ++i)
+    if (const std::uint32_t node = local_node(i); node != kNone) links_[next[node]++] = LinkId(i);
+
+  // A device is a fabric port when a working cable leaves it for a switch, or for another node's NIC.
+  std::vector<std::uint8_t> port(devices.size(), 0);
+  for (std::size_t i = 0; i < t.links().size(); ++i) {
+    const Link& l = t.links()[i];
+    if (!dead.empty() && dead[i]) continue;
+    const Device &a = t.device(l.from), &b = t.device(l.to);
+    const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic && a.node != b.node;
+    if (a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic)) port[l.from.index()] = 1;
+  }
+
+  using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;
+  std::map<Key, std::uint32_t> known;
+  Key previous;
+  std::uint32_t previous_shape = kNone;
+  shape_of_.resize(nodes);
+  Key key;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    auto& [members, links] = key;
+    members.clear();
+    links.clear();
+    for (std::uint32_t i = members_begin_[node]; i < members_begin_[node + 1]; ++i) {
+      const Device& d = t.device(members_[i]);
+      members.push_back({d.kind, d.local, port[members_[i].index()] != 0});
+    }
+    for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
+      const Link& l = t.link(links_[i]);
+      links.push_back({position_[l.from.index()], position_[l.to.index()], l.latency, is_scale_up(t, l),
+                       l.kind == LinkKind::torus});
+    }
+    // Neighbours are mostly alike: compare with the previous node before the look-up.
+    if (previous_shape == kNone || key != previous) {
+      const auto [found, fresh] = known.emplace(key, static_cast<std::uint32_t>(shapes_.size()));
+      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, links, t.peer_to_peer));
+      previous_shape = found->second;
+      previous = key;
+    }
+    shape_of_[node] = previous_shape;
+  }
+}
+
+}  // namespace topsim::topology

@@ -1,0 +1,103 @@
+// Paths inside a node. Nodes of one shape share a table; only links differ by an index.
+//
+// accelerator to accelerator: scale-up links (through NVSwitches, at most one accelerator between: NCCL's NVB),
+// else PCIe; through host memory where PCIe peer-to-peer does not work or the path crosses sockets (NCCL's SHM,
+// buffer at the receiver). Everything else: PCIe and C2C, never through another accelerator unless nothing else
+// leads there (NICs on an accelerator).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+
+// Links leaving and entering nothing but one node, with the ends as positions in the node's device list.
+struct LocalLink {
+  std::uint32_t from, to;
+  Duration latency;
+  bool scale_up;  // joins accelerators, or an accelerator and a scale-up switch
+  bool torus;     // the hardware forwards through other accelerators
+  auto operator<=>(const LocalLink&) const = default;
+};
+
+struct LocalPath {
+  std::span<const std::uint32_t> links;  // positions in the node's link list
+  bool reachable = false;
+};
+
+class NodeShape {
+ public:
+  struct Member {
+    DeviceKind kind;
+    std::uint32_t local;
+    bool fabric;  // has a working cable into the fabric
+    auto operator<=>(const Member&) const = default;
+  };
+  NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer);
+
+  [[nodiscard]] LocalPath path(std::uint32_t from, std::uint32_t to) const;
+  // Fabric ports nearest to a device by PCIe hops, ascending; itself when it has one.
+  [[nodiscard]] std::span<const std::uint32_t> nearest_ports(std::uint32_t device) const;
+  // Accelerators that share a port as their nearest.
+  [[nodiscard]] std::uint32_t sharing(std::uint32_t port) const;
+  // Both reach each other over scale-up links alone.
+  [[nodiscard]] bool scale_up(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] std::optional<std::uint32_t> accelerator(std::uint32_t local) const;
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  [[nodiscard]] const std::vector<LocalLink>& links() const { return links_; }
+  [[nodiscard]] bool peer_to_peer() const { return peer_to_peer_; }
+
+ private:
+  struct Row {  // from one device to all
+    std::once_flag once;
+    std::vector<std::uint32_t> begin, links;
+    std::vector<std::uint8_t> reachable, by_scale_up;
+  };
+  struct Tree {  // of one search: the link by which each device was reached
+    std::vector<std::uint32_t> via, hops;
+  };
+  enum class Search { host, scale_up, anything };
+
+  const Row& row(std::uint32_t from) const;
+  [[nodiscard]] Tree search(std::uint32_t from, Search kind) const;
+  bool append(const Tree& tree, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const;
+  bool append_staged(const Tree& host, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const;
+  void find_nearest_ports();
+
+  std::vector<Member> members_;
+  std::vector<LocalLink> links_;
+  std::vector<std::uint32_t> out_begin_, out_;
+  bool peer_to_peer_;
+  std::vector<std::vector<std::uint32_t>> ports_;  // by device
+  mutable std::unique_ptr<Row[]> rows_;
+};
+
+// All nodes of a topology with their shapes.
+class NodePaths {
+ public:
+  NodePaths(const Topology& topology, const std::vector<bool>& dead);
+
+  [[nodiscard]] const NodeShape& shape(std::uint32_t node) const { return *shapes_[shape_of_[node]]; }
+  [[nodiscard]] std::uint32_t position(DeviceId device) const { return position_[device.index()]; }
+  [[nodiscard]] DeviceId device(std::uint32_t node, std::uint32_t position) const {
+    return members_[members_begin_[node] + position];
+  }
+  [[nodiscard]] LinkId link(std::uint32_t node, std::uint32_t position) const {
+    return links_[links_begin_[node] + position];
+  }
+
+ private:
+  std::vector<std::unique_ptr<NodeShape>> shapes_;
+  std::vector<std::uint32_t> shape_of_;                 // by node
+  std::vector<std::uint32_t> position_;                 // by device
+  std::vector<DeviceId> members_;                       // grouped by node
+  std::vector<LinkId> links_;                           // grouped by node, only working ones
+  std::vector<std::uint32_t> members_begin_, links_begin_;
+};
+}  // namespace topsim::topology

@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/pending/disjoint_sets.hpp>
+#include <numeric>
+
+#include "topology/routes.hpp"
+#include "topology/routing/fabric_routes.hpp"
+#include "topology/routing/node_paths.hpp"
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::uint32_t kNone = DeviceId::kNone;
+
+std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
+  std::vector<bool> result;
+  if (dead.empty()) return result;
+  result.resize(t.links().size());
+  for (const LinkId l : dead) result[l.index()] = true;
+  return result;
+}
+
+// NCCL spreads the ranks of a node over equally near NICs by the bits of the rank's device number, mirrored.
+std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
+  std::uint32_t mirrored = 0;
+  for (std::uint32_t bit = 1, top = size >> 1; bit < size; bit <<= 1, top >>= 1)
+    if ((value & bit) != 0) mirrored |= top;
+  return mirrored;
+}
+
+}  // namespace
+
+struct Router::Impl {
+  Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links)
+      : topology(t), dead(mask(t, dead_links)), nodes(t, dead), ports(t, dead) {
+    fabric = make_clos_routes(t, ports, seed, dead);
+    if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
+    find_domains();
+  }
+
+  const Topology& topology;
+  std::vector<bool> dead;
+  NodePaths nodes;
+  FabricPorts ports;
+  std::unique_ptr<FabricRoutes> fabric;
+  std::vector<std::uint32_t> domain;  // by device: scale-up domain of accelerators and their switches
+  // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
+  std::vector<LinkId> to_domain_switch, from_domain_switch;
+
+  void find_domains();
+  [[nodiscard]] bool works(LinkId l) const { return dead.empty() || !dead[l.index()]; }
+  [[nodiscard]] std::uint32_t node_of(DeviceId d) const { return topology.device(d).node; }
+
+  void add(LinkId link, Route& out) const {
+    out.links.push_back({link, 1});
+    out.latency += topology.link(link).latency;
+  }
+  bool inside(DeviceId from, DeviceId to, Route& out) const {
+    if (from == to) return true;
+    const std::uint32_t node = node_of(from);
+    const LocalPath path = nodes.shape(node).path(nodes.position(from), nodes.position(to));
+    if (!path.reachable) return false;
+    for (const std::uint32_t l : path.links) add(nodes.link(node, l), out);
+    return true;
+  }
+  // Over scale-up links that leave the node.
+  bool across_domain(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+    const LinkId up = to_domain_switch[from.index()], down = from_domain_switch[to.index()];
+    if (up.valid() && down.valid() && topology.link(up).to == topology.link(down).from) {
+      add(up, out);
+      add(down, out);
+      return true;
+    }
+    return fabric->append(from, to, connection, out);
+  }
+  [[nodiscard]] DeviceId nearest_port(DeviceId device, std::uint64_t connection) const;
+  [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
+  [[nodiscard]] DeviceId proxy_for(DeviceId gpu, DeviceId port) const;
+  bool between_nodes(const RouteQuery& query, Route& out) const;
+};
+
+void Router::Impl::find_domains() {
+  const auto devices = topology.devices();
+  std::vector<std::uint32_t> rank(devices.size()), parent(devices.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  boost::disjoint_sets sets(rank.data(), parent.data());
+  to_domain_switch.assign(devices.size(), LinkId{});
+  from_domain_switch.assign(devices.size(), LinkId{});
+  const auto scale_up = [&](DeviceKind k) { return k == DeviceKind::accelerator || k == DeviceKind::nvswitch; };
+  for (std::size_t i = 0; i < topology.links().size(); ++i) {
+    const Link& l = topology.links()[i];
+    const Device &a = topology.device(l.from), &b = topology.device(l.to);
+    if (!works(LinkId(i)) || !scale_up(a.kind) || !scale_up(b.kind)) continue;
+    sets.union_set(l.from.value, l.to.value);
+    if (a.node == b.node) continue;
+    if (b.kind == DeviceKind::nvswitch) to_domain_switch[l.from.index()] = LinkId(i);
+    if (a.kind == DeviceKind::nvswitch) from_domain_switch[l.to.index()] = LinkId(i);
+  }
+  // Numbered in the order of their first accelerator.
+  domain.assign(devices.size(), kNone);
+  std::vector<std::uint32_t> number(devices.size(), kNone);
+  std::uint32_t next = 0;
+  for (const DeviceId gpu : topology.accelerators()) {
+    auto& n = number[sets.find_set(gpu.value)];
+    if (n == kNone) n = next++;
+    domain[gpu.index()] = n;
+  }
+}
+
+DeviceId Router::Impl::nearest_port(DeviceId device, std::uint64_t connection) const {
+  const std::uint32_t node = node_of(device);
+  if (node == kNone) return {};
+  const NodeShape& shape = nodes.shape(node);
+  const auto near = shape.nearest_ports(nodes.position(device));
+  if (near.empty()) return {};
+  const auto n = static_cast<std::uint32_t>(near.size());
+  const std::uint32_t local = topology.device(device).local;
+  const std::uint32_t sharing = std::max(1U, shape.sharing(near.front()));
+  const std::uint32_t spread = (n + sharing - 1) / sharing;
+  const std::uint32_t start = std::has_single_bit(n) ? mirror_bits(local, n) : local;
+  return nodes.device(node, near[(start + connection % spread) % n]);
+}
+
+// The local port on the rail of `to`: the one that the accelerator of the same number here has.
+DeviceId Router::Impl::rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const {
+  const DeviceId own = nearest_port(gpu, connection);
+  if (!own.valid() || topology.device(to).kind != DeviceKind::accelerator) return own;
+  const std::uint32_t node = node_of(gpu);
+  const auto peer = nodes.shape(node).accelerator(topology.device(to).local);
+  if (!peer || !nodes.shape(node).scale_up(nodes.position(gpu), *peer)) return own;
+  return nearest_port(nodes.device(node, *peer), connection);
+}
+
+// The accelerator beside the port that `gpu` hands its data to over NVLink; `gpu` itself when it is beside it.
+DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
+  const std::uint32_t node = node_of(gpu), p = nodes.position(port);
+  if (node_of(port) != node) return gpu;
+  const NodeShape& shape = nodes.shape(node);
+  const auto beside = [&](std::uint32_t device) {
+    const auto near = shape.nearest_ports(device);
+    return std::find(near.begin(), near.end(), p) != near.end();
+  };
+  if (beside(nodes.position(gpu))) return gpu;
+  std::optional<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < shape.members().size(); ++i) {
+    if (shape.members()[i].kind != DeviceKind::accelerator || !beside(i)) continue;
+    if (!shape.scale_up(nodes.position(gpu), i)) continue;
+    // Of several beside the same port the one whose own port it is.
+    if (!found || nearest_port(nodes.device(node, i), 0) == port) found = i;
+    if (nearest_port(nodes.device(node, *found), 0) == port) break;
+  }
+  return found ? nodes.device(node, *found) : gpu;
+}
+
+bool Router::Impl::between_nodes(const RouteQuery& q, Route& out) const {
+  const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
+  DeviceId from = q.from_nic, to = q.to_nic;
+  if (!to.valid()) to = nearest_port(q.to, q.connection);
+  if (!from.valid())
+    from = gpu && q.allow_pxn ? rail_port(q.from, q.to, q.connection) : nearest_port(q.from, q.connection);
+  if (!from.valid() || !to.valid()) return false;
+  DeviceId at = q.from;
+  if (gpu && q.allow_pxn) at = proxy_for(q.from, from);
+  if (at != q.from) {
+    if (!inside(q.from, at, out)) return false;
+    out.proxied = true;
+  }
+  if (!inside(at, from, out) || !fabric->append(from, to, q.connection, out)) return false;
+  if (!inside(to, q.to, out)) return false;
+  out.crosses_fabric = true;
+  out.latency += topology.nic_latency;
+  return true;
+}
+
+Router::Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead)
+    : impl_(std::make_unique<Impl>(topology, seed, dead)) {}
+Router::~Router() = default;
+Router::Router(Router&&) noexcept = default;
+
+void Router::route(const RouteQuery& q, Route& out) const {
+  out.links.clear();
+  out.latency = Duration::zero();
+  out.switches = 0;
+  out.crosses_fabric = out.proxied = false;
+  const Topology& t = impl_->topology;
+  const auto gpu = [&](DeviceId d) { return t.device(d).kind == DeviceKind::accelerator; };
+  const bool forced = q.from_nic.valid() || q.to_nic.valid();
+  bool found = false;
+  if (impl_->node_of(q.from) == impl_->node_of(q.to) && !forced) {
+    found = impl_->inside(q.from, q.to, out);
+  } else if (gpu(q.from) && gpu(q.to) && impl_->domain[q.from.index()] == impl_->domain[q.to.index()] && !forced) {
+    found = impl_->across_domain(q.from, q.to, q.connection, out);
+  }
+  if (!found) {
+    out.links.clear();
+    out.latency = Duration::zero();
+    found = impl_->between_nodes(q, out);
+  }
+  if (!found) out.links.clear();
+}
+
+DeviceId Router::nic_for(DeviceId gpu, DeviceId to) const { return impl_->rail_port(gpu, to, 0); }
+
+std::uint32_t Router::scale_up_domain(DeviceId gpu) const { return impl_->domain[gpu.index()]; }
+
+const Topology& Router::topology() const { return impl_->topology; }
+
+std::string Router::why_unreachable(DeviceId from, DeviceId to) const {
+  const Topology& t = impl_->topology;
+  const std::string sentence = fmt::format("{} cannot reach {}: ", t.name(from), t.name(to));
+  const std::uint32_t a = impl_->node_of(from), b = impl_->node_of(to);
+  if (a == b && a != kNone) return sentence + fmt::format("no bus joins them inside node{}", a);
+  for (const auto& [device, node] : {std::pair(from, a), std::pair(to, b)}) {
+    if (node == kNone) continue;
+    if (t.nics_of_node(node).empty() && !impl_->nearest_port(device, 0).valid())
+      return sentence + fmt::format("node{} has no NIC", node);
+    if (!impl_->nearest_port(device, 0).valid())
+      return sentence + (t.fabric_kind == "none" ? "the topology has no fabric between nodes (topology.fabric)"
+                                                 : fmt::format("no working cable leaves node{}'s NICs", node));
+  }
+  const DeviceId x = impl_->nearest_port(from, 0), y = impl_->nearest_port(to, 0);
+  if (!x.valid() || !y.valid()) return sentence + "one of them is outside every node";
+  return sentence + fmt::format("no working path joins {} and {} over the fabric", t.name(x), t.name(y));
+}
+
+}  // namespace topsim::topology
