@@ -53,7 +53,8 @@ class PlacementCodec final : public config::Codec<Placement> {
 };
 
 void check_topology(const TopologySpec& spec, const config::Node& node, config::Reader& reader) {
-  const int ways = (spec.node.use.empty() ? 0 : 1) + (spec.devices.empty() ? 0 : 1) + (spec.file.empty() ? 0 : 1);
+  const int ways =
+      (spec.node.use.empty() ? 0 : 1) + (spec.devices.empty() ? 0 : 1) + (spec.file.empty() ? 0 : 1);
   if (ways == 0)
     reader.problem(node, "the topology names no hardware", {},
                    "add \"node\" (a recipe, with \"nodes\"), or \"devices\" and \"links\", or \"file\"");
@@ -69,13 +70,16 @@ void check_topology(const TopologySpec& spec, const config::Node& node, config::
 
 }  // namespace
 
-config::CodecPtr<Placement> codec(config::Type<Placement>) { return std::make_shared<PlacementCodec>(); }
+config::CodecPtr<Placement> codec(config::Type<Placement>) {
+  return std::make_shared<PlacementCodec>();
+}
 
 const config::Object<LinkChoice>& table(config::Type<LinkChoice>) {
   static const auto object =
       config::Object<LinkChoice>("link", "A catalogue link, with figures overridden in place")
           .field("use", &LinkChoice::use, "catalogue name", config::example("\"ib-ndr\""))
-          .field("bandwidth", &LinkChoice::bandwidth, "line rate of one cable, per direction", config::positive())
+          .field("bandwidth", &LinkChoice::bandwidth, "line rate of one cable, per direction",
+                 config::positive())
           .field("capacity", &LinkChoice::capacity, "payload rate; left out: line rate x encoding x headers",
                  config::positive())
           .field("latency", &LinkChoice::latency, "of one hop, everything included")
@@ -87,9 +91,11 @@ const config::Object<SwitchChoice>& table(config::Type<SwitchChoice>) {
   static const auto object =
       config::Object<SwitchChoice>("switch", "A catalogue switch, with figures overridden in place")
           .field("use", &SwitchChoice::use, "catalogue name", config::example("\"qm9700\""))
-          .field("ports", &SwitchChoice::ports, "ports at the speed of the fabric's link", config::at_least(2))
-          .field("latency", &SwitchChoice::latency,
-                 "port to port; with it a hop costs this + FEC + 5 ns/m instead of the link's measured figure")
+          .field("ports", &SwitchChoice::ports, "ports at the speed of the fabric's link",
+                 config::at_least(2))
+          .field(
+              "latency", &SwitchChoice::latency,
+              "port to port; with it a hop costs this + FEC + 5 ns/m instead of the link's measured figure")
           .shorthand("use");
   return object;
 }
@@ -101,8 +107,8 @@ const config::Object<NodeChoice>& table(config::Type<NodeChoice>) {
           .field("accelerator", &NodeChoice::accelerator, "another accelerator in the same sockets")
           .field("nic", &NodeChoice::nic, "another NIC in the same slots")
           .field("cpu", &NodeChoice::cpu, "another CPU family, as NCCL names it",
-                 config::one_of({"intel-bdw", "intel-skl", "intel-icx", "intel-spr", "intel-erp", "amd", "arm",
-                                 "power9"}))
+                 config::one_of({"intel-bdw", "intel-skl", "intel-icx", "intel-spr", "intel-erp", "amd",
+                                 "arm", "power9"}))
           .field("nvlink", &NodeChoice::nvlink, "other figures of the scale-up link")
           .shorthand("use");
   return object;
@@ -113,27 +119,33 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
       config::Object<FabricSpec>("fabric", "The network between the nodes")
           .field("use", &FabricSpec::use, "a fabric of the catalogue whose figures the other keys override")
           .field("kind", &FabricSpec::kind, "how switches are arranged",
-                 config::one_of({"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh", "explicit"}))
-          .field("link", &FabricSpec::link, "cables of the fabric", config::default_text("what the node's NICs speak"))
+                 config::one_of(
+                     {"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh", "explicit"}))
+          .field("link", &FabricSpec::link, "cables of the fabric",
+                 config::default_text("what the node's NICs speak"))
           .field("switch", &FabricSpec::switch_model, "switches of the fabric",
                  config::default_text("the usual one for the link"))
-          .field("oversubscription", &FabricSpec::oversubscription, "downlinks / uplinks, a ratio or one per tier",
-                 config::one_or_list<double>(config::codec_for<double>(config::positive())), config::default_text("1"))
+          .field("oversubscription", &FabricSpec::oversubscription,
+                 "downlinks / uplinks, a ratio or one per tier",
+                 config::one_or_list<double>(config::codec_for<double>(config::positive())),
+                 config::default_text("1"))
           .field("routing", &FabricSpec::routing, "how a message finds its path", routing_codec(),
                  config::default_text("adaptive on InfiniBand, ecmp on Ethernet"))
           .field("tiers", &FabricSpec::tiers, "levels of switches", config::between(1, 3),
                  config::default_text("as few as the number of nodes allows"))
-          .field("nodes_per_leaf", &FabricSpec::nodes_per_leaf, "nodes that share leaf switches", config::at_least(1),
-                 config::default_text("as many as the ports allow"))
+          .field("nodes_per_leaf", &FabricSpec::nodes_per_leaf, "nodes that share leaf switches",
+                 config::at_least(1), config::default_text("as many as the ports allow"))
           .field("leaves_per_pod", &FabricSpec::leaves_per_pod, "leaves that share spines, with three tiers",
                  config::at_least(1), config::default_text("as many as the ports allow"))
           .field("length", &FabricSpec::length,
-                 "of one cable; with it a hop costs port-to-port + FEC + 5 ns/m instead of the link's measured figure")
+                 "of one cable; with it a hop costs port-to-port + FEC + 5 ns/m instead of the link's "
+                 "measured figure")
           .field("sharp", &FabricSpec::sharp, "in-network reduction in the switches")
           .field("nic_latency", &FabricSpec::nic_latency, "of both NICs and hosts together, one way",
                  config::default_text("measured for the link"))
           .field("dimensions", &FabricSpec::dimensions,
-                 "torus and mesh: nodes per dimension; dragonfly: groups, switches a group, nodes' ports a switch, "
+                 "torus and mesh: nodes per dimension; dragonfly: groups, switches a group, nodes' ports a "
+                 "switch, "
                  "global cables a switch",
                  config::list_of<int>(config::codec_for<int>(config::at_least(1))))
           .shorthand("use");
@@ -148,7 +160,8 @@ const config::Object<DeviceSpec>& table(config::Type<DeviceSpec>) {
                  config::required())
           .field("model", &DeviceSpec::model, "catalogue name", config::default_text("the kind"))
           .field("node", &DeviceSpec::node, "node that holds it; none for fabric switches")
-          .field("index", &DeviceSpec::index, "among its kind in the node or tier", config::default_text("counted"))
+          .field("index", &DeviceSpec::index, "among its kind in the node or tier",
+                 config::default_text("counted"))
           .field("tier", &DeviceSpec::tier, "of a fabric switch: 1 leaf, 2 spine, 3 core")
           .field("count", &DeviceSpec::count, "equal ones that it stands for", config::between(1, 65535));
   return object;
@@ -161,12 +174,16 @@ const config::Object<LinkSpec>& table(config::Type<LinkSpec>) {
           .field("to", &LinkSpec::to, "a device", config::required())
           .field("kind", &LinkSpec::kind, "what it is", config::one_of(words(link_kind_names())),
                  config::default_text("that of use"))
-          .field("use", [](auto& s) -> auto& { return s.link.use; }, "catalogue link it is one of")
-          .field("bandwidth", [](auto& s) -> auto& { return s.link.bandwidth; },
-                 "line rate of all its cables together, per direction", config::positive())
-          .field("capacity", [](auto& s) -> auto& { return s.link.capacity; },
-                 "payload rate of all its cables together", config::positive())
-          .field("latency", [](auto& s) -> auto& { return s.link.latency; }, "per crossing, far end included")
+          .field(
+              "use", [](auto& s) -> auto& { return s.link.use; }, "catalogue link it is one of")
+          .field(
+              "bandwidth", [](auto& s) -> auto& { return s.link.bandwidth; },
+              "line rate of all its cables together, per direction", config::positive())
+          .field(
+              "capacity", [](auto& s) -> auto& { return s.link.capacity; },
+              "payload rate of all its cables together", config::positive())
+          .field(
+              "latency", [](auto& s) -> auto& { return s.link.latency; }, "per crossing, far end included")
           .field("lanes", &LinkSpec::lanes, "PCIe width", config::between(1, 32))
           .field("count", &LinkSpec::count, "parallel cables that every message may share",
                  config::between(1, 65535))
@@ -197,8 +214,9 @@ const config::Object<ModelSpec>& table(config::Type<ModelSpec>) {
 
 const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
   static const auto object =
-      config::Object<TopologySpec>("topology", "The hardware: a node recipe times a count and a fabric, or devices "
-                                               "and links one by one, or a file of them")
+      config::Object<TopologySpec>("topology",
+                                   "The hardware: a node recipe times a count and a fabric, or devices "
+                                   "and links one by one, or a file of them")
           .field("node", &TopologySpec::node, "recipe of every node")
           .field("nodes", &TopologySpec::nodes, "how many", config::between(1, 1000000))
           .field("fabric", &TopologySpec::fabric, "the network between them")
@@ -212,7 +230,8 @@ const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
           .field("links", &TopologySpec::links, "links one by one")
           .field("link_types", &TopologySpec::link_types, "kinds of links that the catalogue does not have")
           .field("models", &TopologySpec::models, "what device models are to their driver")
-          .field("peer_to_peer", &TopologySpec::peer_to_peer, "explicit devices: accelerators reach each other over PCIe")
+          .field("peer_to_peer", &TopologySpec::peer_to_peer,
+                 "explicit devices: accelerators reach each other over PCIe")
           .field("nvlink_sharp", &TopologySpec::nvlink_sharp, "explicit devices: the NVSwitches reduce")
           .check(check_topology);
   return object;

@@ -22,7 +22,8 @@ Shape shape_of(const FabricInput& in, int ports) {
   if (in.spec.dimensions.size() == 4)
     return {in.spec.dimensions[0], in.spec.dimensions[1], in.spec.dimensions[2], in.spec.dimensions[3]};
   if (!in.spec.dimensions.empty())
-    refuse("a dragonfly has four dimensions", "groups, routers a group, NIC ports a router, global cables a router");
+    refuse("a dragonfly has four dimensions",
+           "groups, routers a group, NIC ports a router, global cables a router");
   const int h = std::max(1, (in.radix + 1) / 4), a = 2 * h;
   const int groups = (ports + a * h - 1) / (a * h);
   return {groups, a, h, h};
@@ -35,16 +36,18 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   for (const NicPort& nic : in.stamp.nics) ports_per_node += nic.ports;
   const Shape s = shape_of(in, ports_per_node * in.nodes);
   if (s.terminals + s.routers - 1 + s.global > in.radix)
-    refuse(fmt::format("{} NIC ports, {} neighbours and {} global cables need more than the switch's {} ports",
-                       s.terminals, s.routers - 1, s.global, in.radix),
-           "fewer routers a group, or a switch with more ports");
+    refuse(
+        fmt::format("{} NIC ports, {} neighbours and {} global cables need more than the switch's {} ports",
+                    s.terminals, s.routers - 1, s.global, in.radix),
+        "fewer routers a group, or a switch with more ports");
   if (ports_per_node * in.nodes > s.groups * s.routers * s.terminals)
     refuse(fmt::format("{} nodes need {} ports; the dragonfly has {}", in.nodes, ports_per_node * in.nodes,
                        s.groups * s.routers * s.terminals),
            "more groups or more NIC ports a router");
   if (s.groups > 1 && s.routers * s.global < s.groups - 1)
-    refuse(fmt::format("a group has {} global cables for {} other groups", s.routers * s.global, s.groups - 1),
-           "every pair of groups needs one: more global cables or fewer groups");
+    refuse(
+        fmt::format("a group has {} global cables for {} other groups", s.routers * s.global, s.groups - 1),
+        "every pair of groups needs one: more global cables or fewer groups");
 
   std::vector<DeviceId> routers;
   for (int r = 0; r < s.groups * s.routers; ++r) routers.push_back(add_switch(in, builder, 1, r));

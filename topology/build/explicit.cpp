@@ -68,7 +68,8 @@ class Explicit {
     out.model = builder_.model(d.model.empty() ? d.kind : d.model);
     const DeviceId id = builder_.device(out, d.name.empty() ? path : d.name);
     if (const auto [first, fresh] = by_name_.emplace(d.name, i); !fresh)
-      problem(path + ".name", fmt::format("there is already a device \"{}\" (devices[{}])", d.name, first->second),
+      problem(path + ".name",
+              fmt::format("there is already a device \"{}\" (devices[{}])", d.name, first->second),
               "names are unique over the whole topology");
     kinds_.push_back(out.kind);
     static_cast<void>(id);
@@ -93,7 +94,9 @@ class Explicit {
       if (l.lanes) plain.use = plain.use.substr(0, plain.use.find("-x")) + fmt::format("-x{}", *l.lanes);
       known = hardware_.link(plain, "topology." + path + ".use");
     }
-    out.kind = !l.kind.empty() ? link_kind(l.kind).value_or(LinkKind::other) : known ? known->kind : LinkKind::other;
+    out.kind = !l.kind.empty() ? link_kind(l.kind).value_or(LinkKind::other)
+               : known         ? known->kind
+                               : LinkKind::other;
     out.count = static_cast<std::uint16_t>(l.count);
     if (!l.link.bandwidth && !known) {
       problem(path, fmt::format("the link {} - {} has no speed", l.from, l.to),
@@ -106,13 +109,15 @@ class Explicit {
     const double share = known ? known->capacity / known->line_rate : 1.0;
     out.capacity = l.link.capacity.value_or(out.line_rate * share);
     const double metres = l.length.value_or(Metres{}).value();
-    const Duration fibre(static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
+    const Duration fibre(
+        static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
     if (l.link.latency) {
       out.latency = *l.link.latency;
     } else if (known) {
       out.latency = known->latency + fibre;
       if (into_switch) out.latency = known->hop && !l.length ? *known->hop : known->fec + fibre;
-      if (!spec_.fabric.nic_latency) builder_.facts().nic_latency = std::max(builder_.facts().nic_latency, known->nic_base);
+      if (!spec_.fabric.nic_latency)
+        builder_.facts().nic_latency = std::max(builder_.facts().nic_latency, known->nic_base);
     } else {
       out.latency = fibre;
     }
@@ -121,7 +126,8 @@ class Explicit {
     else if (known)
       out.type = builder_.link_type(known->type);
     else
-      out.type = builder_.link_type({std::string(name_of(out.kind)), std::string(name_of(out.kind)), l.source});
+      out.type =
+          builder_.link_type({std::string(name_of(out.kind)), std::string(name_of(out.kind)), l.source});
     return out;
   }
 
@@ -130,7 +136,8 @@ class Explicit {
     const std::string path = fmt::format("links[{}]", i);
     const auto from = end(path + ".from", l.from), to = end(path + ".to", l.to);
     if (!from || !to) return;
-    if (*from == *to) return problem(path, fmt::format("the link joins \"{}\" to itself", l.from), "name two devices");
+    if (*from == *to)
+      return problem(path, fmt::format("the link joins \"{}\" to itself", l.from), "name two devices");
     const auto add = [&](std::size_t a, std::size_t b) {
       auto link = figures(l, path, kinds_[b] == DeviceKind::fabric_switch);
       if (!link) return false;

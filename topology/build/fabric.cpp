@@ -88,7 +88,8 @@ void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::si
 void build_fabric(const TopologySpec& spec, const Hardware& hardware, const NodeStamp& stamp,
                   const std::vector<std::uint32_t>& first_device, const BuildOptions& options,
                   TopologyBuilder& builder) {
-  FabricInput in{.spec = with_recipe(spec.fabric, hardware), .stamp = stamp, .first_device = first_device};
+  FabricInput in(stamp, first_device);
+  in.spec = with_recipe(spec.fabric, hardware);
   builder.facts().fabric_kind = in.spec.kind;
   if (in.spec.kind == "none") return;
   in.nodes = spec.nodes;
@@ -108,7 +109,11 @@ void build_fabric(const TopologySpec& spec, const Hardware& hardware, const Node
   in.routing = in.spec.routing.value_or(facts.fabric_is_infiniband ? Routing::adaptive : Routing::ecmp);
   facts.routing = in.routing;
   facts.nic_latency = in.link.nic_base;
-  if (in.spec.kind == "torus" || in.spec.kind == "mesh") return build_torus(in, builder);
+  if (in.spec.kind == "torus" || in.spec.kind == "mesh") {
+    // Dimension order: the chips forward packets themselves.
+    facts.routing = in.spec.routing.value_or(Routing::static_);
+    return build_torus(in, builder);
+  }
 
   if (stamp.nics.empty())
     throw ConfigError({Problem{{},
@@ -130,6 +135,13 @@ void build_fabric(const TopologySpec& spec, const Hardware& hardware, const Node
                                {}}});
   in.switch_model = builder.model(entry.id);
   facts.sharp = in.spec.sharp;
+  if (in.spec.sharp && !entry.sharp)
+    throw ConfigError({Problem{{},
+                               "topology.fabric.sharp",
+                               fmt::format("{} has no in-network reduction", entry.id),
+                               {},
+                               "use an InfiniBand switch with SHARP, or leave sharp out",
+                               {}}});
   set_latencies(in, entry);
   if (in.spec.kind == "dragonfly") return build_dragonfly(in, builder);
   constexpr std::array kinds = {"rail", "rail-only", "fat-tree"};

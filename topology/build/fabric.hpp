@@ -12,6 +12,9 @@ namespace topsim::topology {
 
 // Everything a fabric builder needs, resolved.
 struct FabricInput {
+  FabricInput(const NodeStamp& node, const std::vector<std::uint32_t>& first)
+      : stamp(node), first_device(first) {}
+
   FabricSpec spec;  // catalogue recipe and overrides merged
   LinkFigures link;
   std::uint16_t link_type = 0;

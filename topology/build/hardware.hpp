@@ -20,6 +20,7 @@ struct LinkFigures {
   LinkType type;
   BytesPerSecond line_rate, capacity, capacity_at_nic;
   Duration latency{};           // inside a node: per crossing
+  Duration host_latency{};      // the same towards a root complex
   Duration nic_base{};          // fabric links
   std::optional<Duration> hop;  // fabric links: per switch, everything included
   Duration fec{};

@@ -37,13 +37,14 @@ class NodeDraft {
     stamp_.devices.push_back(device);
     return static_cast<std::uint32_t>(stamp_.devices.size() - 1);
   }
-  Link figures(const LinkFigures& f, int count) { return bundle(f, builder_.link_type(f.type), count); }
-  void join(std::uint32_t a, std::uint32_t b, Link link) {
-    link.from = DeviceId(a);
-    link.to = DeviceId(b);
-    stamp_.links.push_back(link);
-    std::swap(link.from, link.to);
-    stamp_.links.push_back(link);
+  void join(std::uint32_t a, std::uint32_t b, const LinkFigures& f, int count = 1) {
+    Link link = bundle(f, builder_.link_type(f.type), count);
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      link.from = DeviceId(from);
+      link.to = DeviceId(to);
+      link.latency = stamp_.devices[to].kind == DeviceKind::cpu ? f.host_latency : f.latency;
+      stamp_.links.push_back(link);
+    }
   }
 
   void accelerators() {
@@ -72,16 +73,16 @@ class NodeDraft {
       stamp_.nvlink_sharp = up.in_network_reduction;
       stamp_.domain_nodes = std::max(1, domain_nodes);
       stamp_.chips = std::max(1, up.chips);
-      stamp_.to_domain_switch = figures(link, up.links_per_accelerator);
+      stamp_.to_domain_switch = bundle(link, builder_.link_type(link.type), up.links_per_accelerator);
       const std::string model = link.kind == LinkKind::nvlink ? "nvswitch" : "scale-up-switch";
       stamp_.domain_switch_model = builder_.model(model);
       if (stamp_.domain_nodes > 1) return;
       const std::uint32_t nvswitch = add(DeviceKind::nvswitch, model, stamp_.chips);
-      for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, stamp_.to_domain_switch);
+      for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, link, up.links_per_accelerator);
     } else if (up.kind == ScaleUp::Kind::mesh) {
       for (const ScaleUp::Edge& e : up.edges) {
         join(stamp_.accelerators.at(static_cast<std::size_t>(e.a)),
-             stamp_.accelerators.at(static_cast<std::size_t>(e.b)), figures(link, e.links));
+             stamp_.accelerators.at(static_cast<std::size_t>(e.b)), link, e.links);
       }
     } else {
       torus(link);
@@ -100,7 +101,7 @@ class NodeDraft {
         if (size == 2 && at == 1) continue;
         const int next = i + ((at + 1) % size - at) * inner;
         join(stamp_.accelerators[static_cast<std::size_t>(i)],
-             stamp_.accelerators[static_cast<std::size_t>(next)], figures(link, count));
+             stamp_.accelerators[static_cast<std::size_t>(next)], link, count);
       }
       stride = inner;
     }
@@ -117,7 +118,7 @@ class NodeDraft {
       const LinkFigures link = hardware_.link(host.socket_link, kPath);
       for (std::size_t a = 0; a < sockets_.size(); ++a)
         for (std::size_t b = a + 1; b < sockets_.size(); ++b)
-          join(sockets_[a], sockets_[b], figures(link, std::max(1, host.socket_links)));
+          join(sockets_[a], sockets_[b], link, std::max(1, host.socket_links));
     }
     if (!(host.memory_bandwidth.value() > 0)) return;
     LinkFigures memory;
@@ -125,7 +126,7 @@ class NodeDraft {
     memory.type = {"host-memory", "host memory", recipe_.source};
     memory.line_rate = memory.capacity = host.memory_bandwidth;
     for (const std::uint32_t socket : sockets_)
-      join(socket, add(DeviceKind::host_memory, "host-memory"), figures(memory, 1));
+      join(socket, add(DeviceKind::host_memory, "host-memory"), memory, 1);
   }
 
   void nics() {
@@ -146,7 +147,7 @@ class NodeDraft {
         die.type = {"on-die", "on the accelerator", entry.source};
         die.line_rate = die.capacity = rate * static_cast<double>(group.ports);
         join(stamp_.accelerators.at(static_cast<std::size_t>(group.owner.at(static_cast<std::size_t>(i)))),
-             nic, figures(die, 1));
+             nic, die, 1);
       }
     }
   }
@@ -166,23 +167,23 @@ class NodeDraft {
                                                       : sockets_.at(static_cast<std::size_t>(branch.socket));
       if (branch.is_switch) {
         hub.push_back(add(DeviceKind::pcie_switch, "pcie-switch"));
-        join(hub.back(), parent, figures(hardware_.link(branch.uplink, kPath), 1));
+        join(hub.back(), parent, hardware_.link(branch.uplink, kPath));
       } else {
         hub.push_back(parent);
       }
       for (const int i : branch.accelerators)
         join(stamp_.accelerators.at(static_cast<std::size_t>(i)), hub.back(),
-             figures(hardware_.link(branch.device_link, kPath), 1));
+             hardware_.link(branch.device_link, kPath));
       for (const int i : branch.nics) {
         const auto n = static_cast<std::size_t>(i);
-        join(nics_.at(n), hub.back(), figures(slot(branch.nic_link, nic_slots_[n]), 1));
+        join(nics_.at(n), hub.back(), slot(branch.nic_link, nic_slots_[n]));
         attached_.push_back(nics_[n]);
       }
     }
     // What the recipe leaves unplaced sits on the first socket.
     for (std::size_t n = 0; n < nics_.size() && !sockets_.empty(); ++n)
       if (std::find(attached_.begin(), attached_.end(), nics_[n]) == attached_.end())
-        join(nics_[n], sockets_.front(), figures(slot({}, nic_slots_[n]), 1));
+        join(nics_[n], sockets_.front(), slot({}, nic_slots_[n]));
   }
 
   const NodeRecipe& recipe_;

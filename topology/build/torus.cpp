@@ -1,5 +1,6 @@
-// Accelerators joined to their neighbours without switches (TPU pods): coordinates are row-major over the whole
-// cluster, last dimension fastest; a torus wraps around, a mesh does not. Nodes hold consecutive blocks.
+// Accelerators joined to their neighbours without switches (TPU pods): coordinates are row-major over the
+// whole cluster, last dimension fastest; a torus wraps around, a mesh does not. Nodes hold consecutive
+// blocks.
 #include <fmt/format.h>
 
 #include <numeric>

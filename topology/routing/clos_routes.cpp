@@ -1,5 +1,5 @@
-// Regular folded Clos: leaf a's cable i leads to spine i / p of its pod, spine s of every pod to the same cores.
-// A path is then arithmetic on those tables; nothing is searched.
+// Regular folded Clos: leaf a's cable i leads to spine i / p of its pod, spine s of every pod to the same
+// cores. A path is then arithmetic on those tables; nothing is searched.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -41,8 +41,12 @@ class ClosRoutes final : public FabricRoutes {
   }
   void even(const Leaf& a, const Leaf& b, Route& out) const;
   void single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const;
-  [[nodiscard]] const Uplinks& spine(std::uint32_t pod, std::size_t s) const { return uplinks_[position(pods_[pod][s])]; }
-  [[nodiscard]] std::size_t position(DeviceId sw) const { return switch_position_[sw.index() - first_switch_]; }
+  [[nodiscard]] const Uplinks& spine(std::uint32_t pod, std::size_t s) const {
+    return uplinks_[position(pods_[pod][s])];
+  }
+  [[nodiscard]] std::size_t position(DeviceId sw) const {
+    return switch_position_[sw.index() - first_switch_];
+  }
   [[nodiscard]] Duration latency(LinkId id) const { return topology_.link(id).latency; }
 
   const Topology& topology_;
@@ -51,8 +55,8 @@ class ClosRoutes final : public FabricRoutes {
   std::size_t first_switch_ = 0;
   std::vector<std::uint32_t> switch_position_;  // by device, from the first switch on
   std::vector<DeviceId> switches_;
-  std::vector<Uplinks> uplinks_;      // by switch position
-  std::vector<std::uint32_t> pod_of_;  // leaves, by switch position
+  std::vector<Uplinks> uplinks_;             // by switch position
+  std::vector<std::uint32_t> pod_of_;        // leaves, by switch position
   std::vector<std::vector<DeviceId>> pods_;  // spines of each
   bool cores_ = false;
 };
@@ -82,9 +86,12 @@ bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead) {
     if (upper && !lower && to.tier != 1) return false;  // ports on spines
     if (!lower || !upper) continue;
     if (!dead.empty() && dead[i]) return false;
-    if (from.tier + 1 == to.tier) uplinks_[position(l.from)].up.push_back(LinkId(i));
-    else if (to.tier + 1 == from.tier) uplinks_[position(l.to)].down.push_back(LinkId(i));
-    else return false;
+    if (from.tier + 1 == to.tier)
+      uplinks_[position(l.from)].up.push_back(LinkId(i));
+    else if (to.tier + 1 == from.tier)
+      uplinks_[position(l.to)].down.push_back(LinkId(i));
+    else
+      return false;
   }
   for (std::size_t s = 0; s < uplinks_.size(); ++s) {
     Uplinks& u = uplinks_[s];
@@ -119,7 +126,8 @@ bool ClosRoutes::learn_pods() {
   for (std::size_t s = 0; s < switches_.size(); ++s) {
     const Uplinks& u = uplinks_[s];
     if (topology_.device(switches_[s]).tier != 1 || u.above.empty()) continue;
-    const auto [found, fresh] = pod_of_spine.emplace(u.above.front(), static_cast<std::uint32_t>(pods_.size()));
+    const auto [found, fresh] =
+        pod_of_spine.emplace(u.above.front(), static_cast<std::uint32_t>(pods_.size()));
     if (fresh) {
       pods_.push_back(u.above);
       for (std::size_t i = 1; i < u.above.size(); ++i)
@@ -178,9 +186,11 @@ bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Ro
   if (here.empty() || there.empty()) return false;
   PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
   const std::size_t a = position(here.front().at), b = position(there.front().at);
-  if (a != b && (pod_of_[a] == kNone || pod_of_[b] == kNone || (pod_of_[a] != pod_of_[b] && !cores_))) return false;
+  if (a != b && (pod_of_[a] == kNone || pod_of_[b] == kNone || (pod_of_[a] != pod_of_[b] && !cores_)))
+    return false;
   // A port with several cables (all to one switch) uses one a connection, or all evenly.
-  const auto cable = [&](std::span<const FabricPorts::Cable> cables, LinkId FabricPorts::Cable::*way, std::uint32_t level) {
+  const auto cable = [&](std::span<const FabricPorts::Cable> cables, LinkId FabricPorts::Cable::*way,
+                         std::uint32_t level) {
     out.latency += latency(cables.front().*way);
     const auto n = static_cast<std::uint32_t>(cables.size());
     if (!choice.even()) return add(cables[choice.pick(n, level)].*way, 1, out);
@@ -192,8 +202,10 @@ bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Ro
     const bool via_core = pod_of_[a] != pod_of_[b];
     out.switches = static_cast<std::uint16_t>(out.switches + (via_core ? 4 : 2));
     const Leaf x{uplinks_[a], pod_of_[a]}, y{uplinks_[b], pod_of_[b]};
-    if (choice.even()) even(x, y, out);
-    else single(x, y, choice, out);
+    if (choice.even())
+      even(x, y, out);
+    else
+      single(x, y, choice, out);
   }
   cable(there, &FabricPorts::Cable::down, 5);
   return true;
@@ -201,8 +213,8 @@ bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Ro
 
 }  // namespace
 
-std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
-                                               const std::vector<bool>& dead) {
+std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology, const FabricPorts& ports,
+                                               std::uint64_t seed, const std::vector<bool>& dead) {
   auto routes = std::make_unique<ClosRoutes>(topology, ports, seed);
   if (!routes->learn(dead)) return nullptr;
   return routes;

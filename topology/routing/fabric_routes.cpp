@@ -42,8 +42,10 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
     if (!works(i)) continue;
     const Link& l = links[i];
     if (is_switch(l.from) == is_switch(l.to)) continue;
-    if (is_switch(l.to)) ups.emplace_back(l.from.value, LinkId(i));
-    else downs.emplace_back(l.to.value, LinkId(i));
+    if (is_switch(l.to))
+      ups.emplace_back(l.from.value, LinkId(i));
+    else
+      downs.emplace_back(l.to.value, LinkId(i));
   }
   const auto by_port_and_switch = [&](bool up) {
     return [&, up](const auto& a, const auto& b) {
@@ -58,7 +60,9 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
   std::size_t d = 0;
   for (const auto& [port, up] : ups) {
     const DeviceId at = t.link(up).to;
-    const auto position = [&](std::size_t i) { return std::pair(downs[i].first, t.link(downs[i].second).from); };
+    const auto position = [&](std::size_t i) {
+      return std::pair(downs[i].first, t.link(downs[i].second).from);
+    };
     while (d < downs.size() && position(d) < std::pair(port, at)) ++d;
     if (d == downs.size() || position(d) != std::pair(port, at)) continue;
     paired.emplace_back(port, Cable{up, downs[d++].second, at});

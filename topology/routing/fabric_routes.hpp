@@ -16,7 +16,8 @@ class FabricRoutes {
   virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const = 0;
 };
 
-// One choice out of `n`, by policy. `key` is the destination's ordinal (static) or the hash of the connection.
+// One choice out of `n`, by policy. `key` is the destination's ordinal (static) or the hash of the
+// connection.
 struct PathChoice {
   Routing routing = Routing::adaptive;
   std::uint64_t destination = 0;
@@ -50,9 +51,11 @@ class FabricPorts {
 };
 
 // Structural, without search; nullptr when the fabric is no regular folded Clos (or a link of it is dead).
-[[nodiscard]] std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology, const FabricPorts& ports,
-                                                             std::uint64_t seed, const std::vector<bool>& dead);
+[[nodiscard]] std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology,
+                                                             const FabricPorts& ports, std::uint64_t seed,
+                                                             const std::vector<bool>& dead);
 // Any graph: breadth-first distances to each destination switch, kept once asked for.
-[[nodiscard]] std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology, const FabricPorts& ports,
-                                                              std::uint64_t seed, const std::vector<bool>& dead);
+[[nodiscard]] std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology,
+                                                              const FabricPorts& ports, std::uint64_t seed,
+                                                              const std::vector<bool>& dead);
 }  // namespace topsim::topology

@@ -21,7 +21,8 @@ using Distances = std::vector<std::uint16_t>;
 
 class GraphRoutes final : public FabricRoutes {
  public:
-  GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed, const std::vector<bool>& dead);
+  GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
+              const std::vector<bool>& dead);
   bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
 
  private:
@@ -46,8 +47,12 @@ class GraphRoutes final : public FabricRoutes {
   mutable std::map<std::uint32_t, std::unique_ptr<const Distances>> kept_;
 };
 
-GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint64_t seed, const std::vector<bool>& dead)
-    : topology_(t), ports_(ports), seed_(seed), dimension_order_(t.fabric_kind == "torus" || t.fabric_kind == "mesh") {
+GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint64_t seed,
+                         const std::vector<bool>& dead)
+    : topology_(t),
+      ports_(ports),
+      seed_(seed),
+      dimension_order_(t.fabric_kind == "torus" || t.fabric_kind == "mesh") {
   vertex_.assign(t.devices().size(), DeviceId::kNone);
   for (std::size_t i = 0; i < t.devices().size(); ++i)
     if (t.devices()[i].kind == DeviceKind::fabric_switch) vertex_[i] = vertices_++;
@@ -63,7 +68,8 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
   std::vector<std::pair<std::uint32_t, std::uint32_t>> back;
   for (std::size_t i = 0; i < t.links().size(); ++i) {
     const Link& l = t.links()[i];
-    if ((!dead.empty() && dead[i]) || vertex(l.from) == DeviceId::kNone || vertex(l.to) == DeviceId::kNone) continue;
+    if ((!dead.empty() && dead[i]) || vertex(l.from) == DeviceId::kNone || vertex(l.to) == DeviceId::kNone)
+      continue;
     hops_[vertex(l.from)].push_back({LinkId(i), vertex(l.to)});
     back.emplace_back(vertex(l.to), vertex(l.from));
   }
@@ -162,8 +168,10 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
     part.links.push_back({first->up, 1});
     part.latency = topology_.link(first->up).latency + topology_.link(last->down).latency;
     const Distances& far = distances(vertex(last->at));
-    if (choice.even()) flood(vertex(first->at), far, part);
-    else walk(vertex(first->at), vertex(last->at), far, choice, part);
+    if (choice.even())
+      flood(vertex(first->at), far, part);
+    else
+      walk(vertex(first->at), vertex(last->at), far, choice, part);
     part.links.push_back({last->down, 1});
     for (const LinkShare& s : part.links) out.links.push_back({s.link, s.share / parts});
     if (i == chosen) out.latency += part.latency;
@@ -174,8 +182,8 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
 
 }  // namespace
 
-std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
-                                                const std::vector<bool>& dead) {
+std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology, const FabricPorts& ports,
+                                                std::uint64_t seed, const std::vector<bool>& dead) {
   return std::make_unique<GraphRoutes>(topology, ports, seed, dead);
 }
 

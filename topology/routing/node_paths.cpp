@@ -34,7 +34,8 @@ NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, 
 
 // Breadth first; the first of equally short ways in link order wins, so that the answer is stable.
 NodeShape::Tree NodeShape::search(std::uint32_t from, Search kind) const {
-  Tree tree{std::vector<std::uint32_t>(members_.size(), kNone), std::vector<std::uint32_t>(members_.size(), kNone)};
+  Tree tree{std::vector<std::uint32_t>(members_.size(), kNone),
+            std::vector<std::uint32_t>(members_.size(), kNone)};
   std::vector<std::uint32_t> queue = {from};
   tree.hops[from] = 0;
   std::vector<std::uint8_t> accelerators_between(members_.size(), 0);
@@ -48,7 +49,8 @@ NodeShape::Tree NodeShape::search(std::uint32_t from, Search kind) const {
       std::uint8_t between = accelerators_between[at];
       if (at != from) {
         const DeviceKind here = members_[at].kind;
-        if (here == DeviceKind::host_memory || here == DeviceKind::nic || here == DeviceKind::storage) continue;
+        if (here == DeviceKind::host_memory || here == DeviceKind::nic || here == DeviceKind::storage)
+          continue;
         if (here == DeviceKind::accelerator) {
           if (kind == Search::host) continue;
           if (kind == Search::scale_up && !l.torus && ++between > 1) continue;
@@ -63,7 +65,8 @@ NodeShape::Tree NodeShape::search(std::uint32_t from, Search kind) const {
   return tree;
 }
 
-bool NodeShape::append(const Tree& tree, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const {
+bool NodeShape::append(const Tree& tree, std::uint32_t from, std::uint32_t to,
+                       std::vector<std::uint32_t>& out) const {
   if (tree.hops[to] == kNone) return false;
   const std::size_t start = out.size();
   for (std::uint32_t at = to; at != from; at = links_[tree.via[at]].from) out.push_back(tree.via[at]);
@@ -78,7 +81,8 @@ bool NodeShape::append_staged(const Tree& host, std::uint32_t from, std::uint32_
   bool crosses_sockets = false;
   for (std::uint32_t at = to; at != from; at = links_[host.via[at]].from) {
     const LocalLink& l = links_[host.via[at]];
-    if (members_[l.from].kind == DeviceKind::cpu && members_[l.to].kind == DeviceKind::cpu) crosses_sockets = true;
+    if (members_[l.from].kind == DeviceKind::cpu && members_[l.to].kind == DeviceKind::cpu)
+      crosses_sockets = true;
   }
   if (peer_to_peer_ && !crosses_sockets) return false;
   const Tree back = search(to, Search::host);
@@ -122,7 +126,9 @@ LocalPath NodeShape::path(std::uint32_t from, std::uint32_t to) const {
   return {std::span(r.links).subspan(r.begin[to], r.begin[to + 1] - r.begin[to]), r.reachable[to] != 0};
 }
 
-bool NodeShape::scale_up(std::uint32_t a, std::uint32_t b) const { return a == b || row(a).by_scale_up[b] != 0; }
+bool NodeShape::scale_up(std::uint32_t a, std::uint32_t b) const {
+  return a == b || row(a).by_scale_up[b] != 0;
+}
 
 void NodeShape::find_nearest_ports() {
   ports_.resize(members_.size());
@@ -146,12 +152,15 @@ void NodeShape::find_nearest_ports() {
   }
 }
 
-std::span<const std::uint32_t> NodeShape::nearest_ports(std::uint32_t device) const { return ports_[device]; }
+std::span<const std::uint32_t> NodeShape::nearest_ports(std::uint32_t device) const {
+  return ports_[device];
+}
 
 std::uint32_t NodeShape::sharing(std::uint32_t port) const {
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < members_.size(); ++i)
-    if (members_[i].kind == DeviceKind::accelerator && std::binary_search(ports_[i].begin(), ports_[i].end(), port))
+    if (members_[i].kind == DeviceKind::accelerator &&
+        std::binary_search(ports_[i].begin(), ports_[i].end(), port))
       ++count;
   return count;
 }
@@ -199,7 +208,8 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
     if (!dead.empty() && dead[i]) continue;
     const Device &a = t.device(l.from), &b = t.device(l.to);
     const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic && a.node != b.node;
-    if (a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic)) port[l.from.index()] = 1;
+    if (a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic))
+      port[l.from.index()] = 1;
   }
 
   using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;

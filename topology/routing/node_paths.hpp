@@ -1,9 +1,9 @@
 // Paths inside a node. Nodes of one shape share a table; only links differ by an index.
 //
-// accelerator to accelerator: scale-up links (through NVSwitches, at most one accelerator between: NCCL's NVB),
-// else PCIe; through host memory where PCIe peer-to-peer does not work or the path crosses sockets (NCCL's SHM,
-// buffer at the receiver). Everything else: PCIe and C2C, never through another accelerator unless nothing else
-// leads there (NICs on an accelerator).
+// accelerator to accelerator: scale-up links (through NVSwitches, at most one accelerator between: NCCL's
+// NVB), else PCIe; through host memory where PCIe peer-to-peer does not work or the path crosses sockets
+// (NCCL's SHM, buffer at the receiver). Everything else: PCIe and C2C, never through another accelerator
+// unless nothing else leads there (NICs on an accelerator).
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,8 @@ class NodeShape {
   const Row& row(std::uint32_t from) const;
   [[nodiscard]] Tree search(std::uint32_t from, Search kind) const;
   bool append(const Tree& tree, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const;
-  bool append_staged(const Tree& host, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const;
+  bool append_staged(const Tree& host, std::uint32_t from, std::uint32_t to,
+                     std::vector<std::uint32_t>& out) const;
   void find_nearest_ports();
 
   std::vector<Member> members_;
@@ -94,10 +95,10 @@ class NodePaths {
 
  private:
   std::vector<std::unique_ptr<NodeShape>> shapes_;
-  std::vector<std::uint32_t> shape_of_;                 // by node
-  std::vector<std::uint32_t> position_;                 // by device
-  std::vector<DeviceId> members_;                       // grouped by node
-  std::vector<LinkId> links_;                           // grouped by node, only working ones
+  std::vector<std::uint32_t> shape_of_;  // by node
+  std::vector<std::uint32_t> position_;  // by device
+  std::vector<DeviceId> members_;        // grouped by node
+  std::vector<LinkId> links_;            // grouped by node, only working ones
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

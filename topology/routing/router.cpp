@@ -88,7 +88,9 @@ void Router::Impl::find_domains() {
   boost::disjoint_sets sets(rank.data(), parent.data());
   to_domain_switch.assign(devices.size(), LinkId{});
   from_domain_switch.assign(devices.size(), LinkId{});
-  const auto scale_up = [&](DeviceKind k) { return k == DeviceKind::accelerator || k == DeviceKind::nvswitch; };
+  const auto scale_up = [&](DeviceKind k) {
+    return k == DeviceKind::accelerator || k == DeviceKind::nvswitch;
+  };
   for (std::size_t i = 0; i < topology.links().size(); ++i) {
     const Link& l = topology.links()[i];
     const Device &a = topology.device(l.from), &b = topology.device(l.to);
@@ -133,7 +135,8 @@ DeviceId Router::Impl::rail_port(DeviceId gpu, DeviceId to, std::uint64_t connec
   return nearest_port(nodes.device(node, *peer), connection);
 }
 
-// The accelerator beside the port that `gpu` hands its data to over NVLink; `gpu` itself when it is beside it.
+// The accelerator beside the port that `gpu` hands its data to over NVLink; `gpu` itself when it is beside
+// it.
 DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
   const std::uint32_t node = node_of(gpu), p = nodes.position(port);
   if (node_of(port) != node) return gpu;
@@ -190,7 +193,8 @@ void Router::route(const RouteQuery& q, Route& out) const {
   bool found = false;
   if (impl_->node_of(q.from) == impl_->node_of(q.to) && !forced) {
     found = impl_->inside(q.from, q.to, out);
-  } else if (gpu(q.from) && gpu(q.to) && impl_->domain[q.from.index()] == impl_->domain[q.to.index()] && !forced) {
+  } else if (gpu(q.from) && gpu(q.to) && impl_->domain[q.from.index()] == impl_->domain[q.to.index()] &&
+             !forced) {
     found = impl_->across_domain(q.from, q.to, q.connection, out);
   }
   if (!found) {
@@ -201,11 +205,17 @@ void Router::route(const RouteQuery& q, Route& out) const {
   if (!found) out.links.clear();
 }
 
-DeviceId Router::nic_for(DeviceId gpu, DeviceId to) const { return impl_->rail_port(gpu, to, 0); }
+DeviceId Router::nic_for(DeviceId gpu, DeviceId to) const {
+  return impl_->rail_port(gpu, to, 0);
+}
 
-std::uint32_t Router::scale_up_domain(DeviceId gpu) const { return impl_->domain[gpu.index()]; }
+std::uint32_t Router::scale_up_domain(DeviceId gpu) const {
+  return impl_->domain[gpu.index()];
+}
 
-const Topology& Router::topology() const { return impl_->topology; }
+const Topology& Router::topology() const {
+  return impl_->topology;
+}
 
 std::string Router::why_unreachable(DeviceId from, DeviceId to) const {
   const Topology& t = impl_->topology;
@@ -217,8 +227,9 @@ std::string Router::why_unreachable(DeviceId from, DeviceId to) const {
     if (t.nics_of_node(node).empty() && !impl_->nearest_port(device, 0).valid())
       return sentence + fmt::format("node{} has no NIC", node);
     if (!impl_->nearest_port(device, 0).valid())
-      return sentence + (t.fabric_kind == "none" ? "the topology has no fabric between nodes (topology.fabric)"
-                                                 : fmt::format("no working cable leaves node{}'s NICs", node));
+      return sentence + (t.fabric_kind == "none"
+                             ? "the topology has no fabric between nodes (topology.fabric)"
+                             : fmt::format("no working cable leaves node{}'s NICs", node));
   }
   const DeviceId x = impl_->nearest_port(from, 0), y = impl_->nearest_port(to, 0);
   if (!x.valid() || !y.valid()) return sentence + "one of them is outside every node";
