@@ -217,6 +217,8 @@ const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
       config::Object<TopologySpec>("topology",
                                    "The hardware: a node recipe times a count and a fabric, or devices "
                                    "and links one by one, or a file of them")
+          .field("format", &TopologySpec::format, "of a topology file", config::one_of({"topsim.topology/1"}),
+                 config::default_text("none"))
           .field("node", &TopologySpec::node, "recipe of every node")
           .field("nodes", &TopologySpec::nodes, "how many", config::between(1, 1000000))
           .field("fabric", &TopologySpec::fabric, "the network between them")

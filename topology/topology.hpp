@@ -109,8 +109,8 @@ class Topology {
   [[nodiscard]] std::span<const LinkType> link_types() const { return link_types_; }
   [[nodiscard]] const LinkType& type_of(LinkId id) const { return link_types_[link(id).type]; }
   [[nodiscard]] const std::string& model_of(DeviceId id) const { return models_[device(id).model]; }
-  [[nodiscard]] ModelFacts facts_of(DeviceId id) const {
-    const std::uint32_t model = device(id).model;
+  [[nodiscard]] ModelFacts facts_of(DeviceId id) const { return facts_of_model(device(id).model); }
+  [[nodiscard]] ModelFacts facts_of_model(std::uint32_t model) const {
     return model < model_facts_.size() ? model_facts_[model] : ModelFacts{};
   }
   // The NIC a GPU's traffic uses by affinity (same PCIe switch, else same socket); invalid when the node has

@@ -1,14 +1,26 @@
 #include "topology/build.hpp"
 
+#include <filesystem>
+
+#include "sim/base/error.hpp"
 #include "topology/build/explicit.hpp"
 #include "topology/build/fabric.hpp"
 #include "topology/build/hardware.hpp"
 #include "topology/build/node.hpp"
+#include "topology/import/native.hpp"
 
 namespace topsim::topology {
 
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
   const Hardware hardware(catalogue);
+  if (!spec.file.empty()) {
+    const std::string path = (std::filesystem::path(spec.directory) / spec.file).string();
+    const TopologySpec inner = read_topology_file(path);
+    if (!inner.file.empty())
+      throw ConfigError(
+          {Problem{{}, "topology.file", path + " names another file", {}, "name that one", {}}});
+    return build(inner, catalogue, options);
+  }
   if (!spec.devices.empty()) return build_explicit(spec, hardware);
   TopologyBuilder builder;
   const NodeStamp stamp = make_node(spec, hardware, builder);
