@@ -25,11 +25,14 @@ FabricSpec with_recipe(FabricSpec spec, const Hardware& hardware) {
   }
   if (!recipe.tiers.empty()) {
     if (spec.switch_model.use.empty()) spec.switch_model.use = recipe.tiers.front().switch_id;
-    if (!spec.tiers) spec.tiers = static_cast<int>(recipe.tiers.size());
     if (spec.oversubscription.empty())
       for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
   }
-  if (!spec.nodes_per_leaf && recipe.unit_nodes > 0) spec.nodes_per_leaf = recipe.unit_nodes;
+  if (!spec.nodes_per_leaf && recipe.unit_nodes > 0) {
+    spec.nodes_per_leaf = recipe.unit_nodes;
+    if (!spec.leaves_per_pod && recipe.pod_nodes > 0)
+      spec.leaves_per_pod = std::max(1, recipe.pod_nodes / recipe.unit_nodes);
+  }
   if (spec.dimensions.empty()) {
     spec.dimensions = recipe.dims;
     if (recipe.groups > 0)

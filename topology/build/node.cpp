@@ -140,7 +140,7 @@ class NodeDraft {
         nic_slots_.push_back(entry.pcie);
         const BytesPerSecond rate = choice_.nic ? entry.port_rate : group.rate;
         if (group.compute) stamp_.nics.push_back({nic, group.ports, rate});
-        if (!group.on_accelerator) continue;
+        if (group.owner.empty()) continue;
         attached_.push_back(nic);
         LinkFigures die;
         die.kind = LinkKind::other;

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/config/quantity.hpp"
+#include "topology/draw/alike.hpp"
+#include "topology/draw/draw.hpp"
+
+namespace topsim::topology {
+namespace {
+
+std::string short_name(const Topology& t, DeviceId d) {
+  const std::string name = t.name(d);
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+// "400 Gbit/s" for cables, "64 GB/s" for buses.
+std::string speed(const Link& l) {
+  const bool cable = l.kind == LinkKind::infiniband || l.kind == LinkKind::ethernet;
+  const double each = l.line_rate.value() / l.count;
+  const std::string one = cable ? fmt::format("{:g} Gbit/s", each * 8e-9) : fmt::format("{:.4g} GB/s", each * 1e-9);
+  return l.count > 1 ? fmt::format("{} x{} = {:.4g} GB/s", one, l.count, l.line_rate.value() * 1e-9) : one;
+}
+
+struct Line {
+  int depth;
+  std::string text;
+};
+
+class Tree {
+ public:
+  explicit Tree(const Topology& t) : t_(t), drawn_(t.devices().size()) {}
+
+  std::vector<Line> lines() {
+    for (const NodeGroup& g : alike_nodes(t_)) node(g);
+    fabric();
+    return std::move(lines_);
+  }
+
+ private:
+  void add(int depth, std::string text) { lines_.push_back({depth, std::move(text)}); }
+  std::string title(DeviceId d) const {
+    const Device& device = t_.device(d);
+    std::string text = short_name(t_, d);
+    if (t_.models()[device.model] != name_of(device.kind)) text += "  " + t_.models()[device.model];
+    if (device.count > 1) text += fmt::format(" x{}", device.count);
+    return text;
+  }
+
+  void node(const NodeGroup& g) {
+    std::string heading = fmt::format("node{}", g.nodes.front());
+    if (g.nodes.size() > 1) heading += fmt::format(" and {} more alike", g.nodes.size() - 1);
+    add(0, heading);
+    for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::nvswitch})
+      for (const DeviceId d : g.device_kinds[static_cast<std::size_t>(kind)]) device(d, 1, nullptr);
+    for (const auto& kind : g.device_kinds)
+      for (const DeviceId d : kind)
+        if (!drawn_[d.index()]) device(d, 1, nullptr);
+    scale_up(g);
+  }
+
+  // A device, what it says about links that are no tree, and what hangs below it.
+  void device(DeviceId d, int depth, const Link* from_parent) {
+    if (drawn_[d.index()]) return;
+    drawn_[d.index()] = true;
+    std::string text = title(d);
+    if (from_parent != nullptr) text += fmt::format("  ({}, {})", t_.link_types()[from_parent->type].label, speed(*from_parent));
+    const Device& device_ = t_.device(d);
+    for (const LinkId id : t_.links_from(d)) {
+      const Link& l = t_.link(id);
+      const Device& other = t_.device(l.to);
+      if (l.kind == LinkKind::socket && other.local > device_.local) text += fmt::format("  == {} {}", short_name(t_, l.to), speed(l));
+      if (other.kind == DeviceKind::fabric_switch && device_.kind != DeviceKind::fabric_switch)
+        text += fmt::format("  -> {} {} {}", t_.name(l.to), t_.link_types()[l.type].label, speed(l));
+    }
+    add(depth, text);
+    if (device_.kind == DeviceKind::accelerator || device_.kind == DeviceKind::nvswitch) {
+      for (const LinkId id : t_.links_from(d)) {
+        const Link& l = t_.link(id);
+        if (t_.device(l.to).kind == DeviceKind::nic) device(l.to, depth + 1, &l);
+      }
+      return;
+    }
+    for (const DeviceKind kind : {DeviceKind::host_memory, DeviceKind::pcie_switch, DeviceKind::accelerator,
+                                  DeviceKind::nic, DeviceKind::storage})
+      for (const LinkId id : t_.links_from(d)) {
+        const Link& l = t_.link(id);
+        if (t_.device(l.to).kind == kind && t_.device(l.to).node == device_.node) device(l.to, depth + 1, &l);
+      }
+  }
+
+  // Links among accelerators and to NVSwitches, equal ones together.
+  void scale_up(const NodeGroup& g) {
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
+    for (const DeviceId gpu : g.device_kinds[static_cast<std::size_t>(DeviceKind::accelerator)])
+      for (const LinkId id : t_.links_from(gpu)) {
+        const Link& l = t_.link(id);
+        const Device& other = t_.device(l.to);
+        const std::string what = t_.link_types()[l.type].label + ", " + speed(l);
+        if (other.kind == DeviceKind::nvswitch)
+          alike[{t_.device(l.to).node == DeviceId::kNone ? t_.name(l.to) : short_name(t_, l.to), what}].push_back(short_name(t_, gpu));
+        else if (other.kind == DeviceKind::accelerator && gpu < l.to)
+          alike[{"", what}].push_back(short_name(t_, gpu) + "-" + short_name(t_, l.to));
+      }
+    for (const auto& [key, who] : alike) {
+      std::string list = who.front();
+      if (key.first.empty())
+        for (std::size_t i = 1; i < std::min<std::size_t>(who.size(), 12); ++i) list += " " + who[i];
+      else if (who.size() > 1)
+        list += ".." + who.back();
+      if (key.first.empty() && who.size() > 12) list += fmt::format(" ... ({} in all)", who.size());
+      add(1, key.first.empty() ? fmt::format("{}  ({} each)", list, key.second)
+                               : fmt::format("{} - {}  ({} each)", list, key.first, key.second));
+    }
+  }
+
+  void fabric() {
+    const auto groups = alike_switches(t_);
+    if (groups.empty()) return;
+    add(0, fmt::format("fabric {}, {} routing, NIC and host {} us", t_.fabric_kind, name_of(t_.routing),
+                       microseconds(t_.nic_latency)));
+    static constexpr const char* kTiers[] = {"switch", "leaf", "spine", "core"};
+    for (const SwitchGroup& g : groups) {
+      const bool same = g.switches.size() == 1 && g.physical == 1;
+      std::string text = fmt::format("{} {}{}  {}: {:g} cables down", g.physical, kTiers[std::clamp(g.tier, 0, 3)],
+                                     same ? "" : g.tier == 1 ? " switches" : "s", t_.models()[g.model], g.down_cables);
+      if (g.up_cables > 0) text += fmt::format(", {:g} up ({:.3g}:1)", g.up_cables, g.down / g.up);
+      if (g.switches.size() < g.physical) text += fmt::format("  (drawn as {}: traffic divides evenly)", g.switches.size());
+      add(1, text);
+    }
+  }
+
+  const Topology& t_;
+  std::vector<bool> drawn_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace
+
+std::string to_tree(const Topology& topology, bool ascii) {
+  const std::vector<Line> lines = Tree(topology).lines();
+  const char *tee = ascii ? "|- " : "├─ ", *corner = ascii ? "`- " : "└─ ", *bar = ascii ? "|  " : "│  ";
+  std::string out;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // A level goes on when a later line of that depth comes before a shallower one.
+    const auto goes_on = [&](int depth) {
+      for (std::size_t j = i + 1; j < lines.size() && lines[j].depth >= depth; ++j)
+        if (lines[j].depth == depth) return true;
+      return false;
+    };
+    for (int depth = 1; depth < lines[i].depth; ++depth) out += goes_on(depth) ? bar : "   ";
+    if (lines[i].depth > 0) out += goes_on(lines[i].depth) ? tee : corner;
+    out += lines[i].text + '\n';
+  }
+  return out;
+}
+
+}  // namespace topsim::topology

@@ -1,0 +1,186 @@
+#include "topology/validate/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "topology/validate/cuts.hpp"
+
+namespace topsim::topology {
+namespace {
+
+double gigabits(BytesPerSecond rate) { return rate.value() * 8e-9; }
+
+// "leaf0", or "leaf0 and 7 more".
+std::string several(const Topology& t, const std::vector<DeviceId>& devices) {
+  std::string text = t.name(devices.front());
+  if (devices.size() > 1) text += fmt::format(" and {} more", devices.size() - 1);
+  return text;
+}
+
+class Check {
+ public:
+  explicit Check(const Topology& topology) : t_(topology) {}
+
+  std::vector<Finding> run() {
+    oversubscription();
+    uplinks();
+    rails();
+    slots();
+    speeds();
+    cuts();
+    unreachable();
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+    return std::move(found_);
+  }
+
+ private:
+  void add(Severity severity, std::string message, std::string where) {
+    found_.push_back({severity, std::move(message), std::move(where)});
+  }
+  [[nodiscard]] bool is_switch(DeviceId d) const { return t_.device(d).kind == DeviceKind::fabric_switch; }
+  [[nodiscard]] int tier(DeviceId d) const { return is_switch(d) ? t_.device(d).tier : 0; }
+
+  // Line rate towards lower and higher tiers; equal ratios of a tier are one finding.
+  void oversubscription() {
+    std::map<std::pair<int, std::int64_t>, std::vector<DeviceId>> by_ratio;
+    for (std::size_t i = 0; i < t_.devices().size(); ++i) {
+      const DeviceId d(i);
+      if (!is_switch(d)) continue;
+      double down = 0, up = 0;
+      for (const LinkId l : t_.links_from(d)) {
+        const Link& link = t_.link(l);
+        if (tier(link.to) < tier(d)) down += link.line_rate.value();
+        if (tier(link.to) > tier(d)) up += link.line_rate.value();
+      }
+      if (up <= 0 || down <= up * 1.0001) continue;
+      by_ratio[{tier(d), std::llround(down / up * 1000)}].push_back(d);
+    }
+    for (const auto& [key, devices] : by_ratio)
+      add(Severity::warning,
+          fmt::format("{} {} {:.4g}:1 oversubscribed (topology.fabric.oversubscription)", several(t_, devices),
+                      devices.size() > 1 ? "are" : "is", static_cast<double>(key.second) / 1000),
+          t_.name(devices.front()));
+  }
+
+  // Cables of one switch to the tier above that run slower than their siblings.
+  void uplinks() {
+    for (std::size_t i = 0; i < t_.devices().size(); ++i) {
+      const DeviceId d(i);
+      if (!is_switch(d)) continue;
+      const Link *fastest = nullptr, *slowest = nullptr;
+      for (const LinkId l : t_.links_from(d)) {
+        const Link& link = t_.link(l);
+        if (tier(link.to) <= tier(d)) continue;
+        const auto each = [](const Link& x) { return x.line_rate.value() / x.count; };
+        if (fastest == nullptr || each(link) > each(*fastest)) fastest = &link;
+        if (slowest == nullptr || each(link) < each(*slowest)) slowest = &link;
+      }
+      if (fastest == nullptr) continue;
+      const double fast = gigabits(fastest->line_rate) / fastest->count, slow = gigabits(slowest->line_rate) / slowest->count;
+      if (slow < fast * 0.999)
+        add(Severity::warning,
+            fmt::format("the cable {} - {} runs at {:g} Gbit/s, its siblings at {:g}", t_.name(d), t_.name(slowest->to),
+                        slow, fast),
+            t_.name(d));
+    }
+  }
+
+  // Working fabric ports of every node; most nodes have the same number.
+  void rails() {
+    if (t_.nodes() < 2) return;
+    std::vector<int> ports(t_.nodes());
+    for (const Link& l : t_.links())
+      if (is_switch(l.to) && !is_switch(l.from) && t_.device(l.from).node != DeviceId::kNone) ++ports[t_.device(l.from).node];
+    std::map<int, int> nodes_with;
+    for (const int p : ports) ++nodes_with[p];
+    const auto usual = std::max_element(nodes_with.begin(), nodes_with.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (std::uint32_t node = 0; node < t_.nodes(); ++node)
+      if (ports[node] < usual->first)
+        add(Severity::warning,
+            fmt::format("node{} has {} cables into the fabric where the others have {}: it misses a rail", node,
+                        ports[node], usual->first),
+            fmt::format("node{}", node));
+  }
+
+  // One finding a NIC model: a node's slots are all alike.
+  void slots() {
+    std::map<std::uint32_t, std::pair<DeviceId, std::string>> by_model;
+    for (std::size_t i = 0; i < t_.devices().size(); ++i) {
+      const DeviceId d(i);
+      if (t_.device(d).kind != DeviceKind::nic) continue;
+      double out = 0, slot = 0;
+      for (const LinkId l : t_.links_from(d)) {
+        const Link& link = t_.link(l);
+        if (is_switch(link.to)) out += link.line_rate.value();
+        if (link.kind == LinkKind::pcie) slot = std::max(slot, link.capacity.value());
+      }
+      if (slot <= 0 || out <= slot) continue;
+      by_model.emplace(t_.device(d).model,
+                       std::pair(d, fmt::format("{} ({}) can send {:g} Gbit/s but its PCIe slot carries {:.0f}",
+                                                t_.name(d), t_.model_of(d), out * 8e-9, slot * 8e-9)));
+    }
+    for (const auto& [model, finding] : by_model) add(Severity::warning, finding.second, t_.name(finding.first));
+  }
+
+  // Per cable; twice the fastest announced of its kind (catalogue: XDR-class 1.6 Tbit/s ports, PCIe 6 x16
+  // 121 GB/s, NVLink 6 50 GB/s a link with at most 72 links to an accelerator).
+  void speeds() {
+    for (std::size_t i = 0; i < t_.links().size(); ++i) {
+      const Link& l = t_.links()[i];
+      const double each = l.line_rate.value() / l.count;
+      double most = 0;
+      if (l.kind == LinkKind::infiniband || l.kind == LinkKind::ethernet) most = 2 * 1600e9 / 8;
+      if (l.kind == LinkKind::pcie) most = 2 * 121e9;
+      if (l.kind == LinkKind::nvlink) most = 72 * 50e9;
+      if (most > 0 && each > most)
+        add(Severity::error, fmt::format("{} claims {:g} GB/s a cable: no {} does that", t_.name(LinkId(i)), each * 1e-9,
+                                         name_of(l.kind)),
+            t_.name(l.from));
+      if (l.capacity.value() > l.line_rate.value() * 1.0001)
+        add(Severity::error, fmt::format("{} has more capacity than line rate", t_.name(LinkId(i))), t_.name(l.from));
+    }
+  }
+
+  void cuts() {
+    const Cuts cut = find_cuts(t_);
+    std::map<int, std::vector<DeviceId>> by_tier;
+    for (const DeviceId d : cut.switches) by_tier[tier(d)].push_back(d);
+    for (const auto& [level, devices] : by_tier)
+      add(Severity::warning,
+          fmt::format("{}: without {} some nodes are cut off from the others (single point of failure)",
+                      several(t_, devices), devices.size() > 1 ? "any one of these" : "it"),
+          t_.name(devices.front()));
+  }
+
+  void unreachable() {
+    const auto gpus = t_.accelerators();
+    if (gpus.empty()) return;
+    const Cuts cut = find_cuts(t_);
+    if (cut.parts <= 1) return;
+    for (const DeviceId gpu : gpus)
+      if (cut.part[gpu.index()] != cut.part[gpus.front().index()]) {
+        const Router router(t_, 0);
+        return add(Severity::error, router.why_unreachable(gpus.front(), gpu), t_.name(gpu));
+      }
+  }
+
+  const Topology& t_;
+  std::vector<Finding> found_;
+};
+
+}  // namespace
+
+std::string_view name_of(Severity severity) {
+  constexpr std::array<std::string_view, 3> names = {"info", "warning", "error"};
+  return names[static_cast<std::size_t>(severity)];
+}
+
+std::vector<Finding> check(const Topology& topology) { return Check(topology).run(); }
+
+}  // namespace topsim::topology
