@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kNone = DeviceId::kNone;
 
 // Position in the node, figures; `to` none when the link leaves the node.
-using LinkSign = std::tuple<std::uint32_t, std::uint32_t, LinkKind, std::uint16_t, std::uint16_t, double, double>;
+using LinkSign =
+    std::tuple<std::uint32_t, std::uint32_t, LinkKind, std::uint16_t, std::uint16_t, double, double>;
 using DeviceSign = std::tuple<DeviceKind, std::uint32_t, std::uint32_t, std::uint16_t>;
 
 }  // namespace
@@ -35,8 +36,8 @@ std::vector<NodeGroup> alike_nodes(const Topology& t) {
       for (const LinkId id : t.links_from(d)) {
         const Link& l = t.link(id);
         const bool inside = t.device(l.to).node == node;
-        sign.second.emplace_back(position[d.index()], inside ? position[l.to.index()] : kNone, l.kind, l.count, l.type,
-                                 l.line_rate.value(), l.capacity.value());
+        sign.second.emplace_back(position[d.index()], inside ? position[l.to.index()] : kNone, l.kind,
+                                 l.count, l.type, l.line_rate.value(), l.capacity.value());
       }
     }
     const auto [found, fresh] = known.emplace(std::move(sign), groups.size());

@@ -6,14 +6,15 @@
 #include "topology/topology.hpp"
 
 namespace topsim::topology {
-// Equal nodes and switches once, with their number; what hangs on what, at which speed. `ascii`: no box drawing.
+// Equal nodes and switches once, with their number; what hangs on what, at which speed. `ascii`: no box
+// drawing.
 [[nodiscard]] std::string to_tree(const Topology& topology, bool ascii = false);
 
 struct SvgOptions {
   std::uint32_t most_nodes = 8;      // more are folded into one of each kind
   std::uint32_t most_switches = 32;  // of a tier
 };
-// Columns CPU, PCIe, GPU, NVSwitch, NIC, leaf, spine, core; line width by speed, figures on hover; follows the
-// reader's light or dark setting. Every line carries data-link (the number of the link one way).
+// Columns CPU, PCIe, GPU, NVSwitch, NIC, leaf, spine, core; line width by speed, figures on hover; follows
+// the reader's light or dark setting. Every line carries data-link (the number of the link one way).
 [[nodiscard]] std::string to_svg(const Topology& topology, const SvgOptions& options = {});
 }  // namespace topsim::topology

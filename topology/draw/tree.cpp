@@ -20,7 +20,8 @@ std::string short_name(const Topology& t, DeviceId d) {
 std::string speed(const Link& l) {
   const bool cable = l.kind == LinkKind::infiniband || l.kind == LinkKind::ethernet;
   const double each = l.line_rate.value() / l.count;
-  const std::string one = cable ? fmt::format("{:g} Gbit/s", each * 8e-9) : fmt::format("{:.4g} GB/s", each * 1e-9);
+  const std::string one =
+      cable ? fmt::format("{:g} Gbit/s", each * 8e-9) : fmt::format("{:.4g} GB/s", each * 1e-9);
   return l.count > 1 ? fmt::format("{} x{} = {:.4g} GB/s", one, l.count, l.line_rate.value() * 1e-9) : one;
 }
 
@@ -66,12 +67,14 @@ class Tree {
     if (drawn_[d.index()]) return;
     drawn_[d.index()] = true;
     std::string text = title(d);
-    if (from_parent != nullptr) text += fmt::format("  ({}, {})", t_.link_types()[from_parent->type].label, speed(*from_parent));
+    if (from_parent != nullptr)
+      text += fmt::format("  ({}, {})", t_.link_types()[from_parent->type].label, speed(*from_parent));
     const Device& device_ = t_.device(d);
     for (const LinkId id : t_.links_from(d)) {
       const Link& l = t_.link(id);
       const Device& other = t_.device(l.to);
-      if (l.kind == LinkKind::socket && other.local > device_.local) text += fmt::format("  == {} {}", short_name(t_, l.to), speed(l));
+      if (l.kind == LinkKind::socket && other.local > device_.local)
+        text += fmt::format("  == {} {}", short_name(t_, l.to), speed(l));
       if (other.kind == DeviceKind::fabric_switch && device_.kind != DeviceKind::fabric_switch)
         text += fmt::format("  -> {} {} {}", t_.name(l.to), t_.link_types()[l.type].label, speed(l));
     }
@@ -100,7 +103,8 @@ class Tree {
         const Device& other = t_.device(l.to);
         const std::string what = t_.link_types()[l.type].label + ", " + speed(l);
         if (other.kind == DeviceKind::nvswitch)
-          alike[{t_.device(l.to).node == DeviceId::kNone ? t_.name(l.to) : short_name(t_, l.to), what}].push_back(short_name(t_, gpu));
+          alike[{t_.device(l.to).node == DeviceId::kNone ? t_.name(l.to) : short_name(t_, l.to), what}]
+              .push_back(short_name(t_, gpu));
         else if (other.kind == DeviceKind::accelerator && gpu < l.to)
           alike[{"", what}].push_back(short_name(t_, gpu) + "-" + short_name(t_, l.to));
       }
@@ -124,10 +128,15 @@ class Tree {
     static constexpr const char* kTiers[] = {"switch", "leaf", "spine", "core"};
     for (const SwitchGroup& g : groups) {
       const bool same = g.switches.size() == 1 && g.physical == 1;
-      std::string text = fmt::format("{} {}{}  {}: {:g} cables down", g.physical, kTiers[std::clamp(g.tier, 0, 3)],
-                                     same ? "" : g.tier == 1 ? " switches" : "s", t_.models()[g.model], g.down_cables);
+      std::string text =
+          fmt::format("{} {}{}  {}: {:g} cables down", g.physical, kTiers[std::clamp(g.tier, 0, 3)],
+                      same          ? ""
+                      : g.tier == 1 ? " switches"
+                                    : "s",
+                      t_.models()[g.model], g.down_cables);
       if (g.up_cables > 0) text += fmt::format(", {:g} up ({:.3g}:1)", g.up_cables, g.down / g.up);
-      if (g.switches.size() < g.physical) text += fmt::format("  (drawn as {}: traffic divides evenly)", g.switches.size());
+      if (g.switches.size() < g.physical)
+        text += fmt::format("  (drawn as {}: traffic divides evenly)", g.switches.size());
       add(1, text);
     }
   }

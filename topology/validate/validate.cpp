@@ -12,7 +12,9 @@
 namespace topsim::topology {
 namespace {
 
-double gigabits(BytesPerSecond rate) { return rate.value() * 8e-9; }
+double gigabits(BytesPerSecond rate) {
+  return rate.value() * 8e-9;
+}
 
 // "leaf0", or "leaf0 and 7 more".
 std::string several(const Topology& t, const std::vector<DeviceId>& devices) {
@@ -62,8 +64,9 @@ class Check {
     }
     for (const auto& [key, devices] : by_ratio)
       add(Severity::warning,
-          fmt::format("{} {} {:.4g}:1 oversubscribed (topology.fabric.oversubscription)", several(t_, devices),
-                      devices.size() > 1 ? "are" : "is", static_cast<double>(key.second) / 1000),
+          fmt::format("{} {} {:.4g}:1 oversubscribed (topology.fabric.oversubscription)",
+                      several(t_, devices), devices.size() > 1 ? "are" : "is",
+                      static_cast<double>(key.second) / 1000),
           t_.name(devices.front()));
   }
 
@@ -81,11 +84,12 @@ class Check {
         if (slowest == nullptr || each(link) < each(*slowest)) slowest = &link;
       }
       if (fastest == nullptr) continue;
-      const double fast = gigabits(fastest->line_rate) / fastest->count, slow = gigabits(slowest->line_rate) / slowest->count;
+      const double fast = gigabits(fastest->line_rate) / fastest->count,
+                   slow = gigabits(slowest->line_rate) / slowest->count;
       if (slow < fast * 0.999)
         add(Severity::warning,
-            fmt::format("the cable {} - {} runs at {:g} Gbit/s, its siblings at {:g}", t_.name(d), t_.name(slowest->to),
-                        slow, fast),
+            fmt::format("the cable {} - {} runs at {:g} Gbit/s, its siblings at {:g}", t_.name(d),
+                        t_.name(slowest->to), slow, fast),
             t_.name(d));
     }
   }
@@ -95,7 +99,8 @@ class Check {
     if (t_.nodes() < 2) return;
     std::vector<int> ports(t_.nodes());
     for (const Link& l : t_.links())
-      if (is_switch(l.to) && !is_switch(l.from) && t_.device(l.from).node != DeviceId::kNone) ++ports[t_.device(l.from).node];
+      if (is_switch(l.to) && !is_switch(l.from) && t_.device(l.from).node != DeviceId::kNone)
+        ++ports[t_.device(l.from).node];
     std::map<int, int> nodes_with;
     for (const int p : ports) ++nodes_with[p];
     const auto usual = std::max_element(nodes_with.begin(), nodes_with.end(),
@@ -103,8 +108,8 @@ class Check {
     for (std::uint32_t node = 0; node < t_.nodes(); ++node)
       if (ports[node] < usual->first)
         add(Severity::warning,
-            fmt::format("node{} has {} cables into the fabric where the others have {}: it misses a rail", node,
-                        ports[node], usual->first),
+            fmt::format("node{} has {} cables into the fabric where the others have {}: it misses a rail",
+                        node, ports[node], usual->first),
             fmt::format("node{}", node));
   }
 
@@ -121,11 +126,13 @@ class Check {
         if (link.kind == LinkKind::pcie) slot = std::max(slot, link.capacity.value());
       }
       if (slot <= 0 || out <= slot) continue;
-      by_model.emplace(t_.device(d).model,
-                       std::pair(d, fmt::format("{} ({}) can send {:g} Gbit/s but its PCIe slot carries {:.0f}",
-                                                t_.name(d), t_.model_of(d), out * 8e-9, slot * 8e-9)));
+      by_model.emplace(
+          t_.device(d).model,
+          std::pair(d, fmt::format("{} ({}) can send {:g} Gbit/s but its PCIe slot carries {:.0f}",
+                                   t_.name(d), t_.model_of(d), out * 8e-9, slot * 8e-9)));
     }
-    for (const auto& [model, finding] : by_model) add(Severity::warning, finding.second, t_.name(finding.first));
+    for (const auto& [model, finding] : by_model)
+      add(Severity::warning, finding.second, t_.name(finding.first));
   }
 
   // Per cable; twice the fastest announced of its kind (catalogue: XDR-class 1.6 Tbit/s ports, PCIe 6 x16
@@ -139,11 +146,13 @@ class Check {
       if (l.kind == LinkKind::pcie) most = 2 * 121e9;
       if (l.kind == LinkKind::nvlink) most = 72 * 50e9;
       if (most > 0 && each > most)
-        add(Severity::error, fmt::format("{} claims {:g} GB/s a cable: no {} does that", t_.name(LinkId(i)), each * 1e-9,
-                                         name_of(l.kind)),
+        add(Severity::error,
+            fmt::format("{} claims {:g} GB/s a cable: no {} does that", t_.name(LinkId(i)), each * 1e-9,
+                        name_of(l.kind)),
             t_.name(l.from));
       if (l.capacity.value() > l.line_rate.value() * 1.0001)
-        add(Severity::error, fmt::format("{} has more capacity than line rate", t_.name(LinkId(i))), t_.name(l.from));
+        add(Severity::error, fmt::format("{} has more capacity than line rate", t_.name(LinkId(i))),
+            t_.name(l.from));
     }
   }
 
@@ -181,6 +190,8 @@ std::string_view name_of(Severity severity) {
   return names[static_cast<std::size_t>(severity)];
 }
 
-std::vector<Finding> check(const Topology& topology) { return Check(topology).run(); }
+std::vector<Finding> check(const Topology& topology) {
+  return Check(topology).run();
+}
 
 }  // namespace topsim::topology
