@@ -5,46 +5,43 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
-#include "sim/base/suggest.hpp"
-#include "topology/catalogue/impl.hpp"
 
 namespace topsim::topology {
 namespace {
 
-template <class T>
-const T& entry(const ById<T>& entries, std::string_view what, std::string_view id, const std::string& path) {
-  const auto found = entries.find(id);
-  if (found != entries.end()) return found->second;
-  const std::vector<std::string> names = names_of(entries);
-  const auto close = closest(id, names);
-  throw ConfigError({Problem{{},
-                             path,
-                             fmt::format("unknown {} \"{}\"", what, id),
-                             close ? fmt::format("did you mean \"{}\"?", *close) : std::string(),
-                             "known: " + join(names),
-                             {}}});
+// The catalogue does not know where the scenario said the name.
+template <class LookUp>
+const auto& at(const std::string& path, LookUp look_up) {
+  try {
+    return look_up();
+  } catch (const ConfigError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems)
+      if (problem.path.empty() && problem.place.file.empty()) problem.path = path;
+    throw ConfigError(std::move(problems));
+  }
 }
 
 }  // namespace
 
 const NodeRecipe& Hardware::node(std::string_view id, const std::string& path) const {
-  return entry(catalogue_.impl().nodes, "node", id, path);
+  return at(path, [&]() -> const NodeRecipe& { return catalogue_.node(id); });
 }
 const NicEntry& Hardware::nic(std::string_view id, const std::string& path) const {
-  return entry(catalogue_.impl().nics, "NIC", id, path);
+  return at(path, [&]() -> const NicEntry& { return catalogue_.nic(id); });
 }
 const SwitchEntry& Hardware::switch_entry(std::string_view id, const std::string& path) const {
-  return entry(catalogue_.impl().switches, "switch", id, path);
+  return at(path, [&]() -> const SwitchEntry& { return catalogue_.network_switch(id); });
 }
 const Accelerator& Hardware::accelerator(std::string_view id, const std::string& path) const {
-  return entry(catalogue_.impl().accelerators, "accelerator", id, path);
+  return at(path, [&]() -> const Accelerator& { return catalogue_.accelerator(id); });
 }
 const FabricRecipe& Hardware::fabric(std::string_view id, const std::string& path) const {
-  return entry(catalogue_.impl().fabrics, "fabric", id, path);
+  return at(path, [&]() -> const FabricRecipe& { return catalogue_.fabric(id); });
 }
 
 LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) const {
-  LinkEntry link = entry(catalogue_.impl().links, "link", choice.use, path);
+  LinkEntry link = at(path, [&]() -> const LinkEntry& { return catalogue_.link(choice.use); });
   const bool changed = choice.bandwidth || choice.capacity || choice.latency;
   if (choice.bandwidth) link.line_rate = *choice.bandwidth;
   LinkFigures f;
@@ -66,19 +63,26 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
 }
 
 const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::string& path) const {
-  // Of the boxes made for the link (no chassis of line cards) the one with the most ports; ties go to the
-  // first by name.
+  // Boxes made for the link before others that can speak it, no chassis of line cards; then the one with the
+  // most ports, then the first by name.
   constexpr int kTallestBox = 4;  // rack units
   const SwitchEntry* best = nullptr;
-  for (const auto& [id, candidate] : catalogue_.impl().switches) {
-    if (candidate.links.empty() || candidate.links.front() != link || candidate.rack_units > kTallestBox)
+  std::pair<bool, int> best_rank;
+  for (const CatalogueEntry& entry : catalogue_.entries()) {
+    if (entry.category != "switch") continue;
+    const SwitchEntry& candidate = catalogue_.network_switch(entry.id);
+    const auto& links = candidate.links;
+    if (std::find(links.begin(), links.end(), link) == links.end() || candidate.rack_units > kTallestBox)
       continue;
-    if (best == nullptr || candidate.ports > best->ports) best = &candidate;
+    const std::pair rank(links.front() == link, candidate.ports);
+    if (best != nullptr && rank <= best_rank) continue;
+    best = &candidate;
+    best_rank = rank;
   }
   if (best != nullptr) return *best;
   throw ConfigError({Problem{{},
                              path,
-                             fmt::format("no switch of the catalogue is made for {}", link),
+                             fmt::format("no switch of the catalogue speaks {}", link),
                              {},
                              "name one: \"switch\": {\"use\": \"...\", \"ports\": 64}",
                              {}}});

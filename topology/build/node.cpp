@@ -74,7 +74,7 @@ class NodeDraft {
       stamp_.domain_nodes = std::max(1, domain_nodes);
       stamp_.chips = std::max(1, up.chips);
       stamp_.to_domain_switch = bundle(link, builder_.link_type(link.type), up.links_per_accelerator);
-      const std::string model = link.kind == LinkKind::nvlink ? "nvswitch" : "scale-up-switch";
+      const std::string model = up.chip.empty() ? "scale-up-switch" : up.chip;
       stamp_.domain_switch_model = builder_.model(model);
       if (stamp_.domain_nodes > 1) return;
       const std::uint32_t nvswitch = add(DeviceKind::nvswitch, model, stamp_.chips);

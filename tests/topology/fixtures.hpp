@@ -1,0 +1,59 @@
+// What the topology tests share: the shipped catalogue, and topologies by a few words.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "topology/build.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::topology::test {
+
+inline const Catalogue& catalogue() {
+  static const Catalogue loaded = Catalogue::load(std::string(TOPSIM_SOURCE_DIR) + "/configs");
+  return loaded;
+}
+
+inline TopologySpec cluster(const std::string& node, int nodes, const std::string& fabric = "none") {
+  TopologySpec spec;
+  spec.node.use = node;
+  spec.nodes = nodes;
+  spec.fabric.kind = fabric;
+  return spec;
+}
+
+inline DeviceId device(const Topology& t, std::string_view name) {
+  const auto found = t.find_device(name);
+  EXPECT_TRUE(found) << name;
+  return found.value_or(DeviceId{});
+}
+
+inline Route route(const Router& router, std::string_view from, std::string_view to,
+                   std::uint64_t connection = 0) {
+  const Topology& t = router.topology();
+  RouteQuery query;
+  query.from = device(t, from);
+  query.to = device(t, to);
+  query.connection = connection;
+  Route out;
+  router.route(query, out);
+  return out;
+}
+
+// "gpu0 pcie0 cpu0": what the route passes, node names left out when all is in node0.
+inline std::string path_of(const Topology& t, const Route& r) {
+  std::string text;
+  const auto add = [&](DeviceId d) {
+    std::string name = t.name(d);
+    if (name.starts_with("node0/")) name = name.substr(6);
+    text += (text.empty() ? "" : " ") + name;
+  };
+  for (std::size_t i = 0; i < r.links.size(); ++i) {
+    if (i == 0) add(t.link(r.links[i].link).from);
+    add(t.link(r.links[i].link).to);
+  }
+  return text;
+}
+}  // namespace topsim::topology::test

@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+
+#include "tests/topology/fixtures.hpp"
+#include "topology/catalogue/node_recipe.hpp"
+
+namespace topsim::topology::test {
+namespace {
+
+double gigabytes(BytesPerSecond rate) {
+  return rate.value() * 1e-9;
+}
+const Link& link_between(const Topology& t, std::string_view from, std::string_view to) {
+  const auto id = t.find_link(device(t, from), device(t, to));
+  EXPECT_TRUE(id) << from << " -> " << to;
+  return t.link(id.value_or(LinkId(0)));
+}
+
+TEST(Node, NvswitchLinksCarryTheSumOfTheAcceleratorsNvlinks) {
+  // H100: 18 NVLink 4 of 25 GB/s = 450 GB/s a direction; A100: 12 x 25 = 300; B200: 18 x 50 = 900 (NVIDIA).
+  const Topology h100 = build(cluster("hgx-h100", 1), catalogue());
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(h100, "node0/gpu3", "node0/nvswitch0").line_rate), 450);
+  EXPECT_EQ(link_between(h100, "node0/gpu3", "node0/nvswitch0").count, 18);
+  EXPECT_EQ(h100.device(device(h100, "node0/nvswitch0")).count, 4);  // chips
+  const Topology a100 = build(cluster("dgx-a100", 1), catalogue());
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(a100, "node0/gpu0", "node0/nvswitch0").line_rate), 300);
+  const Topology b200 = build(cluster("hgx-b200", 1), catalogue());
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(b200, "node0/gpu0", "node0/nvswitch0").line_rate), 900);
+}
+
+TEST(Node, AnAcceleratorReachesItsNicUnderItsOwnPcieSwitch) {
+  const Topology t = build(cluster("dgx-a100", 1, "rail"), catalogue());
+  const Router router(t, 1);
+  // DGX A100: GPUs 2, 3 and NICs 2, 3 share the second PCIe switch.
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu2", "node0/nic2")), "gpu2 pcie1 nic2");
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu2", "node0/nic3")), "gpu2 pcie1 nic3");
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu2", "node0/nic6")), "gpu2 pcie1 cpu0 cpu1 pcie3 nic6");
+}
+
+TEST(Node, AcceleratorsOfAnNvswitchBoxNeverUsePcieForEachOther) {
+  const Topology t = build(cluster("hgx-h100", 1), catalogue());
+  const Router router(t, 1);
+  for (const DeviceId a : t.accelerators())
+    for (const DeviceId b : t.accelerators()) {
+      if (a == b) continue;
+      Route r;
+      router.route({a, b}, r);
+      ASSERT_EQ(r.links.size(), 2U);
+      for (const LinkShare& l : r.links) EXPECT_EQ(t.link(l.link).kind, LinkKind::nvlink);
+    }
+}
+
+TEST(Node, TheCubeMeshOfDgx1NeedsAtMostOneAcceleratorBetween) {
+  const Topology t = build(cluster("dgx-1-v100", 1), catalogue());
+  const Router router(t, 1);
+  EXPECT_EQ(route(router, "node0/gpu0", "node0/gpu3").links.size(), 1U);  // neighbours, 2 links
+  EXPECT_DOUBLE_EQ(gigabytes(link_between(t, "node0/gpu0", "node0/gpu3").line_rate), 50);
+  EXPECT_EQ(route(router, "node0/gpu0", "node0/gpu5").links.size(), 2U);  // no direct link: NVB
+  for (const DeviceId b : t.accelerators()) EXPECT_EQ(router.scale_up_domain(b), 0U);
+}
+
+TEST(Node, BridgedPairsUseNvlinkAndOthersPcie) {
+  const Topology t = build(cluster("a100-pcie-pairs-8", 1), catalogue());
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu1")), "gpu0 gpu1");
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu2")), "gpu0 pcie0 gpu2");
+  EXPECT_NE(router.scale_up_domain(device(t, "node0/gpu0")), router.scale_up_domain(device(t, "node0/gpu2")));
+}
+
+TEST(Node, GeForceCopiesBounceThroughHostMemory) {
+  // The GeForce driver switches PCIe peer-to-peer off; NCCL's SHM keeps the buffer at the receiver.
+  const Topology t = build(cluster("srv-8x4090-dual", 1), catalogue());
+  EXPECT_FALSE(t.peer_to_peer);
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu1")), "gpu0 pcie0 cpu0 mem0 cpu0 pcie0 gpu1");
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu4")),
+            "gpu0 pcie0 cpu0 cpu1 mem1 cpu1 pcie1 gpu4");
+}
+
+TEST(Node, TraysOfAnNvl72ShareOneScaleUpDomain) {
+  const Topology t = build(cluster("gb200-nvl72", 18, "rail"), catalogue());
+  EXPECT_EQ(t.accelerators().size(), 72U);
+  const Router router(t, 1);
+  const Route r = route(router, "node0/gpu0", "node17/gpu3");
+  EXPECT_EQ(r.links.size(), 2U);
+  EXPECT_FALSE(r.crosses_fabric);
+  EXPECT_EQ(router.scale_up_domain(device(t, "node0/gpu0")),
+            router.scale_up_domain(device(t, "node17/gpu3")));
+}
+
+TEST(Node, TwoRacksAreTwoScaleUpDomains) {
+  const Topology t = build(cluster("gb200-nvl72", 36, "rail"), catalogue());
+  const Router router(t, 1);
+  EXPECT_NE(router.scale_up_domain(device(t, "node0/gpu0")),
+            router.scale_up_domain(device(t, "node18/gpu0")));
+  EXPECT_TRUE(route(router, "node0/gpu0", "node18/gpu0").crosses_fabric);
+}
+
+TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
+  for (const CatalogueEntry& entry : catalogue().entries()) {
+    if (entry.category != "node") continue;
+    SCOPED_TRACE(entry.id);
+    const Topology one = build(cluster(entry.id, 1), catalogue());
+    const Router router(one, 1);
+    Route r;
+    for (const DeviceId a : one.accelerators())
+      for (const DeviceId b : one.accelerators()) {
+        if (a == b) continue;
+        router.route({a, b}, r);
+        ASSERT_TRUE(r.reachable()) << router.why_unreachable(a, b);
+      }
+  }
+}
+
+TEST(Node, EveryRecipeWithNicsJoinsAFatTree) {
+  for (const CatalogueEntry& entry : catalogue().entries()) {
+    if (entry.category != "node" || catalogue().node(entry.id).compute_nics() == 0) continue;
+    SCOPED_TRACE(entry.id);
+    const Topology two = build(cluster(entry.id, 2, "fat-tree"), catalogue());
+    const Router router(two, 1);
+    Route r;
+    const auto gpus = two.accelerators();
+    router.route({gpus.front(), gpus.back()}, r);
+    EXPECT_TRUE(r.reachable()) << router.why_unreachable(gpus.front(), gpus.back());
+  }
+}
+
+}  // namespace
+}  // namespace topsim::topology::test
