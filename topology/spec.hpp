@@ -52,6 +52,7 @@ struct FabricSpec {
   // Of one cable. With it, or with a switch latency, a hop costs port-to-port + FEC + 5 ns/m (models.md 1)
   // instead of the link's measured all-inclusive figure.
   std::optional<Metres> length;
+  [[nodiscard]] Metres cable_length() const { return length.value_or(Metres{20}); }
   bool sharp = false;                   // in-network reduction in the switches
   std::optional<Duration> nic_latency;  // of both NICs and hosts, one way; left out: the link's
   std::vector<int> dimensions;  // torus, mesh: accelerators a dimension; dragonfly: groups, switches a group

@@ -164,11 +164,11 @@ class Counter {
       }
       Known price = known(cable->id);
       if (!price.price) {
-        const double usual = cable->price(spec_.fabric.length);
+        const double usual = cable->price(spec_.fabric.cable_length());
         price = {Interval{usual * cable->cheapest, usual, usual * cable->dearest}, "catalogue"};
       }
       add(BomCategory::cable, cable->id,
-          fmt::format("{}, {:.0f} m", cable->name, spec_.fabric.length.value()), link.count,
+          fmt::format("{}, {:.0f} m", cable->name, spec_.fabric.cable_length().value()), link.count,
           2 * cable->power.value(), price);
     }
   }
@@ -182,10 +182,10 @@ class Counter {
       if (entry.category != "cables") continue;
       const topology::CableEntry& cable = catalogue_.cable(entry.id);
       const bool fits = cable.rate.value() >= rate * 0.99 && cable.rate.value() < rate * 2 &&
-                        cable.reach.value() >= spec_.fabric.length.value() &&
-                        cable.price(spec_.fabric.length) > 0;
-      if (fits && (at->second == nullptr ||
-                   cable.price(spec_.fabric.length) < at->second->price(spec_.fabric.length))) {
+                        cable.reach.value() >= spec_.fabric.cable_length().value() &&
+                        cable.price(spec_.fabric.cable_length()) > 0;
+      if (fits && (at->second == nullptr || cable.price(spec_.fabric.cable_length()) <
+                                                at->second->price(spec_.fabric.cable_length()))) {
         at->second = &cable;
       }
     }

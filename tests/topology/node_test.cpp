@@ -115,7 +115,10 @@ TEST(Node, EveryRecipeWithNicsJoinsAFatTree) {
   for (const CatalogueEntry& entry : catalogue().entries()) {
     if (entry.category != "node" || catalogue().node(entry.id).compute_nics() == 0) continue;
     SCOPED_TRACE(entry.id);
-    const Topology two = build(cluster(entry.id, 2, "fat-tree"), catalogue());
+    TopologySpec spec = cluster(entry.id, 2, "fat-tree");
+    // 1.6 Tbit/s and on-die ports: no switch of theirs is published.
+    if (entry.id == "vr-nvl72" || entry.id.starts_with("gaudi")) spec.fabric.link.use = "roce-800g";
+    const Topology two = build(spec, catalogue());
     const Router router(two, 1);
     Route r;
     const auto gpus = two.accelerators();

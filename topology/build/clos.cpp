@@ -1,5 +1,6 @@
 // rail: NIC i of every node of a group goes to leaf i of the group; spines join the leaves of all rails.
-// rail-only: the same without anything between rails. fat-tree: all NICs of a node go to the same leaf.
+// rail-only: the same without anything between rails. fat-tree: all NICs of a node go to the same leaf (to as
+// few as hold them).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,9 +35,12 @@ int all_ports(const NodeStamp& stamp) {
 
 Arrangement arrange(const FabricInput& in) {
   Arrangement a;
-  const bool rails = in.spec.kind != "fat-tree";
-  a.rails = rails ? static_cast<int>(in.stamp.nics.size()) : 1;
-  a.ports_per_node = rails ? in.stamp.nics.front().ports : all_ports(in.stamp);
+  const auto nics = static_cast<int>(in.stamp.nics.size());
+  const int most = down_ports_of(in.radix, ratio_of(in.spec, 0)), ports = all_ports(in.stamp);
+  // Every NIC its own leaf, or all of a node on one leaf (on as few as hold them).
+  a.rails = in.spec.kind == "fat-tree" ? 1 : nics;
+  while (a.rails < nics && (nics % a.rails != 0 || ports / a.rails > most)) ++a.rails;
+  a.ports_per_node = (ports + a.rails - 1) / a.rails;
   const int on_one_leaf = in.radix / a.ports_per_node;
   // Without spines every port of a leaf may face the nodes.
   const bool may_do_without = in.spec.kind != "rail" && in.spec.tiers.value_or(1) == 1;
@@ -72,7 +76,8 @@ class Clos {
     for (int node = 0; node < in_.nodes; ++node)
       for (std::size_t nic = 0; nic < in_.stamp.nics.size(); ++nic) {
         const int group = node / a_.nodes_per_group;
-        const int leaf = a_.rails == 1 ? group : group * a_.rails + static_cast<int>(nic);
+        const auto rail = static_cast<int>(nic) * a_.rails / static_cast<int>(in_.stamp.nics.size());
+        const int leaf = group * a_.rails + rail;
         join_nic(in_, builder_, node, nic, leaves_[static_cast<std::size_t>(leaf)]);
       }
   }

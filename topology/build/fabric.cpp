@@ -48,7 +48,7 @@ void set_latencies(FabricInput& in, const SwitchEntry& entry) {
     in.to_switch = *in.link.hop;
     return;
   }
-  const double metres = in.spec.length.value_or(Metres{20}).value();
+  const double metres = in.spec.cable_length().value();
   const Duration fibre(static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
   in.to_switch = in.spec.switch_model.latency.value_or(entry.port_to_port) + in.link.fec + fibre;
   in.to_nic = fibre;

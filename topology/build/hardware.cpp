@@ -63,18 +63,22 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
 }
 
 const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::string& path) const {
-  // Boxes made for the link before others that can speak it, no chassis of line cards; then the one with the
-  // most ports, then the first by name.
+  // Boxes made for the link before others that can speak it, before Ethernet of the same speed (clouds do not
+  // publish theirs: EFA), no chassis of line cards; then the one with the most ports, then the first by name.
   constexpr int kTallestBox = 4;  // rack units
   const SwitchEntry* best = nullptr;
-  std::pair<bool, int> best_rank;
+  std::pair<int, int> best_rank;
+  const BytesPerSecond rate = at(path, [&]() -> const LinkEntry& { return catalogue_.link(link); }).line_rate;
   for (const CatalogueEntry& entry : catalogue_.entries()) {
     if (entry.category != "switch") continue;
     const SwitchEntry& candidate = catalogue_.network_switch(entry.id);
     const auto& links = candidate.links;
-    if (std::find(links.begin(), links.end(), link) == links.end() || candidate.rack_units > kTallestBox)
-      continue;
-    const std::pair rank(links.front() == link, candidate.ports);
+    const bool speaks = std::find(links.begin(), links.end(), link) != links.end();
+    const bool ethernet =
+        !links.empty() && (links.front().starts_with("roce-") || links.front().starts_with("eth-"));
+    if (!speaks && !(ethernet && candidate.port_rate == rate)) continue;
+    if (candidate.rack_units > kTallestBox) continue;
+    const std::pair rank(!speaks ? 0 : links.front() == link ? 2 : 1, candidate.ports);
     if (best != nullptr && rank <= best_rank) continue;
     best = &candidate;
     best_rank = rank;

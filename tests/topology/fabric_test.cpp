@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+
+#include "sim/base/error.hpp"
+#include "tests/topology/fixtures.hpp"
+#include "topology/build/clos_plan.hpp"
+#include "topology/catalogue/fabric_recipe.hpp"
+
+namespace topsim::topology::test {
+namespace {
+
+std::map<int, int> switches_by_tier(const Topology& t) {
+  std::map<int, int> count;
+  for (const Device& d : t.devices())
+    if (d.kind == DeviceKind::fabric_switch) count[d.tier] += d.count;
+  return count;
+}
+
+TEST(Fabric, SwitchCountsOfADgxSuperpodAreTheOnesNvidiaPublishes) {
+  // DGX SuperPOD reference architecture (B200/H100): nodes -> leaf, spine, core switches of 64 ports.
+  for (const FabricRecipe::Size& size : catalogue().fabric("dgx-superpod").published) {
+    SCOPED_TRACE(size.nodes);
+    TopologySpec spec = cluster("dgx-h100", size.nodes, "rail");
+    spec.fabric.link.use = "ib-ndr";
+    spec.fabric.switch_model.use = "qm9700";
+    const auto count = switches_by_tier(build(spec, catalogue()));
+    EXPECT_EQ(count.at(1), size.leaf);
+    EXPECT_EQ(count.at(2), size.spine);
+    EXPECT_EQ(count.contains(3) ? count.at(3) : 0, size.core);
+  }
+}
+
+TEST(Fabric, OversubscriptionIsTheRatioOfPortsDownToPortsUp) {
+  // 16 nodes a leaf at 2:1: 16 cables down, 8 up. Four leaves a rail of 64 nodes.
+  TopologySpec spec = cluster("hgx-h100", 64, "rail");
+  spec.fabric.nodes_per_leaf = 16;
+  spec.fabric.oversubscription = {2.0};
+  const Topology t = build(spec, catalogue());
+  EXPECT_EQ(switches_by_tier(t).at(1), 8 * 4);
+  double down = 0, up = 0;
+  for (const LinkId l : t.links_from(device(t, "leaf0")))
+    (t.device(t.link(l).to).kind == DeviceKind::nic ? down : up) += t.link(l).line_rate.value();
+  EXPECT_DOUBLE_EQ(down, 16 * 50e9);
+  EXPECT_DOUBLE_EQ(up, 8 * 50e9);
+}
+
+TEST(Fabric, TheSpineTierHasItsOwnRatio) {
+  ClosDemand demand;
+  demand.leaves = 64;
+  demand.down_ports = 32;
+  demand.radix = 64;
+  demand.tiers = 3;
+  demand.leaves_per_pod = 16;
+  demand.spine_ratio = 4;
+  const ClosPlan plan = plan_clos(demand);
+  EXPECT_EQ(plan.uplinks(), 32);                                                // 1:1 at the leaf
+  EXPECT_EQ(plan.leaves_per_pod * plan.leaf_cables, 4 * plan.spine_uplinks());  // 4:1 at the spine
+}
+
+TEST(Fabric, ARailFabricPutsEveryRailOnItsOwnLeaf) {
+  const Topology t = build(cluster("hgx-h100", 8, "rail"), catalogue());
+  for (const char* nic : {"node0/nic3", "node5/nic3", "node7/nic3"}) {
+    EXPECT_TRUE(t.find_link(device(t, nic), device(t, "leaf3"))) << nic;
+  }
+}
+
+TEST(Fabric, AFatTreePutsANodeOnOneLeaf) {
+  // 32 ports down a leaf / 8 NICs a node = 4 nodes a leaf.
+  const Topology t = build(cluster("hgx-h100", 16, "fat-tree"), catalogue());
+  std::set<DeviceId> leaves;
+  for (const DeviceId nic : t.nics_of_node(5))
+    for (const LinkId l : t.links_from(nic))
+      if (t.device(t.link(l).to).kind == DeviceKind::fabric_switch) leaves.insert(t.link(l).to);
+  EXPECT_EQ(leaves.size(), 1U);
+  EXPECT_EQ(t.name(*leaves.begin()), "leaf1");
+}
+
+TEST(Fabric, RailOnlyHasNothingBetweenRails) {
+  const Topology t = build(cluster("hgx-h100", 8, "rail-only"), catalogue());
+  EXPECT_EQ(switches_by_tier(t).size(), 1U);
+  const Router router(t, 1);
+  // Rails differ: the sender hands over to its own accelerator of that rail first.
+  const Route r = route(router, "node0/gpu0", "node1/gpu3");
+  EXPECT_TRUE(r.proxied);
+  EXPECT_EQ(r.switches, 1);
+}
+
+TEST(Fabric, TooManyNodesForTheSwitchesSayWhatWouldFit) {
+  // 64-port switches, three tiers, 1:1: 64^3 / 4 = 65,536 ports; 16,384 nodes of 8 need twice as many.
+  try {
+    build(cluster("hgx-h100", 16384, "rail"), catalogue());
+    FAIL() << "built";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1U);
+    EXPECT_EQ(error.problems()[0].path, "topology.fabric");
+    EXPECT_THAT(error.problems()[0].help, testing::HasSubstr("three carry 65536"));
+  }
+}
+
+TEST(Fabric, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
+  TopologySpec spec = cluster("hgx-h100", 512, "rail");
+  const Topology merged = build(spec, catalogue());
+  BuildOptions apart;
+  apart.merge_switches_above = 1 << 20;
+  const Topology full = build(spec, catalogue(), apart);
+  const auto up_of_leaf0 = [](const Topology& t) {
+    double up = 0;
+    for (const LinkId l : t.links_from(device(t, "leaf0")))
+      if (t.device(t.link(l).to).tier == 2) up += t.link(l).capacity.value();
+    return up;
+  };
+  EXPECT_NEAR(up_of_leaf0(merged), up_of_leaf0(full), 1);
+  EXPECT_EQ(switches_by_tier(merged), switches_by_tier(full));
+  EXPECT_LT(merged.links().size(), full.links().size());
+}
+
+TEST(Fabric, EcmpKeepsEveryCableApart) {
+  TopologySpec spec = cluster("hgx-h100", 32, "rail");
+  spec.fabric.routing = Routing::ecmp;
+  const Topology t = build(spec, catalogue());
+  int up = 0;
+  for (const LinkId l : t.links_from(device(t, "leaf0")))
+    if (t.device(t.link(l).to).tier == 2) {
+      EXPECT_EQ(t.link(l).count, 1);
+      ++up;
+    }
+  EXPECT_EQ(up, 32);
+}
+
+TEST(Fabric, ATorusJoinsNeighboursAndWrapsAround) {
+  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
+  spec.fabric.link.use = "ici-v4";
+  spec.fabric.dimensions = {4, 4, 4};
+  const Topology t = build(spec, catalogue());
+  const Router router(t, 1);
+  // Opposite corners of a 4 x 4 x 4 torus are 2 + 2 + 2 hops apart.
+  const DeviceId from = t.accelerators()[0], to = t.accelerators()[2 * 16 + 2 * 4 + 2];
+  Route r;
+  router.route({from, to}, r);
+  EXPECT_EQ(r.links.size(), 6U);
+  router.route({from, t.accelerators()[3]}, r);  // around the edge
+  EXPECT_EQ(r.links.size(), 1U);
+}
+
+TEST(Fabric, ADragonflyReachesEveryGroupOverOneGlobalCable) {
+  TopologySpec spec = cluster("mi250x-4", 64, "dragonfly");
+  spec.fabric.dimensions = {8, 8, 4, 2};
+  const Topology t = build(spec, catalogue());
+  const Router router(t, 1);
+  Route r;
+  router.route({t.accelerators().front(), t.accelerators().back()}, r);
+  EXPECT_TRUE(r.reachable());
+  EXPECT_LE(r.switches, 4);  // local, global, local
+}
+
+TEST(Fabric, EveryCatalogueFabricBuildsAtAFewNodes) {
+  for (const CatalogueEntry& entry : catalogue().entries()) {
+    if (entry.category != "fabric") continue;
+    SCOPED_TRACE(entry.id);
+    const FabricRecipe& recipe = catalogue().fabric(entry.id);
+    if (recipe.node.empty() || recipe.kind == "torus") continue;
+    TopologySpec spec = cluster(recipe.node, 4);
+    spec.fabric.use = entry.id;
+    EXPECT_NO_THROW({
+      const Topology t = build(spec, catalogue());
+      EXPECT_FALSE(t.accelerators().empty());
+    });
+  }
+}
+
+}  // namespace
+}  // namespace topsim::topology::test

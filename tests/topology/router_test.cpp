@@ -1,0 +1,225 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/topology/fixtures.hpp"
+
+namespace topsim::topology::test {
+namespace {
+
+TopologySpec rails(int nodes, Routing routing) {
+  TopologySpec spec = cluster("hgx-h100", nodes, "rail");
+  spec.fabric.routing = routing;
+  return spec;
+}
+
+double share_into(const Topology& t, const Route& r, int tier) {
+  double total = 0;
+  for (const LinkShare& l : r.links) {
+    const Device &from = t.device(t.link(l.link).from), &to = t.device(t.link(l.link).to);
+    if (to.kind == DeviceKind::fabric_switch && to.tier == tier && from.tier < tier) total += l.share;
+  }
+  return total;
+}
+
+TEST(Router, ARailAlignedMessageTouchesOneLeaf) {
+  const Topology t = build(rails(8, Routing::adaptive), catalogue());
+  const Router router(t, 1);
+  const Route r = route(router, "node0/gpu2", "node7/gpu2");
+  EXPECT_TRUE(r.crosses_fabric);
+  EXPECT_FALSE(r.proxied);
+  EXPECT_EQ(r.switches, 1);
+  EXPECT_EQ(path_of(t, r), "gpu2 pcie2 nic2 leaf2 node7/nic2 node7/pcie2 node7/gpu2");
+}
+
+TEST(Router, PxnHandsAMessageToTheAcceleratorOfTheDestinationsRail) {
+  const Topology t = build(rails(8, Routing::adaptive), catalogue());
+  const Router router(t, 1);
+  const Route r = route(router, "node0/gpu2", "node7/gpu5");
+  EXPECT_TRUE(r.proxied);
+  EXPECT_EQ(r.switches, 1);
+  EXPECT_EQ(path_of(t, r), "gpu2 nvswitch0 gpu5 pcie5 nic5 leaf5 node7/nic5 node7/pcie5 node7/gpu5");
+  EXPECT_EQ(t.name(router.nic_for(device(t, "node0/gpu2"), device(t, "node7/gpu5"))), "node0/nic5");
+}
+
+TEST(Router, WithoutPxnTheMessageCrossesASpine) {
+  const Topology t = build(rails(8, Routing::adaptive), catalogue());
+  const Router router(t, 1);
+  RouteQuery q;
+  q.from = device(t, "node0/gpu2");
+  q.to = device(t, "node7/gpu5");
+  q.allow_pxn = false;
+  Route r;
+  router.route(q, r);
+  EXPECT_FALSE(r.proxied);
+  EXPECT_EQ(r.switches, 3);
+  EXPECT_DOUBLE_EQ(share_into(t, r, 2), 1);
+}
+
+TEST(Router, ForcedNicsAreUsed) {
+  const Topology t = build(rails(2, Routing::adaptive), catalogue());
+  const Router router(t, 1);
+  RouteQuery q;
+  q.from = device(t, "node0/gpu0");
+  q.to = device(t, "node1/gpu0");
+  q.from_nic = device(t, "node0/nic3");
+  q.to_nic = device(t, "node1/nic3");
+  Route r;
+  router.route(q, r);
+  // The sender hands over to GPU 3 (PXN); the receiver's NIC writes over PCIe as it must.
+  EXPECT_EQ(path_of(t, r),
+            "gpu0 nvswitch0 gpu3 pcie3 nic3 leaf3 node1/nic3 node1/pcie3 node1/cpu0 node1/pcie0 node1/gpu0");
+}
+
+TEST(Router, LatencyIsNicBasePlusTheMeasuredFigureForEverySwitch) {
+  // DeepSeek, ISCA 2025, table 5: InfiniBand 2.8 us within a leaf, 3.7 us across leaves (two more switches),
+  // one way: 0.45 us a switch, 2.35 us NICs and hosts; RoCE 3.6 and 5.6: 1.0 and 2.6.
+  const auto nic_to_nic = [](const std::string& link, const char* to) {
+    TopologySpec spec = cluster("hgx-h100", 8, "rail");
+    spec.fabric.link.use = link;
+    const Topology t = build(spec, catalogue());
+    return microseconds(route(Router(t, 1), "node0/nic0", to).latency);
+  };
+  EXPECT_NEAR(nic_to_nic("ib-ndr", "node1/nic0"), 2.8, 1e-6);
+  EXPECT_NEAR(nic_to_nic("ib-ndr", "node1/nic1"), 3.7, 1e-6);
+  EXPECT_NEAR(nic_to_nic("roce-400g", "node1/nic0"), 3.6, 1e-6);
+  EXPECT_NEAR(nic_to_nic("roce-400g", "node1/nic1"), 5.6, 1e-6);
+}
+
+TEST(Router, CableLengthsReplaceTheMeasuredFigureByPortToPortFecAndFibre) {
+  TopologySpec spec = cluster("hgx-h100", 8, "rail");
+  spec.fabric.switch_model.use = "qm9700";
+  spec.fabric.switch_model.latency = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(200));
+  spec.fabric.length = Metres(10);
+  const Topology short_cables = build(spec, catalogue());
+  spec.fabric.length = Metres(30);
+  const Topology long_cables = build(spec, catalogue());
+  const auto latency = [](const Topology& t) {
+    return route(Router(t, 1), "node0/nic0", "node1/nic0").latency;
+  };
+  // Two cables, 20 m longer each, 5 ns a metre.
+  EXPECT_EQ(latency(long_cables) - latency(short_cables), Duration(2 * 20 * 5000));
+}
+
+TEST(Router, EcmpTakesOneWholePathAndIsAFunctionOfTheSeed) {
+  TopologySpec spec = rails(64, Routing::ecmp);
+  const Topology t = build(spec, catalogue());
+  const Router one(t, 1), again(t, 1), other(t, 2);
+  int differ = 0;
+  for (std::uint64_t connection = 0; connection < 32; ++connection) {
+    const Route a = route(one, "node0/nic0", "node40/nic0", connection);
+    const Route b = route(again, "node0/nic0", "node40/nic0", connection);
+    const Route c = route(other, "node0/nic0", "node40/nic0", connection);
+    ASSERT_EQ(a.links.size(), 4U);
+    for (const LinkShare& l : a.links) EXPECT_DOUBLE_EQ(l.share, 1);
+    EXPECT_EQ(path_of(t, a), path_of(t, b));
+    if (path_of(t, a) != path_of(t, c) || a.links[1].link != c.links[1].link) ++differ;
+  }
+  EXPECT_GT(differ, 16);
+}
+
+TEST(Router, EcmpSpreadsConnectionsOverAllUplinks) {
+  const Topology t = build(rails(64, Routing::ecmp), catalogue());
+  const Router router(t, 1);
+  std::map<LinkId, int> uses;
+  for (std::uint64_t connection = 0; connection < 3200; ++connection)
+    ++uses[route(router, "node0/nic0", "node40/nic0", connection).links[1].link];
+  // 32 uplinks, 100 connections each on average, standard deviation about 10: five of them either way.
+  EXPECT_EQ(uses.size(), 32U);
+  for (const auto& [link, count] : uses) {
+    EXPECT_GT(count, 50);
+    EXPECT_LT(count, 150);
+  }
+}
+
+TEST(Router, AdaptiveSharesSumToOneOnEveryTier) {
+  BuildOptions apart;
+  apart.merge_switches_above = 1 << 20;
+  TopologySpec spec = rails(128, Routing::adaptive);
+  spec.fabric.tiers = 3;
+  spec.fabric.leaves_per_pod = 2;
+  const Topology t = build(spec, catalogue(), apart);
+  const Router router(t, 1);
+  const Route r = route(router, "node0/nic0", "node100/nic0");
+  EXPECT_EQ(r.switches, 5);
+  EXPECT_NEAR(share_into(t, r, 2), 1, 1e-12);
+  EXPECT_NEAR(share_into(t, r, 3), 1, 1e-12);
+  std::map<DeviceId, double> in, out;
+  for (const LinkShare& l : r.links) {
+    out[t.link(l.link).from] += l.share;
+    in[t.link(l.link).to] += l.share;
+  }
+  // What enters a switch leaves it.
+  for (const auto& [d, share] : in)
+    if (t.device(d).kind == DeviceKind::fabric_switch) EXPECT_NEAR(share, out[d], 1e-12) << t.name(d);
+}
+
+TEST(Router, StaticRoutingIsDestinationModuloUplinks) {
+  const Topology t = build(rails(64, Routing::static_), catalogue());
+  const Router router(t, 1);
+  // 32 nodes a leaf, 32 uplinks: the 32 destinations on the far leaf of a rail use 32 different uplinks, from
+  // every source the same.
+  std::set<LinkId> used;
+  for (int node = 32; node < 64; ++node) {
+    const std::string to = "node" + std::to_string(node) + "/nic0";
+    const Route a = route(router, "node0/nic0", to, 7), b = route(router, "node1/nic0", to, 8);
+    EXPECT_EQ(a.links[1].link, b.links[1].link);
+    used.insert(a.links[1].link);
+  }
+  EXPECT_EQ(used.size(), 32U);
+}
+
+TEST(Router, EveryPairOfRanksIsConnected) {
+  const Topology t = build(rails(4, Routing::adaptive), catalogue());
+  const Router router(t, 1);
+  Route r;
+  for (const DeviceId a : t.accelerators())
+    for (const DeviceId b : t.accelerators()) {
+      if (a == b) continue;
+      router.route({a, b}, r);
+      ASSERT_TRUE(r.reachable()) << router.why_unreachable(a, b);
+    }
+}
+
+TEST(Router, StructuralAndSearchedRoutesAgree) {
+  // A dead link on another leaf makes the router search; paths that do not meet it stay the same.
+  for (const Routing routing : {Routing::adaptive, Routing::ecmp}) {
+    const Topology t = build(rails(64, routing), catalogue());
+    const Router structural(t, 1);
+    const LinkId far = *t.find_link(device(t, "leaf15"), device(t, "spine0"));
+    const Router searched(t, 1, std::vector{far});
+    const Route a = route(structural, "node0/nic0", "node40/nic0"),
+                b = route(searched, "node0/nic0", "node40/nic0");
+    EXPECT_EQ(a.latency, b.latency);
+    EXPECT_EQ(a.switches, b.switches);
+    if (routing != Routing::adaptive) continue;
+    std::map<LinkId, double> x, y;
+    for (const LinkShare& l : a.links) x[l.link] += l.share;
+    for (const LinkShare& l : b.links) y[l.link] += l.share;
+    ASSERT_EQ(x.size(), y.size());
+    for (const auto& [link, share] : x) EXPECT_NEAR(share, y[link], 1e-12);
+  }
+}
+
+TEST(Router, DeadLinksAreAvoidedAndADeadNicFailsOverToItsNeighbour) {
+  const Topology t = build(rails(4, Routing::ecmp), catalogue());
+  const LinkId up = *t.find_link(device(t, "node0/nic2"), device(t, "leaf2"));
+  const LinkId down = *t.find_link(device(t, "leaf2"), device(t, "node0/nic2"));
+  const Router router(t, 1, std::vector{up, down});
+  const Route r = route(router, "node0/gpu2", "node1/gpu2");
+  ASSERT_TRUE(r.reachable());
+  for (const LinkShare& l : r.links) EXPECT_NE(l.link, up);
+}
+
+TEST(Router, AnIsolatedNodeIsToldWhy) {
+  const Topology t = build(cluster("hgx-h100", 2), catalogue());
+  const Router router(t, 1);
+  EXPECT_FALSE(route(router, "node0/gpu0", "node1/gpu0").reachable());
+  EXPECT_EQ(router.why_unreachable(device(t, "node0/gpu0"), device(t, "node1/gpu0")),
+            "node0/gpu0 cannot reach node1/gpu0: the topology has no fabric between nodes (topology.fabric)");
+}
+
+}  // namespace
+}  // namespace topsim::topology::test
