@@ -90,8 +90,8 @@ TEST(Fabric, RailOnlyHasNothingBetweenRails) {
 TEST(Fabric, TooManyNodesForTheSwitchesSayWhatWouldFit) {
   // 64-port switches, three tiers, 1:1: 64^3 / 4 = 65,536 ports; 16,384 nodes of 8 need twice as many.
   try {
-    build(cluster("hgx-h100", 16384, "rail"), catalogue());
-    FAIL() << "built";
+    const Topology t = build(cluster("hgx-h100", 16384, "rail"), catalogue());
+    FAIL() << "built with " << t.devices().size() << " devices";
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.problems().size(), 1U);
     EXPECT_EQ(error.problems()[0].path, "topology.fabric");

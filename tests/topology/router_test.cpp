@@ -152,8 +152,11 @@ TEST(Router, AdaptiveSharesSumToOneOnEveryTier) {
     in[t.link(l.link).to] += l.share;
   }
   // What enters a switch leaves it.
-  for (const auto& [d, share] : in)
-    if (t.device(d).kind == DeviceKind::fabric_switch) EXPECT_NEAR(share, out[d], 1e-12) << t.name(d);
+  for (const auto& [d, share] : in) {
+    if (t.device(d).kind == DeviceKind::fabric_switch) {
+      EXPECT_NEAR(share, out[d], 1e-12) << t.name(d);
+    }
+  }
 }
 
 TEST(Router, StaticRoutingIsDestinationModuloUplinks) {

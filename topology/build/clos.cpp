@@ -43,10 +43,12 @@ Arrangement arrange(const FabricInput& in) {
   a.ports_per_node = (ports + a.rails - 1) / a.rails;
   const int on_one_leaf = in.radix / a.ports_per_node;
   // Without spines every port of a leaf may face the nodes.
-  const bool may_do_without = in.spec.kind != "rail" && in.spec.tiers.value_or(1) == 1;
+  const bool own_leaves = in.spec.kind == "rail-only" || (in.spec.kind == "fat-tree" && a.rails == 1);
+  const bool may_do_without = own_leaves && in.spec.tiers.value_or(1) == 1;
   const bool single =
       (may_do_without || in.spec.tiers == 1) && in.nodes <= on_one_leaf && !in.spec.nodes_per_leaf;
   int nodes = single ? on_one_leaf : down_ports_of(in.radix, ratio_of(in.spec, 0)) / a.ports_per_node;
+  if (!single && in.unit_nodes > 0) nodes = std::min(nodes, in.unit_nodes);
   if (in.spec.nodes_per_leaf) nodes = *in.spec.nodes_per_leaf;
   if (nodes < 1)
     refuse("topology.fabric.switch",

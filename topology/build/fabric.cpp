@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kPath = "topology.fabric";
 
 // Keys that the scenario left out come from the recipe it names.
-FabricSpec with_recipe(FabricSpec spec, const Hardware& hardware) {
+FabricSpec with_recipe(FabricSpec spec, const Hardware& hardware, int& unit_nodes) {
   if (spec.use.empty()) return spec;
   const FabricRecipe& recipe = hardware.fabric(spec.use, "topology.fabric.use");
   if (spec.kind == "none") spec.kind = recipe.kind;
@@ -28,11 +28,9 @@ FabricSpec with_recipe(FabricSpec spec, const Hardware& hardware) {
     if (spec.oversubscription.empty())
       for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
   }
-  if (!spec.nodes_per_leaf && recipe.unit_nodes > 0) {
-    spec.nodes_per_leaf = recipe.unit_nodes;
-    if (!spec.leaves_per_pod && recipe.pod_nodes > 0)
-      spec.leaves_per_pod = std::max(1, recipe.pod_nodes / recipe.unit_nodes);
-  }
+  if (!spec.leaves_per_pod && recipe.pod_nodes > 0 && recipe.unit_nodes > 0)
+    spec.leaves_per_pod = std::max(1, recipe.pod_nodes / recipe.unit_nodes);
+  unit_nodes = recipe.unit_nodes;
   if (spec.dimensions.empty()) {
     spec.dimensions = recipe.dims;
     if (recipe.groups > 0)
@@ -92,7 +90,7 @@ void build_fabric(const TopologySpec& spec, const Hardware& hardware, const Node
                   const std::vector<std::uint32_t>& first_device, const BuildOptions& options,
                   TopologyBuilder& builder) {
   FabricInput in(stamp, first_device);
-  in.spec = with_recipe(spec.fabric, hardware);
+  in.spec = with_recipe(spec.fabric, hardware, in.unit_nodes);
   builder.facts().fabric_kind = in.spec.kind;
   if (in.spec.kind == "none") return;
   in.nodes = spec.nodes;

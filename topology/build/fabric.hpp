@@ -15,7 +15,8 @@ struct FabricInput {
   FabricInput(const NodeStamp& node, const std::vector<std::uint32_t>& first)
       : stamp(node), first_device(first) {}
 
-  FabricSpec spec;  // catalogue recipe and overrides merged
+  FabricSpec spec;     // catalogue recipe and overrides merged
+  int unit_nodes = 0;  // of the catalogue recipe: nodes that share leaves, where the ports allow
   LinkFigures link;
   std::uint16_t link_type = 0;
   int radix = 0;

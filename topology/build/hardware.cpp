@@ -65,7 +65,7 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
 const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::string& path) const {
   // Boxes made for the link before others that can speak it, before Ethernet of the same speed (clouds do not
   // publish theirs: EFA), no chassis of line cards; then the one with the most ports, then the first by name.
-  constexpr int kTallestBox = 4;  // rack units
+  constexpr int kMostPortsOfABox = 256;
   const SwitchEntry* best = nullptr;
   std::pair<int, int> best_rank;
   const BytesPerSecond rate = at(path, [&]() -> const LinkEntry& { return catalogue_.link(link); }).line_rate;
@@ -77,7 +77,7 @@ const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::st
     const bool ethernet =
         !links.empty() && (links.front().starts_with("roce-") || links.front().starts_with("eth-"));
     if (!speaks && !(ethernet && candidate.port_rate == rate)) continue;
-    if (candidate.rack_units > kTallestBox) continue;
+    if (candidate.ports > kMostPortsOfABox) continue;
     const std::pair rank(!speaks ? 0 : links.front() == link ? 2 : 1, candidate.ports);
     if (best != nullptr && rank <= best_rank) continue;
     best = &candidate;
