@@ -200,7 +200,8 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
           .check([](const ComputeSpec& spec, const config::Node& node, config::Reader& reader) {
             for (const auto& [rank, factor] : spec.slow_ranks) {
               const config::Node at = node.find("slow_ranks").find(rank);
-              if (rank.empty() || rank.find_first_not_of("0123456789") != std::string::npos)
+              if (rank.empty() || rank.size() > 9 ||
+                  rank.find_first_not_of("0123456789") != std::string::npos)
                 reader.problem_at_key(at, "\"" + rank + "\" is no rank", "a number from 0");
               if (!(factor >= 0.1 && factor <= 1000))
                 reader.problem(at, "a slow rank's factor must be between 0.1 and 1000",

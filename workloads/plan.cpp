@@ -52,10 +52,6 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   refuse(plan.tp_overlap == TensorOverlap::userbuffers, "plan.tp_overlap", "user-buffer overlap",
          "set tp_overlap to async");
   refuse(workload.trace.has_value(), "trace", "a workload trace", "describe the workload by model and plan");
-  const StageTimes& times = workload.compute.stage_times;
-  refuse(!times.forward.empty() || !times.backward_input.empty() || !times.backward_weight.empty() ||
-             !times.transfer.empty(),
-         "compute.stage_times", "replay of stage times", "leave stage_times out");
   refuse(plan.schedule == Schedule::dualpipe, "plan.schedule", "DualPipe", "use zb-v, which holds as little");
 }
 
@@ -239,6 +235,27 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
     plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
 }
 
+void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes) {
+  const auto spread = [&](const char* key, const std::vector<Duration>& times) {
+    const auto stages = static_cast<std::size_t>(plan.pp);
+    if (times.size() <= 1) return std::vector<Duration>(stages, times.empty() ? Duration{} : times.front());
+    if (times.size() != stages)
+      mistakes.add(fmt::format("compute.stage_times.{}", key),
+                   fmt::format("{} times for {} stages", times.size(), stages),
+                   "one for all, or one for each stage");
+    return times;
+  };
+  if (given.forward.empty()) {
+    if (!given.backward_input.empty() || !given.backward_weight.empty() || !given.transfer.empty())
+      mistakes.add("compute.stage_times", "stage times need the forward pass", "add \"forward\"");
+    return;
+  }
+  plan.stage_times.forward = spread("forward", given.forward);
+  plan.stage_times.backward_input = spread("backward_input", given.backward_input);
+  plan.stage_times.backward_weight = spread("backward_weight", given.backward_weight);
+  if (!given.transfer.empty()) plan.stage_times.transfer = spread("transfer", given.transfer);
+}
+
 void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   const std::vector<std::string> names{"tp", "cp", "ep", "dp", "pp"};
   plan.rank_order = spec.rank_order.empty() ? names : spec.rank_order;
@@ -294,6 +311,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.dp = data_parallel(spec, accelerators, mistakes);
   set_batches(spec, plan, mistakes);
   check_rank_order(spec, plan, mistakes);
+  set_stage_times(workload.compute.stage_times, plan, mistakes);
 
   plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(defaults.sequence_parallel);
   if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)

@@ -39,6 +39,11 @@ struct Plan {
   bool dropout = false;
   bool fused_kernels = true, fused_cross_entropy = false;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
+  // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,
+  // or empty: the network carries them). The step is then the schedule alone, without gradients' reduction
+  // and optimiser.
+  StageTimes stage_times;
+  [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }

@@ -71,6 +71,8 @@ struct Replay {
       if (op.kind == OpKind::compute) {
         end += op.duration;
         result.busy[c] += op.duration;
+      } else if (op.kind == OpKind::host_work) {
+        end += op.duration;
       } else if (op.kind == OpKind::send) {
         end += message(op.bytes);
         sent[{c, op.slot}].push_back(end);

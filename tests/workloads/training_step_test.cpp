@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -36,6 +39,69 @@ TEST(TrainingStep, FlopsOfTheOpsAreThoseOfTheModel) {
     const auto program = training_step(workload, h100(), 64);
     EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
   }
+}
+
+// Stage times without transfer: the step is that of the schedule, to the picosecond. f, i, w: how often a
+// stage's forward, input gradient and weight gradient count in the bubble, p-1 times and divided by the
+// chunks.
+TEST(TrainingStep, EveryScheduleIdlesForItsClosedForm) {
+  using namespace topsim::literals;
+  const int p = 8, m = 32;
+  for (const bool overlap : {false, true})
+    for (const auto& [schedule, v, f, i, w] : {std::tuple{Schedule::gpipe, 1, 1, 1, 1},
+                                               {Schedule::one_f_one_b, 1, 1, 1, 1},
+                                               {Schedule::interleaved, 4, 1, 1, 1},
+                                               {Schedule::zb_h1, 1, 1, 1, -1}}) {
+      WorkloadSpec workload = llama3_70b_on_64();
+      workload.model.layers = 64;
+      workload.plan.tp = 1, workload.plan.pp = p, workload.plan.dp = 1;
+      workload.plan.global_batch = m;
+      workload.plan.schedule = schedule, workload.plan.virtual_stages = v;
+      workload.plan.overlap_p2p = overlap;
+      // Uneven, and divisible by the chunks.
+      workload.compute.stage_times = {{7'000'004_ps}, {9'000'044_ps}, {5'000'012_ps}, {Duration{}}};
+      const auto program = training_step(workload, h100(), p);
+      program::validate(program);
+      const auto result = free_network().run(program);
+      const Duration work = m * (7'000'004_ps + 9'000'044_ps + 5'000'012_ps);
+      const Duration bubble = (p - 1) * (f * 7'000'004_ps + i * 9'000'044_ps + w * 5'000'012_ps) / v;
+      for (const Duration busy : result.busy) EXPECT_EQ(busy, work);
+      EXPECT_EQ(result.step, work + bubble)
+          << "schedule " << static_cast<int>(schedule) << " overlap " << overlap;
+    }
+}
+
+TEST(TrainingStep, ZeroBubbleVIdlesForHalfAForwardAStage) {
+  using namespace topsim::literals;
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.model.layers = 64;
+  workload.plan.tp = 1, workload.plan.pp = 8, workload.plan.dp = 1, workload.plan.global_batch = 32;
+  workload.plan.schedule = Schedule::zb_v;
+  workload.compute.stage_times = {{6_us}, {6_us}, {6_us}, {Duration{}}};
+  const auto program = training_step(workload, h100(), 8);
+  program::validate(program);
+  EXPECT_EQ(free_network().run(program).step, 32 * 18_us + 7 * 3_us);
+}
+
+// Transfers of 1 us are exposed once on the way down and once on the way up of every stage but the last.
+TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
+  using namespace topsim::literals;
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.tp = 1, workload.plan.pp = 4, workload.plan.dp = 1, workload.plan.global_batch = 1;
+  workload.compute.stage_times = {{7_us}, {9_us}, {5_us}, {1_us}};
+  const auto program = training_step(workload, h100(), 4);
+  EXPECT_EQ(free_network().run(program).step, 4 * 21_us + 2 * 3 * 1_us);
+}
+
+TEST(TrainingStep, ASlowRankIsAClassOfItsOwn) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.compute.slow_ranks = {{"5", 1.5}, {"7", 1.5}, {"40", 1.5}};
+  const auto program = training_step(workload, h100(), 64);
+  program::validate(program);
+  ASSERT_EQ(program.classes.size(), 4u);  // ranks 5 and 7 share one
+  EXPECT_EQ(program.class_of_rank[5], program.class_of_rank[7]);
+  EXPECT_NEAR(seconds(program.classes[2].ops[0].duration) / seconds(program.classes[0].ops[0].duration), 1.5,
+              1e-6);
 }
 
 // Cost follows the stages and not the replicas: 131,072 ranks take the ops of 16,384.

@@ -84,6 +84,33 @@ void StageEmitter::flush() {
   pending_.open = false;
 }
 
+void StageEmitter::fixed(Phase phase, Duration time) {
+  flush();
+  Op op;
+  op.phase = phase;
+  op.label = label_of(phase, Part::layers);
+  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.layer = static_cast<std::uint32_t>(position_.layer);
+  op.duration = time;
+  last_compute_ = builder_.add(op, waits_);
+  waits_.clear();
+}
+
+void StageEmitter::transfer(Duration time, std::string_view stream) {
+  flush();
+  Op op;
+  op.kind = OpKind::host_work;
+  op.phase = Phase::transfer;
+  op.stream = builder_.stream(stream);
+  op.label = builder_.label("measured transfer");
+  op.duration = time;
+  if (last_compute_ == kNoOp) {
+    builder_.add(op);
+  } else {
+    builder_.add(op, std::span(&last_compute_, 1));
+  }
+}
+
 void StageEmitter::join() {
   flush();
   if (waits_.empty()) return;

@@ -38,6 +38,9 @@ class StageEmitter {
   // A message of the pipeline; `posted_after_compute`: not before the compute emitted so far.
   std::uint32_t message(program::OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
                         bool posted_after_compute, bool host_sync);
+  // A compute op of a given time, and a given time on the way of the next message of a stream.
+  void fixed(program::Phase phase, Duration time);
+  void transfer(Duration time, std::string_view stream);
   // The next compute op starts after this one.
   void wait_for(std::uint32_t op);
   // An op of no duration that keeps the compute stream until everything waited for has ended.

@@ -34,9 +34,10 @@ class StageProgram {
   }
 
   void build() {
-    begin_step();
+    if (!plan_.replays()) begin_step();
     run_schedule();
-    end_step();
+    if (!plan_.replays()) end_step();
+    emitter_.join();
     builder_.finish();
   }
 
@@ -121,6 +122,22 @@ class StageProgram {
       chunk.covered += chunk.buckets[chunk.buckets.size() - 1 - chunk.gathered];
       emitter_.wait_for(chunk.gather[chunk.gathered++]);
     }
+  }
+
+  // A measured time stands for everything that the stage does in a task.
+  void replay(const StageTask& task) {
+    const auto index = static_cast<std::size_t>(stage_);
+    const StageTimes& times = plan_.stage_times;
+    Duration time{};
+    if (task.action == Action::forward) time = times.forward[index];
+    if (task.action == Action::backward_input) time = times.backward_input[index];
+    if (task.action == Action::backward_weight) time = times.backward_weight[index];
+    if (task.action == Action::backward) time = times.backward_input[index] + times.backward_weight[index];
+    const Phase phase = task.action == Action::forward           ? Phase::forward
+                        : task.action == Action::backward_weight ? Phase::weight_gradient
+                                                                 : Phase::backward;
+    emitter_.at({task.micro_batch, chunks_[static_cast<std::size_t>(task.chunk)].first_layer});
+    emitter_.fixed(phase, time / plan_.virtual_stages);
   }
 
   void forward(int micro_batch, Chunk& chunk) {
@@ -217,6 +234,7 @@ class StageProgram {
   }
 
   Bytes message_bytes() const {
+    if (!plan_.stage_times.transfer.empty()) return {};  // the time is given, nothing is left to carry
     const double share = plan_.sequence_parallel ? plan_.tp : 1;
     return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
   }
@@ -258,7 +276,9 @@ class StageProgram {
       Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
       if (plan_.overlap_p2p) post_receives(i);
       if (receive[i] != kNoOp) emitter_.wait_for(receive[i]);
-      if (task.action == Action::forward) {
+      if (plan_.replays()) {
+        replay(task);
+      } else if (task.action == Action::forward) {
         forward(task.micro_batch, chunk);
       } else {
         backward(task.micro_batch, chunk, task.action);
@@ -266,6 +286,8 @@ class StageProgram {
       std::uint32_t sent = kNoOp;
       if (const auto output = output_of(task)) {
         const bool alone = !plan_.overlap_p2p && (i + 1 == order.size() || !receives_next(order[i + 1]));
+        if (!plan_.stage_times.transfer.empty())
+          emitter_.transfer(plan_.stage_times.transfer[static_cast<std::size_t>(stage_)], output->stream);
         sent = emitter_.message(OpKind::send, output->slot, output->stream, message_bytes(), true,
                                 alone && plan_.synchronises_p2p);
       }
