@@ -1,6 +1,7 @@
 #include "topology/routing/node_paths.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -9,6 +10,13 @@ namespace topsim::topology {
 namespace {
 
 constexpr std::uint32_t kNone = DeviceId::kNone;
+
+std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
+  std::uint32_t mirrored = 0;
+  for (std::uint32_t bit = 1, top = size >> 1; bit < size; bit <<= 1, top >>= 1)
+    if ((value & bit) != 0) mirrored |= top;
+  return mirrored;
+}
 
 bool is_scale_up(const Topology& t, const Link& l) {
   const DeviceKind a = t.device(l.from).kind, b = t.device(l.to).kind;
@@ -30,6 +38,7 @@ NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, 
   std::vector<std::uint32_t> next(out_begin_.begin(), out_begin_.end() - 1);
   for (std::uint32_t i = 0; i < links_.size(); ++i) out_[next[links_[i].from]++] = i;
   find_nearest_ports();
+  share_ports();
 }
 
 // Breadth first; the first of equally short ways in link order wins, so that the answer is stable.
@@ -117,6 +126,7 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
       row.reachable[to] = found ? 1 : 0;
       row.begin.push_back(static_cast<std::uint32_t>(row.links.size()));
     }
+    find_proxies(from, row);
   });
   return row;
 }
@@ -156,19 +166,48 @@ std::span<const std::uint32_t> NodeShape::nearest_ports(std::uint32_t device) co
   return ports_[device];
 }
 
-std::uint32_t NodeShape::sharing(std::uint32_t port) const {
-  std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < members_.size(); ++i)
-    if (members_[i].kind == DeviceKind::accelerator &&
-        std::binary_search(ports_[i].begin(), ports_[i].end(), port))
-      ++count;
-  return count;
+// NCCL spreads the ranks of a node over equally near NICs by the bits of the rank's device number, mirrored
+// (src/graph/topo.cc, ncclTopoGetLocalNet); with more NICs than accelerators channels go round the rest.
+void NodeShape::share_ports() {
+  std::vector<std::uint32_t> accelerators_at(members_.size());
+  for (std::uint32_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].kind != DeviceKind::accelerator) continue;
+    for (const std::uint32_t port : ports_[i]) ++accelerators_at[port];
+    if (by_local_.size() <= members_[i].local) by_local_.resize(members_[i].local + 1, kNone);
+    by_local_[members_[i].local] = i;
+  }
+  shares_.resize(members_.size());
+  for (std::uint32_t i = 0; i < members_.size(); ++i) {
+    if (ports_[i].empty()) continue;
+    const auto n = static_cast<std::uint32_t>(ports_[i].size());
+    const std::uint32_t sharing = std::max(1U, accelerators_at[ports_[i].front()]);
+    shares_[i].spread = (n + sharing - 1) / sharing;
+    shares_[i].start = std::has_single_bit(n) ? mirror_bits(members_[i].local, n) : members_[i].local;
+  }
 }
 
-std::optional<std::uint32_t> NodeShape::accelerator(std::uint32_t local) const {
-  for (std::uint32_t i = 0; i < members_.size(); ++i)
-    if (members_[i].kind == DeviceKind::accelerator && members_[i].local == local) return i;
-  return std::nullopt;
+std::uint32_t NodeShape::own_port(std::uint32_t device, std::uint64_t connection) const {
+  const auto& near = ports_[device];
+  if (near.empty()) return kNone;
+  const Share share = shares_[device];
+  return near[(share.start + (share.spread > 1 ? connection % share.spread : 0)) % near.size()];
+}
+
+void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
+  row.proxy.assign(members_.size(), from);
+  for (std::uint32_t port = 0; port < members_.size(); ++port) {
+    const auto beside = [&](std::uint32_t device) {
+      return std::find(ports_[device].begin(), ports_[device].end(), port) != ports_[device].end();
+    };
+    if (!members_[port].fabric || beside(from)) continue;
+    for (std::uint32_t i = 0; i < members_.size(); ++i) {
+      if (row.by_scale_up[i] == 0 || !beside(i)) continue;
+      // Of several beside the same port the one whose own port it is.
+      const bool own = own_port(i, 0) == port;
+      if (own || row.proxy[port] == from) row.proxy[port] = i;
+      if (own) break;
+    }
+  }
 }
 
 NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {

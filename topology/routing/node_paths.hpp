@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,20 +43,28 @@ class NodeShape {
   [[nodiscard]] LocalPath path(std::uint32_t from, std::uint32_t to) const;
   // Fabric ports nearest to a device by PCIe hops, ascending; itself when it has one.
   [[nodiscard]] std::span<const std::uint32_t> nearest_ports(std::uint32_t device) const;
-  // Accelerators that share a port as their nearest.
-  [[nodiscard]] std::uint32_t sharing(std::uint32_t port) const;
+  // The nearest port that serves a device on this connection, as NCCL deals equally near NICs to the
+  // accelerators that share them; none without a port.
+  [[nodiscard]] std::uint32_t own_port(std::uint32_t device, std::uint64_t connection) const;
+  // The accelerator beside `port` that `from` hands its data to over scale-up links (PXN); `from` itself when
+  // it is beside the port, or nobody is.
+  [[nodiscard]] std::uint32_t proxy(std::uint32_t from, std::uint32_t port) const {
+    return row(from).proxy[port];
+  }
   // Both reach each other over scale-up links alone.
   [[nodiscard]] bool scale_up(std::uint32_t a, std::uint32_t b) const;
-  [[nodiscard]] std::optional<std::uint32_t> accelerator(std::uint32_t local) const;
+  // Position of the accelerator with that number; none.
+  [[nodiscard]] std::uint32_t accelerator(std::uint32_t local) const {
+    return local < by_local_.size() ? by_local_[local] : DeviceId::kNone;
+  }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
-  [[nodiscard]] const std::vector<LocalLink>& links() const { return links_; }
-  [[nodiscard]] bool peer_to_peer() const { return peer_to_peer_; }
 
  private:
   struct Row {  // from one device to all
     std::once_flag once;
     std::vector<std::uint32_t> begin, links;
     std::vector<std::uint8_t> reachable, by_scale_up;
+    std::vector<std::uint32_t> proxy;
   };
   struct Tree {  // of one search: the link by which each device was reached
     std::vector<std::uint32_t> via, hops;
@@ -70,12 +77,19 @@ class NodeShape {
   bool append_staged(const Tree& host, std::uint32_t from, std::uint32_t to,
                      std::vector<std::uint32_t>& out) const;
   void find_nearest_ports();
+  void share_ports();
+  void find_proxies(std::uint32_t from, Row& row) const;
 
   std::vector<Member> members_;
   std::vector<LocalLink> links_;
   std::vector<std::uint32_t> out_begin_, out_;
   bool peer_to_peer_;
   std::vector<std::vector<std::uint32_t>> ports_;  // by device
+  struct Share {
+    std::uint32_t start = 0, spread = 1;
+  };
+  std::vector<Share> shares_;            // by device: where in its ports it starts, how many it goes round
+  std::vector<std::uint32_t> by_local_;  // accelerators
   mutable std::unique_ptr<Row[]> rows_;
 };
 

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
 #include <boost/pending/disjoint_sets.hpp>
 #include <numeric>
 
@@ -20,14 +18,6 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
   result.resize(t.links().size());
   for (const LinkId l : dead) result[l.index()] = true;
   return result;
-}
-
-// NCCL spreads the ranks of a node over equally near NICs by the bits of the rank's device number, mirrored.
-std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
-  std::uint32_t mirrored = 0;
-  for (std::uint32_t bit = 1, top = size >> 1; bit < size; bit <<= 1, top >>= 1)
-    if ((value & bit) != 0) mirrored |= top;
-  return mirrored;
 }
 
 }  // namespace
@@ -114,47 +104,25 @@ void Router::Impl::find_domains() {
 DeviceId Router::Impl::nearest_port(DeviceId device, std::uint64_t connection) const {
   const std::uint32_t node = node_of(device);
   if (node == kNone) return {};
-  const NodeShape& shape = nodes.shape(node);
-  const auto near = shape.nearest_ports(nodes.position(device));
-  if (near.empty()) return {};
-  const auto n = static_cast<std::uint32_t>(near.size());
-  const std::uint32_t local = topology.device(device).local;
-  const std::uint32_t sharing = std::max(1U, shape.sharing(near.front()));
-  const std::uint32_t spread = (n + sharing - 1) / sharing;
-  const std::uint32_t start = std::has_single_bit(n) ? mirror_bits(local, n) : local;
-  return nodes.device(node, near[(start + connection % spread) % n]);
+  const std::uint32_t port = nodes.shape(node).own_port(nodes.position(device), connection);
+  return port == kNone ? DeviceId{} : nodes.device(node, port);
 }
 
 // The local port on the rail of `to`: the one that the accelerator of the same number here has.
 DeviceId Router::Impl::rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const {
-  const DeviceId own = nearest_port(gpu, connection);
-  if (!own.valid() || topology.device(to).kind != DeviceKind::accelerator) return own;
-  const std::uint32_t node = node_of(gpu);
-  const auto peer = nodes.shape(node).accelerator(topology.device(to).local);
-  if (!peer || !nodes.shape(node).scale_up(nodes.position(gpu), *peer)) return own;
-  return nearest_port(nodes.device(node, *peer), connection);
+  const std::uint32_t node = node_of(gpu), at = nodes.position(gpu);
+  const NodeShape& shape = nodes.shape(node);
+  const Device& peer = topology.device(to);
+  std::uint32_t beside = peer.kind == DeviceKind::accelerator ? shape.accelerator(peer.local) : kNone;
+  if (beside == kNone || !shape.scale_up(at, beside)) beside = at;
+  const std::uint32_t port = shape.own_port(beside, connection);
+  return port == kNone ? DeviceId{} : nodes.device(node, port);
 }
 
-// The accelerator beside the port that `gpu` hands its data to over NVLink; `gpu` itself when it is beside
-// it.
 DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
-  const std::uint32_t node = node_of(gpu), p = nodes.position(port);
+  const std::uint32_t node = node_of(gpu);
   if (node_of(port) != node) return gpu;
-  const NodeShape& shape = nodes.shape(node);
-  const auto beside = [&](std::uint32_t device) {
-    const auto near = shape.nearest_ports(device);
-    return std::find(near.begin(), near.end(), p) != near.end();
-  };
-  if (beside(nodes.position(gpu))) return gpu;
-  std::optional<std::uint32_t> found;
-  for (std::uint32_t i = 0; i < shape.members().size(); ++i) {
-    if (shape.members()[i].kind != DeviceKind::accelerator || !beside(i)) continue;
-    if (!shape.scale_up(nodes.position(gpu), i)) continue;
-    // Of several beside the same port the one whose own port it is.
-    if (!found || nearest_port(nodes.device(node, i), 0) == port) found = i;
-    if (nearest_port(nodes.device(node, *found), 0) == port) break;
-  }
-  return found ? nodes.device(node, *found) : gpu;
+  return nodes.device(node, nodes.shape(node).proxy(nodes.position(gpu), nodes.position(port)));
 }
 
 bool Router::Impl::between_nodes(const RouteQuery& q, Route& out) const {
