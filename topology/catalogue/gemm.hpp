@@ -1,16 +1,15 @@
 // GEMM constants of accelerators that have no sweep of their own: derived from one that has.
 //
 // The model (workloads/compute):  t = max(tiles, memory) + t0 with e = pf / (1 + c (1/tm + 1/tn)).
-// Fitted on public sweeps, each with its error on held-out shapes, are A100, H100, A40 (bf16), H100 and H200
-// (fp8), B200 (bf16, fp8): accelerators.json. The rest take over the shape of their nearest relative, and the
-// height of what was measured:
+// Fitted on public sweeps, each with its error on held-out shapes: A100, H100, A40, B200 in bf16; H100, H200,
+// B200 in fp8, without the cast of the operands (accelerators.json). The rest take over the shape of their
+// nearest relative, and the height of what was measured:
 //
 //   relative    compute capability 7.0 to 8.0 and everything that is no NVIDIA GPU: A100; 8.6 and 8.9: A40
 //               (small caches, GDDR); 9.0: H100; 10.0 and later: B200
 //   q           the precision itself where the relative was fitted in it, else bf16
-//   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture.
-//   CDNA3
-//               streams 4.33 of 5.3 TB/s (arXiv:2511.17127)
+//   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture; but
+//               CDNA3 streams 4.33 of 5.3 TB/s (arXiv:2511.17127)
 //   k0          the relative's x (rate per unit) / (the relative's in q): prologue and epilogue are times, so
 //               the depth they cost grows with the rate
 //   pf          so that the best tile (256 x 128) reaches E x h of P. E: what the relative's best tile
