@@ -43,14 +43,16 @@ bool ObjectBase::check(const Node& node, Reader& reader) const {
     wrong_kind(node, expects(), reader);
     return false;
   }
-  const std::vector<std::string> known = keys();
+  const auto is_field = [this](const std::string& key) {
+    return std::any_of(facts_.begin(), facts_.end(), [&](const FieldFacts& f) { return f.key == key; });
+  };
   for (std::size_t i = 0; i < (node.is(Kind::object) ? node.size() : 0); ++i) {
     const Node child = node[i];
     const std::string& key = child.key();
-    if (is_remark(key) || key == "description" || (key == kUse && has_shorthand()) ||
-        std::binary_search(known.begin(), known.end(), key)) {
+    if (is_remark(key) || key == "description" || (key == kUse && has_shorthand()) || is_field(key)) {
       continue;
     }
+    const std::vector<std::string> known = keys();
     const auto close = closest(key, known);
     reader.problem_at_key(child, "unknown key \"" + key + '"',
                           close ? "did you mean \"" + *close + "\"?" : "",
