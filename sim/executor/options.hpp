@@ -27,7 +27,7 @@ struct CapacityChange {
 };
 
 struct RunOptions {
-  std::string network = "flow";  // a name of network::models()
+  std::string network = "flow";        // a name of network::models()
   network::packet::PacketSpec packet;  // network == "packet"
   bool collectives_in_steps =
       false;  // every chunk of every step a message, instead of one activity a collective

@@ -86,8 +86,10 @@ struct RankState {
     return std::all_of(dependencies.begin(), dependencies.end(),
                        [&](std::uint32_t d) { return table->position[d] < next[program->ops[d].stream]; });
   }
-  // When the host has issued the op; kNever while it waits at an earlier host_sync.
+  // When the host has issued the op (from the last synchronisation on); kNever while it waits at an earlier
+  // one.
   [[nodiscard]] SimTime issue_time(std::uint32_t op) const {
+    if (synced != kNoOp && op < synced) return SimTime{};  // long since: launched before that synchronisation
     if (table->sync_before[op] != synced) return kNever;
     return host_free + Duration(table->issued_by[op + 1] - issued_after_sync());
   }

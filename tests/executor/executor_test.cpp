@@ -63,6 +63,18 @@ TEST(Executor, makes_the_host_wait_at_a_synchronisation) {
   EXPECT_EQ(world.run(Dimension::world).step_times[0], 31_us);
 }
 
+TEST(Executor, starts_late_what_was_launched_before_a_synchronisation_that_is_over) {
+  // Two collectives of 50 us on one stream, then a kernel of 10 us the host waits for. The second collective
+  // was launched before that synchronisation but starts after it: 50 + 50, then the last kernel.
+  SmallWorld world(2);
+  auto synchronising = compute(10_us);
+  synchronising.host_sync = true;
+  world.add_class({communicate(OpKind::collective, 50000, 1), communicate(OpKind::collective, 50000, 1),
+                   synchronising, compute(1_us)},
+                  {{}, {}, {}, {1}});
+  EXPECT_EQ(world.run(Dimension::data).step_times[0], 101_us);
+}
+
 TEST(Executor, splits_a_wait_into_the_slowest_member_and_the_collective_itself) {
   // Rank 1 computes 2x longer: 20 us. Rank 0 waits 10 us for it, then both 5 us for the bytes.
   SmallWorld world(2);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "sim/base/error.hpp"
 #include "tests/property/random_cluster.hpp"
 
 namespace topsim::property {
@@ -86,7 +87,12 @@ TEST_F(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
     const auto run = [&](bool fold) {
       executor::RunOptions options = c.options;
       options.fold = fold;
-      return executor::simulate(program, router, nccl, options, nullptr);
+      try {
+        return executor::simulate(program, router, nccl, options, nullptr);
+      } catch (const ConfigError& error) {
+        ADD_FAILURE() << error.what() << ": " << error.problems()[0].help;
+        throw;
+      }
     };
     const executor::Outcome a = run(true), b = run(false);
     folded_classes += a.ranks.size();
