@@ -57,7 +57,8 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
   const Activity activity = free_activities_.back();
   free_activities_.pop_back();
   const std::uint32_t first = allocate_steps(usage.size());
-  activities_[activity] = {first, static_cast<std::uint32_t>(usage.size()), kNone, weight, work / weight};
+  activities_[activity] = {first,        static_cast<std::uint32_t>(usage.size()), kNone, kNone, weight,
+                           work / weight};
 
   LinkIndex root = components_.root(usage.front().link);
   for (std::size_t i = 0; i < usage.size(); ++i) {
@@ -146,6 +147,7 @@ void MaxMin::claim(LinkIndex index, std::uint32_t at, SimTime now) {
   if (rows_[index].valid) patch_row(index, crossing.activity, true);
   crossing.finish = link.clock + left;
   column.bottleneck = crossing.step;
+  column.held_by = index;
   place(link, at, link.crossings[link.members]);
   sift_up(link, link.members++, crossing);
   link.retime |= steps_[crossing.step].place == 0;
@@ -206,11 +208,11 @@ void MaxMin::end_due(SimTime now, std::vector<Activity>& ended) {
 
 double MaxMin::rate(Activity activity) const {
   const Column& column = activities_[activity];
-  return column.weight * links_[steps_[column.bottleneck].link].level;
+  return column.weight * links_[column.held_by].level;
 }
 
 LinkIndex MaxMin::bottleneck(Activity activity) const {
-  return steps_[activities_[activity].bottleneck].link;
+  return activities_[activity].held_by;
 }
 
 LinkRecord MaxMin::record(LinkIndex index, SimTime now) const {

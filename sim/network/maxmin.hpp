@@ -120,9 +120,11 @@ class MaxMin {
     std::uint32_t solves = 0;  // since something other than an end happened
     bool valid = false;
   };
+  static constexpr std::uint32_t kPending = kNone;  // as Filling::frozen_in: waits in pending_
   struct Column {
     std::uint32_t first_step, steps;
     std::uint32_t bottleneck;  // step, kNone before the first solve
+    LinkIndex held_by;         // the bottleneck's link
     double weight;
     double left;  // work / weight before the first solve
   };
@@ -142,12 +144,16 @@ class MaxMin {
 
   void split(LinkIndex root);
   void solve_alone(LinkIndex link, SimTime now);
+  void clear_solve();
   void solve_component(LinkIndex root, SimTime now);
-  void fill_all(History* history, double level, SimTime now);
+  bool fill_all(History* history, double level, SimTime now);
   History* history_of(LinkIndex root);
   void forget(LinkIndex root);
   void amend(History& history, const Column& ended);
-  double resume(History& history);
+  bool resume_in_order(History& history, SimTime now);
+  double resume(History& history, bool in_order);
+  void admit();
+  [[nodiscard]] bool is_least(double level) const;
   void begin(History& history, const std::vector<LinkIndex>& links);
   void save(History& history);
   void candidate(LinkIndex index);
@@ -174,6 +180,8 @@ class MaxMin {
   Components components_;
   std::vector<LinkIndex> dirty_;
   std::vector<Candidate> candidates_;  // heap by level
+  std::vector<LinkIndex> pending_;     // not candidates yet, in the expected order
+  std::size_t admitted_ = 0;           // of pending_
   std::vector<LinkIndex> scratch_;
   engine::IndexedHeap<SimTime> ends_;     // links by the end of their first member
   std::vector<std::uint32_t> solved_in_;  // by component root

@@ -41,15 +41,27 @@ void MaxMin::amend(History& history, const Column& ended) {
 }
 
 // Restores the snapshot, makes candidates of the links that had not filled, returns the level reached.
-double MaxMin::resume(History& history) {
+// `in_order`: those that filled last time are expected to fill in about the same order and wait in pending_.
+double MaxMin::resume(History& history, bool in_order) {
   const std::size_t links = history.links.size();
   const Filling* snapshot = &history.snapshots[history.resume * links];
-  history.order.resize(std::size_t{history.resume} * history.stride);
-  for (std::size_t slot = 0; slot < links; ++slot) filling_[history.links[slot]] = snapshot[slot];
-  for (const LinkIndex index : history.order) filling_[index].frozen_in = round_;
-  for (const LinkIndex index : history.links)
-    if (filling_[index].frozen_in != round_ && !links_[index].crossings.empty()) candidate(index);
-  return history.order.empty() ? 0 : links_[history.order.back()].level;
+  for (std::size_t slot = 0; slot < links; ++slot) {
+    filling_[history.links[slot]] = snapshot[slot];
+    filling_[history.links[slot]].frozen_in = 0;
+  }
+  const std::size_t kept = std::size_t{history.resume} * history.stride;
+  for (std::size_t i = 0; i < kept; ++i) filling_[history.order[i]].frozen_in = round_;
+  if (in_order) {
+    pending_.assign(history.order.begin() + static_cast<std::ptrdiff_t>(kept), history.order.end());
+    for (const LinkIndex index : pending_) filling_[index].frozen_in = kPending;
+  }
+  history.order.resize(kept);
+  for (const LinkIndex index : history.links) {
+    if (filling_[index].frozen_in == round_ || links_[index].crossings.empty()) continue;
+    scratch_.push_back(index);
+    if (filling_[index].frozen_in != kPending) candidate(index);
+  }
+  return kept == 0 ? 0 : links_[history.order.back()].level;
 }
 
 void MaxMin::begin(History& history, const std::vector<LinkIndex>& links) {

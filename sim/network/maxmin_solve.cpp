@@ -10,6 +10,8 @@ namespace topsim::network {
 namespace {
 constexpr std::uint32_t kRowMembers = 8;  // below, walking the members is as cheap as a row
 constexpr double kCancelled = 1e-6;       // a difference this small beside its terms is counted afresh
+constexpr double kRounding = 1e-11;       // relative; far above what sums of a million doubles are off by
+constexpr std::size_t kWindow = 24;
 }  // namespace
 
 void MaxMin::solve(SimTime now) {
@@ -82,22 +84,27 @@ void MaxMin::recount(LinkIndex index) {
   Filling& filling = filling_[index];
   filling.filled = filling.open_share = 0;
   for (const Crossing& crossing : links_[index].crossings.all()) {
-    const std::uint32_t held = activities_[crossing.activity].bottleneck;
+    const LinkIndex held = activities_[crossing.activity].held_by;
     const double share = steps_[crossing.step].share;
-    if (held != kNone && filling_[steps_[held].link].frozen_in == round_)
-      filling.filled += share * links_[steps_[held].link].level;
+    if (held != kNone && filling_[held].frozen_in == round_)
+      filling.filled += share * links_[held].level;
     else
       filling.open_share += share;
   }
 }
 
+// The choice between children is arithmetic, since no branch predictor guesses it.
 void MaxMin::sift_candidate(std::size_t at) {
   const Candidate moved = candidates_[at];
-  for (;;) {
-    std::size_t child = 2 * at + 1;
-    if (child >= candidates_.size()) break;
-    if (child + 1 < candidates_.size() && candidates_[child + 1].level < candidates_[child].level) ++child;
+  const std::size_t size = candidates_.size();
+  std::size_t child = 2 * at + 1;
+  for (; child + 1 < size; child = 2 * at + 1) {
+    child += static_cast<std::size_t>(candidates_[child + 1].level < candidates_[child].level);
     if (!(candidates_[child].level < moved.level)) break;
+    candidates_[at] = candidates_[child];
+    at = child;
+  }
+  if (child + 1 == size && candidates_[child].level < moved.level) {
     candidates_[at] = candidates_[child];
     at = child;
   }
@@ -105,31 +112,37 @@ void MaxMin::sift_candidate(std::size_t at) {
 }
 
 void MaxMin::candidate(LinkIndex index) {
-  scratch_.push_back(index);
   if (filling_[index].open == 0) return;
   if (filling_[index].open_share < kCancelled * links_[index].share) recount(index);
   candidates_.push_back({level_of(index), index});
 }
 
-void MaxMin::solve_component(LinkIndex root, SimTime now) {
+void MaxMin::clear_solve() {
   candidates_.clear();
+  pending_.clear();
   scratch_.clear();
+  admitted_ = 0;
+}
+
+void MaxMin::solve_component(LinkIndex root, SimTime now) {
+  clear_solve();
   History* history = history_of(root);
-  double level = 0;
-  if (history != nullptr && history->valid) {
-    level = resume(*history);
-  } else {
+  if (history == nullptr || !history->valid) {
     components_.each(root, [&](LinkIndex index) {
       const Link& link = links_[index];
       if (link.crossings.empty()) return;
       filling_[index].filled = 0;
       filling_[index].open_share = link.share;
       filling_[index].open = link.crossings.size();
+      scratch_.push_back(index);
       candidate(index);
     });
     if (history != nullptr) begin(*history, scratch_);
+    fill_all(history, 0, now);
+  } else if (!resume_in_order(*history, now)) {
+    solved_in_[root] = ++round_;
+    fill_all(history, resume(*history, false), now);
   }
-  fill_all(history, level, now);
   for (const LinkIndex index : scratch_) {
     const Filling& filling = filling_[index];
     settle(index, filling.frozen_in == round_ ? links_[index].capacity : filling.filled, now);
@@ -137,20 +150,23 @@ void MaxMin::solve_component(LinkIndex root, SimTime now) {
 }
 
 // Freezing at a lower level only raises the level at which another link fills, so a candidate's stored level
-// is a lower bound and is looked at again only when it comes to the top.
-void MaxMin::fill_all(History* history, double level, SimTime now) {
+// is a lower bound and is looked at again only when it comes to the top. False: a link came too late, because
+// what was pending did not come in order.
+bool MaxMin::fill_all(History* history, double level, SimTime now) {
   for (std::size_t at = candidates_.size() / 2; at-- > 0;) sift_candidate(at);
+  for (std::size_t i = 0; i < kWindow; ++i) admit();
   while (!candidates_.empty()) {
     const Candidate top = candidates_.front();
     const Filling& filling = filling_[top.link];
     if (filling.open > 0) {
       if (filling.open_share < kCancelled * links_[top.link].share) recount(top.link);
       const double current = level_of(top.link);
-      if (current > top.level) {
-        candidates_.front().level = current;
+      candidates_.front().level = current;
+      if (!is_least(current)) {
         sift_candidate(0);
         continue;
       }
+      if (!pending_.empty() && current < level * (1 - kRounding)) return false;
       level = std::max(level, current);
       if (history != nullptr) {
         if (history->order.size() % history->stride == 0) save(*history);
@@ -163,7 +179,47 @@ void MaxMin::fill_all(History* history, double level, SimTime now) {
     candidates_.front() = candidates_.back();
     candidates_.pop_back();
     if (!candidates_.empty()) sift_candidate(0);
+    admit();
   }
+  return true;
+}
+
+// Whether the top candidate, now at `level`, is still the least.
+inline bool MaxMin::is_least(double level) const {
+  return (candidates_.size() < 2 || level <= candidates_[1].level) &&
+         (candidates_.size() < 3 || level <= candidates_[2].level);
+}
+
+// The next pending link that is still open becomes a candidate.
+void MaxMin::admit() {
+  const std::size_t before = candidates_.size();
+  while (candidates_.size() == before) {
+    if (admitted_ == pending_.size()) return;
+    candidate(pending_[admitted_++]);
+  }
+  const Candidate added = candidates_.back();
+  std::size_t at = before;
+  for (; at > 0 && added.level < candidates_[(at - 1) / 2].level; at = (at - 1) / 2)
+    candidates_[at] = candidates_[(at - 1) / 2];
+  candidates_[at] = added;
+}
+
+// One link more or less at its old place changes little, so the old order is tried first, with a small window
+// of candidates. It has given the max-min allocation if levels never fell and no link is overloaded; this is
+// checked.
+bool MaxMin::resume_in_order(History& history, SimTime now) {
+  const std::uint32_t from = history.resume;
+  bool in_order = fill_all(&history, resume(history, true), now);
+  for (std::size_t i = 0; in_order && i < scratch_.size(); ++i) {
+    const double capacity = links_[scratch_[i]].capacity;
+    in_order = filling_[scratch_[i]].frozen_in == round_ ||
+               filling_[scratch_[i]].filled <= capacity * (1 + kRounding);
+  }
+  if (in_order) return true;
+  history.resume = from;
+  history.order.resize(std::size_t{from} * history.stride);
+  clear_solve();
+  return false;
 }
 
 // The link fills at `level`: whatever crosses it and is not frozen becomes its member. Members that others
@@ -176,8 +232,8 @@ void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   link.clock = link.members == 0 ? 0 : link.clock + link.level * seconds(now - link.clock_at);
   link.clock_at = now;
   for (std::uint32_t at = link.members; link.members < open; ++at) {
-    const std::uint32_t held = activities_[link.crossings[at].activity].bottleneck;
-    if (held == kNone || filling_[steps_[held].link].frozen_in != round_) claim(index, at, now);
+    const LinkIndex held = activities_[link.crossings[at].activity].held_by;
+    if (held == kNone || filling_[held].frozen_in != round_) claim(index, at, now);
   }
   link.level = level;
   link.retime = true;
