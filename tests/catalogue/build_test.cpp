@@ -1,0 +1,58 @@
+// The recipes are only as good as what can be built from them.
+#include "topology/build.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/catalogue/world.hpp"
+
+namespace topsim::topology {
+namespace {
+
+TEST(Recipes, EveryNodeBuilds) {
+  for (const std::string& id : ids_of("node")) {
+    TopologySpec spec;
+    spec.node.use = id;
+    const Topology box = build(spec, shipped());
+    EXPECT_EQ(static_cast<int>(box.accelerators().size()), shipped().node(id).accelerators) << id;
+  }
+}
+
+TEST(Recipes, EveryFabricBuildsWithTheNodesItWasPublishedWith) {
+  constexpr int kMostNodes = 20000;  // the two larger ones take seconds under the sanitizers
+  for (const std::string& id : ids_of("fabric")) {
+    const FabricRecipe& fabric = shipped().fabric(id);
+    if (fabric.nodes > kMostNodes) continue;
+    TopologySpec spec;
+    spec.node.use = fabric.node;
+    spec.nodes = std::max(1, fabric.nodes);
+    spec.fabric.use = id;
+    const Topology cluster = build(spec, shipped());
+    EXPECT_EQ(cluster.nodes(), static_cast<std::uint32_t>(spec.nodes)) << id;
+  }
+}
+
+// Switches of a tier, merged ones counted.
+int switches(const Topology& topology, int tier) {
+  int count = 0;
+  for (const Device& device : topology.devices()) {
+    if (device.kind == DeviceKind::fabric_switch && device.tier == tier)
+      count += static_cast<int>(device.count);
+  }
+  return count;
+}
+
+TEST(Recipes, SuperPodsHaveTheSwitchesThatTheirReferenceArchitecturePrints) {
+  const FabricRecipe& fabric = shipped().fabric("dgx-superpod");
+  for (const FabricRecipe::Size& size : fabric.published) {
+    TopologySpec spec;
+    spec.node.use = fabric.node;
+    spec.nodes = size.nodes;
+    spec.fabric.use = fabric.id;
+    const Topology cluster = build(spec, shipped());
+    EXPECT_EQ(switches(cluster, 1), size.leaf) << size.nodes;
+    EXPECT_EQ(switches(cluster, 2), size.spine) << size.nodes;
+    EXPECT_EQ(switches(cluster, 3), size.core) << size.nodes;
+  }
+}
+}  // namespace
+}  // namespace topsim::topology
