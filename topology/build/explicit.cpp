@@ -33,7 +33,11 @@ class Explicit {
 
   void facts() {
     Topology& f = builder_.facts();
-    f.fabric_kind = spec_.fabric.kind == "none" ? "explicit" : spec_.fabric.kind;
+    f.fabric_kind = spec_.fabric.kind;
+    const auto is_switch = [](const DeviceSpec& d) { return d.kind == name_of(DeviceKind::fabric_switch); };
+    if (f.fabric_kind == "none" && std::any_of(spec_.devices.begin(), spec_.devices.end(), is_switch))
+      f.fabric_kind = "explicit";
+    for (const LinkTypeSpec& t : spec_.link_types) builder_.link_type({t.id, t.label, t.source});
     f.sharp = spec_.fabric.sharp;
     f.peer_to_peer = spec_.peer_to_peer;
     f.nvlink_sharp = spec_.nvlink_sharp;

@@ -1,0 +1,163 @@
+#include "topology/export/export.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "sim/base/error.hpp"
+#include "tests/topology/fixtures.hpp"
+#include "topology/draw/draw.hpp"
+#include "topology/import/native.hpp"
+#include "topology/import/nccl_xml.hpp"
+#include "topology/validate/validate.hpp"
+
+namespace topsim::topology::test {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Topology load(const std::string& json) {
+  const std::string path = testing::TempDir() + "topology_export_test.json";
+  std::ofstream(path) << json;
+  return build(read_topology_file(path), catalogue());
+}
+
+TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
+  TopologySpec ecmp = cluster("hgx-h100", 4, "fat-tree");
+  ecmp.fabric.routing = Routing::ecmp;
+  for (const TopologySpec& spec : {cluster("hgx-h100", 8, "rail"), ecmp, cluster("dgx-1-v100", 2, "fat-tree"),
+                                   cluster("gb200-nvl72", 18, "rail"), cluster("srv-8x4090-dual", 1)}) {
+    const std::string first = to_json(build(spec, catalogue()));
+    const std::string second = to_json(load(first));
+    EXPECT_TRUE(first == second) << spec.node.use;
+  }
+}
+
+TEST(Export, AReadTopologyRoutesLikeTheOneItWasWrittenFrom) {
+  const Topology built = build(cluster("hgx-h100", 4, "rail"), catalogue());
+  const Topology read = load(to_json(built));
+  const Router a(built, 3), b(read, 3);
+  for (const char* to : {"node0/gpu1", "node3/gpu0", "node2/gpu7"}) {
+    const Route x = route(a, "node0/gpu0", to), y = route(b, "node0/gpu0", to);
+    EXPECT_EQ(path_of(built, x), path_of(read, y));
+    EXPECT_EQ(x.latency, y.latency);
+  }
+}
+
+TEST(Export, NcclXmlOfABoxReadsBackAsTheSameBox) {
+  const Topology t = build(cluster("dgx-a100", 1, "rail"), catalogue());
+  const NcclXmlImport back = read_nccl_xml(to_nccl_xml(t, 0), {});
+  const auto count = [](const Topology& x, DeviceKind kind) {
+    return std::count_if(x.devices().begin(), x.devices().end(),
+                         [&](const Device& d) { return d.kind == kind; });
+  };
+  // Not the two switches above storage adapters alone: NCCL knows nothing of those.
+  for (const DeviceKind kind :
+       {DeviceKind::accelerator, DeviceKind::nic, DeviceKind::cpu, DeviceKind::nvswitch})
+    EXPECT_EQ(count(back.topology, kind), count(t, kind)) << name_of(kind);
+  EXPECT_EQ(back.topology.facts_of(back.topology.accelerators()[0]).compute_capability, 80);
+}
+
+TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {
+  const Topology small = build(cluster("hgx-h100", 2, "rail"), catalogue());
+  EXPECT_THAT(to_svg(small), HasSubstr("node1/gpu7"));
+  EXPECT_THAT(to_tree(small), HasSubstr("node0 and 1 more alike"));
+  EXPECT_THAT(to_dot(small), HasSubstr("NVLink"));
+  const Topology large = build(cluster("hgx-h100", 2048, "rail"), catalogue());
+  EXPECT_THAT(to_svg(large), HasSubstr("node0 stands for 2048 alike"));
+  EXPECT_LT(to_svg(large).size(), 200000U);
+}
+
+TEST(Check, AFullRailFabricHasNothingToSay) {
+  EXPECT_THAT(check(build(cluster("hgx-h100", 32, "rail"), catalogue())), IsEmpty());
+}
+
+TEST(Check, OversubscriptionIsNamedWithRatioAndPlace) {
+  TopologySpec spec = cluster("hgx-h100", 64, "rail");
+  spec.fabric.nodes_per_leaf = 16;
+  spec.fabric.oversubscription = {2};
+  EXPECT_THAT(check(build(spec, catalogue())),
+              Contains(Field(&Finding::message, HasSubstr("leaf0 and 31 more are 2:1 oversubscribed"))));
+}
+
+TEST(Check, ALonelyLeafIsASinglePointOfFailure) {
+  EXPECT_THAT(check(build(cluster("hgx-h100", 4, "fat-tree"), catalogue())),
+              Contains(Field(&Finding::message, HasSubstr("single point of failure"))));
+}
+
+TEST(Check, ANicFasterThanItsSlotIsFound) {
+  // A 400 Gbit/s NIC in a PCIe Gen4 slot that carries about 200.
+  TopologySpec spec = cluster("dgx-a100", 2, "rail");
+  spec.node.nic = "connectx-7";
+  spec.fabric.link.use = "ib-ndr";
+  EXPECT_THAT(check(build(spec, catalogue())),
+              Contains(Field(&Finding::message, HasSubstr("its PCIe slot carries"))));
+}
+
+TEST(Check, NodesWithoutAFabricCannotReachEachOther) {
+  const auto findings = check(build(cluster("hgx-h100", 2), catalogue()));
+  EXPECT_THAT(findings, Contains(Field(&Finding::severity, Severity::error)));
+  EXPECT_THAT(findings, Contains(Field(&Finding::message, HasSubstr("node0/gpu0 cannot reach node1/gpu0"))));
+}
+
+DeviceSpec gpu(const std::string& name) {
+  DeviceSpec spec;
+  spec.name = name;
+  spec.kind = "accelerator";
+  spec.node = 0;
+  return spec;
+}
+
+TopologySpec two_gpus() {
+  TopologySpec spec;
+  spec.devices = {gpu("a"), gpu("b")};
+  LinkSpec link;
+  link.from = "a";
+  link.to = "b";
+  link.link.use = "nvlink4";
+  spec.links = {link};
+  return spec;
+}
+
+std::vector<Problem> problems_of(const TopologySpec& spec) {
+  try {
+    const Topology t = build(spec, catalogue());
+    ADD_FAILURE() << "built with " << t.devices().size() << " devices";
+  } catch (const ConfigError& error) {
+    return error.problems();
+  }
+  return {};
+}
+
+TEST(Explicit, DevicesAndLinksOneByOneBuild) {
+  const Topology t = build(two_gpus(), catalogue());
+  EXPECT_EQ(t.accelerators().size(), 2U);
+  EXPECT_EQ(route(Router(t, 1), "a", "b").links.size(), 1U);
+}
+
+TEST(Explicit, ADanglingLinkADuplicateNameAndALonelyDeviceAreAllReportedAtOnce) {
+  TopologySpec spec = two_gpus();
+  spec.links[0].to = "c";
+  spec.devices.push_back(gpu("b"));
+  const auto problems = problems_of(spec);
+  EXPECT_THAT(problems, Contains(Field(&Problem::message, HasSubstr("there is no device \"c\""))));
+  EXPECT_THAT(problems, Contains(Field(&Problem::message, HasSubstr("there is already a device \"b\""))));
+  EXPECT_THAT(problems, Contains(Field(&Problem::path, "topology.links[0].to")));
+}
+
+TEST(Explicit, ALinkWithoutASpeedAsksForOne) {
+  TopologySpec spec = two_gpus();
+  spec.links[0].link.use.clear();
+  EXPECT_THAT(problems_of(spec), Contains(Field(&Problem::message, HasSubstr("has no speed"))));
+}
+
+TEST(Explicit, AnUnknownCatalogueNameSaysWhere) {
+  TopologySpec spec = cluster("hgx-h1000", 1);
+  EXPECT_THAT(problems_of(spec), Contains(Field(&Problem::path, "topology.node")));
+}
+
+}  // namespace
+}  // namespace topsim::topology::test
