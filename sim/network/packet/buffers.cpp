@@ -19,11 +19,12 @@ void Core::set_up_buffers() {
     const PortSpec& port = graph.ports[p];
     const double flight = port.rate.value() * seconds(port.latency);  // bytes on the cable, one way
     const double packet = static_cast<double>(frame);
-    alpha_[p] = spec.pfc.alpha * std::exp2(std::max(0.0, std::round(std::log2(port.rate.value() / slowest))));
+    ports[p].alpha = static_cast<float>(
+        spec.pfc.alpha * std::exp2(std::max(0.0, std::round(std::log2(port.rate.value() / slowest)))));
     const double headroom = spec.buffer.headroom ? static_cast<double>(spec.buffer.headroom->value())
                                                  : std::max(3 * flight, 2 * flight + 3 * packet);
-    headroom_[p] = static_cast<std::uint32_t>(headroom);
-    if (port.flow_control == FlowControl::pfc) kept[port.to] += headroom_[p] + reserve;
+    ports[p].headroom = static_cast<std::uint32_t>(headroom);
+    if (port.flow_control == FlowControl::pfc) kept[port.to] += ports[p].headroom + reserve;
     if (port.flow_control != FlowControl::credit) continue;
     // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
     double buffer = 2 * flight + 16 * packet;
@@ -47,7 +48,7 @@ std::uint32_t Core::threshold(PortIndex in) const {
   const Device& device = devices_[ports[in].to];
   const std::uint32_t left =
       device.shared_total > device.shared_used ? device.shared_total - device.shared_used : 0;
-  return static_cast<std::uint32_t>(alpha_[in] * left);
+  return static_cast<std::uint32_t>(ports[in].alpha * static_cast<float>(left));
 }
 
 // Books the packet's bytes at the device behind `in`. False: no room, it is dropped.
@@ -74,7 +75,7 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
   if (share.used + bytes - reserve > threshold(in)) settle(ports[in].to);
   const std::uint32_t limit = threshold(in);
   if (share.used + bytes > reserve + limit) {
-    if (share.headroom + bytes > headroom_[in]) return false;
+    if (share.headroom + bytes > ports[in].headroom) return false;
     share.headroom += bytes;
     return true;
   }
@@ -129,10 +130,9 @@ void Core::expect_exactly(DeviceIndex device) {
 
 // XOFF or XON to the sender of `in`: a frame on the way back, before all others.
 void Core::signal(PortIndex in, unsigned lane, PacketKind kind) {
-  const std::uint32_t frame = new_packet();
-  packets_[frame] = {now, kNone, kNone, lane,
-                     0,   kNone, 0,     static_cast<std::uint16_t>(settings.framing.pause.value()),
-                     0,   kind,  false, false};
+  const std::uint32_t frame = new_packet(kind, 0, static_cast<std::uint32_t>(settings.framing.pause.value()));
+  packets_[frame].hop = kNone;
+  packets_[frame].pair = lane;
   if (kind == PacketKind::pause) ++counters.pauses;
   enqueue(ports[in].reverse, frame);
 }

@@ -68,13 +68,10 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       ports(graph_.ports.size()),
       records(graph_.ports.size()),
       paths_(graph_),
-      syncing_(graph_.ports.size(), 0),
       waiting_(graph_.ports.size() * settings.classes),
       ingress_(graph_.ports.size() * settings.classes),
       credits_(graph_.ports.size() * settings.classes),
       credit_total_(graph_.ports.size(), 0),
-      headroom_(graph_.ports.size(), 0),
-      alpha_(graph_.ports.size(), 0),
       mark_to_(graph_.ports.size(), 0),
       unmarked_(graph_.ports.size(), 0),
       arbiter_(graph_.ports.size() * settings.classes, 0),
@@ -199,6 +196,7 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
   const std::size_t before = delivered.size();
   while (!events.empty() && events.next_time() <= limit) {
     const EventQueue::Event event = events.pop();
+    prefetch();
     now = event.time;
     ++counters.events;
     const std::uint32_t index = event.target & 0x3fffffffU;
@@ -224,6 +222,34 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
   if (events.empty() && live_ > 0 && deadlocks.empty()) {  // everything stands still
     const auto cycle = find_cycle();
     if (!cycle.empty()) deadlocks.push_back({SimTime(Duration(now)), cycle});
+  }
+}
+
+// Rows that the next events will touch, fetched while this one is handled: the port three events ahead, then
+// the packet that arrives first on its link, then where that packet goes.
+void Core::prefetch() {
+  std::uint32_t target = events.ahead(3);
+  if (target < kTimer) {
+    __builtin_prefetch(&ports[target]);
+    __builtin_prefetch(reinterpret_cast<const char*>(&ports[target]) + 64);
+  }
+  target = events.ahead(2);
+  if (target < kTimer && ports[target].flight.head != kNone)
+    __builtin_prefetch(&packets_[ports[target].flight.head]);
+  target = events.ahead(1);
+  if (target < kTimer && ports[target].flight.head != kNone) {
+    const std::uint32_t hop = packets_[ports[target].flight.head].hop;
+    if (hop != kNone) paths_.prefetch(hop);
+  }
+  target = events.ahead(0);
+  if (target < kTimer && ports[target].flight.head != kNone) {
+    const std::uint32_t hop = packets_[ports[target].flight.head].hop;
+    if (hop != kNone && paths_[hop].count == 1) {
+      const PortIndex out = paths_[paths_[hop].next].port;
+      __builtin_prefetch(&ports[out]);
+      __builtin_prefetch(reinterpret_cast<const char*>(&ports[out]) + 64);
+      __builtin_prefetch(&waiting_[out * settings.classes]);
+    }
   }
 }
 

@@ -82,11 +82,12 @@ class Core {
   [[nodiscard]] std::pair<Picoseconds, unsigned> arbitrate(PortIndex p, unsigned eligible);
   void arrive(std::uint32_t packet, PortIndex p);
   void forward(std::uint32_t packet, PortIndex p);
-  [[nodiscard]] std::uint32_t choose(const Hop& hop, const Packet& packet);
+  [[nodiscard]] std::uint32_t choose(const Hop& hop, std::uint32_t packet);
+  void prefetch();
   [[nodiscard]] Picoseconds time_on(const Port& port, const Packet& packet) const;
   void mark(Port& port, PortIndex p, Packet& packet, unsigned lane);
   void stamp(std::uint32_t packet, PortIndex p, Picoseconds start);
-  std::uint32_t new_packet();
+  std::uint32_t new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes);
   void free_packet(std::uint32_t packet);
 
   // buffers.cpp
@@ -137,17 +138,16 @@ class Core {
   std::vector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // HPCC: beside packets_
   std::vector<Picoseconds> stamps_;   // TIMELY: beside packets_
+  std::vector<std::uint32_t>
+      echoes_;  // beside packets_: flowlet of data; the number an ACK of selective repeat answers
   std::uint32_t free_ = kNone;
   std::uint32_t live_ = 0;
-  std::vector<char> syncing_;     // ports inside sync()
   std::vector<Waiting> waiting_;  // port x class
   std::vector<Ingress> ingress_;  // port x class
   std::vector<Credit> credits_;   // port x class
   std::vector<std::uint32_t> credit_total_;
   std::vector<Return> returns_;
   std::uint32_t free_return_ = kNone;
-  std::vector<std::uint32_t> headroom_;  // per port
-  std::vector<double> alpha_;            // per port
   std::vector<std::uint32_t> mark_to_;   // kmax per port
   std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
   std::vector<int> arbiter_;             // port x class: what is left of a lane's weight, bytes

@@ -41,7 +41,7 @@ std::vector<Completion>& Engine::acknowledged() {
 }
 
 LinkRecord Engine::record(PortIndex port) const {
-  const PortRecord& row = core_->records[port];
+  const Port& row = core_->ports[port];
   LinkRecord record;
   record.bytes = static_cast<double>(row.payload_bytes);
   record.busy = Duration(row.busy);
@@ -51,7 +51,7 @@ LinkRecord Engine::record(PortIndex port) const {
 }
 
 Bytes Engine::most_waiting(PortIndex port) const {
-  return Bytes(core_->records[port].most_waiting);
+  return Bytes(core_->ports[port].most_waiting);
 }
 
 Duration Engine::paused(PortIndex port) const {

@@ -59,6 +59,11 @@ class EventQueue {
     return first;
   }
 
+  // Target of the event `k` places behind the next one, for prefetching; ~0 where the open bucket ends.
+  [[nodiscard]] std::uint32_t ahead(std::size_t k) const {
+    return next_ + k < open_.size() ? open_[next_ + k].target : kNone;
+  }
+
   // REQUIRES: not empty.
   Event pop() {
     if (next_ == open_.size()) open_next_bucket();

@@ -35,6 +35,7 @@ class Paths {
   explicit Paths(const Graph& graph);
 
   [[nodiscard]] const Hop& operator[](std::uint32_t hop) const { return hops_[hop]; }
+  void prefetch(std::uint32_t hop) const { __builtin_prefetch(&hops_[hop]); }
   // One path along these ports.
   Way chain(std::span<const PortIndex> ports);
   // All paths that these ports allow: a port may follow another when it leaves the device that the other

@@ -25,17 +25,28 @@ std::uint32_t pop(List& list, const std::vector<Packet>& packets) {
 }
 }  // namespace
 
-std::uint32_t Core::new_packet() {
+std::uint32_t Core::new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes) {
   ++live_;
-  if (free_ != kNone) {
-    const std::uint32_t packet = free_;
+  std::uint32_t packet = free_;
+  if (packet != kNone) {
     free_ = packets_[packet].next;
-    return packet;
+  } else {
+    packet = static_cast<std::uint32_t>(packets_.size());
+    packets_.emplace_back();
+    if (settings.congestion == CongestionControlKind::hpcc) telemetry_.emplace_back();
+    if (settings.congestion == CongestionControlKind::timely) stamps_.emplace_back();
+    if (settings.recovery == Recovery::selective_repeat || settings.path == PathChoice::flowlet) {
+      echoes_.emplace_back();
+    }
   }
-  packets_.emplace_back();
-  if (settings.congestion == CongestionControlKind::hpcc) telemetry_.emplace_back();
-  if (settings.congestion == CongestionControlKind::timely) stamps_.emplace_back();
-  return static_cast<std::uint32_t>(packets_.size() - 1);
+  Packet& row = packets_[packet];
+  row.time = now;
+  row.in_port = kNone;
+  row.bytes = static_cast<std::uint16_t>(bytes);
+  row.kind = kind;
+  row.lane = static_cast<std::uint8_t>(lane & 15U);
+  row.marked = row.last = false;
+  return packet;
 }
 
 void Core::free_packet(std::uint32_t packet) {
@@ -62,8 +73,8 @@ void Core::wake(PortIndex p) {
 
 Picoseconds Core::sync(PortIndex p) {
   Port& port = ports[p];
-  if (syncing_[p] != 0) return kForever;  // whoever is inside goes on with it
-  syncing_[p] = 1;
+  if (port.syncing) return kForever;  // whoever is inside goes on with it
+  port.syncing = true;
   Picoseconds next = kForever;
   for (;;) {
     if (port.injector != kNone) {
@@ -92,7 +103,7 @@ Picoseconds Core::sync(PortIndex p) {
     transmit(p, lane, next);
     next = kForever;
   }
-  syncing_[p] = 0;
+  port.syncing = false;
   return next;
 }
 
@@ -123,7 +134,7 @@ void Core::enqueue(PortIndex p, std::uint32_t packet) {
   port.waiting_bytes += row.bytes;
   port.occupied |= static_cast<std::uint8_t>(1U << row.lane);
   append(waiting.list, packets_, packet);
-  records[p].most_waiting = std::max(records[p].most_waiting, port.waiting_bytes);
+  port.most_waiting = std::max(port.most_waiting, port.waiting_bytes);
   update(p);
 }
 
@@ -201,22 +212,20 @@ void Core::transmit(PortIndex p, unsigned lane, Picoseconds start) {
   if (port.flow_control == FlowControl::credit && lane != 0) {
     credits_[p * settings.classes + lane].sent += (row.bytes + 63U) / 64;
   }
-  PortRecord& record = records[p];
-  ++record.packets;
-  record.busy += duration;
-  record.wire_bytes += row.bytes + std::uint64_t{port.gap};
+  port.busy += duration;
+  port.wire_bytes += row.bytes + std::uint64_t{port.gap};
   ++counters.hops;
   const PortIndex in = row.in_port;
   const std::uint32_t bytes = row.bytes;
   bool vanished = false;
   if (row.kind == PacketKind::data) {
-    record.payload_bytes += row.bytes - settings.header;
+    port.payload_bytes += row.bytes - settings.header;
     if (port.mark_from != ~0U) mark(port, p, row, lane);
     if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
     if (port.lossy && std::generate_canonical<double, 53>(random_) < spec.loss.probability) vanished = true;
   }
   if (vanished) {
-    ++record.drops;
+    ++records[p].drops;
     ++counters.drops;
     free_packet(packet);
     if (port.flow_control == FlowControl::credit) give_back(p, lane, bytes, port.free_at + port.latency);
@@ -249,7 +258,7 @@ void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
   Telemetry& row = telemetry_[packet];
   if (packets_[packet].in_port == kNone || row.hops == Telemetry::kMost)
     return;  // switches write, senders do not
-  row.entry[row.hops++] = {start, records[p].wire_bytes, ports[p].waiting_bytes, graph.ports[p].rate.value()};
+  row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, graph.ports[p].rate.value()};
 }
 
 void Core::arrive(std::uint32_t packet, PortIndex p) {
@@ -276,7 +285,7 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
     free_packet(packet);
     return;
   }
-  const std::uint32_t hop = choose(paths_[packets_[packet].hop], packets_[packet]);
+  const std::uint32_t hop = choose(paths_[packets_[packet].hop], packet);
   Packet& row = packets_[packet];
   row.in_port = p;
   row.hop = hop;
@@ -301,10 +310,18 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
   }
 }
 
-std::uint32_t Core::choose(const Hop& hop, const Packet& packet) {
+std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
   if (hop.count == 1) return hop.next;
-  const std::uint64_t even = mix((std::uint64_t{packet.echo} << 32U) | hop.next);
-  const auto offset = static_cast<std::uint32_t>(even % hop.count);
+  // What is hashed: the queue pair, with its flowlet, or with each packet's number where every packet goes
+  // its own way.
+  const Packet& row = packets_[packet];
+  std::uint64_t salt = pairs_[row.pair].hash;
+  if (settings.path == PathChoice::flowlet) {
+    salt ^= mix(echoes_[packet]);
+  } else if (settings.path != PathChoice::flow_hash) {
+    salt ^= mix(std::uint64_t{row.sequence} << 3U | static_cast<std::uint64_t>(row.kind));
+  }
+  const auto offset = static_cast<std::uint32_t>(mix(salt ^ (std::uint64_t{hop.next} << 32U)) % hop.count);
   if (settings.path != PathChoice::adaptive) return hop.next + offset;
   std::uint32_t best = hop.next + offset;
   Picoseconds least = kForever;

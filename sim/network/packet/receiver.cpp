@@ -102,11 +102,14 @@ void Core::count(QueuePair& q, std::uint32_t number) {
 
 void Core::answer(PairIndex pair, const Packet& cause, std::uint32_t cause_index, PacketKind kind) {
   const QueuePair& q = pairs_[pair];
-  const std::uint32_t packet = new_packet();
-  const std::uint32_t bytes = kind == PacketKind::cnp ? settings.cnp : settings.ack;
-  packets_[packet] = {now,        kNone, q.back_hop,     pair,
-                      q.expected, kNone, cause.sequence, static_cast<std::uint16_t>(bytes),
-                      q.ack_lane, kind,  cause.marked,   false};
+  const std::uint32_t packet =
+      new_packet(kind, q.ack_lane, kind == PacketKind::cnp ? settings.cnp : settings.ack);
+  Packet& row = packets_[packet];
+  row.hop = q.back_hop;
+  row.pair = pair;
+  row.sequence = q.expected;
+  row.marked = cause.marked;
+  if (!echoes_.empty()) echoes_[packet] = cause.sequence;
   if (settings.congestion == CongestionControlKind::hpcc) telemetry_[packet] = telemetry_[cause_index];
   if (settings.congestion == CongestionControlKind::timely) stamps_[packet] = stamps_[cause_index];
   ++counters.acks;

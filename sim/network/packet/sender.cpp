@@ -160,20 +160,15 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
   if (settings.recovery == Recovery::selective_repeat && number < q.next - 1)
     selective_[pair].repeat = number + 1;
 
-  std::uint32_t path = q.hash;
-  if (settings.path == PathChoice::spray || settings.path == PathChoice::adaptive) {
-    path = static_cast<std::uint32_t>(mix((std::uint64_t{q.hash} << 32U) | (number * 2654435761U)));
-  } else if (settings.path == PathChoice::flowlet) {
-    if (start - q.last_send > spec.flowlet_gap.count()) ++q.flowlet;
-    path = static_cast<std::uint32_t>(mix((std::uint64_t{q.hash} << 32U) | q.flowlet));
-  }
-  const std::uint32_t packet = new_packet();
-  packets_[packet] = {start,       kNone,
-                      q.first_hop, pair,
-                      number,      kNone,
-                      path,        static_cast<std::uint16_t>(bytes),
-                      q.lane,      PacketKind::data,
-                      false,       last};
+  if (settings.path == PathChoice::flowlet && start - q.last_send > spec.flowlet_gap.count()) ++q.flowlet;
+  const std::uint32_t packet = new_packet(PacketKind::data, q.lane, bytes);
+  Packet& row = packets_[packet];
+  row.time = start;
+  row.hop = q.first_hop;
+  row.pair = pair;
+  row.sequence = number;
+  row.last = last;
+  if (!echoes_.empty()) echoes_[packet] = q.flowlet;
   if (settings.congestion == CongestionControlKind::hpcc) telemetry_[packet].hops = 0;
   if (settings.congestion == CongestionControlKind::timely) stamps_[packet] = start;
   ++counters.data_packets;
@@ -209,8 +204,9 @@ void Core::hear_ack(std::uint32_t packet) {
   if (settings.recovery == Recovery::selective_repeat) {
     Selective& s = selective_[pair];
     s.acknowledged.advance(q.unacknowledged);
-    if (row.echo >= q.unacknowledged) s.acknowledged.insert(row.echo);
-    s.highest = std::max(s.highest, row.echo + 1);
+    const std::uint32_t echo = echoes_[packet];
+    if (echo >= q.unacknowledged) s.acknowledged.insert(echo);
+    s.highest = std::max(s.highest, echo + 1);
     if (q.unacknowledged >= q.next) s.all_lost = false;
   } else if (row.kind == PacketKind::nack && row.sequence >= q.unacknowledged) {
     q.next = row.sequence;

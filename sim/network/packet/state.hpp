@@ -15,20 +15,21 @@ inline constexpr Picoseconds kForever = INT64_MAX;
 
 enum class PacketKind : std::uint8_t { data, ack, nack, cnp, pause, resume };
 
-struct Packet {
+// 32 bytes, so that a cache line holds two.
+struct alignas(32) Packet {
   Picoseconds time;        // queued: earliest start; on a link: arrival at its far end
   std::uint32_t next;      // in a queue, on a link or in the free list
   std::uint32_t hop;       // where it is being sent, Paths
   std::uint32_t pair;      // queue pair; pause, resume: the class meant
   std::uint32_t sequence;  // data: its number; ack, nack: the next one expected
   std::uint32_t in_port;   // port it came by, whose buffer share it occupies; kNone: sent from here
-  std::uint32_t echo;      // data: hash of the path; ack: number of the packet that caused it
   std::uint16_t bytes;     // as stored
-  std::uint8_t lane;       // class: queue of every port it passes
   PacketKind kind;
-  bool marked;  // ECN CE or FECN; ack: echo of it
-  bool last;    // data: last of its message
+  std::uint8_t lane : 4;  // class: queue of every port it passes
+  bool marked : 1;        // ECN CE or FECN; ack: echo of it
+  bool last : 1;          // data: last of its message
 };
+static_assert(sizeof(Packet) == 32);
 
 struct List {
   std::uint32_t head = kNone, tail = kNone;
@@ -40,7 +41,8 @@ struct Waiting {
   std::uint32_t bytes = 0;
 };
 
-struct Port {
+// Two cache lines: what every packet needs.
+struct alignas(64) Port {
   Picoseconds free_at = 0;      // end of what is being sent
   Picoseconds wake = kForever;  // its pending event
   Picoseconds latency = 0;
@@ -49,25 +51,30 @@ struct Port {
   std::uint32_t from = 0, to = 0, reverse = 0;
   std::uint32_t injector = kNone;
   std::uint32_t waiting_bytes = 0;  // all classes
-  std::uint32_t mark_from = 0;      // kmin; ~0: never
-  std::uint16_t gap = 0;            // sent, never stored
-  std::uint16_t discount = 0;       // header bytes that are not sent here
   std::uint8_t occupied = 0;        // classes with a packet waiting
   std::uint8_t ready = 0;           // classes with a queue pair ready to inject
   std::uint8_t paused = 0;          // classes stopped by PFC
-  std::uint8_t turn = 0;            // class served last
+  bool syncing = false;             // inside sync()
+
+  std::uint32_t mark_from = 0;  // kmin; ~0: never
+  std::uint16_t gap = 0;        // sent, never stored
+  std::uint16_t discount = 0;   // header bytes that are not sent here
+  std::uint8_t turn = 0;        // class served last
   FlowControl flow_control = FlowControl::none;
   bool cut_through = false;  // the far end forwards before the last byte
   bool lossy = false;
-};
-
-// What reports ask of a port; beside the hot row.
-struct PortRecord {
-  std::uint64_t wire_bytes = 0, payload_bytes = 0, packets = 0;
+  float alpha = 0;             // dynamic threshold of what comes by this port, at its far end
+  std::uint32_t headroom = 0;  // bytes there, a class
+  std::uint32_t most_waiting = 0;
+  std::uint64_t wire_bytes = 0, payload_bytes = 0;  // sent so far
   Picoseconds busy = 0;
-  std::uint32_t most_waiting = 0;  // bytes
-  std::uint32_t pauses = 0;        // XOFF received
-  std::uint32_t drops = 0;         // at the far end, for want of buffer, or lost on the link
+};
+static_assert(sizeof(Port) == 128);
+
+// What reports ask of a port beyond its row.
+struct PortRecord {
+  std::uint32_t pauses = 0;  // XOFF received
+  std::uint32_t drops = 0;   // at the far end, for want of buffer, or lost on the link
   Picoseconds paused_time = 0, paused_since = 0;
 };
 
