@@ -211,12 +211,17 @@ Picoseconds Core::credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, P
     take_first();
   }
   if (!enough()) return kForever;
-  if (credit.starved) {
-    credit.starved = false;
-    --devices_[ports[p].to].exact;
-    records[p].paused_time += std::max<Picoseconds>(start - records[p].paused_since, 0);
-    records[p].paused_since = 0;
-  }
+  wait_no_longer(p, lane, start);
   return start;
+}
+
+// The lane has its blocks, or no longer needs them.
+void Core::wait_no_longer(PortIndex p, unsigned lane, Picoseconds since) {
+  Credit& credit = credits_[p * settings.classes + lane];
+  if (!credit.starved) return;
+  credit.starved = false;
+  --devices_[ports[p].to].exact;
+  records[p].paused_time += std::max<Picoseconds>(since - records[p].paused_since, 0);
+  records[p].paused_since = 0;
 }
 }  // namespace topsim::network::packet

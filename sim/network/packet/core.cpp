@@ -40,6 +40,11 @@ Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
                       fmt::format("use 1 to {}", kMaxClasses - 1));
   }
   s.classes = 1 + static_cast<std::uint32_t>(spec.lanes.count);
+  // A window smaller than the packets an ACK stands for would never open again.
+  const bool windows = s.congestion == CongestionControlKind::hpcc ||
+                       s.congestion == CongestionControlKind::dctcp ||
+                       (s.congestion == CongestionControlKind::dcqcn && spec.congestion_control.dcqcn.window);
+  s.ack_every = windows ? 1 : static_cast<std::uint32_t>(std::max(spec.ack_every, 0));
   s.control_first = spec.control_first.value_or(!infiniband);
   const auto telemetry = s.congestion == CongestionControlKind::hpcc ? s.framing.telemetry : Bytes{};
   s.mtu = static_cast<std::uint32_t>(s.framing.mtu.value());

@@ -28,6 +28,7 @@ struct Settings {
   Recovery recovery = Recovery::go_back_n;
   std::uint32_t classes = 2;  // 0: pause frames and, when control_first, ACK and CNP; then the lanes
   std::uint32_t mtu = 4096, header = 62, ack = 66, cnp = 78;
+  std::uint32_t ack_every = 1;  // 0: one a message
   bool control_first = true;
   bool notifies = false;      // receivers send CNP (BECN) for marked packets
   bool echoes_marks = false;  // acknowledgements carry the mark, and go out at once for a marked packet
@@ -100,6 +101,7 @@ class Core {
   void hear_pause(PortIndex p, unsigned lane, bool stop);
   void give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time);
   [[nodiscard]] Picoseconds credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start);
+  void wait_no_longer(PortIndex p, unsigned lane, Picoseconds since);
   void set_up_buffers();
   void port_threshold(PortIndex p);  // InfiniBand: where FECN begins
 
@@ -118,7 +120,7 @@ class Core {
   [[nodiscard]] std::uint32_t next_number(const QueuePair& q, PairIndex pair) const;
   [[nodiscard]] std::uint32_t payload_of(const QueuePair& q, std::uint32_t number, bool& last) const;
   [[nodiscard]] std::uint32_t message_of(const QueuePair& q, std::uint32_t number) const;
-  void drop_finished(Port& port);
+  void drop_finished(PortIndex p);
 
   // receiver.cpp
   void receive(std::uint32_t packet, PortIndex p);

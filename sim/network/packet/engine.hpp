@@ -30,7 +30,7 @@ struct Connection {
   int lane = 0;               // priority or virtual lane, 0 ... lanes.count - 1
   BytesPerSecond rate_cap{};  // the sender never goes faster; 0: no limit
   // Unset: shortest in the graph. Several parallel ports: a choice for every packet.
-  std::vector<PortIndex> path, back;
+  std::vector<PortIndex> path = {}, back = {};
 };
 
 struct Counters {

@@ -79,7 +79,7 @@ Picoseconds Core::sync(PortIndex p) {
   for (;;) {
     if (port.injector != kNone) {
       promote(port);
-      drop_finished(port);
+      if (port.ready != 0) drop_finished(p);
     }
     const unsigned eligible =
         static_cast<unsigned>(port.occupied | port.ready) & ~static_cast<unsigned>(port.paused);
@@ -170,10 +170,11 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
   int& spent =
       arbiter_[p *
                settings.classes];  // class 0 has no weight: what the high table has sent since a low packet
-  if (high != 0 &&
-      (spec.lanes.high_limit == 255 || spent < spec.lanes.high_limit * 4096 || high == candidates)) {
+  const bool allowed = spec.lanes.high_limit == 255 || spent < spec.lanes.high_limit * 4096;
+  if (high != 0 && (allowed || high == candidates)) {
     candidates = high;
   } else {
+    candidates &= ~high;
     spent = 0;
   }
   // Weighted round robin: the lane in turn while its weight lasts, then the next one with a packet.

@@ -51,13 +51,13 @@ void Core::take_data(std::uint32_t packet) {
     q.notified_at = now;
     answer(row.pair, row, packet, PacketKind::cnp);
   }
-  bool fresh = true;
+  bool fresh = true, filled = false;  // filled: a gap has closed, which the sender waits to hear
   if (row.sequence == q.expected) {
     count(q, row.sequence);
     ++q.expected;
     if (settings.recovery == Recovery::selective_repeat) {
       NumberSet& received = selective_[row.pair].received;
-      while (received.contains(q.expected)) ++q.expected;
+      while (received.contains(q.expected)) ++q.expected, filled = true;
       received.advance(q.expected);
     }
   } else if (row.sequence < q.expected) {
@@ -79,8 +79,8 @@ void Core::take_data(std::uint32_t packet) {
     return;
   }
   ++q.since_ack;
-  const bool due = spec.ack_every > 0 && q.since_ack >= static_cast<std::uint32_t>(spec.ack_every);
-  if (due || row.last || !fresh || (row.marked && settings.echoes_marks)) {
+  const bool due = settings.ack_every > 0 && q.since_ack >= settings.ack_every;
+  if (due || row.last || !fresh || filled || (row.marked && settings.echoes_marks)) {
     q.since_ack = 0;
     answer(row.pair, row, packet, PacketKind::ack);
   }

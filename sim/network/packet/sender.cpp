@@ -125,7 +125,8 @@ std::uint32_t Core::payload_of(const QueuePair& q, std::uint32_t number, bool& l
 }
 
 // A pair may have lost its reason to send while it waited (what it was to repeat has been acknowledged).
-void Core::drop_finished(Port& port) {
+void Core::drop_finished(PortIndex p) {
+  Port& port = ports[p];
   for (unsigned lanes = port.ready; lanes != 0; lanes &= lanes - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(lanes));
     List& ready = injectors_[port.injector].ready[lane];
@@ -133,7 +134,9 @@ void Core::drop_finished(Port& port) {
       pairs_[ready.head].state = SendState::idle;
       ready.head = pairs_[ready.head].ready_next;
     }
-    if (ready.head == kNone) port.ready &= static_cast<std::uint8_t>(~(1U << lane));
+    if (ready.head != kNone) continue;
+    port.ready &= static_cast<std::uint8_t>(~(1U << lane));
+    if ((port.occupied >> lane & 1U) == 0) wait_no_longer(p, lane, port.free_at);
   }
 }
 

@@ -207,7 +207,7 @@ struct PacketSpec {
   std::optional<Recovery> recovery;  // unset: go-back-N where packets keep their order, else selective repeat
   Duration flowlet_gap = 50_us;
   int queue_pairs = 1;  // per connection; a message is cut into this many (NCCL_IB_QPS_PER_CONNECTION)
-  int ack_every = 1;    // packets an ACK; 0: one a message
+  int ack_every = 1;    // packets an ACK; 0: one a message. Window-based congestion control has one a packet
   std::optional<bool>
       control_first;  // ACK, CNP in a strict-priority class of their own; unset: RoCE yes, InfiniBand no
   std::uint64_t seed = 1;

@@ -1,0 +1,150 @@
+// Congestion control by its own rules, one queue pair, no network.
+#include "sim/network/packet/congestion.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace topsim::network::packet {
+namespace {
+constexpr double kLine = 5e9;  // 40 Gbit/s
+constexpr double kPace = 1e12 * (1 << 20);
+
+class Pair {
+ public:
+  Pair(CongestionControlKind kind, const CongestionControl& spec) : congestion_(kind, spec, kLine, 1000) {
+    congestion_.add(pair_, kLine, 10'000'000);
+  }
+  double rate(Duration at) {
+    congestion_.before_send(0, pair_, 0, at.count());
+    return pair_.pace == 0 ? kLine : kPace / static_cast<double>(pair_.pace);
+  }
+  void notify(Duration at) { congestion_.notified(0, pair_, at.count()); }
+  void acknowledge(const Acknowledgement& ack, Duration at) {
+    congestion_.acknowledged(0, pair_, ack, at.count());
+  }
+  QueuePair& row() { return pair_; }
+
+ private:
+  Congestion congestion_;
+  QueuePair pair_;
+};
+
+CongestionControl dcqcn(const Dcqcn& rules) {
+  CongestionControl spec;
+  spec.dcqcn = rules;
+  return spec;
+}
+
+// Rc *= 1 - a/2 with a = 1: half the line. Fast recovery: (Rt + Rc) / 2 every 55 us, five times.
+TEST(DcqcnPaper, halves_on_the_first_notification_and_recovers_in_halves) {
+  Dcqcn rules = Dcqcn::paper();
+  rules.byte_counter = 0_B;
+  Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+  EXPECT_DOUBLE_EQ(pair.rate(0_us), kLine);
+  pair.notify(100_us);
+  EXPECT_NEAR(pair.rate(101_us) / kLine, 0.5, 1e-6);
+  EXPECT_NEAR(pair.rate(156_us) / kLine, 0.75, 1e-6);
+  EXPECT_NEAR(pair.rate(211_us) / kLine, 0.875, 1e-6);
+  EXPECT_NEAR(pair.rate(376_us) / kLine, 1 - std::pow(0.5, 6), 1e-6);
+}
+
+// a = (1 - g) a + g keeps 1 at the notification; then (1 - g) a every 55 us without one: 20 periods later a
+// second cut takes a / 2 = (1 - 1/256)^20 / 2 of what the rate is then.
+TEST(DcqcnPaper, cuts_less_after_a_quiet_time) {
+  Dcqcn rules = Dcqcn::paper();
+  rules.byte_counter = 0_B;
+  Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+  pair.notify(0_us);
+  const Duration later = 20 * 55_us + 1_us;
+  const double before = pair.rate(later);
+  pair.notify(later);
+  const double alpha = std::pow(1 - 1.0 / 256, 20);
+  EXPECT_NEAR(pair.rate(later) / before, 1 - alpha / 2, 1e-4);
+}
+
+// A flag is set; the cut comes at the next 4 us tick after the first notification, whatever came in between.
+TEST(DcqcnConnectX, cuts_at_its_monitor_ticks_only) {
+  Dcqcn rules = Dcqcn::hpcc_vendor();
+  Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+  pair.notify(0_us);
+  EXPECT_DOUBLE_EQ(pair.rate(3_us), kLine);
+  // alpha decays at 1, 2, 3, 4 us without a second notification: (1 - 1/256)^4.
+  EXPECT_NEAR(pair.rate(5_us) / kLine, 1 - std::pow(1 - 1.0 / 256, 4) / 2, 1e-4);
+  pair.notify(5_us);
+  pair.notify(6_us);
+  const double once = pair.rate(7_us);
+  EXPECT_NEAR(once / kLine, 1 - std::pow(1 - 1.0 / 256, 4) / 2, 1e-4);
+  EXPECT_LT(pair.rate(9_us), once);
+}
+
+TEST(DcqcnConnectX, never_falls_below_its_minimum_or_rises_above_the_line) {
+  Dcqcn rules = Dcqcn::connectx();
+  rules.max_cut = 0.5;
+  Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
+  for (int i = 0; i < 10'000; ++i) pair.notify(i * 4_us);
+  EXPECT_NEAR(pair.rate(40_ms), rules.min_rate.value(), rules.min_rate.value() * 1e-3);
+  EXPECT_DOUBLE_EQ(pair.rate(2'000'000_ms), kLine);
+}
+
+// Evaluated late or early, timers give the same rate: asking every microsecond changes nothing.
+TEST(Dcqcn, is_indifferent_to_how_often_it_is_asked) {
+  for (const Dcqcn& rules : {Dcqcn::hpcc_vendor(), Dcqcn::simai()}) {
+    Pair often(CongestionControlKind::dcqcn, dcqcn(rules)),
+        seldom(CongestionControlKind::dcqcn, dcqcn(rules));
+    for (int us = 0; us < 3000; ++us) {
+      if (us % 700 == 13) often.notify(us * 1_us), seldom.notify(us * 1_us);
+      static_cast<void>(often.rate(us * 1_us + 1_ns));
+    }
+    EXPECT_NEAR(often.rate(3_ms) / seldom.rate(3_ms), 1, 1e-9);
+  }
+}
+
+// U = txRate / B = 1 at the only hop, no queue: W = Wc / (1 / 0.95) + W_ai.
+TEST(Hpcc, steers_to_its_target_utilisation) {
+  CongestionControl spec;
+  spec.hpcc.additive_increase = BytesPerSecond(0);
+  Pair pair(CongestionControlKind::hpcc, spec);
+  Telemetry telemetry;
+  telemetry.hops = 1;
+  for (int trip = 0; trip < 20; ++trip) {
+    const Duration now = trip * 10_us;
+    const double sent =
+        static_cast<double>(telemetry.entry[0].sent) + (trip == 0 ? 0 : pair.rate(now) * 10e-6);
+    telemetry.entry[0] = {now.count(), static_cast<std::uint64_t>(sent), 0, kLine};
+    pair.row().next += 50;
+    pair.acknowledge({pair.row().next - 25, false, 0, &telemetry}, now);
+  }
+  EXPECT_NEAR(pair.rate(200_us) / kLine, 0.95, 0.01);
+}
+
+// Above t_high the rate falls by beta (1 - t_high / rtt): 1 - 0.8 (1 - 500 / 1000) = 0.6.
+TEST(Timely, cuts_by_the_excess_over_its_upper_limit) {
+  Pair pair(CongestionControlKind::timely, {});
+  pair.row().next = 50;
+  pair.acknowledge({10, false, 0, nullptr}, 1_ms);
+  pair.row().next = 100;
+  pair.acknowledge({60, false, Duration(1_ms).count(), nullptr}, 2_ms);
+  EXPECT_NEAR(pair.rate(2_ms) / kLine, 0.6, 1e-6);
+}
+
+// Every packet of every window marked: alpha stays 1, one cut by half a window.
+TEST(Dctcp, halves_once_a_window_when_all_is_marked) {
+  CongestionControl spec;
+  spec.dctcp.additive_increase = BytesPerSecond(0);
+  Pair pair(CongestionControlKind::dctcp, spec);
+  pair.row().next = 50;
+  for (std::uint32_t n = 1; n <= 50; ++n) pair.acknowledge({n, true, 0, nullptr}, 1_us);
+  EXPECT_NEAR(pair.rate(1_us) / kLine, 0.5, 1e-6);
+}
+
+// CCTI rises by one a notification: one packet's time of delay each; it falls by one every 153.6 us.
+TEST(InfinibandCc, delays_by_its_index_and_forgets_with_time) {
+  Pair pair(CongestionControlKind::infiniband, {});
+  for (int i = 0; i < 3; ++i) pair.notify(0_us);
+  EXPECT_NEAR(pair.rate(1_us) / kLine, 1.0 / 4, 1e-6);
+  EXPECT_NEAR(pair.rate(154_us) / kLine, 1.0 / 3, 1e-6);
+  EXPECT_DOUBLE_EQ(pair.rate(1_ms), kLine);
+}
+}  // namespace
+}  // namespace topsim::network::packet

@@ -1,0 +1,137 @@
+// Nothing is lost, nothing leaks: random fabrics, traffic and settings. TOPSIM_FULL runs all of the 10,000
+// cases.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+
+#include "tests/packet/setups.hpp"
+
+namespace topsim::network::packet {
+namespace {
+
+struct Case {
+  Fabric fabric;
+  PacketSpec spec;
+  std::vector<Flow> flows;
+};
+
+Case random_case(std::uint64_t seed, bool lossy) {
+  std::mt19937_64 random(seed);
+  const auto pick = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
+  Case c;
+  const double rates[] = {12.5e9, 25e9, 50e9, 100e9};
+  const FlowControl controls[] = {FlowControl::pfc, FlowControl::credit, FlowControl::none};
+  const LinkFigures link{BytesPerSecond(rates[pick(4)]),
+                         Duration(50'000 + static_cast<std::int64_t>(pick(2'000'000))),
+                         controls[pick(lossy ? 3 : 2)]};
+  switch (pick(4)) {
+    case 0:
+      c.fabric = star(2 + pick(8), link);
+      break;
+    case 1:
+      c.fabric = dumbbell(1 + pick(4), 1 + pick(4), link);
+      break;
+    case 2:
+      c.fabric = leaf_spine(2 + pick(3), 1 + pick(4), 1 + pick(4), link);
+      break;
+    default:
+      c.fabric = fat_tree(4, link);
+  }
+  c.spec.seed = seed;
+  c.spec.buffer.cut_through = pick(2) == 0;
+  c.spec.buffer.total = Bytes(1'000'000 + pick(8'000'000));
+  c.spec.lanes.count = 1 + static_cast<int>(pick(3));
+  if (pick(2) == 0) c.spec.lanes.buffer = Bytes(3 * 4178 + pick(60'000));
+  c.spec.ack_every = static_cast<int>(1 + pick(4));
+  const PathChoice paths[] = {PathChoice::flow_hash, PathChoice::destination, PathChoice::flowlet,
+                              PathChoice::spray, PathChoice::adaptive};
+  c.spec.path = paths[pick(5)];
+  c.spec.recovery = pick(2) == 0 ? Recovery::go_back_n : Recovery::selective_repeat;
+  if (!lossy && (c.spec.path == PathChoice::spray || c.spec.path == PathChoice::adaptive ||
+                 c.spec.path == PathChoice::flowlet)) {
+    c.spec.recovery = Recovery::selective_repeat;
+  }
+  const CongestionControlKind kinds[] = {CongestionControlKind::none,  CongestionControlKind::dcqcn,
+                                         CongestionControlKind::hpcc,  CongestionControlKind::timely,
+                                         CongestionControlKind::dctcp, CongestionControlKind::infiniband};
+  c.spec.congestion_control.kind = kinds[pick(6)];
+  if (c.spec.congestion_control.kind == CongestionControlKind::dcqcn && pick(2) == 0) {
+    c.spec.congestion_control.dcqcn = pick(2) == 0 ? Dcqcn::paper() : Dcqcn::simai();
+  }
+  if (lossy) {
+    c.spec.loss.probability = std::pow(10, -4 + 2 * std::generate_canonical<double, 53>(random));
+    c.spec.loss.nack_interval = 20_us;
+  }
+  const auto hosts = c.fabric.hosts.size();
+  for (std::uint32_t i = 0; i < 1 + pick(20); ++i) {
+    const std::size_t from = pick(hosts);
+    const std::size_t to = pick(3) == 0 ? 0 : pick(hosts);  // some incast
+    if (from == to) continue;
+    const std::int64_t bytes = pick(4) == 0 ? pick(100) : 1 + pick(300'000);
+    c.flows.push_back({from, to, Bytes(bytes), static_cast<int>(pick(3)) % c.spec.lanes.count,
+                       SimTime(Duration(static_cast<std::int64_t>(pick(20'000'000))))});
+  }
+  return c;
+}
+
+int cases() {
+  return std::getenv("TOPSIM_FULL") != nullptr ? 10'000 : 1'000;
+}
+
+void expect_conserved(std::uint64_t seed, bool lossy) {
+  const Case c = random_case(seed, lossy);
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Engine engine(c.fabric.graph, c.spec);
+  for (std::size_t i = 0; i < c.flows.size(); ++i) {
+    const Flow& flow = c.flows[i];
+    const PairIndex pair =
+        engine.connect({c.fabric.hosts[flow.from], c.fabric.hosts[flow.to], i, flow.lane, {}, {}, {}});
+    engine.send(pair, flow.bytes, flow.start, i);
+    if (i % 3 == 0)
+      engine.send(pair, flow.bytes, flow.start, c.flows.size() + i);  // a second message behind it
+  }
+  engine.run_until(SimTime(2'000_ms));
+  const std::size_t messages = c.flows.size() + (c.flows.size() + 2) / 3;
+  ASSERT_EQ(engine.delivered().size(), messages);
+  ASSERT_EQ(engine.acknowledged().size(), messages);
+  std::vector<int> seen(c.flows.size() * 2, 0);
+  for (const Completion& done : engine.delivered()) ASSERT_EQ(seen[done.tag]++, 0);
+  ASSERT_EQ(engine.leak(), "");
+  if (!lossy) {
+    ASSERT_EQ(engine.counters().drops, 0U);
+    ASSERT_EQ(engine.counters().repeats, 0U);
+  }
+}
+
+TEST(Conservation, holds_with_pfc_or_credits_in_random_cases) {
+  for (int seed = 0; seed < cases(); ++seed) {
+    expect_conserved(static_cast<std::uint64_t>(seed), false);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Conservation, every_message_completes_whatever_is_lost) {
+  for (int seed = 0; seed < cases(); ++seed) {
+    expect_conserved(static_cast<std::uint64_t>(seed) + 1'000'000, true);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Determinism, the_same_seed_gives_the_same_run_and_another_seed_another) {
+  const auto run = [](std::uint64_t seed) {
+    const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::pfc});
+    PacketSpec spec;
+    spec.seed = seed;
+    std::vector<std::int64_t> times;
+    for (const FlowOutcome& flow : run_flows(fabric, permutation(fabric, Bytes(2'000'000), 3), spec).flows) {
+      times.push_back(flow.acknowledged.count());
+    }
+    return times;
+  };
+  EXPECT_EQ(run(1), run(1));
+  EXPECT_NE(run(1), run(2));
+}
+}  // namespace
+}  // namespace topsim::network::packet

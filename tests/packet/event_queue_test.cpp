@@ -1,0 +1,82 @@
+#include "sim/network/packet/event_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace topsim::network::packet {
+namespace {
+
+TEST(EventQueue, is_empty_at_first) {
+  EventQueue queue;
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.next_time(), EventQueue::kNever);
+}
+
+TEST(EventQueue, gives_equal_times_in_the_order_of_pushing_near_and_far) {
+  for (const std::int64_t time : {std::int64_t{5}, std::int64_t{3'000'000}, std::int64_t{900'000'000}}) {
+    EventQueue queue;
+    for (std::uint32_t i = 0; i < 100; ++i) queue.push(time, i);
+    for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(queue.pop().target, i);
+  }
+}
+
+// The far event moves into the calendar before the near one of the same time, which was pushed later.
+TEST(EventQueue, keeps_an_old_far_event_before_a_young_near_one_of_the_same_time) {
+  EventQueue queue;
+  queue.push(20'000'000, 1);  // beyond the calendar's 8.4 us
+  queue.push(15'000'000, 0);
+  EXPECT_EQ(queue.pop().target, 0U);
+  queue.push(20'000'000, 2);  // now within reach
+  EXPECT_EQ(queue.pop().target, 1U);
+  EXPECT_EQ(queue.pop().target, 2U);
+}
+
+TEST(EventQueue, takes_an_earlier_event_after_the_next_one_has_been_looked_at) {
+  EventQueue queue;
+  queue.push(1'000'000'000, 1);
+  EXPECT_EQ(queue.next_time(), 1'000'000'000);
+  queue.push(7, 0);
+  EXPECT_EQ(queue.next_time(), 7);
+  EXPECT_EQ(queue.pop().target, 0U);
+  EXPECT_EQ(queue.pop().target, 1U);
+}
+
+// Against a stable sort: 200,000 events at all distances, pushed while others are popped.
+TEST(EventQueue, agrees_with_a_stable_sort_by_time) {
+  std::mt19937_64 random(1);
+  EventQueue queue;
+  struct Expected {
+    std::int64_t time;
+    std::uint32_t target;
+  };
+  std::vector<Expected> all;
+  std::vector<std::uint32_t> popped;
+  std::int64_t now = 0;
+  std::uint32_t next = 0;
+  const auto push = [&] {
+    const std::int64_t distance = static_cast<std::int64_t>(random() >> (20 + random() % 44));
+    const std::int64_t time = now + distance % 100'000'000;
+    all.push_back({time, next});
+    queue.push(time, next++);
+  };
+  for (int i = 0; i < 200'000; ++i) {
+    push();
+    if (random() % 4 == 0) {
+      const auto event = queue.pop();
+      now = event.time;
+      popped.push_back(event.target);
+    }
+  }
+  while (!queue.empty()) popped.push_back(queue.pop().target);
+  // What was popped before a later push of an equal time cannot come after it: popping order is a stable sort
+  // of the pushes by time, because no push is earlier than the last pop.
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Expected& a, const Expected& b) { return a.time < b.time; });
+  ASSERT_EQ(popped.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(popped[i], all[i].target) << i;
+}
+}  // namespace
+}  // namespace topsim::network::packet

@@ -1,0 +1,119 @@
+// Paths: hashing, flowlets, spraying, adaptive routing.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/packet/setups.hpp"
+
+namespace topsim::network::packet {
+namespace {
+Fabric four_spines(FlowControl control) {
+  return leaf_spine(2, 4, 4, {50_GBps, 500_ns, control});
+}
+std::vector<Flow> across() {
+  return {
+      {0, 4, Bytes(8'000'000)}, {1, 5, Bytes(8'000'000)}, {2, 6, Bytes(8'000'000)}, {3, 7, Bytes(8'000'000)}};
+}
+PacketSpec with(PathChoice path) {
+  PacketSpec spec;
+  spec.congestion_control.kind = CongestionControlKind::none;
+  spec.path = path;
+  return spec;
+}
+
+// Four flows over four spines: 4^4 equally likely hashings, of which 4! collide nowhere: 9.4 %.
+TEST(Ecmp, collides_by_chance_and_another_seed_hashes_otherwise) {
+  std::set<std::int64_t> times;
+  int clean = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    PacketSpec spec = with(PathChoice::flow_hash);
+    spec.seed = seed;
+    const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), spec);
+    times.insert(outcome.last.count());
+    if (outcome.last_delivered < 165_us) ++clean;  // 8 MB at 49.02 GB/s = 163.2 us
+  }
+  EXPECT_GE(times.size(), 3U);  // one, two, three or four on one spine
+  EXPECT_LT(clean, 12);         // 40 x 9.4 % = 4 expected; 12 would be four standard deviations above
+}
+
+TEST(Static, sends_all_flows_to_one_destination_the_same_way) {
+  const Fabric fabric = four_spines(FlowControl::credit);
+  Engine engine(fabric.graph, with(PathChoice::destination));
+  for (std::size_t from = 0; from < 4; ++from) {
+    engine.send(engine.connect({fabric.hosts[from], fabric.hosts[4], from}), 1_MiB, SimTime{}, from);
+  }
+  engine.run();
+  int used = 0;
+  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
+    const bool up = fabric.graph.ports[p].from == fabric.switches[4] && fabric.graph.ports[p].to < 4;
+    if (up && engine.record(p).bytes > 0) ++used;
+  }
+  EXPECT_EQ(used, 1);
+}
+
+// One packet at a time to the emptiest of equal ports: no collision lasts, though packets overtake one
+// another.
+TEST(Adaptive, keeps_four_flows_over_four_spines_at_full_rate) {
+  for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
+    const Outcome outcome = run_flows(four_spines(control), across(), with(PathChoice::adaptive));
+    EXPECT_LT(outcome.last_delivered, 168_us);
+    EXPECT_EQ(outcome.counters.repeats, 0U);
+  }
+}
+
+// Spraying at random fills the queues a little more, and loses little.
+TEST(Spray, comes_close_to_full_rate) {
+  const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), with(PathChoice::spray));
+  EXPECT_LT(outcome.last_delivered, 180_us);
+  EXPECT_EQ(outcome.counters.repeats, 0U);
+}
+
+// Go-back-N takes every overtaken packet for a loss.
+TEST(Spray, with_go_back_n_sends_much_again) {
+  PacketSpec spec = with(PathChoice::spray);
+  spec.recovery = Recovery::go_back_n;
+  const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), spec);
+  EXPECT_GT(outcome.counters.repeats, 100U);
+}
+
+// Messages with pauses longer than the gap go new ways; without a gap they never do.
+TEST(Flowlets, change_their_way_only_after_a_gap) {
+  for (const bool pauses : {true, false}) {
+    const Fabric fabric = four_spines(FlowControl::pfc);
+    Engine engine(fabric.graph, with(PathChoice::flowlet));
+    const PairIndex pair = engine.connect({fabric.hosts[0], fabric.hosts[4]});
+    for (int i = 0; i < 20; ++i) {
+      engine.send(pair, 64_KiB, SimTime(pauses ? i * 100_us : Duration{}), static_cast<std::uint64_t>(i));
+    }
+    engine.run();
+    int used = 0;
+    for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
+      const bool up = fabric.graph.ports[p].from == fabric.switches[4] && fabric.graph.ports[p].to < 4;
+      if (up && engine.record(p).bytes > 0) ++used;
+    }
+    EXPECT_EQ(engine.delivered().size(), 20U);
+    EXPECT_EQ(used > 1, pauses);
+  }
+}
+
+TEST(Permutation, over_a_full_bisection_fat_tree_is_near_line_rate_when_adaptive) {
+  const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::credit});
+  const Outcome outcome =
+      run_flows(fabric, permutation(fabric, Bytes(2'000'000), 1), with(PathChoice::adaptive));
+  // 2 MB at 49.68 GB/s = 40.3 us, six links of 500 ns.
+  EXPECT_LT(outcome.last_delivered, 60_us);
+}
+
+TEST(RingAllReduce, on_an_idle_switch_takes_two_n_minus_one_steps) {
+  const std::uint32_t n = 8;
+  const Fabric fabric = star(n, {50_GBps, 500_ns, FlowControl::credit});
+  std::vector<std::size_t> ring;
+  for (std::size_t i = 0; i < n; ++i) ring.push_back(i);
+  const Outcome outcome = ring_all_reduce(fabric, {ring}, 16_MiB, with(PathChoice::flow_hash));
+  // A step: 2 MiB = 512 packets of 4122 B and, in the same lane, ACKs of 30 B for those that come in, at 50
+  // GB/s; two links of 500 ns, cut through.
+  const double step_us = 512 * 0.08304 + 1.0;
+  EXPECT_NEAR(microseconds(outcome.last_delivered), 14 * step_us, 14 * step_us * 1e-3);
+}
+}  // namespace
+}  // namespace topsim::network::packet

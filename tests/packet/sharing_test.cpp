@@ -1,0 +1,101 @@
+// Who gets what when traffic meets: parking lot and victim flow of fabrics.md 3.1 (two switches, one 100
+// Gbit/s trunk).
+#include <gtest/gtest.h>
+
+#include "tests/packet/setups.hpp"
+
+namespace topsim::network::packet {
+namespace {
+double gbit(const FlowOutcome& flow) {
+  return flow.goodput * 8 / 1e9;
+}
+
+// Goodput of a 100 Gbit/s link: C = 100 x 1000 / 1052 = 95.06 Gbit/s.
+constexpr double kC = 95.06;
+
+// InfiniBand lanes as deep as credits can advertise: 2047 blocks of 64 bytes.
+PacketSpec deep_lanes(int count) {
+  PacketSpec spec = ns3_spec(CongestionControlKind::none);
+  spec.lanes.count = count;
+  spec.lanes.buffer = Bytes(2047 * 64);
+  return spec;
+}
+
+// The receiver's port serves trunk and local sender alike, C / 2 each; the trunk's half is shared by three.
+TEST(ParkingLot, gives_each_incoming_port_the_same_share) {
+  for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
+    const Outcome outcome = parking_lot(ns3_link(control), deep_lanes(1), 8_ms);
+    for (int remote = 0; remote < 3; ++remote) {
+      EXPECT_NEAR(gbit(outcome.flows[static_cast<std::size_t>(remote)]), 15.86, 0.06 * 15.86);
+    }
+    EXPECT_NEAR(gbit(outcome.flows[3]), 47.6, 0.06 * 47.6);
+  }
+}
+
+// Five ports feed the congested one: C / 5 for each local flow and for the trunk. The trunk is one queue, so
+// the victim, bound elsewhere, moves at the pace of the flows it stands behind: about C / 5 / 2.
+TEST(VictimFlow, behind_paused_flows_gets_no_more_than_they) {
+  for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
+    SCOPED_TRACE(static_cast<int>(control));
+    const Outcome outcome = victim_flow(ns3_link(control), deep_lanes(1), 20_ms);
+    // Published for PFC: 10.04, which still holds some of the first millisecond, before the trunk was paused.
+    EXPECT_NEAR(gbit(outcome.flows[6]), kC / 10, 0.06 * kC / 10);
+    if (control == FlowControl::pfc) {
+      EXPECT_NEAR(gbit(outcome.flows[6]), 10.04, 0.06 * 10.04);
+    }
+    EXPECT_NEAR(gbit(outcome.flows[0]), 9.4, 0.06 * 9.4);
+    EXPECT_NEAR(gbit(outcome.flows[1]), 9.4, 0.06 * 9.4);
+    for (std::size_t local = 2; local < 6; ++local)
+      EXPECT_NEAR(gbit(outcome.flows[local]), 19.1, 0.06 * 19.1);
+  }
+}
+
+// In a lane of its own it has what the congested flows leave of the trunk: C - C / 5 = 76 Gbit/s (80 on the
+// wire).
+TEST(VictimFlow, in_a_virtual_lane_of_its_own_is_free) {
+  const Outcome outcome = victim_flow(ns3_link(FlowControl::credit), deep_lanes(2), 8_ms, 1);
+  EXPECT_NEAR(gbit(outcome.flows[6]), kC * 4 / 5, 0.02 * kC);
+}
+
+TEST(VictimFlow, is_rescued_by_congestion_control) {
+  for (const PacketSpec& spec :
+       {ns3_dcqcn(Dcqcn::hpcc_vendor()), ns3_dcqcn(ns3_paper()), ns3_spec(CongestionControlKind::hpcc),
+        ns3_spec(CongestionControlKind::dctcp)}) {
+    EXPECT_GT(gbit(victim_flow(ns3_link(), spec, 8_ms).flows[6]), 40);  // published: 55.7, 58.7, 69.4, 69.8
+  }
+}
+
+// Lanes that always have a packet share a port by their weights.
+TEST(VirtualLanes, share_a_port_by_weight) {
+  PacketSpec spec = deep_lanes(2);
+  spec.lanes.weight = {96, 32};
+  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
+  const Outcome outcome =
+      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
+  EXPECT_NEAR(gbit(outcome.flows[0]), kC * 3 / 4, 0.03 * kC);
+  EXPECT_NEAR(gbit(outcome.flows[1]), kC / 4, 0.03 * kC);
+}
+
+TEST(VirtualLanes, of_the_high_table_go_first) {
+  PacketSpec spec = deep_lanes(2);
+  spec.lanes.high_priority = 0b10;
+  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
+  const Outcome outcome =
+      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
+  EXPECT_GT(gbit(outcome.flows[1]), 0.95 * kC);
+  EXPECT_LT(gbit(outcome.flows[0]), 0.05 * kC);
+}
+
+// A high limit of 1 lets the high table send 4 KiB before one packet of the low table: of 5 x 1052 B sent
+// high against 1052 B low, the low lane keeps about one packet in five.
+TEST(VirtualLanes, of_the_low_table_are_not_starved_under_a_high_limit) {
+  PacketSpec spec = deep_lanes(2);
+  spec.lanes.high_priority = 0b10;
+  spec.lanes.high_limit = 1;
+  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
+  const Outcome outcome =
+      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
+  EXPECT_NEAR(gbit(outcome.flows[0]), kC / 5, 0.02 * kC);
+}
+}  // namespace
+}  // namespace topsim::network::packet
