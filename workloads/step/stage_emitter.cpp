@@ -52,6 +52,13 @@ std::uint16_t StageEmitter::label_of(Phase phase, Part part) {
   return builder_.label(fmt::format("{} {}", workloads::name_of(part), name_of(phase)));
 }
 
+Duration StageEmitter::launch_of(double kernels) {
+  if (kernels <= 0) return {};
+  const Duration launch = unlaunched_ + plan_.launch;
+  unlaunched_ = Duration(std::llround((kernels - 1) * static_cast<double>(plan_.launch.count())));
+  return launch;
+}
+
 void StageEmitter::wait_for(std::uint32_t op) {
   flush();
   waits_.push_back(op);
@@ -76,7 +83,7 @@ void StageEmitter::flush() {
   op.micro_batch = static_cast<std::uint16_t>(pending_.position.micro_batch);
   op.layer = static_cast<std::uint32_t>(pending_.position.layer);
   op.duration = from_seconds(cost.seconds);
-  op.launch = Duration(std::llround(cost.kernels * static_cast<double>(plan_.launch.count())));
+  op.launch = launch_of(cost.kernels);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
   op.flops = Flops(cost.flops);
   last_compute_ = builder_.add(op, waits_);
@@ -130,7 +137,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = plan_.launch;
+  op.launch = launch_of(1);
   op.collective = kind;
   op.slot = slot;
   op.bytes = Bytes(std::llround(bytes));
@@ -150,7 +157,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.label = builder_.label(stream);
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = plan_.launch;
+  op.launch = launch_of(1);
   op.slot = slot;
   op.bytes = bytes;
   if (posted_after_compute && last_compute_ != kNoOp) return builder_.add(op, std::span(&last_compute_, 1));

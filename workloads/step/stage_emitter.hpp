@@ -55,6 +55,9 @@ class StageEmitter {
     Position position;
     bool open = false;
   };
+  // Host time until an op of so many kernels can start: the kernels before it that are still to be launched,
+  // and its first. The rest is launched while it runs and delays what follows.
+  Duration launch_of(double kernels);
   std::uint16_t label_of(program::Phase phase, Part part);
 
   program::RankProgramBuilder& builder_;
@@ -65,6 +68,7 @@ class StageEmitter {
   std::vector<std::uint32_t> waits_;     // of the next compute op
   std::vector<std::uint32_t> piece_op_;  // op of each collective of the list being emitted
   std::uint32_t last_compute_ = kNoOp;
+  Duration unlaunched_{};
 };
 
 template <class OnParameters>

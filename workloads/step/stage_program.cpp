@@ -146,6 +146,7 @@ class StageProgram {
       if (gathers) need_parameters(chunk, count);
     };
     const auto run = [&](const PieceList& list, int layer_index) {
+      if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
       emitter_.at({micro_batch, layer_index});
       emitter_.emit(list, Phase::forward, WeightGradients::with, on_parameters);
     };
@@ -176,6 +177,7 @@ class StageProgram {
       if (plan_.bucket_elements > 0 && chunk.ready >= plan_.bucket_elements) reduce_gradients(chunk);
     };
     const auto run = [&](const PieceList& list, int layer_index) {
+      if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
       emitter_.at({micro_batch, layer_index});
       emitter_.emit(list, Phase::backward, weights, on_parameters);
     };

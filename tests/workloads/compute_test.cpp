@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+
+// 6912 x 4096 x 4096 on A100, tile 256 x 128: 27 x 32 = 864 tiles over 108 SMs are 8 full waves; smaller
+// tiles cover the same and reach less. e = 0.818 / (1 + 4.5 (1/256 + 1/128)) = 0.7770; t = 8 x 108 x 256 x
+// 128 x 2 x (4096 + 73) / (312e12 x 0.7770) = 973.8 us, and 4.3 us. The operands, 147 MB, take 98 us: not the
+// limit.
+TEST(Compute, GemmIsQuantisedToTilesAndWaves) {
+  const auto accelerator = a100();
+  const ComputeModel model(accelerator, {});
+  const KernelCost cost = model.gemm({6912, 4096, 4096}, Precision::bf16);
+  EXPECT_NEAR(cost.seconds, 978.1e-6, 0.05e-6);
+  EXPECT_EQ(cost.memory_seconds, 0);
+  EXPECT_DOUBLE_EQ(cost.flops, 2.0 * 6912 * 4096 * 4096);
+  // One row more of tiles begins a ninth wave.
+  EXPECT_GT(model.gemm({6912 + 1, 4096, 4096}, Precision::bf16).seconds, 1.03 * cost.seconds);
+}
+
+// One row: 33.5 MB of weights at 0.733 of 2.039 TB/s are 22.5 us; 67 MFLOP do not matter.
+TEST(Compute, ThinGemmIsLimitedByMemory) {
+  const auto accelerator = a100();
+  const ComputeModel model(accelerator, {});
+  const KernelCost cost = model.gemm({1, 4096, 4096}, Precision::bf16);
+  const double bytes = 2.0 * (4096 + 4096.0 * 4096 + 4096);
+  EXPECT_NEAR(cost.seconds, bytes / (2.039e12 * 0.733) + 4.3e-6, 1e-10);
+  EXPECT_NEAR(cost.memory_seconds, 22.5e-6, 1e-7);
+}
+
+TEST(Compute, NeverFasterThanTheBestMeasuredMatmul) {
+  auto accelerator = h100();
+  const ComputeModel model(accelerator, {});
+  const KernelCost cost = model.gemm({65536, 16384, 16384}, Precision::bf16);
+  EXPECT_LE(cost.flops / cost.seconds, 794.5e12);
+}
+
+TEST(Compute, AnEfficiencyReplacesTheTileModelAndTheClockDerates) {
+  const auto accelerator = a100();
+  const ComputeModel half(accelerator, {0.5, 1, true});
+  const KernelCost cost = half.gemm({4096, 4096, 4096}, Precision::bf16);
+  EXPECT_DOUBLE_EQ(cost.seconds, cost.flops / 156e12);
+  const ComputeModel slow(accelerator, {0.5, 0.9, true});
+  EXPECT_DOUBLE_EQ(slow.gemm({4096, 4096, 4096}, Precision::bf16).seconds, cost.seconds / 0.9);
+}
+
+// A norm reads and writes 1 GB at 0.8 of the bandwidth when fused, 0.35 when eager.
+TEST(Compute, MemoryBoundKernelsRunAtAShareOfTheBandwidth) {
+  const auto accelerator = a100();
+  EXPECT_DOUBLE_EQ(ComputeModel(accelerator, {}).memory_bound(2e9, MemoryKernel::norm).seconds,
+                   2e9 / (2.039e12 * 0.8));
+  EXPECT_DOUBLE_EQ(ComputeModel(accelerator, {{}, 1, false}).memory_bound(2e9, MemoryKernel::norm).seconds,
+                   2e9 / (2.039e12 * 0.35));
+}
+
+// Backward does five matmuls where forward does two, and both count model FLOPs once and twice.
+TEST(Compute, FlashBackwardIsTwoAndAHalfForwardsOfWork) {
+  const auto accelerator = h100();
+  const ComputeModel model(accelerator, {});
+  const AttentionShape shape{1, 8, 1, 8192, 8192, 128, 128, true, false};
+  const KernelCost forward = model.attention_forward(shape, AttentionKernel::flash, Precision::bf16);
+  const KernelCost backward = model.attention_backward(shape, AttentionKernel::flash, Precision::bf16);
+  EXPECT_NEAR(backward.seconds / forward.seconds, 2.5 * 0.69 / 0.58, 1e-9);
+  EXPECT_DOUBLE_EQ(forward.flops, 4 * 8 * 8192.0 * 8192 / 2 * 128);
+  EXPECT_DOUBLE_EQ(backward.flops, 2 * forward.flops);
+}
+
+TEST(Compute, UnfusedAttentionComputesTheWholeMatrix) {
+  const auto accelerator = a100();
+  const ComputeModel model(accelerator, {});
+  const AttentionShape shape{1, 12, 12, 2048, 2048, 128, 128, true, true};
+  const KernelCost unfused = model.attention_forward(shape, AttentionKernel::unfused, Precision::bf16);
+  const KernelCost flash = model.attention_forward(shape, AttentionKernel::flash, Precision::bf16);
+  EXPECT_GT(unfused.seconds, 2 * flash.seconds);
+  EXPECT_DOUBLE_EQ(unfused.flops, flash.flops);  // model FLOPs do not depend on the kernel
+}
+
+// 72 B s L h^2 (1 + s / (6 h) + V / (12 h L)): Narayanan et al., SC'21, without recompute.
+TEST(Models, FlopsOfGptShapesAreTheClosedForm) {
+  const ModelSpec model = complete(gpt(96, 12288, 96));
+  const double s = 2048, h = 12288, layers = 96, v = 51200;
+  EXPECT_NEAR(model_flops_per_sequence(model, 2048, false),
+              72 * s * layers * h * h * (1 + s / (6 * h) + v / (12 * h * layers)), 1e4);
+  EXPECT_NEAR(model_flops_per_sequence(model, 2048, true),
+              72 * s * layers * h * h * (1 + s / (12 * h) + v / (12 * h * layers)), 1e4);
+}
+}  // namespace
+}  // namespace topsim::workloads

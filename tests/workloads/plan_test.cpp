@@ -1,0 +1,116 @@
+// What users get wrong about plans: each a sentence with the place and a remedy, all of them at once.
+#include "workloads/plan.hpp"
+
+#include <gmock/gmock.h>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using ::testing::HasSubstr;
+
+std::vector<Problem> problems_of(WorkloadSpec workload, std::uint32_t accelerators = 64) {
+  workload.model = complete(workload.model);
+  try {
+    (void)resolve(workload, accelerators);
+  } catch (const ConfigError& error) {
+    return error.problems();
+  }
+  return {};
+}
+
+TEST(Plan, DataParallelSizeFollowsFromTheAccelerators) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.dp.reset();
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, 64);
+  EXPECT_EQ(plan.dp, 4);
+  EXPECT_EQ(plan.micro_batches, 32);
+  EXPECT_EQ(plan.stage_layers, (std::vector<int>{40, 40}));
+}
+
+TEST(Plan, AProductThatIsNotTheAcceleratorCountIsNamedWithOneThatFits) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.dp = 8;
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "workload.plan");
+  EXPECT_EQ(problems[0].message, "tp 8 x pp 2 x cp 1 x dp 8 = 128 accelerators, the topology has 64");
+  EXPECT_EQ(problems[0].help, "dp = 4 fits (or leave dp out)");
+}
+
+TEST(Plan, LayersThatDoNotDivideComeWithAList) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.model.layers = 81;
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].message, "81 layers do not divide into 2 stages (pp = 2)");
+  EXPECT_EQ(problems[0].help, "say how: \"stage_layers\": [40, 41]");
+}
+
+TEST(Plan, StageLayersMustSumToTheModel) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.stage_layers = {41, 40};
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "workload.plan.stage_layers");
+  EXPECT_EQ(problems[0].message, "the entries sum to 81, the model has 80 layers");
+}
+
+TEST(Plan, HeadsAndColumnsMustDivide) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.tp = 12, workload.plan.pp = 1, workload.plan.dp = 1, workload.plan.global_batch = 4;
+  const auto problems = problems_of(workload, 12);
+  ASSERT_EQ(problems.size(), 4u);  // heads, columns, key-value heads, sequence
+  EXPECT_EQ(problems[0].message, "tp = 12 does not divide the model's 64 attention heads");
+  EXPECT_EQ(problems[0].help, "the largest tp below it that does is 8");
+}
+
+TEST(Plan, AGlobalBatchMustBeAMultipleOfWhatRunsAtOnce) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.micro_batch = 3, workload.plan.global_batch = 128;
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].message, "global_batch = 128 is no multiple of micro_batch 3 x dp 4 = 12");
+  EXPECT_EQ(problems[0].help, "120 or 132 would be");
+}
+
+TEST(Plan, InterleavingNeedsRoundsOfThePipeline) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.virtual_stages = 2, workload.plan.global_batch = 12;  // three micro-batches, two stages
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0].message, HasSubstr("needs a multiple of pp = 2 micro-batches, this plan has 3"));
+  EXPECT_EQ(problems[0].help, "global_batch = 16 would be");
+}
+
+TEST(Plan, WhatIsNotSupportedIsRefusedAndNeverIgnored) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.offload = Offload::cpu;
+  workload.plan.cp_kind = ContextKind::ring;
+  workload.packing = true;
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].path, "workload.packing");
+  EXPECT_EQ(problems[1].path, "workload.plan.offload");
+}
+
+TEST(Plan, EveryMistakeIsReportedAtOnce) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.model.layers = 81;
+  workload.plan.dp = 8;
+  workload.plan.rank_order = {"tp", "tp", "ep", "dp", "pp"};
+  workload.compute.stage_times.transfer = {Duration{1}};
+  EXPECT_EQ(problems_of(workload).size(), 4u);
+}
+
+TEST(Plan, RankOrderMovesTheDimensions) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.rank_order = {"dp", "tp", "cp", "ep", "pp"};
+  EXPECT_TRUE(problems_of(workload).empty());
+}
+}  // namespace
+}  // namespace topsim::workloads
