@@ -74,9 +74,12 @@ struct Activity {
 // One message of the step-by-step lowering. Steps of one channel follow each other through `after`.
 struct StepMessage {
   std::uint32_t from, to;  // positions in the communicator
-  Bytes bytes;
+  Bytes bytes;             // on the wire, the protocol's flags included
   std::uint16_t channel;
   std::uint32_t after_begin, after_count;  // into StepPlan::after: messages that must have arrived first
+  Duration latency{};                      // replaces the route's: what one step of the protocol takes
+  BytesPerSecond rate_cap{};               // what the channel can do; 0: none
+  DeviceId from_nic{}, to_nic{};           // between boxes: the NICs that the channel names; invalid: the router's
 };
 struct StepPlan {
   std::vector<StepMessage> messages;
@@ -95,8 +98,11 @@ class NcclModel {
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.
   void lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const;
-  // The same, as messages; `max_chunk` as NCCL's buffers give it.
+  // The same, as messages in NCCL's chunks and windows. Reduction inside switches has no messages between ranks: in
+  // this form the best of ring and tree stands in for NVLS and SHARP.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
+  // The links of one message of it; cap and latency are the message's.
+  void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;
   // One point-to-point message (send/recv) between two GPUs.
   void lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
 

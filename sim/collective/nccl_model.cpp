@@ -3,6 +3,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/collective/lowering.hpp"
 #include "sim/collective/placement.hpp"
+#include "sim/collective/steps.hpp"
 #include "sim/collective/time_model.hpp"
 #include "sim/collective/usage.hpp"
 
@@ -113,9 +114,54 @@ void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint
 }
 
 StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
-  (void)kind;
-  (void)bytes;
-  (void)gpus;
-  return {};
+  if (gpus.size() < 2) return {};
+  const Placement placement = impl_->placer.place(gpus);
+  Overrides overrides = impl_->overrides;
+  overrides.nvls = false;
+  if (overrides.algorithm != Algorithm::ring && overrides.algorithm != Algorithm::tree) overrides.algorithm.reset();
+  const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
+  const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
+  Choice choice;
+  choice.algorithm = Algorithm::direct;
+  if (tuned(wire)) {
+    if (!overrides.algorithm) {
+      // CollNet would need the switches too.
+      const auto ring = placement.tuner->time(wire, Algorithm::ring, Protocol::simple, payload);
+      Overrides as_ring = overrides, as_tree = overrides;
+      as_ring.algorithm = Algorithm::ring;
+      as_tree.algorithm = Algorithm::tree;
+      choice = placement.tuner->choose(wire, payload, as_ring);
+      const Choice tree = placement.tuner->choose(wire, payload, as_tree);
+      if (ring && tree.algorithm == Algorithm::tree && tree.model_time < choice.model_time) choice = tree;
+    } else {
+      choice = placement.tuner->choose(wire, payload, overrides);
+    }
+  }
+  UsageBuilder reach(impl_->router);
+  reach.add({.from = gpus.front(), .to = gpus.back()}, 1);
+  const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
+  const StepTiming steps = time_steps(choice, *placement.tuner, network, impl_->time);
+  if (choice.algorithm == Algorithm::direct) {
+    const Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
+    return direct_steps(wire, payload, placement, timing);
+  }
+  const Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
+  if (choice.algorithm == Algorithm::tree) return tree_steps(payload, choice, placement, timing, steps);
+  return ring_steps(wire, payload, choice, placement, timing, steps);
+}
+
+void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const {
+  out = {};
+  UsageBuilder usage(impl_->router);
+  usage.add({.from = gpus[message.from],
+             .to = gpus[message.to],
+             .connection = message.channel,
+             .from_nic = message.from_nic,
+             .to_nic = message.to_nic,
+             .allow_pxn = impl_->overrides.pxn.value_or(true)},
+            1);
+  usage.finish(1, out.usage);
+  out.cap = message.rate_cap;
+  out.latency = message.latency;
 }
 }  // namespace topsim::collective

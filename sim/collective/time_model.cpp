@@ -163,6 +163,20 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   return t;
 }
 
+StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
+  const CommunicatorFacts& facts = tuner.facts();
+  const std::size_t row = choice.algorithm == Algorithm::tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
+  const StepCosts& costs = kSteps[generation(facts)];
+  const double starts[] = {costs.ll, costs.ll128, costs.simple}, steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
+  StepTiming t{nccl::kBaseLatency[row][p], nccl::kNvlinkLatency[row][p], nccl::kNetLatency[row][p]};
+  if (options.step_costs) t.start_us = starts[p];
+  if (options.step_costs && (facts.nodes == 1 || p == 0)) t.inside_us = steps[p];
+  if (facts.nodes > 1 && choice.algorithm == Algorithm::ring)
+    t.inside_us = std::max(t.inside_us, (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
+  if (options.network) t.between_us += std::max(0.0, network_us);
+  return t;
+}
+
 Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const double n = facts.ranks;

@@ -19,6 +19,14 @@ struct Timing {
 [[nodiscard]] Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
                                      double network_us, const TimeOptions& options);
 
+// One step of a chain of messages (ring, tree), consistent with the above.
+struct StepTiming {
+  double start_us = 0;    // once, on the first message
+  double inside_us = 0;   // a hop inside the box
+  double between_us = 0;  // a hop between boxes
+};
+[[nodiscard]] StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us, const TimeOptions& options);
+
 // All-to-all and send/recv: `bytes` in and out of each rank.
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
                                  const TimeOptions& options);

@@ -1,0 +1,98 @@
+#include <algorithm>
+
+#include "sim/collective/steps.hpp"
+
+namespace topsim::collective {
+namespace {
+
+// A channel's ring through all boxes: ranks in order and, where it leaves a box, the NICs.
+struct Ring {
+  struct Hop {
+    std::uint32_t rank = 0;
+    DeviceId from_nic{}, to_nic{};  // of the hop to the next
+    bool between = false;
+  };
+  std::vector<Hop> hops;
+};
+
+Ring ring_of(const Placement& placement, int channel) {
+  const auto& boxes = placement.boxes;
+  const int found = placement.tuner->facts().ring.channels, c = channel % found;
+  const auto at = [&](std::size_t b) -> const nccl::Channel& {
+    const nccl::ChannelGraph& graph = boxes[b].graphs->ring;
+    const bool swap = graph.cross_nic == 2 && found % 2 == 0 && b % 2 == 1;
+    return graph.channels[static_cast<std::size_t>(swap ? c ^ 1 : c)];
+  };
+  Ring ring;
+  for (std::size_t b = 0; b < boxes.size(); ++b) {
+    for (const int g : at(b).gpus) ring.hops.push_back({boxes[b].ranks[static_cast<std::size_t>(g)], {}, {}, false});
+    const std::size_t next = (b + 1) % boxes.size();
+    const int leave = at(b).leave_net, enter = at(next).enter_net;
+    ring.hops.back().between = next != b;
+    if (next != b && leave >= 0 && enter >= 0) {
+      ring.hops.back().from_nic = boxes[b].nics[static_cast<std::size_t>(leave)];
+      ring.hops.back().to_nic = boxes[next].nics[static_cast<std::size_t>(enter)];
+    }
+  }
+  return ring;
+}
+
+}  // namespace
+
+StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choice, const Placement& placement,
+                    const Timing& timing, const StepTiming& steps) {
+  const std::int64_t n = placement.ranks, channels = choice.channels;
+  const bool pipeline = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+  const std::int64_t rounds = pipeline ? n - 1 : kind == CollectiveKind::all_reduce ? 2 * (n - 1) : n - 1;
+  const std::int64_t chunk =
+      chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, placement.tuner->facts());
+  const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
+  const std::size_t window = pipeline ? 8 : static_cast<std::size_t>(slices);
+  // All channels and the slices in flight share what the algorithm reaches on an edge.
+  const double per_edge = pipeline ? 1 : static_cast<double>(rounds) / static_cast<double>(n);
+  const double rate = timing.cap * per_edge * timing.wire / static_cast<double>(channels) / static_cast<double>(window);
+
+  StepBuilder plan;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const Ring ring = ring_of(placement, static_cast<int>(c));
+    const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
+    std::vector<std::vector<std::uint32_t>> sent(static_cast<std::size_t>(n));  // by connection, in order
+    const auto send = [&](std::int64_t position, std::int64_t size, std::uint32_t arrived, bool first) {
+      const Ring::Hop& hop = ring.hops[static_cast<std::size_t>(position)];
+      const Ring::Hop& to = ring.hops[static_cast<std::size_t>((position + 1) % n)];
+      auto& line = sent[static_cast<std::size_t>(position)];
+      const std::uint32_t slot = line.size() < window ? StepBuilder::kNothing : line[line.size() - window];
+      const double latency = (hop.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
+      StepMessage message{hop.rank, to.rank, Bytes(static_cast<std::int64_t>(static_cast<double>(size) * timing.wire)),
+                          static_cast<std::uint16_t>(c), 0, 0, from_microseconds(latency), BytesPerSecond(rate), hop.from_nic, hop.to_nic};
+      line.push_back(plan.add(message, {arrived, slot}));
+      return line.back();
+    };
+    if (pipeline) {
+      // Rank 0 is the root; the data flows from it along the ring, or along the ring towards it.
+      std::int64_t root = 0;
+      while (ring.hops[static_cast<std::size_t>(root)].rank != 0) ++root;
+      const std::int64_t source = kind == CollectiveKind::broadcast ? root : (root + 1) % n;
+      for (std::int64_t done = 0; done < share; done += chunk) {
+        std::uint32_t arrived = StepBuilder::kNothing;
+        for (std::int64_t s = 0; s < rounds; ++s)
+          arrived = send((source + s) % n, std::min(chunk, share - done), arrived, s == 0 && done == 0);
+      }
+      continue;
+    }
+    for (std::int64_t done = 0; done < share; done += n * chunk) {
+      const std::int64_t part = std::min(chunk, (share - done + n - 1) / n);  // of each rank, in this loop
+      std::vector<std::uint32_t> arrived(static_cast<std::size_t>(n * slices), StepBuilder::kNothing);
+      for (std::int64_t s = 0; s < rounds; ++s)
+        for (int slice = 0; slice < slices; ++slice)
+          for (std::int64_t i = 0; i < n; ++i) {
+            // Position i passes on the chunk that began s positions before it.
+            auto& before = arrived[static_cast<std::size_t>(((i - s) % n + n) % n * slices + slice)];
+            const std::int64_t size = (part + slices - 1 - slice) / slices;
+            if (size > 0) before = send(i, size, before, s == 0 && done == 0);
+          }
+    }
+  }
+  return plan.finish();
+}
+}  // namespace topsim::collective

@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "sim/collective/lowering.hpp"
+#include "sim/collective/steps.hpp"
+
+namespace topsim::collective {
+namespace {
+
+struct Node {
+  std::uint32_t parent = StepBuilder::kNothing;
+  std::vector<std::uint32_t> children;
+  DeviceId nic{}, parent_nic{};
+  bool between = false;  // the edge to the parent leaves the box
+};
+
+// The tree of one channel over ranks: a chain in each box, a binary tree over the boxes.
+std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<std::uint32_t>& order) {
+  const auto& boxes = placement.boxes;
+  const int found = placement.tuner->facts().tree.channels, n = static_cast<int>(boxes.size());
+  const auto c = static_cast<std::size_t>(channel % found);
+  const bool second = channel / found % 2 == 1;
+  std::vector<Node> nodes(placement.ranks);
+  const auto hang = [&](std::uint32_t rank, std::uint32_t parent) {
+    nodes[rank].parent = parent;
+    nodes[parent].children.push_back(rank);
+  };
+  std::uint32_t root = 0;
+  for (int b = 0; b < n; ++b) {
+    const PlacedBox& box = boxes[static_cast<std::size_t>(b)];
+    const nccl::Channel& chain = box.graphs->tree.channels[c];
+    const auto rank = [](const PlacedBox& of, int gpu) { return of.ranks[static_cast<std::size_t>(gpu)]; };
+    for (std::size_t i = 0; i + 1 < chain.gpus.size(); ++i) hang(rank(box, chain.gpus[i + 1]), rank(box, chain.gpus[i]));
+    const TreeNode node = binary_tree(n, b, second);
+    const std::uint32_t head = rank(box, chain.gpus.front());
+    if (node.up < 0) {
+      root = head;
+      continue;
+    }
+    const PlacedBox& parent = boxes[static_cast<std::size_t>(node.up)];
+    const nccl::Channel& above = parent.graphs->tree.channels[c];
+    const nccl::Pattern pattern = parent.graphs->tree.pattern;
+    const bool on_second = above.gpus.size() > 1 && (node.child_type == 0 ? pattern != nccl::Pattern::tree
+                                                                         : pattern == nccl::Pattern::split_tree);
+    hang(head, rank(parent, above.gpus[on_second ? 1 : 0]));
+    nodes[head].between = true;
+    const int to_net = on_second ? above.leave_net : above.enter_net;
+    if (chain.enter_net >= 0 && to_net >= 0) {
+      nodes[head].nic = box.nics[static_cast<std::size_t>(chain.enter_net)];
+      nodes[head].parent_nic = parent.nics[static_cast<std::size_t>(to_net)];
+    }
+  }
+  order = {root};  // parents before children
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (const std::uint32_t child : nodes[order[i]].children) order.push_back(child);
+  return nodes;
+}
+
+}  // namespace
+
+StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement, const Timing& timing,
+                    const StepTiming& steps) {
+  constexpr std::size_t kWindow = 8;
+  const std::int64_t channels = choice.channels;
+  const std::int64_t chunk = chunk_bytes(CollectiveKind::all_reduce, choice.algorithm, choice.protocol, choice.channels, bytes,
+                                         placement.tuner->facts());
+  const double rate = timing.cap * timing.wire / static_cast<double>(channels);
+  StepBuilder plan;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    std::vector<std::uint32_t> order;
+    const std::vector<Node> nodes = tree_of(placement, static_cast<int>(c), order);
+    const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
+    std::vector<std::vector<std::uint32_t>> up(nodes.size()), down(nodes.size());  // by the edge's lower end, chunk by chunk
+    for (std::int64_t done = 0; done < share; done += chunk) {
+      const auto size = static_cast<std::int64_t>(static_cast<double>(std::min(chunk, share - done)) * timing.wire);
+      const auto send = [&](std::uint32_t child, bool upwards, std::vector<std::uint32_t> after, bool first) {
+        const Node& node = nodes[child];
+        auto& line = (upwards ? up : down)[child];
+        if (line.size() >= kWindow) after.push_back(line[line.size() - kWindow]);
+        const double latency = (node.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
+        StepMessage message{upwards ? child : node.parent, upwards ? node.parent : child, Bytes(size), static_cast<std::uint16_t>(c), 0, 0,
+                            from_microseconds(latency), BytesPerSecond(rate), upwards ? node.nic : node.parent_nic,
+                            upwards ? node.parent_nic : node.nic};
+        line.push_back(plan.add(message, after));
+      };
+      std::vector<std::uint32_t> at_root;
+      for (auto r = order.rbegin(); r != order.rend(); ++r) {  // sums from the leaves up
+        std::vector<std::uint32_t> after;
+        for (const std::uint32_t child : nodes[*r].children) after.push_back(up[child].back());
+        if (nodes[*r].parent == StepBuilder::kNothing) {
+          at_root = after;
+        } else {
+          send(*r, true, after, done == 0 && nodes[*r].children.empty());
+        }
+      }
+      for (const std::uint32_t r : order)  // the result down
+        for (const std::uint32_t child : nodes[r].children)
+          send(child, false, r == order.front() ? at_root : std::vector<std::uint32_t>{down[r].back()}, false);
+    }
+  }
+  return plan.finish();
+}
+}  // namespace topsim::collective
