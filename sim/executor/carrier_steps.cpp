@@ -78,12 +78,12 @@ class Steps final : public Carrier {
     transfer.from = plan.gpus[message.from];
     transfer.to = plan.gpus[message.to];
     transfer.connection = message.channel;
-    const Path& path = path_of(transfer.from, transfer.to, message.channel, message.bytes);
+    const Path& path = path_of(message, plan.gpus);
     transfer.bytes = static_cast<double>(message.bytes.value());
     transfer.usage = path.usage;
-    transfer.rate_cap = path.rate_cap;
+    transfer.rate_cap = of_protocol(message) ? message.rate_cap.value() : path.rate_cap;
     transfer.weight = path.weight;
-    transfer.latency = path.latency;
+    transfer.latency = of_protocol(message) ? message.latency : path.latency;
     transfer.tag = std::uint64_t{id} << 32 | m;
     network_.start(transfer, now);
     ++transfers_;
@@ -138,12 +138,20 @@ class Steps final : public Carrier {
     return ends;
   }
 
-  const Path& path_of(DeviceId from, DeviceId to, std::uint16_t channel, Bytes bytes) {
-    const auto key = std::tuple(from, to, channel, bytes);
+  // A step of a collective carries its own latency and limit; a plain send takes those of its route.
+  static bool of_protocol(const collective::StepMessage& message) { return message.latency > Duration{}; }
+
+  const Path& path_of(const collective::StepMessage& message, const std::vector<DeviceId>& gpus) {
+    const DeviceId from = gpus[message.from], to = gpus[message.to];
+    const auto key = std::tuple(from, to, message.channel, message.bytes, of_protocol(message));
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
     collective::Activity lowered;
-    nccl_.lower_message(bytes, from, to, channel, lowered);
+    if (of_protocol(message)) {
+      nccl_.lower_step(message, gpus, lowered);
+    } else {
+      nccl_.lower_message(message.bytes, from, to, message.channel, lowered);
+    }
     Path path{{}, lowered.cap.value(), lowered.weight, lowered.latency};
     for (const topology::LinkShare& use : lowered.usage) path.usage.push_back({use.link.value, use.share});
     return paths_.emplace(key, std::move(path)).first->second;
@@ -155,7 +163,7 @@ class Steps final : public Carrier {
   const topology::Topology& topology_;
   network::Network& network_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
-  std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes>, Path> paths_;
+  std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes, bool>, Path> paths_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;
