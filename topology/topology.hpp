@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/ids.hpp"
@@ -131,6 +132,13 @@ class Topology {
   [[nodiscard]] Topology with_links(Change&& change) const {
     Topology copy = *this;
     for (Link& link : copy.links_) change(link);
+    return copy;
+  }
+
+  // A copy whose rank r runs on devices[r] (placement, a job smaller than the cluster).
+  [[nodiscard]] Topology with_ranks_on(std::vector<DeviceId> devices) const {
+    Topology copy = *this;
+    copy.accelerators_ = std::move(devices);
     return copy;
   }
 

@@ -53,16 +53,18 @@ struct Range {
   return {-std::numeric_limits<double>::infinity()};
 }
 
-// The $defs of a schema under construction, by name.
+// The $defs of a schema under construction.
 class Definitions {
  public:
-  // True when the name is new: the caller then fills it. Guards against recursion.
-  bool begin(const std::string& name) { return values_.emplace(name, Value(Kind::object)).second; }
-  void fill(const std::string& name, Value value) { values_[name] = std::move(value); }
+  // The id that `owner` goes by; `fresh` when it is new and the caller fills it (guards against recursion).
+  // Two owners of one name get different ids.
+  std::string id_of(const void* owner, const std::string& name, bool& fresh);
+  void fill(const std::string& id, Value value) { values_[id] = std::move(value); }
   [[nodiscard]] std::map<std::string, Value>& values() { return values_; }
 
  private:
   std::map<std::string, Value> values_;
+  std::map<std::string, const void*> owners_;
 };
 
 template <class M>

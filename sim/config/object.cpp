@@ -92,11 +92,11 @@ Node ObjectBase::library_entry(const Node& node, Reader& reader) const {
 Value ObjectBase::schema(Definitions& definitions,
                          const std::function<Value(std::size_t, Definitions&)>& field_schema,
                          const std::function<Value(std::size_t)>& field_default) const {
-  std::string id = name_;
-  std::replace(id.begin(), id.end(), ' ', '-');
+  bool fresh = false;
+  const std::string id = definitions.id_of(this, name_, fresh);
   Value reference(Kind::object);
   reference.add("$ref", Value::of("#/$defs/" + id));
-  if (!definitions.begin(id)) return reference;
+  if (!fresh) return reference;
 
   Value object = schema_of_type("object");
   Value& properties = object.add("properties", Value(Kind::object));
@@ -138,6 +138,18 @@ Value ObjectBase::schema(Definitions& definitions,
   return reference;
 }
 }  // namespace detail
+
+std::string Definitions::id_of(const void* owner, const std::string& name, bool& fresh) {
+  std::string id = name;
+  std::replace(id.begin(), id.end(), ' ', '-');
+  const std::string first = id;
+  for (int i = 2;; ++i) {
+    const auto [it, inserted] = owners_.emplace(id, owner);
+    fresh = inserted;
+    if (it->second == owner) return id;
+    id = first + "-" + std::to_string(i);
+  }
+}
 
 std::string finish_schema(std::string_view name, Value root, Definitions definitions) {
   Value schema(Kind::object);

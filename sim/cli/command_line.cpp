@@ -1,0 +1,166 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
+#include "sim/cli/command.hpp"
+#include "sim/config/reader.hpp"
+#include "sim/report/version.hpp"
+
+namespace topsim::cli {
+namespace {
+
+constexpr std::string_view kTeaching =
+    R"(topsim predicts how long a training step takes on a cluster, which links are busy, and why accelerators idle.
+
+  topsim run configs/8xH100-ib.json                    simulate a scenario, one screen
+  topsim run configs/8xH100-ib.json --set topology.nodes=16
+  topsim list hardware                                 what a scenario may name
+  topsim schema                                        every key of a scenario, for editors
+
+)";
+
+void report(const std::string& text) {
+  std::cout.flush();
+  std::cerr << text << std::flush;
+}
+
+int user_error(const std::string& message, const std::string& help) {
+  Problem problem;
+  problem.message = message;
+  problem.help = help;
+  report(config::picture({problem}, colour_on_stderr()));
+  return kUserError;
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  return names;
+}
+
+std::string teaching() {
+  std::string text(kTeaching);
+  text += "commands:\n";
+  for (const Command& command : commands()) {
+    text += "  " + std::string(command.name) + std::string(14 - command.name.size(), ' ') +
+            std::string(command.summary) + '\n';
+  }
+  return text + "\ntopsim COMMAND --help shows its options and examples.\n";
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+  }
+  return flags;
+}
+
+// CLI11's words for what it could not parse, with the closest flag or the remedy.
+int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  const std::string see =
+      "topsim " + (chosen.empty() ? "" : command.get_name() + " ") + "--help lists the options";
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const auto extras = app.remaining(true);
+    const std::string word = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
+    if (word.substr(0, 1) != "-") return user_error("unexpected argument \"" + word + '"', see);
+    const auto close = closest(word, flags_of(command));
+    return user_error("unknown option " + word, close ? "did you mean " + *close + "?" : see);
+  }
+  std::string message = error.what();
+  if (!message.empty() && message.back() == '.') message.pop_back();
+  return user_error(message, see);
+}
+
+int guarded(const Action& action) {
+  try {
+    return action();
+  } catch (const ConfigError& error) {
+    report(config::picture(error.problems(), colour_on_stderr()));
+    return kUserError;
+  } catch (const std::bad_alloc&) {
+    report("error: out of memory\n   = fold the run (no --no-fold), or use fewer accelerators\n");
+    return kInternalError;
+  } catch (const std::exception& error) {
+    report("internal error: " + std::string(error.what()) +
+           "\n   = this is a mistake of topsim, not yours; please report it with the scenario and the output "
+           "of topsim doctor\n");
+    return kInternalError;
+  }
+}
+}  // namespace
+
+bool colour_on_stderr() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
+void declare(CLI::App& app, std::span<Action> actions) {
+  app.name("topsim");
+  app.description("Cluster interconnect and topology simulator");
+  app.set_version_flag(
+      "--version", "topsim " + std::string(report::version()) + " (" + std::string(report::commit()) + ')');
+  for (std::size_t i = 0; i < commands().size(); ++i) {
+    const Command& command = commands()[i];
+    CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    std::string footer = "\nExamples:\n  " + std::string(command.examples);
+    for (std::size_t at = footer.find('\n', 12); at != std::string::npos; at = footer.find('\n', at + 1)) {
+      footer.insert(at + 1, "  ");
+    }
+    sub->footer(footer);
+    actions[i] = command.configure(*sub);
+  }
+}
+
+int run_command_line(int argc, const char* const* argv) {
+  if (argc < 2) {
+    std::cout << teaching();
+    return kOk;
+  }
+  const std::string first = argv[1];
+  if (first == "--help" || first == "-h" || (first == "help" && argc == 2)) {
+    std::cout << teaching();
+    return kOk;
+  }
+  const std::vector<std::string> names = command_names();
+  if (first.substr(0, 1) != "-" && std::find(names.begin(), names.end(), first) == names.end()) {
+    const auto close = closest(first, names);
+    return user_error("unknown command \"" + first + '"',
+                      close ? "did you mean topsim " + *close + "?" : "commands: " + join(names));
+  }
+  CLI::App app;
+  std::vector<Action> actions(commands().size());
+  return guarded([&] {
+    declare(app, actions);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      std::cout << (app.get_subcommands().empty() ? teaching() : app.get_subcommands().front()->help());
+      return static_cast<int>(kOk);
+    } catch (const CLI::CallForVersion& version) {
+      std::cout << version.what() << '\n';
+      return static_cast<int>(kOk);
+    } catch (const CLI::ParseError& error) {
+      return parse_failure(app, error);
+    }
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (app.got_subcommand(std::string(commands()[i].name))) return guarded(actions[i]);
+    }
+    std::cout << teaching();
+    return static_cast<int>(kOk);
+  });
+}
+}  // namespace topsim::cli

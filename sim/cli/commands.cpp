@@ -1,0 +1,27 @@
+#include "sim/cli/commands.hpp"
+
+#include <array>
+
+namespace topsim::cli {
+namespace {
+// To add a command: write configure_NAME in NAME.cpp, declare it in commands.hpp, add its line here.
+constexpr std::array kCommands = {
+    Command{"run", "Simulate a scenario: step time, link utilisation, why accelerators idle", configure_run,
+            "topsim run configs/8xH100-ib.json\n"
+            "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --format json\n"
+            "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 10 s'"},
+    Command{"list", "What scenarios may name: hardware, models, fabrics, networks, collectives",
+            configure_list, "topsim list hardware\ntopsim list hardware h100-sxm5\ntopsim list models"},
+    Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
+            "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
+    Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},
+    Command{"completion", "Shell completion script", configure_completion,
+            "topsim completion bash > /etc/bash_completion.d/topsim\n"
+            "topsim completion fish > ~/.config/fish/completions/topsim.fish"},
+};
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+}  // namespace topsim::cli

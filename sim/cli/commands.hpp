@@ -1,0 +1,12 @@
+// The configure functions of all commands, one a file.
+#pragma once
+
+#include "sim/cli/command.hpp"
+
+namespace topsim::cli {
+Action configure_run(CLI::App& app);
+Action configure_list(CLI::App& app);
+Action configure_schema(CLI::App& app);
+Action configure_doctor(CLI::App& app);
+Action configure_completion(CLI::App& app);
+}  // namespace topsim::cli

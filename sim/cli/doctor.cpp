@@ -1,0 +1,75 @@
+// What a person is asked for first when something does not work.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "sim/cli/commands.hpp"
+#include "sim/cli/scenario_options.hpp"
+#include "sim/network/factory.hpp"
+#include "sim/report/version.hpp"
+#include "sim/scenario/directories.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::cli {
+namespace {
+
+class Checks {
+ public:
+  void fact(const std::string& what, const std::string& value) const { line("      ", what, value); }
+  void check(const std::string& what, bool ok, const std::string& value, const std::string& remedy) {
+    line(ok ? "ok    " : "FAULT ", what, ok ? value : value + ": " + remedy);
+    healthy_ = healthy_ && ok;
+  }
+  [[nodiscard]] bool healthy() const { return healthy_; }
+
+ private:
+  static void line(const std::string& mark, const std::string& what, const std::string& value) {
+    std::cout << mark << what << std::string(what.size() < 14 ? 14 - what.size() : 1, ' ') << value << '\n';
+  }
+  bool healthy_ = true;
+};
+
+void check_catalogue(Checks& checks, const std::string& directory) {
+  try {
+    const std::size_t count = topology::Catalogue::load(directory).entries().size();
+    checks.check("catalogue", count > 0, std::to_string(count) + " entries", "the folder hardware/ is empty");
+  } catch (const ConfigError& error) {
+    checks.check("catalogue", false, error.what(), "repair or reinstall the files");
+  }
+}
+
+int doctor() {
+  namespace fs = std::filesystem;
+  Checks checks;
+  std::error_code error;
+  checks.fact("version",
+              "topsim " + std::string(report::version()) + " (" + std::string(report::commit()) + ")");
+  checks.fact("compiler", __VERSION__);
+  checks.fact("executable", fs::read_symlink("/proc/self/exe", error).string());
+  const std::vector<std::string> directories = scenario::config_directories();
+  checks.check("configs", !directories.empty(), directories.empty() ? "not found" : directories.front(),
+               "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");
+  if (!directories.empty()) {
+    check_catalogue(checks, directories.front());
+    const std::size_t models = config::Library(directories).names("models").size();
+    checks.check("models", models > 0, std::to_string(models), "the folder models/ is empty");
+  }
+  std::string names;
+  for (const network::Model& model : network::models())
+    names += (names.empty() ? "" : ", ") + std::string(model.name);
+  checks.fact("networks", names);
+  checks.fact("stdout", isatty(STDOUT_FILENO) == 1 ? "a terminal" : "no terminal: no colours, no progress");
+  for (const char* variable : {"TOPSIM_CONFIG_PATH", "NO_COLOR", "COLUMNS", "TERM"}) {
+    if (const char* value = std::getenv(variable)) checks.fact(variable, value);
+  }
+  return checks.healthy() ? kOk : kCheckFailed;
+}
+}  // namespace
+
+Action configure_doctor(CLI::App&) {
+  return doctor;
+}
+}  // namespace topsim::cli

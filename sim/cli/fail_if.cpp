@@ -1,0 +1,124 @@
+#include "sim/cli/fail_if.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
+#include "sim/config/document.hpp"
+#include "sim/config/quantity.hpp"
+
+namespace topsim::cli {
+namespace {
+using config::Dimension;
+
+// Short names for what people ask for; any other key is a path in the result.
+struct Alias {
+  std::string_view name, path;
+};
+constexpr std::array kAliases = {Alias{"step_time", "step.seconds"},
+                                 Alias{"mfu", "throughput.mfu"},
+                                 Alias{"tokens_per_second", "throughput.tokens_per_second"},
+                                 Alias{"samples_per_second", "throughput.samples_per_second"},
+                                 Alias{"idle", "accelerators.idle_fraction"},
+                                 Alias{"idle_fraction", "accelerators.idle_fraction"},
+                                 Alias{"memory", "memory.per_accelerator_bytes"}};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+ConfigError no_condition(std::string_view text, const std::string& why) {
+  return ConfigError(
+      "--fail-if \"" + std::string(text) + "\": " + why,
+      "write a key of the result, a comparison and a figure, e.g. --fail-if 'step_time > 500 ms'");
+}
+
+double parse_limit(std::string_view whole, std::string_view text) {
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = trim(text.substr(static_cast<std::size_t>(result.ptr - text.data())));
+  if (result.ec == std::errc{} && unit.empty()) return value;
+  if (result.ec == std::errc{} && unit == "%") return value / 100;
+  for (const Dimension dimension :
+       {Dimension::time, Dimension::size, Dimension::bandwidth, Dimension::flop_rate}) {
+    const config::ParsedQuantity parsed = config::parse_quantity(dimension, text);
+    if (!parsed.error) return dimension == Dimension::time ? parsed.value * 1e-12 : parsed.value;
+  }
+  throw no_condition(whole, '"' + std::string(text) + "\" is no figure with a unit");
+}
+
+void collect_numbers(const config::Node& node, std::vector<std::string>& paths) {
+  if (node.is_number()) paths.push_back(node.path());
+  if (!node.is(config::Kind::object)) return;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    if (node[i].key() != "scenario") collect_numbers(node[i], paths);
+  }
+}
+}  // namespace
+
+Condition parse_condition(std::string_view text) {
+  const std::size_t at = text.find_first_of("<>=");
+  if (at == std::string_view::npos) throw no_condition(text, "there is no comparison in it");
+  Condition condition;
+  condition.text = text;
+  std::string_view rest = text.substr(at + 1);
+  const bool or_equal = !rest.empty() && rest.front() == '=';
+  if (or_equal) rest.remove_prefix(1);
+  switch (text[at]) {
+    case '<':
+      condition.comparison = or_equal ? Comparison::at_most : Comparison::less;
+      break;
+    case '>':
+      condition.comparison = or_equal ? Comparison::at_least : Comparison::greater;
+      break;
+    default:
+      condition.comparison = Comparison::equal;
+      break;
+  }
+  condition.key = trim(text.substr(0, at));
+  if (condition.key.empty()) throw no_condition(text, "there is no key before the comparison");
+  for (const Alias& alias : kAliases) {
+    if (condition.key == alias.name) condition.key = alias.path;
+  }
+  condition.limit = parse_limit(text, trim(rest));
+  return condition;
+}
+
+Verdict judge(const Condition& condition, std::string_view result_json) {
+  const config::Document document = config::Document::parse(std::string(result_json), "result");
+  const config::Node node = document.root().at_path(condition.key);
+  if (!node || !node.is_number()) {
+    std::vector<std::string> known;
+    for (const Alias& alias : kAliases) known.emplace_back(alias.name);
+    collect_numbers(document.root(), known);
+    const auto close = closest(condition.key, known);
+    throw ConfigError("--fail-if: the result has no number \"" + condition.key + '"',
+                      (close ? "did you mean \"" + *close + "\"? " : std::string()) + "keys: " + join(known));
+  }
+  Verdict verdict;
+  verdict.value = node.number();
+  switch (condition.comparison) {
+    case Comparison::less:
+      verdict.holds = verdict.value < condition.limit;
+      break;
+    case Comparison::at_most:
+      verdict.holds = verdict.value <= condition.limit;
+      break;
+    case Comparison::greater:
+      verdict.holds = verdict.value > condition.limit;
+      break;
+    case Comparison::at_least:
+      verdict.holds = verdict.value >= condition.limit;
+      break;
+    case Comparison::equal:
+      verdict.holds = verdict.value == condition.limit;
+      break;
+  }
+  return verdict;
+}
+}  // namespace topsim::cli

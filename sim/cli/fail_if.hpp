@@ -1,0 +1,28 @@
+// --fail-if "step_time > 500 ms": a key of the result, a comparison, a figure with its unit.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace topsim::cli {
+
+enum class Comparison : std::uint8_t { less, at_most, greater, at_least, equal };
+
+struct Condition {
+  std::string text;  // as typed
+  std::string key;   // path in the result: step.seconds
+  Comparison comparison = Comparison::greater;
+  double limit = 0;  // in the result's unit (SI)
+};
+
+// Throws ConfigError when it is no condition.
+[[nodiscard]] Condition parse_condition(std::string_view text);
+
+// What `condition` says of a result (topsim.result/1 text). Throws ConfigError when the result has no such
+// number.
+struct Verdict {
+  bool holds = false;
+  double value = 0;
+};
+[[nodiscard]] Verdict judge(const Condition& condition, std::string_view result_json);
+}  // namespace topsim::cli

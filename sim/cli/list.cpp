@@ -1,0 +1,145 @@
+#include "topology/catalogue/list.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "sim/base/suggest.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/cli/scenario_options.hpp"
+#include "sim/config/object.hpp"
+#include "sim/network/factory.hpp"
+#include "sim/report/text.hpp"
+#include "topology/catalogue.hpp"
+#include "workloads/fields.hpp"
+
+namespace topsim::cli {
+namespace {
+
+using Row = std::vector<std::string>;
+
+void print_table(const Row& head, std::vector<Row> rows) {
+  std::vector<std::size_t> widths;
+  rows.insert(rows.begin(), head);
+  for (std::size_t column = 0; column < head.size(); ++column) {
+    std::size_t widest = 0;
+    for (const Row& row : rows) widest = std::max(widest, report::width(row[column]));
+    widths.push_back(widest);
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t column = 0; column + 1 < row.size(); ++column) {
+      line += report::pad_right(row[column], widths[column] + 2);
+    }
+    std::cout << line << row.back() << '\n';
+  }
+}
+
+topology::Catalogue shipped_catalogue() {
+  return topology::Catalogue::load(shipped_library().directories().front());
+}
+
+void print_rows(const std::vector<topology::ListRow>& list) {
+  std::vector<Row> rows;
+  for (const topology::ListRow& row : list) rows.push_back({row.category, row.id, row.name, row.facts});
+  print_table({"kind", "id", "name", "figures"}, std::move(rows));
+}
+
+void list_hardware() {
+  print_rows(topology::list_hardware(shipped_catalogue()));
+}
+void list_fabrics() {
+  print_rows(topology::list_fabrics(shipped_catalogue()));
+}
+
+// Every figure of one entry, with where it comes from.
+void show_entry(const std::string& id) {
+  std::vector<Row> rows;
+  for (const topology::FigureRow& figure :
+       topology::figures_of(shipped_library().directories().front(), id)) {
+    std::string source = figure.source;
+    if (!figure.remark.empty()) source += (source.empty() ? "" : "; ") + figure.remark;
+    rows.push_back({figure.path + (figure.chosen ? "" : " (not used)"), figure.value, source});
+  }
+  print_table({"figure", "value", "source"}, std::move(rows));
+}
+
+void list_models() {
+  const config::Library library = shipped_library();
+  std::vector<Row> rows;
+  for (const std::string& name : library.names("models")) {
+    const auto document = config::Document::read_file(library.find("models", name));
+    const auto model = config::read<workloads::ModelSpec>(document, &library);
+    rows.push_back({name, std::to_string(model.layers), std::to_string(model.hidden),
+                    std::to_string(model.heads),
+                    model.experts.count > 0 ? std::to_string(model.experts.count) : "-", model.source});
+  }
+  print_table({"model", "layers", "hidden", "heads", "experts", "source"}, std::move(rows));
+}
+
+void list_networks() {
+  std::vector<Row> rows;
+  for (const network::Model& model : network::models()) {
+    rows.push_back(
+        {std::string(model.name) + (model.is_default ? " (default)" : ""), std::string(model.summary)});
+  }
+  print_table({"network", "what it does"}, std::move(rows));
+}
+
+void list_collectives() {
+  using program::CollectiveKind;
+  std::vector<Row> rows;
+  const std::pair<CollectiveKind, const char*> kinds[] = {
+      {CollectiveKind::all_reduce, "every rank ends with the sum of all"},
+      {CollectiveKind::all_gather, "every rank ends with the parts of all"},
+      {CollectiveKind::reduce_scatter, "every rank ends with its part of the sum"},
+      {CollectiveKind::broadcast, "every rank ends with the root's data"},
+      {CollectiveKind::reduce, "the root ends with the sum of all"},
+      {CollectiveKind::all_to_all, "every rank sends a part to every other"},
+      {CollectiveKind::send_recv, "one rank to another"},
+  };
+  for (const auto& [kind, text] : kinds) rows.push_back({std::string(program::name_of(kind)), text});
+  print_table({"collective", "what it does"}, std::move(rows));
+}
+
+struct Topic {
+  const char* name;
+  void (*print)();
+};
+constexpr Topic kTopics[] = {{"hardware", list_hardware},
+                             {"models", list_models},
+                             {"fabrics", list_fabrics},
+                             {"networks", list_networks},
+                             {"collectives", list_collectives}};
+}  // namespace
+
+Action configure_list(CLI::App& app) {
+  const auto what = std::make_shared<std::string>();
+  std::string names;
+  for (const Topic& topic : kTopics) names += (names.empty() ? "" : "|") + std::string(topic.name);
+  const auto id = std::make_shared<std::string>();
+  app.add_option("what", *what, "What to list")->required()->type_name(names);
+  app.add_option("id", *id, "hardware, fabrics: every figure of this entry, with its source")
+      ->type_name("ID");
+  return [what, id] {
+    if (!id->empty() && (*what == "hardware" || *what == "fabrics")) {
+      show_entry(*id);
+      return kOk;
+    }
+    std::vector<std::string> known;
+    for (const Topic& topic : kTopics) {
+      if (*what == topic.name) {
+        topic.print();
+        return kOk;
+      }
+      known.emplace_back(topic.name);
+    }
+    const auto close = closest(*what, known);
+    throw ConfigError("nothing to list under \"" + *what + '"',
+                      (close ? "did you mean " + *close + "? " : std::string()) + "lists: " + join(known));
+  };
+}
+}  // namespace topsim::cli

@@ -1,0 +1,78 @@
+#include "sim/cli/progress_line.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "sim/report/text.hpp"
+
+namespace topsim::cli {
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr auto kPatience = std::chrono::milliseconds(500);
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+int columns_of_stderr() {
+  winsize size{};
+  constexpr int kUsual = 80;
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+std::string bar(double share, int width) {
+  std::string text;
+  const int full = static_cast<int>(share * width);
+  for (int i = 0; i < width; ++i) text += i < full ? "\u2501" : "\u2500";
+  return text;
+}
+}  // namespace
+
+std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns) {
+  const auto done = static_cast<double>(progress.ops_done.load());
+  const auto total = static_cast<double>(progress.ops_total.load());
+  if (total <= 0) return "preparing";
+  const double share = std::min(1.0, done / total);
+  std::string text = fmt::format("simulating step {}  {}  {:.0f} %", progress.step.load() + 1,
+                                 bar(share, std::clamp(columns - 62, 4, 30)), 100 * share);
+  const double events = static_cast<double>(progress.events.load());
+  text += "  " + report::duration_text(Duration(progress.now_ps.load())) + " simulated";
+  if (wall_seconds > 0)
+    text += " \u00b7 " + report::count_text(std::round(events / wall_seconds)) + " events/s";
+  if (share > 0.01) text += fmt::format(" \u00b7 {:.0f} s left", wall_seconds * (1 - share) / share);
+  return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
+}
+
+ProgressLine::ProgressLine(const executor::Progress& progress, bool enabled) : progress_(progress) {
+  if (enabled) thread_ = std::thread([this] { draw(); });
+}
+
+ProgressLine::~ProgressLine() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  finished_.notify_one();
+  thread_.join();
+}
+
+void ProgressLine::draw() {
+  const auto begin = Clock::now();
+  bool drawn = false;
+  std::unique_lock lock(mutex_);
+  for (auto next = begin + kPatience; !finished_.wait_until(lock, next, [this] { return done_; });
+       next = Clock::now() + kRedraw) {
+    const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
+    std::fprintf(stderr, "\r\x1b[2K%s", progress_text(progress_, wall, columns_of_stderr()).c_str());
+    std::fflush(stderr);
+    drawn = true;
+  }
+  if (drawn) {
+    std::fputs("\r\x1b[2K", stderr);
+    std::fflush(stderr);
+  }
+}
+}  // namespace topsim::cli

@@ -1,0 +1,32 @@
+// One line on stderr, redrawn ten times a second once a run has taken half a second; only on a terminal.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "sim/executor/options.hpp"
+
+namespace topsim::cli {
+
+// "simulating step 3  ━━━━━━━━────  62 %   251 ms simulated · 1.9 M events/s · 4 s left"
+[[nodiscard]] std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns);
+
+class ProgressLine {
+ public:
+  // `enabled`: stderr is a terminal and nobody said --quiet.
+  ProgressLine(const executor::Progress& progress, bool enabled);
+  ~ProgressLine();  // erases the line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+ private:
+  void draw();
+  const executor::Progress& progress_;
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  bool done_ = false;
+  std::thread thread_;
+};
+}  // namespace topsim::cli

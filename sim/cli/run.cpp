@@ -1,0 +1,111 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "sim/base/suggest.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/cli/fail_if.hpp"
+#include "sim/cli/interrupt.hpp"
+#include "sim/cli/progress_line.hpp"
+#include "sim/cli/scenario_options.hpp"
+#include "sim/report/csv.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/terminal.hpp"
+#include "sim/report/text.hpp"
+#include "sim/report/trace.hpp"
+#include "sim/report/write.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::cli {
+namespace {
+
+struct Options {
+  ScenarioOptions scenario;
+  std::string format = "table", out, trace, fail_if;
+  bool quiet = false, no_fold = false, allow_oom = false;
+};
+
+void check_format(const std::string& format) {
+  const std::vector<std::string> known = {"table", "json", "csv"};
+  if (std::find(known.begin(), known.end(), format) != known.end()) return;
+  const auto close = closest(format, known);
+  throw ConfigError("no output format \"" + format + '"',
+                    (close ? "did you mean " + *close + "? " : std::string()) + "formats: " + join(known));
+}
+
+scenario::Simulated simulate(const Options& options, bool& interrupted) {
+  const scenario::Scenario scenario = options.scenario.load();
+  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+  scenario::SimulateOptions how;
+  how.fold = !options.no_fold;
+  how.timeline = !options.trace.empty() || !options.out.empty();
+  how.allow_oom = options.allow_oom;
+  executor::Progress progress;
+  const InterruptGuard guard(progress);
+  const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
+  scenario::Simulated simulated = scenario::simulate(scenario, catalogue, how, &progress);
+  interrupted = progress.stop.load();
+  return simulated;
+}
+
+void print(const Options& options, const scenario::Simulated& simulated, const std::string& result_file) {
+  if (options.format == "json") {
+    std::cout << report::to_json(simulated.result);
+  } else if (options.format == "csv") {
+    std::cout << report::summary_csv(simulated.result);
+  } else {
+    std::cout << report::to_terminal(simulated.result, report::options_of_stdout(), simulated.record,
+                                     result_file);
+  }
+  std::cout.flush();
+}
+
+// The checks of --fail-if, after everything was written.
+int judge_result(const std::optional<Condition>& condition, const report::Result& result) {
+  if (!condition) return kOk;
+  const Verdict verdict = judge(*condition, report::to_json(result));
+  if (!verdict.holds) return kOk;
+  std::cerr << "failed: " << condition->text << " (" << condition->key << " is "
+            << report::three_digits(verdict.value) << ")\n";
+  return kCheckFailed;
+}
+
+int run(const Options& options) {
+  check_format(options.format);
+  std::optional<Condition> condition;
+  if (!options.fail_if.empty()) condition = parse_condition(options.fail_if);
+  bool interrupted = false;
+  const scenario::Simulated simulated = simulate(options, interrupted);
+  const report::Timeline* timeline = simulated.timeline ? &*simulated.timeline : nullptr;
+  std::string result_file;
+  if (!options.out.empty()) {
+    result_file = report::write_directory(options.out, simulated.result, simulated.record, timeline);
+  }
+  if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
+  print(options, simulated, result_file);
+  if (interrupted) {
+    if (!options.quiet) std::cerr << "interrupted: the result is partial (\"complete\": false)\n";
+    return kInterrupted;
+  }
+  return judge_result(condition, simulated.result);
+}
+}  // namespace
+
+Action configure_run(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  options->scenario.declare(app);
+  app.add_option("--format", options->format, "What is printed")->type_name("table|json|csv");
+  app.add_option("--out", options->out, "Write result.json, run.json and tables there")->type_name("DIR");
+  app.add_option("--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json)")
+      ->type_name("FILE");
+  app.add_option("--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
+      ->type_name("EXPR");
+  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
+  app.add_flag("--no-fold", options->no_fold, "Simulate every accelerator, not one of each kind");
+  app.add_flag("--allow-oom", options->allow_oom, "Simulate a model that does not fit the memory");
+  return [options] { return run(*options); };
+}
+}  // namespace topsim::cli

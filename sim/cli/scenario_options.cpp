@@ -1,0 +1,45 @@
+#include "sim/cli/scenario_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "sim/network/factory.hpp"
+#include "sim/scenario/directories.hpp"
+
+namespace topsim::cli {
+
+void ScenarioOptions::declare(CLI::App& app) {
+  app.add_option("scenario", path, "Scenario file, or the name of a shipped one")
+      ->required()
+      ->type_name("SCENARIO");
+  declare_changes(app);
+}
+
+void ScenarioOptions::declare_changes(CLI::App& app) {
+  app.add_option("--set", assignments, "Change a value, e.g. --set topology.nodes=16 (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  std::string names;
+  for (const network::Model& model : network::models())
+    names += (names.empty() ? "" : "|") + std::string(model.name);
+  app.add_option("--network", network, "Network model")->type_name(names);
+  app.add_option("--seed", seed, "Seed of everything drawn at random")->type_name("N");
+}
+
+scenario::Scenario ScenarioOptions::load(const std::string& file) const {
+  std::vector<std::string> all = assignments;
+  if (!network.empty()) {
+    all.push_back("network.model=\"" + std::string(network::find_model(network).name) + '"');
+  }
+  if (seed) all.push_back("run.seed=" + std::to_string(*seed));
+  return scenario::read_scenario(file, all, shipped_library());
+}
+
+config::Library shipped_library() {
+  std::vector<std::string> directories = scenario::config_directories();
+  if (directories.empty()) {
+    throw ConfigError("topsim's configs are not found",
+                      "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");
+  }
+  return config::Library(std::move(directories));
+}
+}  // namespace topsim::cli

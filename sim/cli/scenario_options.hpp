@@ -1,0 +1,29 @@
+// The options of every command that reads a scenario: SCENARIO, --set, --network, --seed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cli/command.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace topsim::cli {
+
+struct ScenarioOptions {
+  std::string path;
+  std::vector<std::string> assignments;
+  std::string network;
+  std::optional<std::uint64_t> seed;
+
+  void declare(CLI::App& app);          // all of them
+  void declare_changes(CLI::App& app);  // without SCENARIO, for commands that read several
+  [[nodiscard]] scenario::Scenario load() const { return load(path); }
+  [[nodiscard]] scenario::Scenario load(const std::string& file) const;
+};
+
+// Configs and catalogue of this installation; throws ConfigError when there are none.
+[[nodiscard]] config::Library shipped_library();
+}  // namespace topsim::cli

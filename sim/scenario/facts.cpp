@@ -1,0 +1,85 @@
+#include "sim/scenario/facts.hpp"
+
+#include <map>
+
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::scenario {
+namespace {
+constexpr const char* kDot = " \u00b7 ";
+
+// "64 x H100 (8 nodes) over InfiniBand NDR"
+std::string cluster_text(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  std::map<std::string, std::size_t> counts;
+  for (const DeviceId device : topology.accelerators()) ++counts[topology.model_of(device)];
+  std::string text;
+  for (const auto& [model, count] : counts) {
+    text += (text.empty() ? "" : " + ") + std::to_string(count) + " x " + catalogue.accelerator(model).name;
+  }
+  text += " (" + std::to_string(topology.nodes()) + (topology.nodes() == 1 ? " node)" : " nodes)");
+  for (std::size_t i = 0; i < topology.links().size(); ++i) {
+    const topology::Link& link = topology.links()[i];
+    if (topology.device(link.to).kind == topology::DeviceKind::fabric_switch) {
+      return text + " over " + topology.type_of(LinkId(i)).label;
+    }
+  }
+  return text;
+}
+
+std::string plan_text(const workloads::Plan& plan) {
+  std::string text;
+  const std::pair<const char*, int> dimensions[] = {
+      {"TP", plan.tp}, {"PP", plan.pp}, {"CP", plan.cp}, {"EP", plan.ep}, {"DP", plan.dp}};
+  for (const auto& [name, size] : dimensions) {
+    if (size > 1) text += kDot + std::string(name) + ' ' + std::to_string(size);
+  }
+  return text + kDot + std::to_string(plan.global_batch) + " x " + std::to_string(plan.sequence) + " tokens";
+}
+
+std::string_view name_of(workloads::Schedule schedule) {
+  switch (schedule) {
+    case workloads::Schedule::gpipe:
+      return "gpipe";
+    case workloads::Schedule::one_f_one_b:
+      return "1f1b";
+    case workloads::Schedule::interleaved:
+      return "interleaved";
+    case workloads::Schedule::zb_h1:
+      return "zb-h1";
+    case workloads::Schedule::zb_2p:
+      return "zb-2p";
+    case workloads::Schedule::zb_v:
+      return "zb-v";
+    case workloads::Schedule::dualpipe:
+      return "dualpipe";
+  }
+  return {};
+}
+}  // namespace
+
+report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topology& topology,
+                               const topology::Catalogue& catalogue) {
+  report::ScenarioFacts facts;
+  facts.name = scenario.name;
+  facts.scenario = to_json(scenario);
+  facts.network_model = scenario.network.model;
+  facts.seed = scenario.run.seed;
+  facts.headline = cluster_text(topology, catalogue);
+  const workloads::WorkloadSpec& workload = scenario.workload;
+  if (workload.trace) {
+    facts.headline += kDot + workload.trace->format + " trace " + workload.trace->path;
+    return facts;
+  }
+  workloads::WorkloadSpec complete = workload;
+  complete.model = workloads::complete(workload.model);
+  const workloads::Plan plan =
+      workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
+  facts.headline += kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan);
+  if (plan.pp > 1) facts.schedule = name_of(plan.schedule);
+  facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
+  facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);
+  facts.micro_batches = static_cast<std::uint32_t>(plan.micro_batches);
+  return facts;
+}
+}  // namespace topsim::scenario

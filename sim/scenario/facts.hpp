@@ -1,0 +1,11 @@
+// What the report repeats of a scenario: its headline, and the figures its findings check against.
+#pragma once
+
+#include "sim/report/make_result.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::scenario {
+[[nodiscard]] report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topology& topology,
+                                             const topology::Catalogue& catalogue);
+}

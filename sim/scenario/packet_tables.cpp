@@ -1,0 +1,204 @@
+// `network.packet`: the keys of sim/network/packet/spec.hpp, where every default has its source.
+#include "sim/scenario/tables.hpp"
+
+namespace topsim::network::packet {
+using config::between;
+using config::default_text;
+using config::positive;
+
+const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
+  static const auto object =
+      config::Object<SwitchBuffer>("switch buffer", "Shared buffer of an Ethernet switch")
+          .field("total", &SwitchBuffer::total, "Whole buffer")
+          .field("reserve", &SwitchBuffer::reserve, "Per port, before the shared pool")
+          .field("headroom", &SwitchBuffer::headroom, "Per port and priority, for what PFC finds under way",
+                 default_text("3 x rate x link delay, at least 2 frames"))
+          .field("cut_through", &SwitchBuffer::cut_through, "Forward before the frame is complete");
+  return object;
+}
+const config::Object<Pfc>& table(config::Type<Pfc>) {
+  static const auto object =
+      config::Object<Pfc>("pfc", "Priority flow control (IEEE 802.1Qbb)")
+          .field("enabled", &Pfc::enabled, "Pause instead of drop")
+          .field("alpha", &Pfc::alpha, "Dynamic threshold: share of the free shared buffer", positive())
+          .field("xoff", &Pfc::xoff, "Static threshold instead of the dynamic one")
+          .field("resume_offset", &Pfc::resume_offset, "Resume this far below the threshold")
+          .field("deadlock_after", &Pfc::deadlock_after, "Look for a cycle after a pause this long");
+  return object;
+}
+const config::Object<Ecn>& table(config::Type<Ecn>) {
+  static const auto object =
+      config::Object<Ecn>("ecn", "Marking: 0 up to kmin, pmax at kmax, all above")
+          .field("enabled", &Ecn::enabled, "Mark packets")
+          .field("kmin", &Ecn::kmin, "Queue where marking begins", default_text("100 KB x rate / 25 Gbit/s"))
+          .field("kmax", &Ecn::kmax, "Queue where every packet is marked",
+                 default_text("400 KB x rate / 25 Gbit/s"))
+          .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1));
+  return object;
+}
+const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
+  static const auto object =
+      config::Object<Dcqcn>("dcqcn", "Data Center QCN (Zhu et al. 2015)")
+          .field("rules", &Dcqcn::rules, "Whose update rules",
+                 config::names<Dcqcn::Rules>(
+                     {{"paper", Dcqcn::Rules::paper}, {"connectx", Dcqcn::Rules::connectx}}))
+          .field("g", &Dcqcn::g, "Gain of alpha", between(0, 1))
+          .field("alpha_period", &Dcqcn::alpha_period, "Between updates of alpha")
+          .field("decrease_period", &Dcqcn::decrease_period, "Shortest time between two cuts")
+          .field("increase_period", &Dcqcn::increase_period, "Timer of rate increase")
+          .field("byte_counter", &Dcqcn::byte_counter, "Bytes between rate increases; 0: none")
+          .field("threshold", &Dcqcn::threshold, "Fast-recovery stages")
+          .field("additive_increase", &Dcqcn::additive_increase, "Step", default_text("scales with the port"))
+          .field("hyper_increase", &Dcqcn::hyper_increase, "Large step", default_text("scales with the port"))
+          .field("min_rate", &Dcqcn::min_rate, "Slowest sender")
+          .field("initial_alpha", &Dcqcn::initial_alpha, "Alpha before the first mark", between(0, 1))
+          .field("max_cut", &Dcqcn::max_cut, "Largest share of the rate one cut takes", between(0, 1))
+          .field("cnp_interval", &Dcqcn::cnp_interval, "At most one CNP per queue pair in this time")
+          .field("cnp_in_ack", &Dcqcn::cnp_in_ack, "Mark every ACK instead of sending CNPs")
+          .field("window", &Dcqcn::window, "Cap bytes in flight at rate x base round trip");
+  return object;
+}
+const config::Object<Hpcc>& table(config::Type<Hpcc>) {
+  static const auto object =
+      config::Object<Hpcc>("hpcc", "High-precision congestion control (Li et al. 2019)")
+          .field("target_utilisation", &Hpcc::target_utilisation, "Of every link", between(0, 1))
+          .field("max_stage", &Hpcc::max_stage, "Additive stages before a multiplicative one")
+          .field("additive_increase", &Hpcc::additive_increase, "Step", default_text("scales with the port"))
+          .field("min_rate", &Hpcc::min_rate, "Slowest sender");
+  return object;
+}
+const config::Object<Timely>& table(config::Type<Timely>) {
+  static const auto object =
+      config::Object<Timely>("timely", "Round-trip gradients (Mittal et al. 2015)")
+          .field("alpha", &Timely::alpha, "Weight of the newest round trip", between(0, 1))
+          .field("beta", &Timely::beta, "Decrease factor", between(0, 1))
+          .field("t_low", &Timely::t_low, "Below: increase whatever the gradient")
+          .field("t_high", &Timely::t_high, "Above: decrease whatever the gradient")
+          .field("min_rtt", &Timely::min_rtt, "Round trip of an empty path")
+          .field("additive_increase", &Timely::additive_increase, "Step",
+                 default_text("scales with the port"))
+          .field("hyper_increase", &Timely::hyper_increase, "Large step",
+                 default_text("scales with the port"))
+          .field("min_rate", &Timely::min_rate, "Slowest sender");
+  return object;
+}
+const config::Object<Dctcp>& table(config::Type<Dctcp>) {
+  static const auto object = config::Object<Dctcp>("dctcp", "Data Center TCP (Alizadeh et al. 2010)")
+                                 .field("g", &Dctcp::g, "Gain of alpha", between(0, 1))
+                                 .field("additive_increase", &Dctcp::additive_increase, "Step")
+                                 .field("min_rate", &Dctcp::min_rate, "Slowest sender");
+  return object;
+}
+const config::Object<InfinibandCc>& table(config::Type<InfinibandCc>) {
+  static const auto object =
+      config::Object<InfinibandCc>("infiniband congestion control", "IBTA annex A10")
+          .field("threshold", &InfinibandCc::threshold, "15 marks earliest", between(0, 15))
+          .field("marking_rate", &InfinibandCc::marking_rate, "Packets between two marks")
+          .field("increase", &InfinibandCc::increase, "Table steps per mark")
+          .field("limit", &InfinibandCc::limit, "Last step of the table")
+          .field("timer", &InfinibandCc::timer, "Between two steps back");
+  return object;
+}
+const config::Object<CongestionControl>& table(config::Type<CongestionControl>) {
+  using Kind = CongestionControlKind;
+  static const auto object = config::Object<CongestionControl>("congestion control", "How senders slow down")
+                                 .field("name", &CongestionControl::kind, "Algorithm",
+                                        default_text("dcqcn on Ethernet, none on InfiniBand"),
+                                        config::names<Kind>({{"none", Kind::none},
+                                                             {"dcqcn", Kind::dcqcn},
+                                                             {"hpcc", Kind::hpcc},
+                                                             {"timely", Kind::timely},
+                                                             {"dctcp", Kind::dctcp},
+                                                             {"infiniband", Kind::infiniband}}))
+                                 .field("dcqcn", &CongestionControl::dcqcn, "Its parameters")
+                                 .field("hpcc", &CongestionControl::hpcc, "Its parameters")
+                                 .field("timely", &CongestionControl::timely, "Its parameters")
+                                 .field("dctcp", &CongestionControl::dctcp, "Its parameters")
+                                 .field("infiniband", &CongestionControl::infiniband, "Its parameters")
+                                 .shorthand("name");
+  return object;
+}
+const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
+  static const auto object =
+      config::Object<VirtualLanes>("virtual lanes", "InfiniBand data lanes")
+          .field("count", &VirtualLanes::count, "Data lanes", between(1, static_cast<double>(kMaxClasses)))
+          .field("buffer", &VirtualLanes::buffer, "Per port and lane");
+  return object;
+}
+const config::Object<Loss>& table(config::Type<Loss>) {
+  static const auto object =
+      config::Object<Loss>("loss", "Packets lost on the wire, and how senders notice")
+          .field("probability", &Loss::probability, "Of each data packet on each fabric link", between(0, 1))
+          .field("nack_interval", &Loss::nack_interval, "Go-back-N: one NACK an expected packet in this time")
+          .field("timeout", &Loss::timeout, "Retransmission timeout")
+          .field("timeout_low", &Loss::timeout_low, "The same with few packets in flight")
+          .field("reorder_window", &Loss::reorder_window, "Packets overtaken before a gap counts as a loss");
+  return object;
+}
+}  // namespace topsim::network::packet
+
+namespace topsim::scenario {
+namespace packet = network::packet;
+
+const config::Object<PacketSection>& table(config::Type<PacketSection>) {
+  static const auto object =
+      config::Object<PacketSection>("packet", "Settings of the packet model")
+          .field("mtu", &PacketSection::mtu, "Payload of a full packet", config::default_text("4096 B"),
+                 config::between(256, 65536))
+          .field("header_bytes", &PacketSection::header, "Around the payload, stored and sent",
+                 config::default_text("62 B on Ethernet, 26 B on InfiniBand"))
+          .field(
+              "flow_control", [](auto& s) -> auto& { return s.spec.flow_control; }, "What a full buffer does",
+              config::default_text("pfc on Ethernet, credit on InfiniBand"),
+              config::names<packet::FlowControl>({{"none", packet::FlowControl::none, "drops"},
+                                                  {"pfc", packet::FlowControl::pfc},
+                                                  {"credit", packet::FlowControl::credit}}))
+          .field(
+              "switch_buffer", [](auto& s) -> auto& { return s.spec.buffer; }, "Shared buffer of a switch")
+          .field(
+              "pfc", [](auto& s) -> auto& { return s.spec.pfc; }, "Priority flow control")
+          .field(
+              "ecn", [](auto& s) -> auto& { return s.spec.ecn; }, "Congestion marks")
+          .field(
+              "congestion_control", [](auto& s) -> auto& { return s.spec.congestion_control; },
+              "How senders slow down")
+          .field(
+              "virtual_lanes", [](auto& s) -> auto& { return s.spec.lanes; }, "InfiniBand data lanes")
+          .field(
+              "loss", [](auto& s) -> auto& { return s.spec.loss; }, "Packets lost on the wire")
+          .field(
+              "path", [](auto& s) -> auto& { return s.spec.path; }, "Which of the equal paths a packet takes",
+              config::default_text("as topology.fabric.routing says"),
+              config::names<packet::PathChoice>({{"flow-hash", packet::PathChoice::flow_hash},
+                                                 {"destination", packet::PathChoice::destination},
+                                                 {"flowlet", packet::PathChoice::flowlet},
+                                                 {"spray", packet::PathChoice::spray},
+                                                 {"adaptive", packet::PathChoice::adaptive}}))
+          .field(
+              "recovery", [](auto& s) -> auto& { return s.spec.recovery; }, "What a gap causes",
+              config::default_text("go-back-n where packets keep their order"),
+              config::names<packet::Recovery>({{"go-back-n", packet::Recovery::go_back_n},
+                                               {"selective-repeat", packet::Recovery::selective_repeat}}))
+          .field(
+              "flowlet_gap", [](auto& s) -> auto& { return s.spec.flowlet_gap; },
+              "Pause that begins a flowlet")
+          .field(
+              "queue_pairs", [](auto& s) -> auto& { return s.spec.queue_pairs; },
+              "Per connection (NCCL_IB_QPS_PER_CONNECTION)", config::between(1, 256))
+          .field(
+              "ack_every", [](auto& s) -> auto& { return s.spec.ack_every; },
+              "Packets an ACK; 0: one a message");
+  return object;
+}
+
+packet::PacketSpec PacketSection::resolved(bool infiniband) const {
+  packet::PacketSpec result = spec;
+  if (mtu || header) {
+    packet::Framing framing = infiniband ? packet::Framing::infiniband() : packet::Framing::roce();
+    framing.mtu = mtu.value_or(framing.mtu);
+    framing.header = header.value_or(framing.header);
+    result.framing = framing;
+  }
+  return result;
+}
+}  // namespace topsim::scenario

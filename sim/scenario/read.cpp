@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "sim/base/suggest.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/tables.hpp"
+
+namespace topsim::scenario {
+namespace {
+namespace fs = std::filesystem;
+using config::Document;
+using config::Kind;
+using config::Node;
+using config::Value;
+
+// The sections that may live in a file of their own. `topology.file` is not here: it names an exported
+// topology, which topology/ reads.
+constexpr const char* kIncludable[] = {"workload", "network", "run", "cost"};
+
+class Includer {
+ public:
+  explicit Includer(const config::Library& library) : library_(library) {}
+
+  void follow(Document& document, const fs::path& folder) {
+    include(document, document.tree(), folder);
+    for (const char* name : kIncludable) {
+      Value* section = document.tree().find(name);
+      if (section != nullptr && section->kind == Kind::object) include(document, *section, folder);
+    }
+  }
+
+ private:
+  // {"file": "base.json", ...}: the members of base.json, overridden by those beside "file".
+  void include(Document& document, Value& at, const fs::path& folder) {
+    if (at.kind != Kind::object) return;
+    Value* name = at.find("file");
+    if (name == nullptr || name->kind == Kind::null) return;
+    config::Reader reader;
+    if (name->kind != Kind::string) reader.problem(Node(name), "\"file\" needs the name of a JSON file");
+    reader.finish();
+    const fs::path path = look_up(name->text, folder);
+    const std::string canonical = fs::weakly_canonical(path).string();
+    if (std::find(open_.begin(), open_.end(), canonical) != open_.end()) {
+      reader.problem(Node(name), "\"" + name->text + "\" includes itself", "", "included: " + join(open_));
+    }
+    reader.finish();
+    open_.push_back(canonical);
+    Document other = read(*name, path);
+    if (at.parent == nullptr) {
+      follow(other, path.parent_path());
+    } else {
+      include(other, other.tree(), path.parent_path());
+    }
+    std::erase_if(at.children, [&](const auto& child) { return child.get() == name; });
+    document.merge_below(at, std::move(other));
+    open_.pop_back();
+  }
+
+  [[nodiscard]] fs::path look_up(const std::string& name, const fs::path& folder) const {
+    fs::path path = folder / name;
+    std::error_code error;
+    for (const std::string& directory : library_.directories()) {
+      if (fs::exists(path, error)) break;
+      if (fs::exists(fs::path(directory) / name, error)) path = fs::path(directory) / name;
+    }
+    return path;
+  }
+
+  static Document read(const Value& name, const fs::path& path) {
+    try {
+      return Document::read_file(path.string());
+    } catch (const ConfigError& error) {
+      if (!error.problems().front().place.file.empty()) throw;
+      // No place of its own (the file is missing): it is the include that is wrong.
+      config::Reader reader;
+      reader.problem(Node(&name), error.problems().front().message, "", error.problems().front().help);
+      reader.finish();
+      throw;
+    }
+  }
+
+  const config::Library& library_;
+  std::vector<std::string> open_;
+};
+
+Scenario finish(Document document, const fs::path& folder, std::span<const std::string> assignments,
+                const config::Library& library) {
+  Includer(library).follow(document, folder);
+  for (const std::string& assignment : assignments) document.set(assignment);
+  const auto kept = std::make_shared<const Document>(std::move(document));
+  Scenario result = config::read<Scenario>(*kept, &library);
+  result.document = kept;
+  result.topology.directory = folder.empty() ? "." : folder.string();
+  return result;
+}
+}  // namespace
+
+std::string find_scenario(const std::string& path, const config::Library& library) {
+  std::error_code error;
+  if (fs::exists(path, error)) return path;
+  const fs::path typed(path);
+  std::vector<fs::path> tries = {typed};
+  if (typed.has_parent_path() && *typed.begin() == "configs") {
+    tries.push_back(typed.lexically_relative("configs"));
+  }
+  if (typed.extension() != ".json") {
+    if (fs::is_regular_file(path + ".json", error)) return path + ".json";
+    tries.emplace_back(path + ".json");
+  }
+  if (typed.is_relative()) {
+    for (const std::string& directory : library.directories()) {
+      for (const fs::path& name : tries) {
+        if (fs::is_regular_file(fs::path(directory) / name, error))
+          return (fs::path(directory) / name).string();
+      }
+    }
+  }
+  std::vector<std::string> known = library.names("");
+  const auto close = closest(typed.stem().string(), known);
+  std::string help = "looked for " + fs::absolute(typed, error).lexically_normal().string();
+  if (close) help += "; did you mean " + *close + "?";
+  throw ConfigError("no such scenario: \"" + path + '"', help);
+}
+
+Scenario read_scenario(const std::string& path, std::span<const std::string> assignments,
+                       const config::Library& library) {
+  const fs::path found = find_scenario(path, library);
+  Scenario result = finish(Document::read_file(found.string()), found.parent_path(), assignments, library);
+  result.name = found.stem().string();
+  return result;
+}
+
+Scenario parse_scenario(std::string text, const std::string& name, std::span<const std::string> assignments,
+                        const config::Library& library) {
+  return finish(Document::parse(std::move(text), name), {}, assignments, library);
+}
+
+std::string to_json(const Scenario& scenario) {
+  return config::write(scenario);
+}
+
+ConfigError located(const ConfigError& error, const Scenario& scenario) {
+  return scenario.document ? ConfigError(scenario.document->locate(error.problems())) : error;
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,92 @@
+// A whole scenario: what is built, what it computes, which network model carries it, how long it runs.
+// Plain structs; nothing is resolved or checked against the catalogue yet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/collective/collective.hpp"
+#include "sim/config/document.hpp"
+#include "sim/config/reader.hpp"
+#include "sim/network/packet/spec.hpp"
+#include "sim/report/cost_spec.hpp"
+#include "topology/spec.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::scenario {
+
+// `network.packet`: PacketSpec, and the two figures of its framing that people change alone.
+struct PacketSection {
+  network::packet::PacketSpec spec;
+  std::optional<Bytes> mtu, header;
+  // The framing with these figures in it, unset when nothing was said.
+  [[nodiscard]] network::packet::PacketSpec resolved(bool infiniband) const;
+};
+
+enum class CollectiveForm : std::uint8_t { pipelined, steps };
+
+struct NetworkSpec {
+  std::string model = "flow";  // a name of network::models()
+  CollectiveForm collectives = CollectiveForm::pipelined;
+  PacketSection packet;
+  collective::Overrides nccl;
+};
+
+struct RunSpec {
+  int steps = 2;   // measured
+  int warmup = 1;  // before them
+  std::uint64_t seed = 1;
+};
+
+enum class FaultKind : std::uint8_t { link_down, link_degraded, gpu_slow, nic_down, gpu_down };
+
+struct FaultSpec {
+  FaultKind kind = FaultKind::link_down;
+  Duration at{};                  // from the beginning of the run
+  std::optional<Duration> lasts;  // unset: to the end
+  std::string target;             // "node0/nic1 -> leaf1" or "node0/nic1"
+  double factor = 0.5;            // degraded link: share of its capacity; slow GPU: share of its speed
+};
+
+struct Scenario {
+  std::string name = "scenario";  // the file's stem
+  std::string description;
+  topology::TopologySpec topology;
+  workloads::WorkloadSpec workload;
+  NetworkSpec network;
+  RunSpec run;
+  std::vector<FaultSpec> faults;
+  report::CostSpec cost;
+
+  // Where it was read from; null for a scenario made in code. Gives places to checks made later.
+  std::shared_ptr<const config::Document> document;
+};
+
+// Path as the user typed it: relative to the working directory, else in the configuration directories
+// ("8xH100-ib", "configs/8xH100-ib.json" from anywhere). Throws ConfigError with the closest known one.
+[[nodiscard]] std::string find_scenario(const std::string& path, const config::Library& library);
+
+// Reads, follows "file" includes, applies `assignments` (--set PATH=VALUE). Throws ConfigError with all
+// mistakes of the file.
+[[nodiscard]] Scenario read_scenario(const std::string& path, std::span<const std::string> assignments,
+                                     const config::Library& library);
+// The same from text; `name` stands for the file in messages, includes are relative to the working directory.
+[[nodiscard]] Scenario parse_scenario(std::string text, const std::string& name,
+                                      std::span<const std::string> assignments,
+                                      const config::Library& library);
+
+// The resolved scenario as JSON, every default written out; parse_scenario() reads it back to the same.
+[[nodiscard]] std::string to_json(const Scenario& scenario);
+
+// The error with the places of this scenario's file filled in.
+[[nodiscard]] ConfigError located(const ConfigError& error, const Scenario& scenario);
+
+// JSON Schema by name: "scenario" or one of its parts. Throws ConfigError with the closest known name.
+[[nodiscard]] std::string schema(const std::string& name);
+[[nodiscard]] std::vector<std::string> schema_names();
+}  // namespace topsim::scenario

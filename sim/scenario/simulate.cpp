@@ -1,0 +1,153 @@
+#include "sim/scenario/simulate.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sim/executor/simulate.hpp"
+#include "sim/report/make_result.hpp"
+#include "sim/scenario/facts.hpp"
+#include "sim/scenario/faults.hpp"
+#include "topology/build.hpp"
+#include "topology/placement.hpp"
+#include "topology/routes.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+ConfigError no_such_rank(const std::string& rank, const topology::Topology& topology) {
+  std::vector<Problem> problems(1);
+  problems[0].path = "workload.compute.slow_ranks[\"" + rank + "\"]";
+  problems[0].message = "the job has no rank " + rank;
+  problems[0].help = "its ranks are 0 to " + std::to_string(topology.accelerators().size() - 1);
+  return ConfigError(std::move(problems));
+}
+
+executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions& options,
+                                 const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  executor::RunOptions run;
+  run.network = scenario.network.model;
+  run.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
+  run.collectives_in_steps = scenario.network.collectives == CollectiveForm::steps;
+  run.warmup = scenario.run.warmup;
+  run.steps = scenario.run.steps;
+  run.seed = scenario.run.seed;
+  run.fold = options.fold;
+  run.timeline = options.timeline;
+  for (const auto& [rank, factor] : scenario.workload.compute.slow_ranks) {
+    std::size_t number = topology.accelerators().size();
+    std::from_chars(rank.data(), rank.data() + rank.size(), number);
+    if (number >= topology.accelerators().size()) throw no_such_rank(rank, topology);
+    run.slow_ranks.emplace_back(RankId(number), factor);
+  }
+  apply_faults(scenario.faults, topology, run);
+  run.accelerators.resize(topology.models().size());
+  for (const DeviceId device : topology.accelerators()) {
+    executor::AcceleratorFacts& facts = run.accelerators[topology.device(device).model];
+    if (facts.compute_units != 0) continue;
+    const topology::Accelerator& accelerator = catalogue.accelerator(topology.model_of(device));
+    facts = {accelerator.compute_units, accelerator.memory_bandwidth};
+  }
+  return run;
+}
+
+// Seconds from a common beginning, for the run's own record.
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                         std::uint32_t ranks) {
+  const workloads::MemoryUse use = workloads::memory_use(workload, accelerator, ranks);
+  const auto bytes = [](double value) { return Bytes(std::llround(value)); };
+  const workloads::MemoryParts& peak = use.peak();
+  report::Memory memory;
+  memory.fits = use.fits();
+  memory.per_accelerator = bytes(peak.total());
+  memory.capacity = bytes(use.capacity);
+  memory.parts = {{"weights", bytes(peak.weights)},
+                  {"gradients", bytes(peak.gradients)},
+                  {"optimizer", bytes(peak.optimizer)},
+                  {"activations", bytes(peak.activations)},
+                  {"recompute", bytes(peak.recompute)}};
+  return memory;
+}
+
+// Every ConfigError of `work` with the places of the scenario's file.
+template <class Work>
+auto with_places(const Scenario& scenario, const Work& work) {
+  try {
+    return work();
+  } catch (const ConfigError& error) {
+    throw located(error, scenario);
+  }
+}
+
+Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
+                           const SimulateOptions& options) {
+  Prepared prepared;
+  topology::BuildOptions build;
+  // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
+  if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
+  prepared.topology = topology::build(scenario.topology, catalogue, build);
+  std::vector<DeviceId> devices =
+      topology::place_ranks(scenario.topology, prepared.topology, scenario.run.seed);
+  const auto packed = prepared.topology.accelerators();
+  if (!std::equal(devices.begin(), devices.end(), packed.begin(), packed.end())) {
+    prepared.topology = prepared.topology.with_ranks_on(std::move(devices));
+  }
+  if (!scenario.workload.trace) {
+    const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
+    const topology::Accelerator& accelerator =
+        catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
+    if (!options.allow_oom) workloads::require_fit(scenario.workload, accelerator, ranks);
+    prepared.memory = memory_of(scenario.workload, accelerator, ranks);
+  }
+  prepared.program = workloads::training_step(scenario.workload, prepared.topology, catalogue);
+  return prepared;
+}
+
+Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
+                             const Prepared& prepared, const SimulateOptions& options,
+                             executor::Progress* progress) {
+  const double begin = wall_seconds();
+  const topology::Router router(prepared.topology, scenario.run.seed);
+  const collective::NcclModel nccl(router, scenario.network.nccl);
+  const executor::Outcome outcome = executor::simulate(
+      prepared.program, router, nccl, run_options(scenario, options, prepared.topology, catalogue), progress);
+  Simulated simulated;
+  simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
+                                         prepared.program, prepared.memory, outcome);
+  if (options.timeline) {
+    simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
+  }
+  simulated.record = report::make_run_record(outcome, wall_seconds() - begin);
+  return simulated;
+}
+}  // namespace
+
+Prepared prepare(const Scenario& scenario, const topology::Catalogue& catalogue,
+                 const SimulateOptions& options) {
+  return with_places(scenario, [&] { return prepare_unlocated(scenario, catalogue, options); });
+}
+
+Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue, const Prepared& prepared,
+                   const SimulateOptions& options, executor::Progress* progress) {
+  return with_places(scenario,
+                     [&] { return simulate_unlocated(scenario, catalogue, prepared, options, progress); });
+}
+
+Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
+                   const SimulateOptions& options, executor::Progress* progress) {
+  const double begin = wall_seconds();
+  Simulated simulated =
+      simulate(scenario, catalogue, prepare(scenario, catalogue, options), options, progress);
+  simulated.record.wall_seconds = wall_seconds() - begin;
+  return simulated;
+}
+}  // namespace topsim::scenario

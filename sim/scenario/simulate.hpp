@@ -1,0 +1,45 @@
+// From a scenario to its result: what `topsim run`, compare, sweep and Python call.
+#pragma once
+
+#include <optional>
+
+#include "sim/executor/options.hpp"
+#include "sim/program/program.hpp"
+#include "sim/report/result.hpp"
+#include "sim/report/timeline.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::scenario {
+
+struct SimulateOptions {
+  bool fold = true;        // simulate one of each kind of rank and link
+  bool timeline = false;   // keep what happened when, for a trace
+  bool allow_oom = false;  // simulate a model that does not fit memory
+};
+
+// Everything a simulation reads: made once, const after, shared by runs that differ in time only.
+struct Prepared {
+  topology::Topology topology;  // rank r runs on accelerators()[r]
+  program::Program program;
+  report::Memory memory;
+};
+
+struct Simulated {
+  report::Result result;
+  report::RunRecord record;
+  std::optional<report::Timeline> timeline;
+};
+
+// Independent of every other call: many may run side by side. Throws ConfigError with places. `progress` may
+// be null; when its stop flag rises the result so far comes back with complete = false.
+[[nodiscard]] Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                 const SimulateOptions& options, executor::Progress* progress);
+
+// The two halves of it, for who changes something in between (a faster part, a cut cable).
+[[nodiscard]] Prepared prepare(const Scenario& scenario, const topology::Catalogue& catalogue,
+                               const SimulateOptions& options);
+[[nodiscard]] Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                 const Prepared& prepared, const SimulateOptions& options,
+                                 executor::Progress* progress);
+}  // namespace topsim::scenario

@@ -1,0 +1,39 @@
+#include "sim/cli/fail_if.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::cli {
+namespace {
+constexpr const char* kResult =
+    R"({"step": {"seconds": 0.5}, "throughput": {"mfu": 0.4}, "memory": {"per_accelerator_bytes": 1073741824}})";
+
+TEST(FailIf, ComparesAKeyWithAQuantity) {
+  EXPECT_TRUE(judge(parse_condition("step_time > 499 ms"), kResult).holds);
+  EXPECT_FALSE(judge(parse_condition("step_time > 500 ms"), kResult).holds);
+  EXPECT_TRUE(judge(parse_condition("step_time>=500 ms"), kResult).holds);
+  EXPECT_TRUE(judge(parse_condition("step.seconds == 0.5"), kResult).holds);
+  EXPECT_TRUE(judge(parse_condition("mfu < 45 %"), kResult).holds);
+  EXPECT_TRUE(judge(parse_condition("memory <= 1 GiB"), kResult).holds);
+  EXPECT_EQ(judge(parse_condition("mfu < 0.1"), kResult).value, 0.4);
+}
+
+TEST(FailIf, RefusesWhatIsNoCondition) {
+  for (const char* text :
+       {"", "step_time", "> 3", "step_time > ", "step_time > fast", "step_time > 3 parsecs"}) {
+    EXPECT_THROW((void)parse_condition(text), ConfigError) << text;
+  }
+}
+
+TEST(FailIf, AnUnknownKeyGetsTheClosest) {
+  try {
+    (void)judge(parse_condition("step_tim > 1 s"), kResult);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().help, testing::HasSubstr("did you mean \"step_time\"?"));
+  }
+}
+}  // namespace
+}  // namespace topsim::cli
