@@ -1,0 +1,64 @@
+// Every scenario in configs/ is a valid program that fits its accelerators.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/base/error.hpp"
+#include "sim/config/object.hpp"
+#include "tests/workloads/replay.hpp"
+#include "topology/build.hpp"
+#include "topology/spec_reader.hpp"
+#include "workloads/fields.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+const std::string kConfigs = TOPSIM_SOURCE_DIR "/configs";
+
+class ShippedScenario : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedScenario, IsAValidProgramThatFits) {
+  const config::Library library({kConfigs});
+  const auto catalogue = topology::Catalogue::load(kConfigs);
+  const auto document = config::Document::read_file(kConfigs + "/" + GetParam());
+  config::Reader reader(&library);
+  topology::TopologySpec where;
+  WorkloadSpec what;
+  config::codec_for<topology::TopologySpec>()->read(document.root().find("topology"), where, reader);
+  config::codec_for<WorkloadSpec>()->read(document.root().find("workload"), what, reader);
+  reader.finish();
+  const auto cluster = topology::build(where, catalogue);
+  const auto accelerators = static_cast<std::uint32_t>(cluster.accelerators().size());
+  const auto& accelerator = catalogue.accelerator(cluster.model_of(cluster.accelerators().front()));
+  EXPECT_NO_THROW(require_fit(what, accelerator, accelerators));
+
+  const auto program = training_step(what, cluster, catalogue);
+  program::validate(program);
+  // With a network that takes no time the step is kernels and launches: below the peak, above a tenth of it.
+  const auto result = testing::free_network().run(program);
+  const double utilisation = program.facts.model_flops.value() / seconds(result.step) / accelerators /
+                             program.facts.peak_per_accelerator.value();
+  RecordProperty("utilisation", std::to_string(utilisation));
+  EXPECT_GT(utilisation, 0.1);
+  EXPECT_LT(utilisation, 0.9);
+}
+
+std::vector<std::string> shipped() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Configs, ShippedScenario, ::testing::ValuesIn(shipped()), test_name);
+}  // namespace
+}  // namespace topsim::workloads
