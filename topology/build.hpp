@@ -6,6 +6,8 @@
 // where nothing was measured, a hop is port-to-port + FEC + 5 ns a metre instead. Never both.
 #pragma once
 
+#include <string>
+
 #include "topology/catalogue.hpp"
 #include "topology/spec.hpp"
 #include "topology/topology.hpp"
@@ -24,4 +26,7 @@ struct BuildOptions {
 // the place.
 [[nodiscard]] Topology build(const TopologySpec& spec, const Catalogue& catalogue,
                              const BuildOptions& options = {});
+// A topology file (the section's keys at its top); mistakes come with their places.
+[[nodiscard]] Topology build_file(const std::string& path, const Catalogue& catalogue,
+                                  const BuildOptions& options = {});
 }  // namespace topsim::topology

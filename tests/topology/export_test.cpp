@@ -7,7 +7,6 @@
 #include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
 #include "topology/draw/draw.hpp"
-#include "topology/import/native.hpp"
 #include "topology/import/nccl_xml.hpp"
 #include "topology/validate/validate.hpp"
 
@@ -22,7 +21,7 @@ using testing::IsEmpty;
 Topology load(const std::string& json) {
   const std::string path = testing::TempDir() + "topology_export_test.json";
   std::ofstream(path) << json;
-  return build(read_topology_file(path), catalogue());
+  return build_file(path, catalogue());
 }
 
 TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {

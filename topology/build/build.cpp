@@ -11,15 +11,32 @@
 
 namespace topsim::topology {
 
+Topology build_file(const std::string& path, const Catalogue& catalogue, const BuildOptions& options) {
+  const config::Document document = config::Document::read_file(path);
+  const TopologySpec spec = read_topology(document);
+  if (!spec.file.empty())
+    throw ConfigError({Problem{document.root().find("file").place(),
+                               "file",
+                               path + " names another file",
+                               {},
+                               "name that one",
+                               {}}});
+  try {
+    return build(spec, catalogue, options);
+  } catch (const ConfigError& error) {
+    // Paths are those of a scenario; the file has the section's keys at its top.
+    std::vector<Problem> problems = error.problems();
+    constexpr std::string_view kSection = "topology.";
+    for (Problem& problem : problems)
+      if (problem.path.starts_with(kSection)) problem.path.erase(0, kSection.size());
+    throw ConfigError(document.locate(std::move(problems)));
+  }
+}
+
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
   const Hardware hardware(catalogue);
   if (!spec.file.empty()) {
-    const std::string path = (std::filesystem::path(spec.directory) / spec.file).string();
-    const TopologySpec inner = read_topology_file(path);
-    if (!inner.file.empty())
-      throw ConfigError(
-          {Problem{{}, "topology.file", path + " names another file", {}, "name that one", {}}});
-    return build(inner, catalogue, options);
+    return build_file((std::filesystem::path(spec.directory) / spec.file).string(), catalogue, options);
   }
   if (!spec.devices.empty()) return build_explicit(spec, hardware);
   TopologyBuilder builder;

@@ -6,10 +6,9 @@
 
 namespace topsim::topology {
 
-TopologySpec read_topology_file(const std::string& path) {
-  const config::Document document = config::Document::read_file(path);
+TopologySpec read_topology(const config::Document& document) {
   auto spec = config::read<TopologySpec>(document);
-  spec.directory = std::filesystem::path(path).parent_path().string();
+  spec.directory = std::filesystem::path(document.name()).parent_path().string();
   return spec;
 }
 

@@ -1,11 +1,10 @@
-// The native topology file (topsim topo export, import): devices and links one by one.
+// The native topology file (topsim topo export, import): devices and links one by one, or a recipe.
 #pragma once
 
-#include <string>
-
+#include "sim/config/document.hpp"
 #include "topology/spec.hpp"
 
 namespace topsim::topology {
-// All mistakes of the file at once, with their places.
-[[nodiscard]] TopologySpec read_topology_file(const std::string& path);
+// All mistakes at once, with their places.
+[[nodiscard]] TopologySpec read_topology(const config::Document& document);
 }  // namespace topsim::topology
