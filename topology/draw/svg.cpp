@@ -36,6 +36,7 @@ enum Column : std::size_t { kCpu, kPcie, kGpu, kNvswitch, kNic, kLeaf, kSpine, k
 constexpr std::array<const char*, kColumns> kTitles = {"CPU", "PCIe", "accelerator", "scale-up switch",
                                                        "NIC", "leaf", "spine",       "core"};
 constexpr double kBoxWidth = 96, kBoxHeight = 20, kGap = 70, kRow = 26, kMargin = 24, kHead = 44;
+constexpr double kLabel = 12;  // room for a node's name
 
 std::size_t column_of(const Device& d) {
   switch (d.kind) {
@@ -154,11 +155,11 @@ class Drawing {
       rows = std::max(rows, columns_[c].size());
     }
     // Devices of nodes line up with their node's share of the height, fabric switches spread over all of it.
-    const double height = static_cast<double>(rows) * kRow;
     std::map<std::uint32_t, std::array<double, 2>> band;  // of each drawn node: top, height
     for (std::size_t c = 0; c < kColumns; ++c)
       for (const DeviceId d : columns_[c])
         if (t_.device(d).node != DeviceId::kNone) band[t_.device(d).node] = {};
+    const double height = static_cast<double>(rows) * kRow + static_cast<double>(band.size()) * kLabel;
     double top = kHead;
     for (auto& [node, b] : band) {
       b = {top, height / static_cast<double>(band.size())};
@@ -168,13 +169,13 @@ class Drawing {
       std::map<std::uint32_t, std::vector<DeviceId>> groups;
       for (const DeviceId d : columns_[c]) groups[t_.device(d).node].push_back(d);
       for (const auto& [node, members] : groups) {
-        const std::array<double, 2> b =
-            node == DeviceId::kNone ? std::array<double, 2>{kHead, height} : band[node];
-        const double step = b[1] / static_cast<double>(members.size());
+        const double head = node == DeviceId::kNone ? kHead : band[node][0] + kLabel;
+        const double room = node == DeviceId::kNone ? height : band[node][1] - kLabel;
+        const double step = room / static_cast<double>(members.size());
         for (std::size_t i = 0; i < members.size(); ++i) {
           Spot& s = spot_[members[i].index()];
           s.x = x_[c];
-          s.y = b[0] + step * (static_cast<double>(i) + 0.5) - kBoxHeight / 2;
+          s.y = head + step * (static_cast<double>(i) + 0.5) - kBoxHeight / 2;
         }
       }
     }
