@@ -13,14 +13,16 @@ namespace {
 constexpr int kOrderAsWiredBudget = 1 << 10;  // visits granted to the trial of the wiring order
 
 // Thousandths of a GB/s, so that taking and giving back cancel.
-float rounded(float x) { return std::round(x * 1000) / 1000; }
+float rounded(float x) {
+  const float thousandths = x * 1000;
+  return static_cast<float>(static_cast<int>(thousandths + (thousandths < 0 ? -0.5F : 0.5F))) / 1000;
+}
 
 bool is_tree(Pattern pattern) {
   return pattern == Pattern::balanced_tree || pattern == Pattern::split_tree || pattern == Pattern::tree;
 }
 
-}  // namespace
-
+// Ports worth trying, preferred ones first: those of one GPU, or (-1) of all.
 std::vector<int> ports_for(const System& system, int gpu, int worst_type) {
   std::vector<int> result;
   const auto append = [&](int n) {
@@ -35,6 +37,7 @@ std::vector<int> ports_for(const System& system, int gpu, int worst_type) {
         if (static_cast<int>(system.gpu_to_net(g, n).type) == type) append(n);
   return result;
 }
+}  // namespace
 
 ChannelBuilder::ChannelBuilder(const System& system, bool in_network_reduction)
     : system_(system), in_network_reduction_(in_network_reduction) {
@@ -44,10 +47,16 @@ ChannelBuilder::ChannelBuilder(const System& system, bool in_network_reduction)
     const auto back = std::find_if(edges.begin(), edges.end(), [&](const Edge& other) {
       return other.from == edges[e].to && other.to == edges[e].from && other.kind == edges[e].kind;
     });
-    reverse_.push_back(static_cast<int>(back - edges.begin()));
+    const Vertex& end = system.vertex(edges[e].to);
+    wires_.push_back({static_cast<std::size_t>(back - edges.begin()), edges[e].kind == EdgeKind::pci,
+                      end.kind == VertexKind::cpu && end.vendor == CpuVendor::intel,
+                      end.kind == VertexKind::gpu && end.compute_capability < 80 && end.compute_capability > 0});
   }
   for (int n = 0; n < system.nets(); ++n) net_free_.push_back(system.net(n).bandwidth);
-  used_.resize(static_cast<std::size_t>(system.gpus()));
+  const auto gpus = static_cast<std::size_t>(system.gpus()), nets = static_cast<std::size_t>(system.nets());
+  used_.resize(gpus);
+  ranked_.resize(gpus * (nets + 1));
+  ports_.resize((gpus + 1) * (static_cast<std::size_t>(PathType::dis) + 1));
 }
 
 int ChannelBuilder::improve(const Attempt& attempt, int budget, ChannelGraph& best) {
@@ -86,7 +95,7 @@ void ChannelBuilder::start_at_ports(Turns turns) {
   const bool heads = attempt_.pattern == Pattern::nvls || attempt_.pattern == Pattern::collnet_direct;
   const bool second_of_pair = attempt_.pattern == Pattern::ring && attempt_.cross_nic == 2 && complete_ % 2 == 1;
   const float speed = std::trunc(attempt_.inter);  // ports are booked in whole GB/s
-  const std::vector<int> ports = ports_for(system_, -1, static_cast<int>(attempt_.type_inter));
+  const std::vector<int>& ports = ports_of(-1);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const int port = ports[(static_cast<std::size_t>(complete_) + i) % ports.size()];
     if (in_network_reduction_ && !system_.net(port).in_network_reduction) continue;
@@ -154,6 +163,70 @@ void ChannelBuilder::enter(int gpu, int step, Turns turns, Order order) {
   used_[static_cast<std::size_t>(gpu)] ^= channel;
 }
 
+const std::vector<int>& ChannelBuilder::ports_of(int gpu) {
+  const auto types = static_cast<std::size_t>(PathType::dis) + 1;
+  auto& ports = ports_[static_cast<std::size_t>(gpu + 1) * types + static_cast<std::size_t>(attempt_.type_inter)];
+  if (!ports) ports = ports_for(system_, gpu, static_cast<int>(attempt_.type_inter));
+  return *ports;
+}
+
+// Partners of a GPU, best first; with a port: those near that port before others.
+const std::vector<ChannelBuilder::Partner>& ChannelBuilder::ranked(int gpu, int port) {
+  const int gpus = system_.gpus();
+  auto& known = ranked_[static_cast<std::size_t>((port + 1) * gpus + gpu)];
+  if (known) return *known;
+  using Score = std::tuple<int, int, int, int, int, int>;
+  std::vector<std::pair<Score, Partner>> scored;
+  for (int i = 1; i < gpus; ++i) {
+    const int g = (gpu + i) % gpus;
+    const Path& path = system_.gpu_to_gpu(gpu, g);
+    if (path.hops() == 0) continue;
+    const Path* net = port >= 0 ? &system_.net_to_gpu(port, g) : nullptr;
+    const int bandwidth = static_cast<int>(path.bandwidth);
+    scored.emplace_back(Score{net != nullptr ? -static_cast<int>(net->bandwidth) : 0,
+                              net != nullptr ? -static_cast<int>(system_.pci_bandwidth(g)) : 0,
+                              net != nullptr ? net->hops() : 0, -bandwidth, path.hops(), i},
+                        Partner{g, bandwidth, path.hops()});
+  }
+  std::sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  known.emplace();
+  for (const auto& s : scored) known->push_back(s.second);
+  return *known;
+}
+
+// net_order: 1 the next GPU leaves by the port, -1 a later one will, 0 none has to.
+template <class Go>
+void ChannelBuilder::each_candidate(int gpu, int net_order, const Go& go) {
+  const auto is_free = [&](int g) { return ((used_[static_cast<std::size_t>(g)] >> complete_) & 1U) == 0; };
+  if (system_.has_nvswitch()) {
+    // An NVSwitch serves few partners better than many: only neighbours are tried.
+    const int gpus = system_.gpus(), before = (gpu - 1 + gpus) % gpus, after = (gpu + 1) % gpus;
+    const auto try_one = [&](int g) {
+      if (g != gpu && is_free(g) && system_.gpu_to_gpu(gpu, g).hops() > 0) go(g);
+    };
+    const bool back_too = attempt_.pattern == Pattern::split_tree || attempt_.pattern == Pattern::balanced_tree;
+    if (attempt_.pattern == Pattern::ring && before != after) try_one(before);
+    try_one(after);
+    if (back_too && before != after) try_one(before);
+    return;
+  }
+  const std::vector<Partner>& partners =
+      ranked(gpu, net_order != 0 ? now_.channels[static_cast<std::size_t>(complete_)].enter_net : -1);
+  // The last GPU should sit near the NIC: while it is not yet its turn, leave the near ones for later.
+  const Partner* first = nullptr;
+  bool reversed = net_order == -1;
+  for (const Partner& p : partners) {
+    if (!reversed) break;
+    if (!is_free(p.gpu)) continue;
+    if (first == nullptr) first = &p;
+    reversed = p.bandwidth == first->bandwidth && p.hops == first->hops;
+  }
+  for (std::size_t i = 0; i < partners.size(); ++i) {
+    const int g = partners[reversed ? partners.size() - 1 - i : i].gpu;
+    if (is_free(g)) go(g);
+  }
+}
+
 void ChannelBuilder::visit(int gpu, int step, Turns turns, Order order) {
   if (budget_ <= 0) return;
   --budget_;
@@ -175,15 +248,14 @@ void ChannelBuilder::visit(int gpu, int step, Turns turns, Order order) {
     give_back(path, true, attempt_.intra);
   };
   if (step < gpus - 1) {
-    std::vector<int> next;
+    const auto go_on = [&](int next) { go_to(next, step + 1, turns, false); };
     if (order == Order::as_wired) {
-      next = {step + 1};
+      go_on(step + 1);
     } else if (order == Order::as_before) {
-      next = {now_.channels[static_cast<std::size_t>(complete_ - 1)].gpus[static_cast<std::size_t>(step + 1)]};
+      go_on(now_.channels[static_cast<std::size_t>(complete_ - 1)].gpus[static_cast<std::size_t>(step + 1)]);
     } else {
-      next = candidates(gpu, turns.to_net == -1 ? 0 : turns.to_net == step + 1 ? 1 : -1);
+      each_candidate(gpu, turns.to_net == -1 ? 0 : turns.to_net == step + 1 ? 1 : -1, go_on);
     }
-    for (const int g : next) go_to(g, step + 1, turns, false);
   } else if (step == turns.to_first) {
     go_to(current().gpus.front(), step + 1, {turns.to_net, -1}, true);
   } else {
@@ -205,7 +277,7 @@ bool ChannelBuilder::may_leave_by(int port, int step) const {
 void ChannelBuilder::leave_box(int gpu, int step, Turns turns, Order order) {
   const bool balanced = attempt_.pattern == Pattern::balanced_tree;
   const float speed = balanced ? attempt_.inter / 2 : attempt_.inter;  // each of the first two GPUs carries half
-  for (const int port : ports_for(system_, gpu, static_cast<int>(attempt_.type_inter))) {
+  for (const int port : ports_of(gpu)) {
     if (!may_leave_by(port, step)) continue;
     const Path& path = system_.gpu_to_net(gpu, port);
     if (!allowed(path, system_.net_to_gpu(port, gpu), false) || !take(path, true, speed)) continue;
@@ -281,65 +353,19 @@ bool ChannelBuilder::better() const {
   return attempt_.pattern == best_->pattern && attempt_.cross_nic == best_->cross_nic && now_.hops < best_->hops;
 }
 
-std::vector<int> ChannelBuilder::candidates(int gpu, int net_order) const {
-  const int gpus = system_.gpus();
-  const int port = now_.channels[static_cast<std::size_t>(complete_)].enter_net;
-  using Score = std::tuple<int, int, int, int, int, int>;
-  std::vector<std::pair<Score, int>> scored;
-  for (int i = 1; i < gpus; ++i) {
-    const int g = (gpu + i) % gpus;
-    const Path& path = system_.gpu_to_gpu(gpu, g);
-    if (path.hops() == 0 || ((used_[static_cast<std::size_t>(g)] >> complete_) & 1U) != 0) continue;
-    const bool near_net = net_order != 0 && port >= 0;
-    const Path* net = near_net ? &system_.net_to_gpu(port, g) : nullptr;
-    scored.emplace_back(Score{near_net ? -static_cast<int>(net->bandwidth) : 0,
-                              near_net ? -static_cast<int>(system_.pci_bandwidth(g)) : 0, near_net ? net->hops() : 0,
-                              -static_cast<int>(path.bandwidth), path.hops(), i},
-                        g);
-  }
-  std::sort(scored.begin(), scored.end());
-  const bool alike = std::all_of(scored.begin(), scored.end(), [&](const auto& s) {
-    return std::get<3>(s.first) == std::get<3>(scored.front().first) &&
-           std::get<4>(s.first) == std::get<4>(scored.front().first);
-  });
-  // The last GPU should sit near the NIC: while it is not yet its turn, leave the near ones for later.
-  if (net_order == -1 && alike) std::reverse(scored.begin(), scored.end());
-  std::vector<int> result;
-  for (const auto& s : scored) result.push_back(s.second);
-
-  if (system_.has_nvswitch()) {
-    // An NVSwitch serves few partners better than many: only neighbours are tried.
-    const int before = (gpu - 1 + gpus) % gpus, after = (gpu + 1) % gpus;
-    std::vector<int> neighbours = {after};
-    if (attempt_.pattern == Pattern::ring) neighbours = {before, after};
-    if (attempt_.pattern == Pattern::split_tree || attempt_.pattern == Pattern::balanced_tree)
-      neighbours = {after, before};
-    if (after == before) neighbours = {after};
-    std::erase_if(neighbours, [&](int g) { return std::find(result.begin(), result.end(), g) == result.end(); });
-    return neighbours;
-  }
-  return result;
-}
-
 // Returns how many links had room; those before the first full one have been charged.
 std::size_t ChannelBuilder::walk(const Path& path, std::size_t links, bool from_gpu, float speed) {
   float pci_speed = speed;
   if (path.type == PathType::phb && from_gpu)
-    for (const int e : path.edges) {
-      const Vertex& end = system_.vertex(system_.edges()[static_cast<std::size_t>(e)].to);
-      if (end.kind == VertexKind::cpu && end.vendor == CpuVendor::intel) pci_speed = speed * topology::nccl::kIntelPeerOverhead;
-    }
+    for (const int e : path.edges)
+      if (wires_[static_cast<std::size_t>(e)].into_intel) pci_speed = speed * topology::nccl::kIntelPeerOverhead;
   for (std::size_t i = 0; i < links; ++i) {
     const auto e = static_cast<std::size_t>(path.edges[i]);
-    const Edge& edge = system_.edges()[e];
-    const float forward = edge.kind == EdgeKind::pci ? pci_speed : speed;
+    const Wire& wire = wires_[e];
+    const float forward = wire.pci ? pci_speed : speed;
     // Before Ampere a GPU that receives from a NIC also spends an eighth the other way.
-    const Vertex& end = system_.vertex(edge.to);
-    const float backward =
-        end.kind == VertexKind::gpu && end.compute_capability < 80 && end.compute_capability > 0 && !from_gpu
-            ? forward / 8
-            : 0;
-    float& back = free_[static_cast<std::size_t>(reverse_[e])];
+    const float backward = wire.into_old_gpu && !from_gpu ? forward / 8 : 0;
+    float& back = free_[wire.reverse];
     if (free_[e] < forward || (backward != 0 && back < backward)) return i;
     free_[e] = rounded(free_[e] - forward);
     if (backward != 0) back = rounded(back - backward);

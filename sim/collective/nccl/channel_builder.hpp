@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/collective/nccl/graph.hpp"
@@ -50,7 +51,15 @@ class ChannelBuilder {
   void channel_complete();
   [[nodiscard]] bool better() const;
   [[nodiscard]] bool may_leave_by(int port, int step) const;
-  [[nodiscard]] std::vector<int> candidates(int gpu, int net_order) const;
+
+  // Orders of trial, worked out once.
+  struct Partner {
+    int gpu, bandwidth, hops;
+  };
+  const std::vector<int>& ports_of(int gpu);
+  const std::vector<Partner>& ranked(int gpu, int port);
+  template <class Go>
+  void each_candidate(int gpu, int net_order, const Go& go);
 
   // Takes `speed` on every link of the path, or nothing.
   bool take(const Path& path, bool from_gpu, float speed);
@@ -60,19 +69,23 @@ class ChannelBuilder {
 
   Channel& current() { return now_.channels[static_cast<std::size_t>(complete_)]; }
 
+  struct Wire {
+    std::size_t reverse;  // the other direction
+    bool pci, into_intel, into_old_gpu;
+  };
+
   const System& system_;
   bool in_network_reduction_;
   std::vector<float> free_;          // bandwidth left on each edge
-  std::vector<int> reverse_;         // the other direction of each edge
+  std::vector<Wire> wires_;          // what charging an edge asks about it
   std::vector<float> net_free_;      // bandwidth left on each port
   std::vector<std::uint64_t> used_;  // bit per channel that already visits the GPU
+  std::vector<std::optional<std::vector<int>>> ports_;       // by GPU (-1: all) and worst path type
+  std::vector<std::optional<std::vector<Partner>>> ranked_;  // by port (-1: none) and GPU
   Attempt attempt_;
   ChannelGraph now_;  // complete channels, then the one in work
   int complete_ = 0;
   ChannelGraph* best_ = nullptr;
   int budget_ = 0;
 };
-
-// Ports worth trying, preferred ones first: those of one GPU, or (-1) of all.
-[[nodiscard]] std::vector<int> ports_for(const System& system, int gpu, int worst_type);
 }  // namespace topsim::collective::nccl
