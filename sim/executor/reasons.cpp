@@ -4,32 +4,6 @@ namespace topsim::executor {
 
 using program::Dimension;
 
-std::string_view name_of(Reason reason) {
-  switch (reason) {
-    case Reason::pipeline_bubble:
-      return "pipeline_bubble";
-    case Reason::tensor_parallel:
-      return "tensor_parallel";
-    case Reason::data_parallel:
-      return "data_parallel";
-    case Reason::pipeline_transfer:
-      return "pipeline_transfer";
-    case Reason::context_parallel:
-      return "context_parallel";
-    case Reason::expert_parallel:
-      return "expert_parallel";
-    case Reason::straggler:
-      return "straggler";
-    case Reason::host:
-      return "host";
-    case Reason::offload:
-      return "offload";
-    case Reason::other:
-      return "other";
-  }
-  return "other";
-}
-
 Reason while_running(Dimension dimension, bool point_to_point) {
   switch (dimension) {
     case Dimension::tensor:
