@@ -39,7 +39,6 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
          "a task other than pretrain and finetune", "leave task out");
   refuse(workload.lora.has_value(), "lora", "LoRA", "leave lora out");
   refuse(workload.packing, "packing", "packing of documents", "leave packing out");
-  refuse(plan.cp > 1, "plan.cp", "context parallelism", "set cp to 1");
   refuse(plan.ep > 1 || plan.etp > 1, "plan.ep", "expert parallelism", "set ep and etp to 1");
   refuse(workload.model.experts.count > 0, "model", "a mixture-of-experts model", "choose a dense model");
   refuse(workload.model.attention.kind == AttentionKind::mla, "model", "multi-head latent attention",
@@ -289,6 +288,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep, plan.etp = spec.etp;
   plan.virtual_stages = spec.virtual_stages;
   plan.micro_batch = spec.micro_batch;
+  plan.cp_kind = spec.cp_kind;
   plan.sequence = workload.sequence.value_or(workload.model.sequence);
   if (plan.sequence < 1)
     mistakes.add("sequence", "a sequence length is needed", "for example \"sequence\": 8192");
@@ -319,6 +319,18 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
         "plan.sequence_parallel",
         fmt::format("a sequence of {} does not divide over tp x cp = {}", plan.sequence, plan.tp * plan.cp),
         "switch sequence_parallel off or change the sequence");
+  if (plan.cp > 1) {
+    if (plan.sequence % (2 * plan.cp) != 0)
+      mistakes.add(
+          "plan.cp",
+          fmt::format("a sequence of {} does not divide into 2 x cp = {} chunks", plan.sequence, 2 * plan.cp),
+          "choose a cp that does");
+    if (plan.cp_kind == ContextKind::ulysses && workload.model.heads % (plan.tp * plan.cp) != 0)
+      mistakes.add(
+          "plan.cp",
+          fmt::format("{} heads do not divide over tp x cp = {}", workload.model.heads, plan.tp * plan.cp),
+          "Ulysses splits heads: lower cp, or choose cp_kind ring");
+  }
   plan.zero = plan.dp * plan.cp > 1 ? spec.zero.value_or(defaults.zero) : 0;
   plan.recompute = spec.recompute.value_or(RecomputeSpec{defaults.recompute, std::nullopt});
   plan.attention = workload.model.attention.kernel.value_or(defaults.attention);

@@ -25,6 +25,7 @@ struct Plan {
   RecomputeSpec recompute;
   AttentionKernel attention = AttentionKernel::flash;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
+  ContextKind cp_kind = ContextKind::ring;
   TensorOverlap tp_overlap = TensorOverlap::none;
   Precision gemm = Precision::bf16;         // linear layers
   Precision activations = Precision::bf16;  // stored, sent, attention core, LM head

@@ -104,6 +104,32 @@ TEST(TrainingStep, ASlowRankIsAClassOfItsOwn) {
               1e-6);
 }
 
+// Ring: c-1 messages of b (s/c) 2 k_v d / t elements forward, twice that backward, in every layer.
+TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
+  for (const auto kind : {ContextKind::ring, ContextKind::all_gather, ContextKind::ulysses}) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.plan.cp = 4, workload.plan.dp = 1, workload.plan.cp_kind = kind;
+    workload.plan.recompute = RecomputeSpec{};
+    workload.plan.global_batch = 1;
+    const auto program = training_step(workload, h100(), 64);
+    program::validate(program);
+    EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
+    double bytes = 0;
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == program::OpKind::collective &&
+          program.communicators[program.communicator_slots[op.slot][0].index()].dimension ==
+              program::Dimension::context)
+        bytes += static_cast<double>(op.bytes.value());
+    const double tokens = 8192.0 / 4, keys_values = tokens * 2 * 1 * 128 * 2, answer = tokens * 8 * 128 * 2;
+    const double forward_and_backward = kind == ContextKind::ring ? 3 * keys_values + 3 * 2 * keys_values
+                                        : kind == ContextKind::all_gather
+                                            ? 3 * 4 * keys_values
+                                            : 2 * (answer + answer + keys_values);
+    EXPECT_DOUBLE_EQ(bytes, 40 * forward_and_backward);
+    EXPECT_NO_THROW((void)free_network().run(program));
+  }
+}
+
 // Cost follows the stages and not the replicas: 131,072 ranks take the ops of 16,384.
 TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
   WorkloadSpec workload = llama3_70b_on_64();

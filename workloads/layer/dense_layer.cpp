@@ -76,8 +76,9 @@ class DenseLayer {
     const double t = plan_.tp;
     list.compute(Part::norm, norm_forward(), Piece::kNone, parameters_.norms / t);
     const int gathered = gather(list, Part::attention);
-    list.compute(Part::attention, qkv_.forward + rotary() + attention_forward() + proj_.forward, gathered,
-                 parameters_.attention() / t);
+    list.compute(Part::attention, qkv_.forward + rotary(), gathered, parameters_.qkv / t);
+    const int answered = core_forward(list);
+    list.compute(Part::attention, proj_.forward, answered, parameters_.proj / t);
     const int attended = reduce(list, Part::attention);
     list.compute(Part::norm, residual_forward() + norm_forward(), attended);
     const int normed = gather(list, Part::mlp);
@@ -110,13 +111,12 @@ class DenseLayer {
     list.compute(Part::attention, proj_.input_gradient, ready);
     list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
     if (recompute == RecomputeKind::selective) {
-      KernelCost again = attention_forward();
-      again.flops = 0;
-      list.compute(Part::attention, again);
+      PieceList again;
+      core_forward(again);
+      list.append(again.recomputed());
     }
-    list.compute(
-        Part::attention,
-        compute_.attention_backward(shapes_.attention, plan_.attention, plan_.activations) + rotary());
+    const int answered = core_backward(list);
+    list.compute(Part::attention, rotary(), answered);
     const int attention = column_backward(list, Part::attention, qkv_, parameters_.qkv / t);
     list.compute(Part::norm, norm_backward(), attention, parameters_.norms / 2 / t);
     return list;
@@ -131,6 +131,53 @@ class DenseLayer {
     return list.collective(
         part, plan_.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
         shapes_.bytes, plan_.tp);
+  }
+
+  // The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,
+  // one from each end, so that causal work is even; both return what the next piece must wait for.
+  int core_forward(PieceList& list) const {
+    const KernelCost core = compute_.attention_forward(shapes_.attention, plan_.attention, plan_.activations);
+    return exchange(list, core, 1);
+  }
+  int core_backward(PieceList& list) const {
+    const KernelCost core =
+        compute_.attention_backward(shapes_.attention, plan_.attention, plan_.activations);
+    return exchange(list, core, 2);
+  }
+  int exchange(PieceList& list, const KernelCost& core, int passes) const {
+    const int c = plan_.cp;
+    const auto exchanged = [&](CollectiveKind kind, double bytes) {
+      return list.collective(Part::attention, kind, bytes, c, Group::context);
+    };
+    const double keys_values = 2 * shapes_.tokens * shapes_.kv_heads * model_.head_dim * shapes_.element;
+    if (c == 1) {
+      list.compute(Part::attention, core);
+      return Piece::kNone;
+    }
+    if (plan_.cp_kind == ContextKind::all_gather) {  // the gradients of keys and values return the same way
+      list.compute(Part::attention, core, exchanged(CollectiveKind::all_gather, c * keys_values));
+      return passes == 1 ? Piece::kNone : exchanged(CollectiveKind::reduce_scatter, c * keys_values);
+    }
+    if (plan_.cp_kind ==
+        ContextKind::ulysses) {  // from a part of the sequence to a part of the heads, and back
+      const double answer = shapes_.tokens * shapes_.context * shapes_.element;
+      const double question = shapes_.tokens * shapes_.qkv * shapes_.element;
+      list.compute(Part::attention, core,
+                   exchanged(CollectiveKind::all_to_all, passes == 1 ? question : answer));
+      return exchanged(CollectiveKind::all_to_all, passes == 1 ? answer : question);
+    }
+    // Ring: while a block of keys and values is worked on, the next one arrives; backward their gradients
+    // travel too.
+    int arrived = Piece::kNone;
+    for (int step = 0; step < c; ++step) {
+      const int next =
+          step + 1 < c ? exchanged(CollectiveKind::send_recv, passes * keys_values) : Piece::kNone;
+      KernelCost block = core * (1.0 / c);
+      block.kernels = core.kernels + 1;  // and the correction of the softmax so far
+      list.compute(Part::attention, block, arrived);
+      arrived = next;
+    }
+    return Piece::kNone;
   }
 
   // Megatron's order: gather the input again while the input gradient is computed, reduce the input gradient
@@ -180,10 +227,6 @@ class DenseLayer {
     return compute_.memory_bound(elements * shapes_.element, MemoryKernel::elementwise,
                                  plan_.fused_kernels ? 1 : 3);
   }
-  KernelCost attention_forward() const {
-    return compute_.attention_forward(shapes_.attention, plan_.attention, plan_.activations);
-  }
-
   const ModelSpec& model_;
   const Plan& plan_;
   const ComputeModel& compute_;

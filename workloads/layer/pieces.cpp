@@ -40,13 +40,14 @@ int PieceList::weight_gradient(Part part, const KernelCost& cost, int wait, doub
   return index;
 }
 
-int PieceList::collective(Part part, program::CollectiveKind kind, double bytes, int ranks) {
+int PieceList::collective(Part part, program::CollectiveKind kind, double bytes, int ranks, Group group) {
   if (ranks <= 1 || bytes <= 0) return Piece::kNone;
   Piece piece;
   piece.collective = true;
   piece.part = part;
   piece.kind = kind;
   piece.bytes = bytes;
+  piece.group = group;
   pieces_.push_back(piece);
   return static_cast<int>(pieces_.size()) - 1;
 }

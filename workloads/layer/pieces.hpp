@@ -12,6 +12,9 @@
 
 namespace topsim::workloads {
 
+// Whose communicator a collective of a list runs on.
+enum class Group : std::uint8_t { tensor, context };
+
 enum class Part : std::uint8_t { attention, mlp, norm, embedding, head, loss, layers, optimizer };
 [[nodiscard]] std::string_view name_of(Part part);
 
@@ -23,7 +26,8 @@ struct Piece {
   KernelCost cost;
   bool weight_gradient = false;  // may be put off until W in zero-bubble schedules
   double parameters = 0;         // whose gradients this piece completes, or which a forward piece reads
-  // Collective over the tensor-parallel group.
+  // Collective.
+  Group group = Group::tensor;
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;
   double bytes = 0;
   // An earlier collective of the same list that must have ended before this piece starts. Beyond that,
@@ -37,7 +41,8 @@ class PieceList {
   int compute(Part part, const KernelCost& cost, int wait = Piece::kNone, double parameters = 0);
   int weight_gradient(Part part, const KernelCost& cost, int wait, double parameters);
   // Nothing to send (one rank): returns kNone.
-  int collective(Part part, program::CollectiveKind kind, double bytes, int ranks);
+  int collective(Part part, program::CollectiveKind kind, double bytes, int ranks,
+                 Group group = Group::tensor);
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   void append(const PieceList& other);
   // The same work, done again for the backward pass: no model FLOPs, no parameters.

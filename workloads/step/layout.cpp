@@ -85,6 +85,15 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
       groups.end();
     });
   }
+  if (plan.cp > 1) {
+    Groups groups(program, Dimension::context);
+    slots.context = groups.slot();
+    for_each(plan.tp, 1, plan.dp, plan.pp, [&](Coordinates at) {
+      groups.begin();
+      for (at.cp = 0; at.cp < plan.cp; ++at.cp) groups.member(layout.rank_of(at));
+      groups.end();
+    });
+  }
   // Context-parallel ranks hold the same weights: they reduce gradients together.
   if (plan.dp * plan.cp > 1) {
     Groups groups(program, Dimension::data);

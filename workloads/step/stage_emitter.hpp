@@ -83,7 +83,9 @@ void StageEmitter::emit(const PieceList& list, program::Phase phase, WeightGradi
                                          : weights == WeightGradients::without && piece.weight_gradient)
       continue;
     if (piece.collective) {
-      piece_op_[i] = collective("tensor", slots_.tensor, phase, name_of(piece.part), piece.kind, piece.bytes);
+      const bool tensor = piece.group == Group::tensor;
+      piece_op_[i] = collective(tensor ? "tensor" : "context", tensor ? slots_.tensor : slots_.context, phase,
+                                name_of(piece.part), piece.kind, piece.bytes);
       continue;
     }
     if (piece.wait != Piece::kNone && piece_op_[static_cast<std::size_t>(piece.wait)] != kNoOp)
