@@ -7,6 +7,7 @@
 #include "sim/base/suggest.hpp"
 #include "sim/network/analytic.hpp"
 #include "sim/network/flow.hpp"
+#include "sim/network/simgrid_network.hpp"
 
 namespace topsim::network {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::array<Model, 4> kModels{{
     {"packet", "every packet of every queue pair: PFC, credits, ECN and congestion control, hash collisions",
      "network.packet: MTU 4096, the fabric's own flow control", false, nullptr},
     {"simgrid", "SimGrid 3.32 in a child process, for collectives as steps on single paths", "no parameters",
-     false, nullptr},
+     false, make<SimGridNetwork>},
 }};
 }  // namespace
 
