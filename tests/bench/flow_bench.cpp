@@ -1,5 +1,5 @@
 // One schedule on topsim's flow network; one line of JSON: what tests/bench/table.py puts side by side.
-// Usage: bench_flow NAME RANKS [jitter]
+// Usage: bench_flow NAME RANKS uniform|jitter [LATENCY_US]
 #include <fmt/core.h>
 #include <sys/resource.h>
 

@@ -10,9 +10,12 @@
 // where start(tag, bytes, path).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace topsim::bench {
@@ -71,7 +74,7 @@ struct Sizes {
     std::uint64_t h = (tag + 1) * 0x9e3779b97f4a7c15ull;
     h = (h ^ (h >> 31)) * 0xbf58476d1ce4e5b9ull;
     h ^= h >> 29;
-    return bytes * (0.8 + 0.4 * static_cast<double>(h >> 11) * 0x1p-53);
+    return std::floor(bytes * (0.8 + 0.4 * static_cast<double>(h >> 11) * 0x1p-53));
   }
 };
 
