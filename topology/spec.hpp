@@ -97,7 +97,7 @@ struct Placement {
 };
 
 struct TopologySpec {
-  std::string format;  // of a topology file: "topsim.topology/1"
+  std::optional<std::string> format;  // of a topology file: "topsim.topology/1"
   NodeChoice node;
   int nodes = 1;
   FabricSpec fabric;
