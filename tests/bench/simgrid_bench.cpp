@@ -50,17 +50,24 @@ void run(Schedule schedule, double latency, bool full) {
   zone->seal();
 
   std::uint64_t transfers = 0;
-  std::unordered_map<const sg::Activity*, std::uint64_t> tags;  // never iterated
+  struct Running {
+    std::uint64_t tag;
+    sg::CommPtr comm;
+  };
+  std::unordered_map<const sg::Activity*, Running> running;  // never iterated
+  std::vector<sg::CommPtr> ended;                            // may not be destroyed in their own callback
   const auto start = [&](std::uint64_t tag, double bytes, std::uint32_t path) {
     sg::CommPtr comm = sg::Comm::sendto_init(hosts[path], sink);
-    tags[comm.get()] = tag;
-    comm->set_payload_size(static_cast<std::uint64_t>(bytes))->detach();
+    running[comm.get()] = {tag, comm};
+    comm->set_payload_size(static_cast<std::uint64_t>(bytes))->start();
     ++transfers;
   };
   sg::Comm::on_completion_cb([&](const sg::Activity& comm) {
-    const auto found = tags.find(&comm);
-    const std::uint64_t tag = found->second;
-    tags.erase(found);
+    if (ended.size() > 1000) ended.clear();
+    const auto found = running.find(&comm);
+    const std::uint64_t tag = found->second.tag;
+    ended.push_back(std::move(found->second.comm));
+    running.erase(found);
     if (latency > 0)
       simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + latency,
                                          [&, tag] { schedule.done(tag, start); });
