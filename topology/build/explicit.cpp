@@ -161,8 +161,12 @@ class Explicit {
       if (!linked_[i])
         problem(fmt::format("devices[{}]", i), fmt::format("no link leads to \"{}\"", spec_.devices[i].name),
                 "add a link, or remove the device");
-    const bool any = std::find(kinds_.begin(), kinds_.end(), DeviceKind::accelerator) != kinds_.end();
-    if (!any) problem("devices", "the topology has no accelerator", "add a device of kind \"accelerator\"");
+    // A fabric alone may be looked at, but something must be its end.
+    const auto has = [&](DeviceKind kind) {
+      return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end();
+    };
+    if (!has(DeviceKind::accelerator) && !has(DeviceKind::nic))
+      problem("devices", "the topology has no accelerator", "add a device of kind \"accelerator\"");
   }
 
   const TopologySpec& spec_;

@@ -1,0 +1,124 @@
+#include "topology/import/import.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sim/base/error.hpp"
+#include "tests/topology/fixtures.hpp"
+
+namespace topsim::topology::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+int count(const Topology& t, DeviceKind kind) {
+  return static_cast<int>(
+      std::count_if(t.devices().begin(), t.devices().end(), [&](const Device& d) { return d.kind == kind; }));
+}
+
+constexpr const char* kFabric = R"(# one leaf, one spine, one adapter
+switchguid=0x1(1)
+Switch	8 "S-0000000000000001"		# "leaf" base port 0 lid 1 lmc 0
+[1]	"H-000000000000000a"[1](b) 		# "host0 mlx5_0" lid 3 4xNDR
+[7]	"S-0000000000000002"[3]		# "spine" lid 2 2xNDR
+
+switchguid=0x2(2)
+Switch	8 "S-0000000000000002"		# "spine" base port 0 lid 2 lmc 0
+[3]	"S-0000000000000001"[7]		# "leaf" lid 1 2xNDR
+
+caguid=0xa
+Ca	1 "H-000000000000000a"		# "host0 mlx5_0"
+[1](b) 	"S-0000000000000001"[1]		# lid 3 lmc 0 "leaf" lid 1 4xNDR
+)";
+
+TEST(Import, IbnetdiscoverCablesAreCountedOnceAtTheirSpeed) {
+  ImportOptions options;
+  options.accelerator = "h100-sxm5";
+  const Topology t = build(read_ibnetdiscover(kFabric, options).spec, catalogue());
+  EXPECT_EQ(count(t, DeviceKind::fabric_switch), 2);
+  EXPECT_EQ(count(t, DeviceKind::nic), 1);
+  // Two cables, both ways each, and the adapter's bus.
+  EXPECT_EQ(t.links().size(), 6U);
+  const DeviceId nic = device(t, "node0/nic0");
+  for (const LinkId l : t.links_from(nic))
+    if (t.link(l).kind == LinkKind::infiniband) {
+      EXPECT_DOUBLE_EQ(t.link(l).line_rate.value(), 50e9);  // 4 lanes x 100 Gbit/s
+      EXPECT_EQ(t.device(t.link(l).to).tier, 1);            // a switch with adapters is a leaf
+    }
+  const LinkId up = *t.find_link(device(t, "switch0"), device(t, "switch1"));
+  EXPECT_DOUBLE_EQ(t.link(up).line_rate.value(), 25e9);  // 2 lanes
+}
+
+TEST(Import, EndsOfACableThatDisagreeAreAFinding) {
+  std::string text = kFabric;
+  text.replace(text.rfind("2xNDR"), 5, "2xHDR");
+  EXPECT_THAT(read_ibnetdiscover(text, {}).findings, Contains(HasSubstr("disagree")));
+}
+
+TEST(Import, AnAdapterWithoutCablesIsASentence) {
+  try {
+    const Imported imported = read_ibnetdiscover("caguid=0xa\nCa 1 \"H-a\" # \"host0 mlx5_0\"\n", {});
+    FAIL() << imported.spec.devices.size();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems()[0].message, HasSubstr("no cable"));
+  }
+}
+
+constexpr const char* kMatrix = R"(	GPU0	GPU1	GPU2	GPU3	NIC0	CPU Affinity	NUMA Affinity
+GPU0	 X 	NV12	NV12	NV12	PXB	0-31	0
+GPU1	NV12	 X 	NV12	NV12	PXB	0-31	0
+GPU2	NV12	NV12	 X 	NV12	SYS	32-63	1
+GPU3	NV12	NV12	NV12	 X 	SYS	32-63	1
+NIC0	PXB	PXB	SYS	SYS	 X 
+
+Legend:
+)";
+
+TEST(Import, TheSameNvlinkCountEverywhereIsAnNvswitch) {
+  ImportOptions options;
+  options.accelerator = "a100-sxm4-80gb";
+  options.nic_link = "ib-hdr";
+  const Topology t = build(read_nvidia_smi(kMatrix, options).spec, catalogue());
+  EXPECT_EQ(count(t, DeviceKind::nvswitch), 1);
+  EXPECT_EQ(count(t, DeviceKind::pcie_switch), 1);
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/nic0")), "gpu0 pcie0 nic0");
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
+}
+
+TEST(Import, GluedCellsAreTakenApart) {
+  std::string text = kMatrix;
+  text.replace(text.find("SYS	32-63"), 3, "SYSSYS");
+  EXPECT_NO_THROW({ EXPECT_FALSE(read_nvidia_smi(text, {}).spec.devices.empty()); });
+}
+
+TEST(Import, SamplesOfOthersAreReadOrRefusedWithASentence) {
+  const std::filesystem::path samples =
+      std::filesystem::path(TOPSIM_SOURCE_DIR) / "../shared/data/topologies";
+  if (!std::filesystem::exists(samples)) GTEST_SKIP() << "no samples beside the project";
+  for (const char* name :
+       {"ibnetdiscover/own-ibsim-2leaf-1spine.out", "ibnetdiscover/topograph-single-ca.out",
+        "nvidia-smi-topo/h100x4-oci-space-aligned.txt"}) {
+    std::ifstream file(samples / name);
+    std::ostringstream text;
+    text << file.rdbuf();
+    SCOPED_TRACE(name);
+    const std::string format = detect_format(text.str());
+    ImportOptions options;
+    options.accelerator = "h100-sxm5";
+    try {
+      const Imported imported =
+          format == "smi" ? read_nvidia_smi(text.str(), options) : read_ibnetdiscover(text.str(), options);
+      EXPECT_FALSE(build(imported.spec, catalogue()).accelerators().empty());
+    } catch (const ConfigError& error) {
+      EXPECT_FALSE(error.problems()[0].help.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topsim::topology::test
