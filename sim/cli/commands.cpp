@@ -10,6 +10,12 @@ constexpr std::array kCommands = {
             "topsim run configs/8xH100-ib.json\n"
             "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --format json\n"
             "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 10 s'"},
+    Command{"topo", "Look at a topology: show, check, draw, import, export, list", configure_topo,
+            "topsim topo show configs/8xH100-ib.json\n"
+            "topsim topo check configs/8xH100-ib.json\n"
+            "topsim topo draw configs/8xH100-ib.json -o cluster.svg\n"
+            "topsim topo export configs/8xH100-ib.json -o cluster.json\n"
+            "topsim topo import topo.xml --gpu h100-sxm5 -o box.json"},
     Command{"list", "What scenarios may name: hardware, models, fabrics, networks, collectives",
             configure_list, "topsim list hardware\ntopsim list hardware h100-sxm5\ntopsim list models"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,

@@ -1,0 +1,206 @@
+// topsim topo: look at a topology without simulating anything on it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "sim/cli/commands.hpp"
+#include "sim/cli/scenario_options.hpp"
+#include "topology/build.hpp"
+#include "topology/draw/draw.hpp"
+#include "topology/export/export.hpp"
+#include "topology/import/import.hpp"
+#include "topology/import/nccl_xml.hpp"
+#include "topology/validate/validate.hpp"
+
+namespace topsim::cli {
+namespace {
+
+using topology::Topology;
+
+struct Options {
+  ScenarioOptions scenario;  // its path may also be a topology file or a node of the catalogue
+  std::string as, out;       // what is written
+  std::string file, from, accelerator, nic_link;  // what is imported
+  std::uint32_t nodes = 1;
+  bool strict = false;
+};
+
+topology::Catalogue shipped_catalogue() {
+  return topology::Catalogue::load(shipped_library().directories().front());
+}
+
+bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
+  const auto entries = catalogue.entries();
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return entry.category == "node" && entry.id == name; });
+}
+
+// A topology file has the section's keys at its top, a scenario has the section.
+bool is_topology_file(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  return !config::Document::read_file(path).root().find("topology");
+}
+
+Topology load(const Options& options) {
+  const topology::Catalogue catalogue = shipped_catalogue();
+  const std::string& what = options.scenario.path;
+  if (is_topology_file(what)) return topology::build_file(what, catalogue);
+  if (!std::filesystem::exists(what) && is_node(catalogue, what)) {
+    topology::TopologySpec spec;
+    spec.node.use = what;
+    return topology::build(spec, catalogue);
+  }
+  const scenario::Scenario scenario = options.scenario.load();
+  try {
+    return topology::build(scenario.topology, catalogue);
+  } catch (const ConfigError& error) {
+    if (scenario.document) throw ConfigError(scenario.document->locate(error.problems()));
+    throw;
+  }
+}
+
+void write(const Options& options, const std::string& text) {
+  if (options.out.empty()) {
+    std::cout << text;
+    return;
+  }
+  std::ofstream file(options.out, std::ios::binary);
+  if (!(file << text)) throw ConfigError("cannot write " + options.out, "does the folder exist?");
+  std::cerr << "wrote " << options.out << '\n';
+}
+
+std::string in_format(const Topology& t, const std::string& format) {
+  if (format == "json") return topology::to_json(t);
+  if (format == "svg") return topology::to_svg(t);
+  if (format == "dot") return topology::to_dot(t);
+  if (format == "nccl") return topology::to_nccl_xml(t, 0);
+  if (format == "tree") return topology::to_tree(t);
+  throw ConfigError("no topology format \"" + format + '"', "formats: json, nccl, svg, dot, tree");
+}
+
+// The format that a file's name asks for.
+std::string format_of(const Options& options, const std::string& usual) {
+  if (!options.as.empty()) return options.as;
+  const std::string extension = std::filesystem::path(options.out).extension().string();
+  if (extension == ".svg" || extension == ".dot" || extension == ".json") return extension.substr(1);
+  if (extension == ".gv") return "dot";
+  if (extension == ".xml") return "nccl";
+  return usual;
+}
+
+int check(const Options& options) {
+  const auto findings = topology::check(load(options));
+  int failed = 0;
+  for (const topology::Finding& f : findings) {
+    std::cout << name_of(f.severity) << ": " << f.message << '\n';
+    if (f.severity == topology::Severity::error ||
+        (options.strict && f.severity == topology::Severity::warning))
+      ++failed;
+  }
+  if (findings.empty()) std::cout << "nothing found\n";
+  return failed > 0 ? kCheckFailed : kOk;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw ConfigError("cannot read " + path, "is the path right?");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void tell(const std::vector<std::string>& findings) {
+  for (const std::string& finding : findings) std::cerr << "note: " << finding << '\n';
+}
+
+int import(const Options& options) {
+  const std::string& path = options.file;
+  const std::string text = read_text(path);
+  const std::string format = options.from.empty() ? topology::detect_format(text) : options.from;
+  const auto print = [&](const Topology& t) { write(options, in_format(t, format_of(options, "json"))); };
+  if (format == "nccl") {
+    topology::NcclXmlOptions how;
+    how.nodes = options.nodes;
+    how.accelerator = options.accelerator;
+    how.name = path;
+    const auto read = topology::read_nccl_xml(text, how);
+    tell(read.findings);
+    print(read.topology);
+    return kOk;
+  }
+  const topology::ImportOptions how{path, options.accelerator, options.nic_link};
+  if (format != "smi" && format != "ibnet")
+    throw ConfigError(path + " is no topology that is known here",
+                      "--from nccl (topology XML), smi (nvidia-smi topo -m) or ibnet (ibnetdiscover)");
+  const auto read =
+      format == "smi" ? topology::read_nvidia_smi(text, how) : topology::read_ibnetdiscover(text, how);
+  tell(read.findings);
+  print(topology::build(read.spec, shipped_catalogue()));
+  return kOk;
+}
+
+int list() {
+  for (const auto& entry : shipped_catalogue().entries())
+    if (entry.category == "node" || entry.category == "fabric")
+      std::cout << fmt::format("{:8}{:28}{}\n", entry.category, entry.id, entry.name);
+  return kOk;
+}
+
+}  // namespace
+
+Action configure_topo(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  const auto action = std::make_shared<Action>([&app] {
+    std::cout << app.help();
+    return kUserError;
+  });
+  app.require_subcommand(1);
+  const auto sub = [&](const char* name, const char* text, Action run, bool reads_scenario = true) {
+    CLI::App* command = app.add_subcommand(name, text);
+    if (reads_scenario) options->scenario.declare(*command);
+    command->callback([action, run = std::move(run)] { *action = run; });
+    return command;
+  };
+  const auto output = [&](CLI::App* command) {
+    command->add_option("-o,--out", options->out, "Write there instead of stdout")->type_name("FILE");
+    command->add_option("--as", options->as, "Format (default: by the file's name)")
+        ->type_name("json|nccl|svg|dot|tree");
+  };
+  sub("show", "A readable tree of a scenario's topology, a topology file, or a node of the catalogue",
+      [options] {
+        std::cout << topology::to_tree(load(*options));
+        return kOk;
+      });
+  sub("check",
+      "Oversubscription, missing rails, impossible speeds, single points of failure; exit 1 on errors",
+      [options] { return check(*options); })
+      ->add_flag("--strict", options->strict, "Exit 1 on warnings too");
+  output(sub("draw", "SVG (or Graphviz: --as dot)", [options] {
+    write(*options, in_format(load(*options), format_of(*options, "svg")));
+    return kOk;
+  }));
+  output(sub("export", "Devices and links one by one (json), or NCCL's XML of one node", [options] {
+    write(*options, in_format(load(*options), format_of(*options, "json")));
+    return kOk;
+  }));
+  CLI::App* importer = sub(
+      "import", "From NCCL's topology XML, nvidia-smi topo -m, or ibnetdiscover",
+      [options] { return import(*options); }, false);
+  importer->add_option("FILE", options->file, "What the tool wrote")->required();
+  importer->add_option("--from", options->from, "Its kind (default: by its content)")
+      ->type_name("nccl|smi|ibnet");
+  importer->add_option("--nodes", options->nodes, "NCCL: equal boxes to build")->type_name("N");
+  importer->add_option("--gpu", options->accelerator, "Catalogue name of the accelerators")->type_name("ID");
+  importer->add_option("--nic-link", options->nic_link, "nvidia-smi: link of the NICs, e.g. ib-ndr")
+      ->type_name("LINK");
+  output(importer);
+  sub(
+      "list", "Nodes and fabrics of the catalogue", [] { return list(); }, false);
+  return [action] { return (*action)(); };
+}
+}  // namespace topsim::cli
