@@ -1,9 +1,9 @@
 // Which links a message crosses. Computed where needed, never for all pairs.
 //
 // Policy: a pair inside one NVLink domain uses NVLink; inside a node without it, PCIe (through the root
-// complex or the socket link when it must). Between nodes the NIC is chosen as NCCL does: rail-aligned, and
-// with PXN (NVLink hop to the GPU beside the NIC of the destination's rail) when that avoids a spine
-// crossing. Inside the fabric:
+// complex; through host memory where the path crosses sockets or peer-to-peer does not work). Between nodes
+// the NIC is chosen as NCCL does: the one on the rail of the destination, with PXN (an NVLink hop to the
+// accelerator beside it) when it is another one's; without NVLink the accelerator's own. Inside the fabric:
 //   static_   one shortest path, chosen by destination modulo (InfiniBand LFT, ftree)
 //   ecmp      one shortest path, chosen by a seeded hash of (source, destination, connection)
 //   adaptive  even split over all shortest paths (per packet, least loaded); spray: the same split, other
