@@ -153,7 +153,9 @@ class TextCodec final : public Codec<std::string> {
   void read(const Node& node, std::string& out, Reader& reader) const override {
     read_text(node, out, reader);
   }
-  Value write(const std::string& value) const override { return Value::of(value); }
+  Value write(const std::string& value) const override {
+    return value.empty() ? Value(Kind::null) : Value::of(value);
+  }
   Value schema(Definitions&) const override { return schema_of_type("string"); }
   std::string expects() const override { return "a string"; }
 };
@@ -219,7 +221,10 @@ class NamesCodec final : public Codec<E> {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (values_[i] == value) return Value::of(names_[i]);
     }
-    throw InternalError("a value without a name in a table of names");
+    if constexpr (std::is_same_v<E, std::string>) {
+      if (value.empty()) return Value(Kind::null);  // never set
+    }
+    throw InternalError("a value without a name among: " + names_.front() + ", ...");
   }
   Value schema(Definitions&) const override { return schema_of_names(names_, texts_); }
   std::string expects() const override { return "one of its names"; }
