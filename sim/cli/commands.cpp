@@ -16,6 +16,10 @@ constexpr std::array kCommands = {
             "topsim topo draw configs/8xH100-ib.json -o cluster.svg\n"
             "topsim topo export configs/8xH100-ib.json -o cluster.json\n"
             "topsim topo import topo.xml --gpu h100-sxm5 -o box.json"},
+    Command{"bench", "One collective at many sizes, as nccl-tests prints it", configure_bench,
+            "topsim bench all_reduce configs/8xH100-ib.json -b 8 -e 8G -f 2\n"
+            "topsim bench alltoall configs/8xH100-ib.json --format json\n"
+            "topsim bench all_reduce configs/8xH100-ib.json --algorithm ring --protocol simple"},
     Command{"list", "What scenarios may name: hardware, models, fabrics, networks, collectives",
             configure_list, "topsim list hardware\ntopsim list hardware h100-sxm5\ntopsim list models"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,

@@ -1,0 +1,169 @@
+#include "sim/scenario/bench.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "sim/network/factory.hpp"
+#include "sim/network/packet/packet_network.hpp"
+#include "topology/build.hpp"
+#include "topology/placement.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+using collective::CollectiveKind;
+
+constexpr std::int64_t kElement = 4;  // float
+
+struct Setting {
+  const Scenario& scenario;
+  const topology::Router& router;
+  const collective::NcclModel& nccl;
+  std::vector<DeviceId> gpus;
+};
+
+std::unique_ptr<network::Network> make_network(const Setting& setting) {
+  const NetworkSpec& spec = setting.scenario.network;
+  const topology::Topology& topology = setting.router.topology();
+  if (spec.model == "packet") {
+    network::packet::PacketSpec packet = spec.packet.resolved(topology.fabric_is_infiniband);
+    packet.seed = setting.scenario.run.seed;
+    return std::make_unique<network::packet::PacketNetwork>(setting.router, packet);
+  }
+  std::vector<double> capacities;
+  for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
+  return network::make_network(spec.model, capacities);
+}
+
+std::vector<network::Usage> usage_of(const collective::Activity& activity) {
+  std::vector<network::Usage> usage;
+  for (const topology::LinkShare& use : activity.usage) usage.push_back({use.link.value, use.share});
+  return usage;
+}
+
+// Runs the network until nothing moves; `arrived(tag, time)` may start more.
+template <class Arrived>
+SimTime drain(network::Network& network, const Arrived& arrived) {
+  SimTime now{};
+  std::vector<network::Completion> completed;
+  for (SimTime next = network.next_event(); next != kNever; next = network.next_event()) {
+    completed.clear();
+    network.advance(next, completed);
+    for (const network::Completion& c : completed) {
+      now = c.time;
+      arrived(c.tag, c.time);
+    }
+  }
+  return now;
+}
+
+Duration pipelined_time(const Setting& setting, CollectiveKind kind, Bytes bytes) {
+  collective::Activity activity;
+  setting.nccl.lower(kind, bytes, setting.gpus, activity);
+  const std::vector<network::Usage> usage = usage_of(activity);
+  const auto network = make_network(setting);
+  network::Transfer transfer;
+  transfer.bytes = static_cast<double>(bytes.value());
+  transfer.usage = usage;
+  transfer.rate_cap = activity.cap.value();
+  transfer.weight = activity.weight;
+  transfer.latency = activity.latency;
+  network->start(transfer, SimTime{});
+  return drain(*network, [](std::uint64_t, SimTime) {}).time_since_epoch();
+}
+
+Duration stepwise_time(const Setting& setting, CollectiveKind kind, Bytes bytes) {
+  const collective::StepPlan plan = setting.nccl.steps(kind, bytes, setting.gpus);
+  std::vector<std::uint32_t> missing;
+  std::vector<std::vector<std::uint32_t>> followers(plan.messages.size());
+  for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
+    missing.push_back(plan.messages[m].after_count);
+    for (std::uint32_t i = 0; i < plan.messages[m].after_count; ++i) {
+      followers[plan.after[plan.messages[m].after_begin + i]].push_back(m);
+    }
+  }
+  const auto network = make_network(setting);
+  const auto send = [&](std::uint32_t m, SimTime now) {
+    const collective::StepMessage& message = plan.messages[m];
+    collective::Activity activity;
+    setting.nccl.lower_step(message, setting.gpus, activity);
+    const std::vector<network::Usage> usage = usage_of(activity);
+    network::Transfer transfer;
+    transfer.bytes = static_cast<double>(message.bytes.value());
+    transfer.usage = usage;
+    transfer.rate_cap = activity.cap.value();
+    transfer.latency = activity.latency;
+    transfer.tag = m;
+    transfer.from = setting.gpus[message.from];
+    transfer.to = setting.gpus[message.to];
+    transfer.connection = message.channel;
+    network->start(transfer, now);
+  };
+  for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
+    if (missing[m] == 0) send(m, SimTime{});
+  }
+  return drain(*network,
+               [&](std::uint64_t tag, SimTime now) {
+                 for (const std::uint32_t f : followers[tag]) {
+                   if (--missing[f] == 0) send(f, now);
+                 }
+               })
+      .time_since_epoch();
+}
+
+// What nccl-tests makes of a size: collectives that split the buffer take whole 16 bytes a rank.
+BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
+  BenchRow row;
+  const bool split = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+                     kind == CollectiveKind::all_to_all;
+  if (split) {
+    row.count = size / kElement / ranks / 4 * 4;
+    row.size = Bytes(row.count * ranks * kElement);
+  } else {
+    row.count = size / kElement;
+    row.size = Bytes(row.count * kElement);
+  }
+  return row;
+}
+
+std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
+  const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
+                        network::find_model(setting.scenario.network.model).make == nullptr;
+  std::vector<BenchRow> rows;
+  for (double size = static_cast<double>(sizes.first.value());
+       size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
+    BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
+    row.choice = setting.nccl.choose(kind, row.size, setting.gpus);
+    collective::Activity activity;
+    setting.nccl.lower(kind, row.size, setting.gpus, activity);
+    row.time = in_steps ? stepwise_time(setting, kind, row.size) : pipelined_time(setting, kind, row.size);
+    if (row.time > Duration{}) {
+      row.bytes_per_second = static_cast<double>(row.size.value()) / seconds(row.time);
+    }
+    row.bus_bytes_per_second = row.bytes_per_second * activity.bus_factor;
+    rows.push_back(row);
+  }
+  return rows;
+}
+}  // namespace
+
+std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
+                            CollectiveKind kind, const BenchSizes& sizes) {
+  try {
+    topology::BuildOptions build;
+    if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
+    const topology::Topology topology = topology::build(scenario.topology, catalogue, build);
+    const topology::Router router(topology, scenario.run.seed);
+    const collective::NcclModel nccl(router, scenario.network.nccl);
+    const Setting setting{scenario, router, nccl,
+                          topology::place_ranks(scenario.topology, topology, scenario.run.seed)};
+    return rows_of(setting, kind, sizes);
+  } catch (const ConfigError& error) {
+    throw located(error, scenario);
+  }
+}
+}  // namespace topsim::scenario

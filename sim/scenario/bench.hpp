@@ -1,0 +1,30 @@
+// One collective at many sizes on an idle network: what nccl-tests measures.
+#pragma once
+
+#include <vector>
+
+#include "sim/collective/collective.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::scenario {
+
+struct BenchSizes {
+  Bytes first{8}, last{std::int64_t{8} << 30};
+  double factor = 2;
+};
+
+struct BenchRow {
+  Bytes size{};            // nccl-tests' size: what the largest buffer holds
+  std::int64_t count = 0;  // elements (float) that one rank passes to the call
+  Duration time{};
+  double bytes_per_second = 0;      // size / time: "algbw"
+  double bus_bytes_per_second = 0;  // the same in what a link carries: "busbw"
+  collective::Choice choice;
+};
+
+// Sizes are cut to what nccl-tests would send (whole 16 bytes a rank). Collectives in the scenario's form
+// (pipelined or in steps; packets are always in steps). Throws ConfigError with places.
+[[nodiscard]] std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                          collective::CollectiveKind kind, const BenchSizes& sizes);
+}  // namespace topsim::scenario
