@@ -190,7 +190,7 @@ class Executor {
       engine_.after(Duration(work), payload(EventKind::compute_done, r, index));
       return false;
     }
-    charge_wait(r, rank.trace[index].blocker, now());
+    charge_wait(r, index, rank.trace[index].blocker, now());
     if (work == 0) return finish_op(r, index), true;
     rank.compute.start(index, work, rank.contention(op), now());
     rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
@@ -255,7 +255,7 @@ class Executor {
   }
 
   void finish_step(std::uint32_t r, std::uint32_t last_op) {
-    charge_wait(r, last_op, now());
+    charge_wait(r, kNoOp, last_op, now());
     ranks_[r].last_op = last_op;
     ++ranks_[r].step;
     if (accounting_.finish_step(r, now())) {
@@ -272,12 +272,13 @@ class Executor {
   }
 
   // Compute has been idle since what is accounted; say why.
-  void charge_wait(std::uint32_t r, std::uint32_t blocker, SimTime until) {
+  void charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until) {
     const SimTime from = accounting_.accounted_until(r);
     if (from >= until) return;
     legs_.clear();
     const RankState& rank = ranks_[r];
-    explain_wait(*rank.program, rank.trace, charges_[r], blocker, rank.host_free, from, until, legs_);
+    explain_wait(*rank.program, *rank.table, rank.trace, charges_[r], blocked, blocker, rank.host_free, from,
+                 until, legs_);
     for (auto leg = legs_.rbegin(); leg != legs_.rend(); ++leg) {
       accounting_.idle(r, leg->reason, leg->begin, leg->end);
       if (options_.timeline && rank.step >= static_cast<std::uint32_t>(options_.warmup)) {

@@ -14,21 +14,23 @@ void leg(std::vector<WaitLeg>& legs, Reason reason, SimTime from, SimTime begin,
 }
 }  // namespace
 
-void explain_wait(const program::RankProgram& program, const std::vector<OpTrace>& trace,
-                  const std::vector<OpCharge>& charge, std::uint32_t blocker, SimTime host_free, SimTime from,
-                  SimTime to, std::vector<WaitLeg>& legs) {
+void explain_wait(const program::RankProgram& program, const StreamTable& table,
+                  const std::vector<OpTrace>& trace, const std::vector<OpCharge>& charge,
+                  std::uint32_t blocked, std::uint32_t blocker, SimTime host_free, SimTime from, SimTime to,
+                  std::vector<WaitLeg>& legs) {
   while (from < to) {
     if (blocker == kHost) {
-      // Since the host was last held up by a synchronisation (host_free) the time is its own.
       leg(legs, Reason::host, from, host_free, to);
-      leg(legs, Reason::other, from, from, to);
-      return;
+      const std::uint32_t synchronised = blocked == kNoOp ? kNoOp : table.sync_before[blocked];
+      if (synchronised == kNoOp) return leg(legs, Reason::host, from, from, to);
+      blocker = synchronised;
+      continue;
     }
     if (blocker == kNoOp) return leg(legs, Reason::other, from, from, to);
     const OpTrace& op = trace[blocker];
     const program::Op& what = program.ops[blocker];
     if (what.kind == program::OpKind::compute) {
-      leg(legs, Reason::other, from, op.begin, to);  // work of another stream, or of the wait's own past
+      leg(legs, Reason::other, from, op.begin, to);  // work of another stream
     } else if (what.kind == program::OpKind::host_work) {
       leg(legs, Reason::offload, from, op.begin, to);
     } else {
@@ -36,6 +38,7 @@ void explain_wait(const program::RankProgram& program, const std::vector<OpTrace
       leg(legs, charge[blocker].waiting, from, op.begin, to);
     }
     to = std::min(to, op.begin);
+    blocked = blocker;
     blocker = op.blocker;
   }
 }

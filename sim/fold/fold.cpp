@@ -235,6 +235,10 @@ class Folder {
     }
   }
 
+  // Scalars (a gradient norm, a flag) fit the first LL line of a channel, 16 bytes, whose time on the wire is
+  // part of every measured latency. Their odd paths (a tree over all ranks) would split classes for nothing.
+  static bool moves_data(const CallShape& call) { return call.bytes > 16; }
+
   void merge(std::uint32_t g, const std::vector<collective::Activity>& lowered) {
     Group& group = groups_[g];
     Colour colour = mix(static_cast<Colour>(group.dimension), group.slot);
@@ -259,6 +263,7 @@ class Folder {
       if (group.to.valid()) graph_.connect(group.to.value, group.item, kReceiver | group.slot);
     }
     for (std::size_t s = 0; s < lowered.size(); ++s) {
+      if (!moves_data((*group.calls)[s])) continue;
       for (const topology::LinkShare& use : lowered[s].usage) {
         const std::uint32_t item = link_item(use.link);
         graph_.connect(group.item, item, label(static_cast<std::uint32_t>(s), use.share));
