@@ -96,18 +96,23 @@ class MaxMin {
     std::uint32_t open = 0;       // how many others
     std::uint32_t frozen_in = 0;  // the solve in which this last became a bottleneck
   };
-  // What all members of a bottleneck together put on one other link, per unit of its level.
+  // How many members of a bottleneck put how much on one other link per unit of its level. Eight bytes, since
+  // rows stream through the cache at every solve; counts are exact however often they are patched.
   struct RowEntry {
-    double share;
     LinkIndex link;
-    std::uint32_t count;
+    std::uint16_t count, share;  // index into Row::shares
+    [[nodiscard]] std::uint64_t key() const { return std::uint64_t{link} << 16 | share; }
   };
   // Kept for a bottleneck with many members that is solved over and over, and patched when one joins or
   // leaves: freezing it then costs its other links, not its members.
+  static constexpr std::uint32_t kRowMembers = 8;    // below, walking the members is as cheap
+  static constexpr std::uint32_t kRowLimit = 65535;  // what a count can hold
+  static constexpr std::size_t kRowShares = 16;
   struct Row {
-    std::vector<RowEntry> entries;  // by link
+    std::vector<RowEntry> entries;  // by key
+    std::vector<double> shares;     // distinct
     std::uint32_t freezes = 0;      // without the row
-    std::uint32_t patches = 0;
+    std::uint32_t empty = 0;        // entries whose count is 0
     bool valid = false;
   };
   // How a large component filled, kept while it only loses activities: the end of one changes nothing before
@@ -163,6 +168,7 @@ class MaxMin {
   void freeze(LinkIndex index);
   void build_row(LinkIndex index);
   void patch_row(LinkIndex index, Activity activity, bool joins);
+  static std::uint16_t share_in(Row& row, double share);
   void settle(LinkIndex index, double load, SimTime now);
   void sift_candidate(std::size_t at);
   [[nodiscard]] SimTime end_of(const Link& link) const;

@@ -8,10 +8,9 @@
 
 namespace topsim::network {
 namespace {
-constexpr std::uint32_t kRowMembers = 8;  // below, walking the members is as cheap as a row
-constexpr double kCancelled = 1e-6;       // a difference this small beside its terms is counted afresh
-constexpr double kRounding = 1e-11;       // relative; far above what sums of a million doubles are off by
-constexpr std::size_t kWindow = 24;
+constexpr double kCancelled = 1e-6;  // a difference this small beside its terms is counted afresh
+constexpr double kRounding = 1e-11;  // relative; far above what sums of a million doubles are off by
+constexpr std::size_t kWindow = 12;
 }  // namespace
 
 void MaxMin::solve(SimTime now) {
@@ -243,12 +242,14 @@ void MaxMin::fill(LinkIndex index, double level, SimTime now) {
 void MaxMin::freeze(LinkIndex index) {
   const Link& link = links_[index];
   Row& row = rows_[index];
-  if (link.members >= kRowMembers && !row.valid && ++row.freezes > 1) build_row(index);
+  if (link.members >= kRowMembers && link.members <= kRowLimit && !row.valid && ++row.freezes > 1)
+    build_row(index);
   if (row.valid) {
     for (const RowEntry& entry : row.entries) {
       Filling& other = filling_[entry.link];
-      other.filled += entry.share * link.level;
-      other.open_share -= entry.share;
+      const double share = entry.count * row.shares[entry.share];
+      other.filled += share * link.level;
+      other.open_share -= share;
       other.open -= entry.count;
     }
     return;
@@ -261,55 +262,6 @@ void MaxMin::freeze(LinkIndex index) {
       other.filled += step.share * link.level;
       other.open_share -= step.share;
       --other.open;
-    }
-  }
-}
-
-void MaxMin::build_row(LinkIndex index) {
-  Row& row = rows_[index];
-  const Link& link = links_[index];
-  row.entries.clear();
-  for (std::uint32_t member = 0; member < link.members; ++member) {
-    const Column& column = activities_[link.crossings[member].activity];
-    for (std::uint32_t i = 0; i < column.steps; ++i) {
-      const Step& step = steps_[column.first_step + i];
-      if (step.link != index) row.entries.push_back({step.share, step.link, 1});
-    }
-  }
-  std::sort(row.entries.begin(), row.entries.end(), [](auto& a, auto& b) { return a.link < b.link; });
-  std::size_t kept = 0;
-  for (std::size_t i = 1; i < row.entries.size(); ++i) {
-    if (row.entries[i].link == row.entries[kept].link)
-      row.entries[kept].share += row.entries[i].share, ++row.entries[kept].count;
-    else
-      row.entries[++kept] = row.entries[i];
-  }
-  if (!row.entries.empty()) row.entries.resize(kept + 1);
-  row.valid = true;
-  row.freezes = row.patches = 0;
-}
-
-// `activity` becomes a member of the bottleneck, or stops being one.
-void MaxMin::patch_row(LinkIndex index, Activity activity, bool joins) {
-  Row& row = rows_[index];
-  // Sums that were added to and subtracted from often are rounding errors at last; count afresh.
-  if (++row.patches > row.entries.size() || links_[index].members < kRowMembers) {
-    row.valid = false;
-    row.freezes = 1;
-    return;
-  }
-  const Column& column = activities_[activity];
-  for (std::uint32_t i = 0; i < column.steps; ++i) {
-    const Step& step = steps_[column.first_step + i];
-    if (step.link == index) continue;
-    auto entry = std::lower_bound(row.entries.begin(), row.entries.end(), step.link,
-                                  [](const RowEntry& e, LinkIndex link) { return e.link < link; });
-    if (!joins) {
-      entry->share = --entry->count == 0 ? 0 : entry->share - step.share;
-    } else if (entry != row.entries.end() && entry->link == step.link) {
-      entry->share += step.share, ++entry->count;
-    } else {
-      row.entries.insert(entry, {step.share, step.link, 1});
     }
   }
 }
