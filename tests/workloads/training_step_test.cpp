@@ -93,17 +93,6 @@ TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
   EXPECT_EQ(free_network().run(program).step, 4 * 21_us + 2 * 3 * 1_us);
 }
 
-TEST(TrainingStep, ASlowRankIsAClassOfItsOwn) {
-  WorkloadSpec workload = llama3_70b_on_64();
-  workload.compute.slow_ranks = {{"5", 1.5}, {"7", 1.5}, {"40", 1.5}};
-  const auto program = training_step(workload, h100(), 64);
-  program::validate(program);
-  ASSERT_EQ(program.classes.size(), 4u);  // ranks 5 and 7 share one
-  EXPECT_EQ(program.class_of_rank[5], program.class_of_rank[7]);
-  EXPECT_NEAR(seconds(program.classes[2].ops[0].duration) / seconds(program.classes[0].ops[0].duration), 1.5,
-              1e-6);
-}
-
 // Ring: c-1 messages of b (s/c) 2 k_v d / t elements forward, twice that backward, in every layer.
 TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
   for (const auto kind : {ContextKind::ring, ContextKind::all_gather, ContextKind::ulysses}) {
