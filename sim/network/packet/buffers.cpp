@@ -84,6 +84,22 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
   return true;
 }
 
+// XOFF once an ingress has used its threshold. Lazy departures make usage look larger than it is, never
+// smaller, so that only what looks full needs a closer look.
+void Core::pause_if_full(PortIndex in, unsigned lane) {
+  Ingress& share = ingress_[in * settings.classes + lane];
+  const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
+  const auto full = [&] {
+    return share.headroom > 0 || (share.used > reserve && share.used - reserve >= threshold(in));
+  };
+  if (share.pausing || !full()) return;
+  settle(ports[in].to);
+  if (!full()) return;
+  share.pausing = true;
+  expect_exactly(ports[in].to);
+  signal(in, lane, PacketKind::pause);
+}
+
 // A packet that came by `in` leaves the device at `time`: its room is free again.
 void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   const Port& port = ports[in];

@@ -114,6 +114,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
   auto place = out_begin_;
   for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
   set_up_buffers();
+  may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
   if (settings.congestion == CongestionControlKind::infiniband &&
       spec.congestion_control.infiniband.threshold > 0) {
     for (PortIndex p = 0; p < ports.size();

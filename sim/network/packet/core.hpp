@@ -79,6 +79,7 @@ class Core {
   void interrupt(PortIndex p);  // before a change at `now`: departures so far, then nothing starts before now
   void enqueue(PortIndex p, std::uint32_t packet);
   void transmit(PortIndex p, unsigned lane, Picoseconds start);
+  void put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picoseconds start);
   [[nodiscard]] Picoseconds earliest(PortIndex p, unsigned lane);
   [[nodiscard]] std::pair<Picoseconds, unsigned> arbitrate(PortIndex p, unsigned eligible);
   void arrive(std::uint32_t packet, PortIndex p);
@@ -93,6 +94,7 @@ class Core {
 
   // buffers.cpp
   bool admit(std::uint32_t packet, PortIndex in);
+  void pause_if_full(PortIndex in, unsigned lane);
   void release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time);
   void settle(DeviceIndex device);
   void expect_exactly(DeviceIndex device);
@@ -166,5 +168,6 @@ class Core {
   Congestion congestion_;
   std::mt19937_64 random_;
   bool deadlock_check_pending_ = false;
+  bool may_finish_early_ = false;  // a pair in a port's turn may have nothing left to send: after repetitions
 };
 }  // namespace topsim::network::packet

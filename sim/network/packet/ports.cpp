@@ -68,7 +68,11 @@ void Core::wake(PortIndex p) {
   while (port.flight.head != kNone && packets_[port.flight.head].time <= now) {
     arrive(pop(port.flight, packets_), p);
   }
-  update(p);
+  if ((port.occupied | port.ready) == 0 && port.injector == kNone) {
+    arm(p, kForever);
+  } else {
+    update(p);
+  }
 }
 
 Picoseconds Core::sync(PortIndex p) {
@@ -79,7 +83,7 @@ Picoseconds Core::sync(PortIndex p) {
   for (;;) {
     if (port.injector != kNone) {
       promote(port);
-      if (port.ready != 0) drop_finished(p);
+      if (may_finish_early_ && port.ready != 0) drop_finished(p);
     }
     const unsigned eligible =
         static_cast<unsigned>(port.occupied | port.ready) & ~static_cast<unsigned>(port.paused);
@@ -128,14 +132,30 @@ void Core::enqueue(PortIndex p, std::uint32_t packet) {
   Port& port = ports[p];
   if ((port.occupied | port.ready) != 0 || port.injector != kNone) sync(p);
   if (port.free_at < now) port.free_at = now;
-  const Packet& row = packets_[packet];
-  Waiting& waiting = waiting_[p * settings.classes + row.lane];
-  waiting.bytes += row.bytes;
-  port.waiting_bytes += row.bytes;
-  port.occupied |= static_cast<std::uint8_t>(1U << row.lane);
+  Packet& row = packets_[packet];
+  const unsigned lane = row.lane;
+  const std::uint32_t bytes = row.bytes;
+  const bool alone = ((port.occupied | port.ready) == 0) && (port.paused >> lane & 1U) == 0 && !port.syncing;
+  if (alone && (port.flow_control != FlowControl::credit || lane == 0) &&
+      std::max(port.free_at, row.time) <= now) {
+    port.most_waiting = std::max(port.most_waiting, bytes);
+    const bool armed = port.flight.head != kNone;
+    put_on_link(p, packet, lane, now);
+    if (!armed) arm(p, kForever);
+    if (port.injector != kNone) update(p);
+    return;
+  }
+  Waiting& waiting = waiting_[p * settings.classes + lane];
+  waiting.bytes += bytes;
+  port.waiting_bytes += bytes;
+  port.occupied |= static_cast<std::uint8_t>(1U << lane);
   append(waiting.list, packets_, packet);
   port.most_waiting = std::max(port.most_waiting, port.waiting_bytes);
-  update(p);
+  if (port.free_at <= now) {
+    update(p);
+  } else if (port.flight.head == kNone || devices_[port.from].exact != 0) {
+    arm(p, port.free_at);  // else the pending event, the arrival of what is on the link, comes in time
+  }
 }
 
 Picoseconds Core::earliest(PortIndex p, unsigned lane) {
@@ -190,37 +210,46 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
 
 void Core::transmit(PortIndex p, unsigned lane, Picoseconds start) {
   Port& port = ports[p];
-  PairIndex injected = kNone;
-  std::uint32_t packet = kNone;
   if ((port.occupied >> lane & 1U) != 0) {
     Waiting& waiting = waiting_[p * settings.classes + lane];
-    packet = pop(waiting.list, packets_);
+    const std::uint32_t packet = pop(waiting.list, packets_);
     waiting.bytes -= packets_[packet].bytes;
     port.waiting_bytes -= packets_[packet].bytes;
     if (waiting.list.head == kNone) port.occupied &= static_cast<std::uint8_t>(~(1U << lane));
+    put_on_link(p, packet, lane, start);
   } else {
-    packet = inject(p, lane, start);
-    injected = packets_[packet].pair;
+    const std::uint32_t packet = inject(p, lane, start);
+    const PairIndex pair = packets_[packet].pair;
+    put_on_link(p, packet, lane, start);
+    put_back(pair, port.free_at);
   }
+}
+
+void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picoseconds start) {
+  Port& port = ports[p];
   Packet& row = packets_[packet];
   const Picoseconds duration = time_on(port, row);
-  port.free_at = start + duration;
-  if (port.turn != lane) port.turn = static_cast<std::uint8_t>(lane);
-  if (settings.classes > 2 && lane != 0) {
-    arbiter_[p * settings.classes + lane] -= row.bytes;
-    if ((spec.lanes.high_priority >> (lane - 1) & 1U) != 0) arbiter_[p * settings.classes] += row.bytes;
-  }
-  if (port.flow_control == FlowControl::credit && lane != 0) {
-    credits_[p * settings.classes + lane].sent += (row.bytes + 63U) / 64;
-  }
-  port.busy += duration;
-  port.wire_bytes += row.bytes + std::uint64_t{port.gap};
-  ++counters.hops;
-  const PortIndex in = row.in_port;
   const std::uint32_t bytes = row.bytes;
+  const PortIndex in = row.in_port;
+  port.free_at = start + duration;
+  port.turn = static_cast<std::uint8_t>(lane);
+  port.busy += duration;
+  port.wire_bytes += bytes + std::uint64_t{port.gap};
+  ++counters.hops;
+  if (lane != 0) {
+    if (port.flow_control == FlowControl::credit) {
+      credits_[p * settings.classes + lane].sent += (bytes + 63U) / 64;
+    }
+    if (settings.classes > 2) {
+      arbiter_[p * settings.classes + lane] -= static_cast<int>(bytes);
+      if ((spec.lanes.high_priority >> (lane - 1) & 1U) != 0) {
+        arbiter_[p * settings.classes] += static_cast<int>(bytes);
+      }
+    }
+  }
   bool vanished = false;
   if (row.kind == PacketKind::data) {
-    port.payload_bytes += row.bytes - settings.header;
+    port.payload_bytes += bytes - settings.header;
     if (port.mark_from != ~0U) mark(port, p, row, lane);
     if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
     if (port.lossy && std::generate_canonical<double, 53>(random_) < spec.loss.probability) vanished = true;
@@ -235,7 +264,6 @@ void Core::transmit(PortIndex p, unsigned lane, Picoseconds start) {
     row.time = start + port.latency + (whole ? duration : 0);
     append(port.flight, packets_, packet);
   }
-  if (injected != kNone) put_back(injected, port.free_at);
   if (in != kNone) release(in, lane, bytes, start);
 }
 
@@ -286,7 +314,8 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
     free_packet(packet);
     return;
   }
-  const std::uint32_t hop = choose(paths_[packets_[packet].hop], packet);
+  const Hop& at = paths_[packets_[packet].hop];
+  const std::uint32_t hop = at.count == 1 ? at.next : choose(at, packet);
   Packet& row = packets_[packet];
   row.in_port = p;
   row.hop = hop;
@@ -297,22 +326,10 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
   if (in.cut_through) row.time = std::max(now, now + time_on(in, row) - time_on(ports[out], row));
   const unsigned lane = row.lane;
   enqueue(out, packet);
-  Ingress& share = ingress_[p * settings.classes + lane];
-  if (in.flow_control == FlowControl::pfc && lane != 0 && !share.pausing &&
-      (share.headroom > 0 ||
-       share.used >= threshold(p) + static_cast<std::uint32_t>(spec.buffer.reserve.value()))) {
-    settle(in.to);
-    if (share.headroom > 0 ||
-        share.used >= threshold(p) + static_cast<std::uint32_t>(spec.buffer.reserve.value())) {
-      share.pausing = true;
-      expect_exactly(in.to);
-      signal(p, lane, PacketKind::pause);
-    }
-  }
+  if (in.flow_control == FlowControl::pfc && lane != 0) pause_if_full(p, lane);
 }
 
 std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
-  if (hop.count == 1) return hop.next;
   // What is hashed: the queue pair, with its flowlet, or with each packet's number where every packet goes
   // its own way.
   const Packet& row = packets_[packet];

@@ -189,7 +189,8 @@ void Core::hear_ack(std::uint32_t packet) {
   const Packet row = packets_[packet];
   const PairIndex pair = row.pair;
   QueuePair& q = pairs_[pair];
-  interrupt(q.port);  // what left before the acknowledgement came left by the old rate and window
+  const bool plain = row.kind == PacketKind::ack && !congestion_.active() && !may_finish_early_;
+  if (!plain) interrupt(q.port);  // what left before the acknowledgement came left by the old rate and window
   if (row.kind == PacketKind::cnp) {
     ++counters.notifications;
     congestion_.notified(pair, q, now);
@@ -242,6 +243,7 @@ Picoseconds Core::timeout(const QueuePair& q) const {
 void Core::start_timer(PairIndex pair, Picoseconds at) {
   if (pairs_[pair].timer) return;
   pairs_[pair].timer = true;
+  may_finish_early_ = true;
   events.push(std::max(at, now), kTimer | pair);
 }
 
