@@ -16,12 +16,15 @@ Paths::Paths(const Graph& graph) : graph_(graph), out_begin_(graph.devices + 1, 
 }
 
 Way Paths::chain(std::span<const PortIndex> ports) {
-  const auto first = static_cast<std::uint32_t>(hops_.size());
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const bool last = i + 1 == ports.size();
-    hops_.push_back({ports[i], last ? 0 : static_cast<std::uint32_t>(hops_.size() + 1), last ? 0U : 1U});
+  std::uint32_t row = 0, count = 0;
+  for (std::size_t i = ports.size(); i-- > 0;) {
+    const auto [known, fresh] =
+        chains_.try_emplace(std::tuple(ports[i], row, count), static_cast<std::uint32_t>(hops_.size()));
+    if (fresh) hops_.push_back({ports[i], row, count});
+    row = known->second;
+    count = 1;
   }
-  return {first, ports.empty() ? 0U : 1U};
+  return {row, count};
 }
 
 Way Paths::all_of(std::span<const PortIndex> ports, DeviceIndex from, DeviceIndex to) {

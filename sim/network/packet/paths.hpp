@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "sim/network/packet/graph.hpp"
@@ -36,7 +38,8 @@ class Paths {
 
   [[nodiscard]] const Hop& operator[](std::uint32_t hop) const { return hops_[hop]; }
   void prefetch(std::uint32_t hop) const { __builtin_prefetch(&hops_[hop]); }
-  // One path along these ports.
+  // One path along these ports. Paths that end alike share their rows: to one destination they form a tree,
+  // which keeps in cache what all pairs use.
   Way chain(std::span<const PortIndex> ports);
   // All paths that these ports allow: a port may follow another when it leaves the device that the other
   // leads to. REQUIRES: they form no cycle; every way from `from` along them ends at `to`.
@@ -53,6 +56,7 @@ class Paths {
 
   const Graph& graph_;
   std::vector<Hop> hops_;
+  std::map<std::tuple<PortIndex, std::uint32_t, std::uint32_t>, std::uint32_t> chains_;
   std::vector<std::uint32_t>
       out_begin_;  // ports that leave a device: out_[out_begin_[d] .. out_begin_[d + 1])
   std::vector<PortIndex> out_;
