@@ -125,7 +125,6 @@ class MaxMin {
     std::uint32_t solves = 0;  // since something other than an end happened
     bool valid = false;
   };
-  static constexpr std::uint32_t kPending = kNone;  // as Filling::frozen_in: waits in pending_
   struct Column {
     std::uint32_t first_step, steps;
     std::uint32_t bottleneck;  // step, kNone before the first solve

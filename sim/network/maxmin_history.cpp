@@ -45,21 +45,17 @@ void MaxMin::amend(History& history, const Column& ended) {
 double MaxMin::resume(History& history, bool in_order) {
   const std::size_t links = history.links.size();
   const Filling* snapshot = &history.snapshots[history.resume * links];
-  for (std::size_t slot = 0; slot < links; ++slot) {
-    filling_[history.links[slot]] = snapshot[slot];
-    filling_[history.links[slot]].frozen_in = 0;
-  }
+  for (std::size_t slot = 0; slot < links; ++slot) filling_[history.links[slot]] = snapshot[slot];
   const std::size_t kept = std::size_t{history.resume} * history.stride;
   for (std::size_t i = 0; i < kept; ++i) filling_[history.order[i]].frozen_in = round_;
   if (in_order) {
     pending_.assign(history.order.begin() + static_cast<std::ptrdiff_t>(kept), history.order.end());
-    for (const LinkIndex index : pending_) filling_[index].frozen_in = kPending;
   }
   history.order.resize(kept);
   for (const LinkIndex index : history.links) {
     if (filling_[index].frozen_in == round_ || links_[index].crossings.empty()) continue;
     scratch_.push_back(index);
-    if (filling_[index].frozen_in != kPending) candidate(index);
+    if (!in_order) candidate(index);
   }
   return kept == 0 ? 0 : links_[history.order.back()].level;
 }

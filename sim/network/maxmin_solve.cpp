@@ -210,9 +210,10 @@ bool MaxMin::resume_in_order(History& history, SimTime now) {
   const std::uint32_t from = history.resume;
   bool in_order = fill_all(&history, resume(history, true), now);
   for (std::size_t i = 0; in_order && i < scratch_.size(); ++i) {
+    const Filling& filling = filling_[scratch_[i]];
     const double capacity = links_[scratch_[i]].capacity;
-    in_order = filling_[scratch_[i]].frozen_in == round_ ||
-               filling_[scratch_[i]].filled <= capacity * (1 + kRounding);
+    in_order =
+        filling.frozen_in == round_ || (filling.open == 0 && filling.filled <= capacity * (1 + kRounding));
   }
   if (in_order) return true;
   history.resume = from;
