@@ -20,6 +20,13 @@ constexpr std::array kCommands = {
             "topsim bench all_reduce configs/8xH100-ib.json -b 8 -e 8G -f 2\n"
             "topsim bench alltoall configs/8xH100-ib.json --format json\n"
             "topsim bench all_reduce configs/8xH100-ib.json --algorithm ring --protocol simple"},
+    Command{"compare", "What differs between scenarios, what it costs, and whether it is significant",
+            configure_compare,
+            "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
+            "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
+            "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
+    Command{"explain", "Critical path, what limits, what a faster part would buy", configure_explain,
+            "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20"},
     Command{"list", "What scenarios may name: hardware, models, fabrics, networks, collectives",
             configure_list, "topsim list hardware\ntopsim list hardware h100-sxm5\ntopsim list models"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,

@@ -7,6 +7,8 @@ namespace topsim::cli {
 Action configure_run(CLI::App& app);
 Action configure_topo(CLI::App& app);
 Action configure_bench(CLI::App& app);
+Action configure_compare(CLI::App& app);
+Action configure_explain(CLI::App& app);
 Action configure_list(CLI::App& app);
 Action configure_schema(CLI::App& app);
 Action configure_doctor(CLI::App& app);

@@ -89,6 +89,22 @@ Condition parse_condition(std::string_view text) {
   return condition;
 }
 
+bool holds(const Condition& condition, double value) {
+  switch (condition.comparison) {
+    case Comparison::less:
+      return value < condition.limit;
+    case Comparison::at_most:
+      return value <= condition.limit;
+    case Comparison::greater:
+      return value > condition.limit;
+    case Comparison::at_least:
+      return value >= condition.limit;
+    case Comparison::equal:
+      break;
+  }
+  return value == condition.limit;
+}
+
 Verdict judge(const Condition& condition, std::string_view result_json) {
   const config::Document document = config::Document::parse(std::string(result_json), "result");
   const config::Node node = document.root().at_path(condition.key);
@@ -102,23 +118,7 @@ Verdict judge(const Condition& condition, std::string_view result_json) {
   }
   Verdict verdict;
   verdict.value = node.number();
-  switch (condition.comparison) {
-    case Comparison::less:
-      verdict.holds = verdict.value < condition.limit;
-      break;
-    case Comparison::at_most:
-      verdict.holds = verdict.value <= condition.limit;
-      break;
-    case Comparison::greater:
-      verdict.holds = verdict.value > condition.limit;
-      break;
-    case Comparison::at_least:
-      verdict.holds = verdict.value >= condition.limit;
-      break;
-    case Comparison::equal:
-      verdict.holds = verdict.value == condition.limit;
-      break;
-  }
+  verdict.holds = holds(condition, verdict.value);
   return verdict;
 }
 }  // namespace topsim::cli

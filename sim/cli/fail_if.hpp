@@ -18,6 +18,8 @@ struct Condition {
 // Throws ConfigError when it is no condition.
 [[nodiscard]] Condition parse_condition(std::string_view text);
 
+[[nodiscard]] bool holds(const Condition& condition, double value);
+
 // What `condition` says of a result (topsim.result/1 text). Throws ConfigError when the result has no such
 // number.
 struct Verdict {

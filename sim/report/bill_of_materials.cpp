@@ -134,7 +134,7 @@ class Counter {
     for (const topology::Device& device : topology_.devices()) {
       if (device.kind != DeviceKind::nic) continue;
       const std::string& model = topology_.models()[device.model];
-      const topology::NicEntry* entry = find(model, "nics") ? &catalogue_.nic(model) : nullptr;
+      const topology::NicEntry* entry = find(model, "nic") ? &catalogue_.nic(model) : nullptr;
       add(BomCategory::nic, model, entry != nullptr ? entry->name : model, device.count,
           with_power && entry != nullptr ? entry->power.value() : 0, known(model));
     }
@@ -145,7 +145,7 @@ class Counter {
       if (device.kind != DeviceKind::fabric_switch) continue;
       const std::string& model = topology_.models()[device.model];
       const topology::SwitchEntry* entry =
-          find(model, "switches") ? &catalogue_.network_switch(model) : nullptr;
+          find(model, "switch") ? &catalogue_.network_switch(model) : nullptr;
       add(BomCategory::network_switch, model, entry != nullptr ? entry->name : model, device.count,
           entry != nullptr ? entry->power.value() : 0, known(model));
     }
@@ -179,7 +179,7 @@ class Counter {
     const auto [at, fresh] = cable_for_.try_emplace(rate, nullptr);
     if (!fresh) return at->second;
     for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
-      if (entry.category != "cables") continue;
+      if (entry.category != "cable") continue;
       const topology::CableEntry& cable = catalogue_.cable(entry.id);
       const bool fits = cable.rate.value() >= rate * 0.99 && cable.rate.value() < rate * 2 &&
                         cable.reach.value() >= spec_.fabric.cable_length().value() &&

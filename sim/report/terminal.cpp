@@ -63,7 +63,10 @@ std::string reason_text(executor::Reason reason) {
 }
 
 void header(Screen& screen, const Result& result, const std::optional<RunRecord>& record) {
-  screen.bold(result.headline.empty() ? result.name : result.headline);
+  for (const std::string& line :
+       wrap(result.headline.empty() ? result.name : result.headline, screen.columns(), 2)) {
+    screen.bold(line);
+  }
   std::string how = result.network_model + " model";
   if (result.step_times.size() > 1) how += fmt::format(", mean of {} steps", result.step_times.size());
   if (record) {
@@ -146,8 +149,8 @@ std::vector<const LinkRow*> busiest_links(const Result& result) {
 
 void links(Screen& screen, const Result& result) {
   if (result.links.empty()) return;
-  // 29 columns of figures and gaps; the rest is shared by the two names.
-  const std::size_t text = screen.columns() - std::min<std::size_t>(screen.columns() - 20, 29);
+  // 30 columns of figures and gaps; the rest is shared by the two names.
+  const std::size_t text = screen.columns() - std::min<std::size_t>(screen.columns() - 20, 30);
   const std::size_t type = std::min<std::size_t>(25, text * 2 / 5);
   const std::size_t name = std::min<std::size_t>(48, text - type);
   screen.line(fmt::format("  {} {:>8} {:>7} {:>7}", pad_right("busiest links", name + type + 3), "carried",
@@ -170,12 +173,12 @@ void collectives(Screen& screen, const Result& result) {
   };
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const CollectiveRow* a, const CollectiveRow* b) { return total(a) > total(b); });
-  screen.line(fmt::format("  {:<28} {:>6} {:>9} {:>8} {:>10}  {}", "collectives", "calls", "size", "each",
+  screen.line(fmt::format("  {:<26} {:>8} {:>8} {:>8} {:>10}  {}", "collectives", "calls", "size", "each",
                           "busbw", "algorithm"));
   for (std::size_t i = 0; i < std::min(rows.size(), kCollectiveRows); ++i) {
     const CollectiveRow& row = *rows[i];
     screen.line(fmt::format(
-        "    {} {:>6} {:>9} {:>8} {:>10}  {} {}", pad_right(clip(row.group + " " + row.kind, 26), 26),
+        "    {} {:>8} {:>8} {:>8} {:>10}  {} {}", pad_right(clip(row.group + " " + row.kind, 24), 24),
         count_text(static_cast<double>(row.calls)), message_text(row.bytes), duration_text(row.each),
         rate_text(row.bus_bandwidth), row.algorithm, row.protocol));
   }

@@ -78,7 +78,7 @@ std::string percent_text(double share) {
 
 std::string signed_percent_text(double share) {
   const double percent = share * 100;
-  if (percent == 0) return "0 %";
+  if (std::abs(percent) < 0.01) return percent == 0 ? "0 %" : percent > 0 ? "+0.00 %" : "-0.00 %";
   return fmt::format("{}{} %", percent > 0 ? "+" : "-", three_digits(std::abs(percent)));
 }
 

@@ -1,0 +1,135 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "sim/base/suggest.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/cli/fail_if.hpp"
+#include "sim/cli/interrupt.hpp"
+#include "sim/cli/study_input.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/terminal.hpp"
+#include "sim/study/ensemble.hpp"
+#include "topology/build.hpp"
+
+namespace topsim::cli {
+namespace {
+
+struct Options {
+  ScenarioOptions changes;
+  std::vector<std::string> files;
+  std::string format = "table", fail_if;
+  std::size_t seeds = 32;
+  int jobs = 0;
+  bool all = false, no_cost = false, allow_oom = false;
+};
+
+void check(const Options& options) {
+  const std::vector<std::string> known = {"table", "md", "json"};
+  if (std::find(known.begin(), known.end(), options.format) == known.end()) {
+    throw ConfigError("no output format \"" + options.format + '"', "formats: " + join(known));
+  }
+  if (options.files.size() < 2) {
+    throw ConfigError("compare needs at least two files, the baseline first",
+                      "e.g. topsim compare configs/8xH100-ib.json configs/8xH100-roce.json");
+  }
+}
+
+// Results are taken as they are, once; scenarios are simulated.
+std::vector<report::Candidate> gather(const Options& options, bool& interrupted) {
+  std::vector<StudyInput> inputs;
+  for (const std::string& file : options.files) inputs.push_back(read_study_input(file, options.changes));
+  const auto is_result = [](const StudyInput& input) { return input.result.has_value(); };
+  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+
+  study::EnsembleOptions how;
+  how.samples = std::any_of(inputs.begin(), inputs.end(), is_result) ? 1 : options.seeds;
+  how.jobs = options.jobs;
+  how.allow_oom = options.allow_oom;
+  std::vector<scenario::Scenario> scenarios;
+  for (const StudyInput& input : inputs) {
+    if (!input.result) scenarios.push_back(input.scenario);
+  }
+  executor::Progress progress;
+  std::vector<report::Candidate> simulated;
+  if (!scenarios.empty()) {
+    const InterruptGuard guard(progress);
+    simulated = study::run_ensembles(scenarios, catalogue, how, &progress);
+  }
+  interrupted = progress.stop;
+
+  std::vector<report::Candidate> candidates;
+  std::size_t next = 0;
+  for (const StudyInput& input : inputs) {
+    if (input.result) {
+      const topology::Topology topology = topology::build(input.scenario.topology, catalogue);
+      candidates.push_back(
+          {*input.result, {input.result->step}, study::cost_model(input.scenario, topology, catalogue)});
+    } else {
+      candidates.push_back(std::move(simulated[next++]));
+    }
+    if (options.no_cost) candidates.back().cost.reset();
+  }
+  return candidates;
+}
+
+// "step_time > 5 %" judges the difference to the baseline, "step_time > 10 s" the value; of every other
+// candidate.
+int judge_candidates(const Options& options, std::span<const report::Candidate> candidates,
+                     const report::Comparison& comparison) {
+  if (options.fail_if.empty()) return kOk;
+  const Condition condition = parse_condition(options.fail_if);
+  const bool relative = options.fail_if.find('%') != std::string::npos;
+  const double base = judge(condition, report::to_json(candidates[0].result)).value;
+  int exit = kOk;
+  for (std::size_t c = 1; c < candidates.size(); ++c) {
+    Verdict verdict = judge(condition, report::to_json(candidates[c].result));
+    if (relative) verdict.holds = base != 0 && holds(condition, verdict.value / base - 1);
+    if (!verdict.holds) continue;
+    std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ")\n";
+    exit = kCheckFailed;
+  }
+  return exit;
+}
+
+int run(const Options& options) {
+  check(options);
+  bool interrupted = false;
+  const std::vector<report::Candidate> candidates = gather(options, interrupted);
+  const report::Comparison comparison = report::compare(candidates);
+  if (options.format == "json") {
+    std::cout << report::compare_json(comparison);
+  } else if (options.format == "md") {
+    std::cout << report::compare_markdown(comparison, candidates, options.all);
+  } else {
+    std::cout << report::compare_table(comparison, options.all, report::options_of_stdout().columns);
+  }
+  std::cout.flush();
+  if (interrupted) return kInterrupted;
+  return judge_candidates(options, candidates, comparison);
+}
+}  // namespace
+
+Action configure_compare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("files", options->files, "Scenarios or results; the first is the baseline")
+      ->required()
+      ->type_name("A.json B.json");
+  options->changes.declare_changes(app);
+  app.add_option("--format", options->format, "What is printed; md: a memo with the bills of materials")
+      ->type_name("table|md|json");
+  app.add_option("--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
+      ->check(CLI::Range(1, 100000))
+      ->type_name("N");
+  app.add_option("--jobs", options->jobs, "Simulations at once; 0: one a core")->type_name("N");
+  app.add_flag("--all", options->all, "Rows that do not differ, too");
+  app.add_flag("--no-cost", options->no_cost, "Leave prices and power out");
+  app.add_option(
+         "--fail-if", options->fail_if,
+         "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")
+      ->type_name("EXPR");
+  app.add_flag("--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
+  return [options] { return run(*options); };
+}
+}  // namespace topsim::cli

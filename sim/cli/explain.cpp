@@ -1,0 +1,67 @@
+#include "sim/study/explain.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "sim/cli/commands.hpp"
+#include "sim/cli/interrupt.hpp"
+#include "sim/cli/study_input.hpp"
+#include "sim/report/terminal.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::cli {
+namespace {
+
+struct Options {
+  ScenarioOptions changes;
+  std::string file, format = "table";
+  double faster = 10;  // percent
+  bool no_what_if = false;
+};
+
+int run(const Options& options) {
+  if (options.format != "table" && options.format != "json") {
+    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  }
+  StudyInput input = read_study_input(options.file, options.changes);
+  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+  executor::Progress progress;
+  const InterruptGuard guard(progress);
+  if (!input.result) {
+    scenario::SimulateOptions how;
+    how.allow_oom = true;
+    input.result = scenario::simulate(input.scenario, catalogue, how, &progress).result;
+  }
+  std::optional<study::WhatIfs> what_ifs;
+  if (!options.no_what_if) {
+    what_ifs = study::what_if_faster(input.scenario, catalogue, 1 + options.faster / 100, &progress);
+    if (what_ifs->step != input.result->step && !progress.stop) {
+      std::cerr
+          << "warning: this topsim simulates the result's scenario to another step time than the result's; "
+             "the gains are of the new one\n";
+    }
+  }
+  if (progress.stop) return kInterrupted;
+  std::cout << (options.format == "json"
+                    ? study::explain_json(*input.result, what_ifs)
+                    : study::explain_text(*input.result, what_ifs, report::options_of_stdout().columns));
+  return kOk;
+}
+}  // namespace
+
+Action configure_explain(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("result", options->file, "result.json of a run, or a scenario")
+      ->required()
+      ->type_name("RESULT.json");
+  options->changes.declare_changes(app);
+  app.add_option("--format", options->format, "What is printed")->type_name("table|json");
+  app.add_option("--faster", options->faster, "By how much each part is made faster (default 10)")
+      ->check(CLI::Range(0.1, 1000.0))
+      ->type_name("PERCENT");
+  app.add_flag("--no-what-if", options->no_what_if, "Do not simulate again");
+  return [options] { return run(*options); };
+}
+}  // namespace topsim::cli

@@ -1,0 +1,35 @@
+#include "sim/cli/study_input.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "sim/base/error.hpp"
+#include "sim/report/json.hpp"
+
+namespace topsim::cli {
+namespace {
+// Keys of a result are sorted, so its format does not stand first; a scenario never holds this word.
+bool is_result(const std::string& text) {
+  return text.find("\"topsim.result/") != std::string::npos;
+}
+}  // namespace
+
+StudyInput read_study_input(const std::string& file, const ScenarioOptions& changes) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  StudyInput input;
+  if (!stream || !is_result(text.str())) {
+    input.scenario = changes.load(file);
+    return input;
+  }
+  if (!changes.assignments.empty() || !changes.network.empty() || changes.seed) {
+    throw ConfigError(file + " is a result: --set, --network and --seed cannot change it",
+                      "give the scenario file instead");
+  }
+  input.result = report::result_from_json(text.str(), file);
+  input.scenario = scenario::parse_scenario(input.result->scenario, file, {}, shipped_library());
+  input.scenario.name = input.result->name;
+  return input;
+}
+}  // namespace topsim::cli

@@ -1,0 +1,19 @@
+// Files that compare and explain accept: scenarios, and results of earlier runs (which echo their scenario).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/cli/scenario_options.hpp"
+#include "sim/report/result.hpp"
+
+namespace topsim::cli {
+
+struct StudyInput {
+  scenario::Scenario scenario;
+  std::optional<report::Result> result;  // set when the file was a result
+};
+
+// A result cannot be combined with --set, --network or --seed: it would not be what it says (ConfigError).
+[[nodiscard]] StudyInput read_study_input(const std::string& file, const ScenarioOptions& changes);
+}  // namespace topsim::cli

@@ -1,0 +1,101 @@
+#include "sim/study/explain.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/text.hpp"
+
+namespace topsim::study {
+namespace {
+using namespace report;
+
+constexpr std::size_t kPathRows = 10;
+
+void path(std::string& text, const std::string& title, const std::vector<metrics::PathShare>& shares) {
+  if (shares.empty()) return;
+  text += "\n" + title + "\n";
+  Duration rest{};
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (i >= kPathRows) {
+      rest += shares[i].time;
+      continue;
+    }
+    text += fmt::format("  {} {:>9}  {:>6}\n", pad_right(clip(shares[i].what, 44), 44),
+                        duration_text(shares[i].time), percent_text(shares[i].share));
+  }
+  if (rest > Duration{}) {
+    text += fmt::format("  {} {:>9}\n", pad_right(fmt::format("{} more", shares.size() - kPathRows), 44),
+                        duration_text(rest));
+  }
+}
+
+void gains(std::string& text, const WhatIfs& what_ifs) {
+  text += fmt::format("\na part {} faster would make the step (simulated again)\n",
+                      percent_text(what_ifs.factor - 1));
+  for (const WhatIf& each : what_ifs.parts) {
+    // A thousandth is below what anyone would pay for; rounding makes such differences too.
+    const std::string change =
+        std::abs(each.gain) < 5e-4
+            ? std::string("no shorter")
+            : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
+    text += fmt::format("  {} {:>9}  {}\n", pad_right(each.part, 44), duration_text(each.step), change);
+  }
+}
+}  // namespace
+
+std::string explain_text(const Result& result, const std::optional<WhatIfs>& what_ifs, int columns) {
+  std::string text = result.headline + "\n";
+  const double step = seconds(result.step);
+  const double busy = step > 0 ? seconds(result.account.busy) / step : 0;
+  text += fmt::format("step {}, accelerators busy {}\n", duration_text(result.step), percent_text(busy));
+  path(text, "critical path of the last step, by what was done", result.critical_path);
+  path(text, "the same, by what limited it", result.critical_path_links);
+  if (what_ifs) gains(text, *what_ifs);
+  if (!result.findings.empty()) text += "\nfindings\n";
+  const auto window = static_cast<std::size_t>(std::max(columns, 40));
+  for (const Finding& each : result.findings) {
+    const char* kind = each.severity == Severity::warning ? "warning" : "note";
+    for (const std::string& line :
+         wrap(fmt::format("  {}: {} ({})", kind, each.message, each.path), window, 4)) {
+      text += line + "\n";
+    }
+    for (const std::string& line : wrap("    what to do: " + each.remedy, window, 6)) text += line + "\n";
+  }
+  return text;
+}
+
+std::string explain_json(const Result& result, const std::optional<WhatIfs>& what_ifs) {
+  using nlohmann::json;
+  const auto si = [](Duration time) { return static_cast<double>(time.count()) / 1e12; };
+  const auto path_json = [&](const std::vector<metrics::PathShare>& shares) {
+    json list = json::array();
+    for (const auto& each : shares)
+      list.push_back({{"what", each.what}, {"seconds", si(each.time)}, {"share", each.share}});
+    return list;
+  };
+  json document = {{"format", "topsim.explain/1"},
+                   {"name", result.name},
+                   {"step_seconds", si(result.step)},
+                   {"critical_path", path_json(result.critical_path)},
+                   {"critical_path_links", path_json(result.critical_path_links)}};
+  document["findings"] = json::array();
+  for (const Finding& each : result.findings) {
+    document["findings"].push_back({{"severity", each.severity == Severity::warning ? "warning" : "note"},
+                                    {"message", each.message},
+                                    {"path", each.path},
+                                    {"remedy", each.remedy}});
+  }
+  if (what_ifs) {
+    json parts = json::array();
+    for (const WhatIf& each : what_ifs->parts) {
+      parts.push_back({{"part", each.part}, {"step_seconds", si(each.step)}, {"gain", each.gain}});
+    }
+    document["what_if"] = {
+        {"factor", what_ifs->factor}, {"step_seconds", si(what_ifs->step)}, {"parts", parts}};
+  }
+  return document.dump(1) + '\n';
+}
+}  // namespace topsim::study

@@ -1,0 +1,15 @@
+// `topsim explain`: where the step goes, what limits it, what a faster part would buy.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/report/result.hpp"
+#include "sim/study/what_if.hpp"
+
+namespace topsim::study {
+// `what_ifs` may be empty: the result's scenario was not simulated again.
+[[nodiscard]] std::string explain_text(const report::Result& result, const std::optional<WhatIfs>& what_ifs,
+                                       int columns);
+[[nodiscard]] std::string explain_json(const report::Result& result, const std::optional<WhatIfs>& what_ifs);
+}  // namespace topsim::study

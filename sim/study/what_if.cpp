@@ -1,0 +1,138 @@
+#include "sim/study/what_if.hpp"
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <map>
+
+#include "sim/report/findings.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::study {
+namespace {
+using topology::DeviceKind;
+using topology::Link;
+using topology::LinkKind;
+using topology::Topology;
+
+Duration divided(Duration time, double factor) {
+  return from_seconds(seconds(time) / factor);
+}
+
+// One part made faster: what it does to the machine, to the work, or to both.
+struct Part {
+  std::string name;
+  std::function<Topology(const Topology&)> machine;
+  std::function<void(program::Program&)> work;
+};
+
+// The role of a link in words; the same words are the same part.
+std::string role_of(const Topology& topology, const Link& link) {
+  constexpr std::string_view kTiers[] = {"NIC", "leaf", "spine", "core"};
+  const auto end = [&](DeviceId id) -> std::size_t {
+    const topology::Device& device = topology.device(id);
+    return device.kind == DeviceKind::fabric_switch ? std::min<std::size_t>(device.tier, 3) : 0;
+  };
+  if (report::is_fabric(topology, link)) {
+    const std::size_t from = end(link.from);
+    const std::size_t to = end(link.to);
+    return std::string(kTiers[std::min(from, to)]) + " to " + std::string(kTiers[std::max(from, to)]) +
+           " links";
+  }
+  switch (link.kind) {
+    case LinkKind::nvlink:
+      return "NVLink";
+    case LinkKind::pcie:
+      return "PCIe";
+    default:
+      return std::string(name_of(link.kind)) + " links";
+  }
+}
+
+std::vector<Part> parts_of(const Topology& topology, const program::Program& program, double factor) {
+  std::vector<Part> parts;
+  parts.push_back({"computation", nullptr, [factor](program::Program& faster) {
+                     for (program::RankProgram& each : faster.classes) {
+                       for (program::Op& op : each.ops) {
+                         if (op.kind == program::OpKind::compute) op.duration = divided(op.duration, factor);
+                       }
+                     }
+                   }});
+  const auto launches = [](const program::RankProgram& each) {
+    return std::any_of(each.ops.begin(), each.ops.end(),
+                       [](const program::Op& op) { return op.launch > Duration{}; });
+  };
+  if (std::any_of(program.classes.begin(), program.classes.end(), launches)) {
+    parts.push_back({"host launch", nullptr, [factor](program::Program& faster) {
+                       for (program::RankProgram& each : faster.classes) {
+                         for (program::Op& op : each.ops) op.launch = divided(op.launch, factor);
+                       }
+                     }});
+  }
+  std::map<std::string, bool> roles;
+  for (const Link& link : topology.links()) roles[role_of(topology, link)] = true;
+  for (const auto& [role, used] : roles) {
+    parts.push_back({role,
+                     [role = role, factor](const Topology& from) {
+                       return from.with_links([&](Link& link) {
+                         if (role_of(from, link) != role) return;
+                         link.capacity = link.capacity * factor;
+                         link.line_rate = link.line_rate * factor;
+                       });
+                     },
+                     nullptr});
+  }
+  parts.push_back({"latency of all links and NICs",
+                   [factor](const Topology& from) {
+                     Topology faster =
+                         from.with_links([&](Link& link) { link.latency = divided(link.latency, factor); });
+                     faster.nic_latency = divided(from.nic_latency, factor);
+                     return faster;
+                   },
+                   nullptr});
+  return parts;
+}
+
+Duration step_of(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
+                 const scenario::Prepared& prepared, const Part* part, const scenario::SimulateOptions& how,
+                 executor::Progress* progress) {
+  if (part == nullptr) return simulate(scenario, catalogue, prepared, how, progress).result.step;
+  scenario::Prepared faster = prepared;
+  if (part->machine) faster.topology = part->machine(prepared.topology);
+  if (part->work) part->work(faster.program);
+  return simulate(scenario, catalogue, faster, how, progress).result.step;
+}
+}  // namespace
+
+WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
+                       double factor, executor::Progress* progress) {
+  scenario::SimulateOptions how;
+  how.allow_oom = true;  // whoever asks about a result has decided that already
+  const scenario::Prepared prepared = scenario::prepare(scenario, catalogue, how);
+  const std::vector<Part> parts = parts_of(prepared.topology, prepared.program, factor);
+  std::vector<Duration> steps(parts.size() + 1);
+  std::vector<std::exception_ptr> errors(steps.size());
+  tbb::parallel_for(std::size_t{0}, steps.size(), [&](std::size_t i) {
+    try {
+      steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, progress);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  WhatIfs result;
+  result.step = steps[0];
+  result.factor = factor;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double gain = steps[0] > Duration{} ? 1 - seconds(steps[i + 1]) / seconds(steps[0]) : 0;
+    result.parts.push_back({parts[i].name, steps[i + 1], gain});
+  }
+  std::stable_sort(result.parts.begin(), result.parts.end(),
+                   [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });
+  return result;
+}
+}  // namespace topsim::study

@@ -1,0 +1,29 @@
+// What a faster part would buy, found by building the part faster and simulating again: exact, not an
+// estimate.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/executor/options.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::study {
+
+struct WhatIf {
+  std::string part;  // "computation", "NVLink", "NIC to leaf", "leaf to spine", "PCIe", "latency", "host"
+  Duration step{};
+  double gain = 0;  // share of the step that the faster part saves
+};
+
+struct WhatIfs {
+  Duration step{};            // as it is
+  double factor = 1.1;        // how much faster each part is
+  std::vector<WhatIf> parts;  // largest gain first
+};
+
+// One simulation a part of this scenario, side by side.
+[[nodiscard]] WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
+                                     double factor, executor::Progress* progress = nullptr);
+}  // namespace topsim::study
