@@ -100,6 +100,10 @@ TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
   std::int64_t cables = 0;
   for (const BomItem& item : bill.items) cables += item.category == BomCategory::cable ? item.count : 0;
   EXPECT_EQ(cables, 4);  // two NICs, two uplinks
+  ASSERT_NE(find(bill, BomCategory::cable), nullptr);
+  EXPECT_TRUE(find(bill, BomCategory::cable)->price) << find(bill, BomCategory::cable)->id;
+  EXPECT_TRUE(find(bill, BomCategory::network_switch)->price);
+  EXPECT_GT(find(bill, BomCategory::network_switch)->watts, 0);
   EXPECT_EQ(find(bill, BomCategory::nic), nullptr) << "a server's price contains its NICs";
 }
 
