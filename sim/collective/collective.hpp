@@ -49,8 +49,8 @@ struct Overrides {
   std::optional<bool> nvls, sharp, pxn;
 };
 
-// Which refinements of NCCL's own estimates the predicted times contain (time_model.cpp says what each is and what
-// measured it). All off: the tuner's figures.
+// Which refinements of NCCL's own estimates the predicted times contain (time_model.cpp says what each is and
+// what measured it). All off: the tuner's figures.
 struct TimeOptions {
   bool flags_on_wire = true;    // LL sends twice the bytes, LL128 16/15
   bool network = true;          // the real fabric's latency where it exceeds InfiniBand's
@@ -64,9 +64,9 @@ struct Activity {
   std::vector<topology::LinkShare> usage;  // bytes on the link per byte of S; sorted by link, merged
   BytesPerSecond
       cap{};  // what the wire does not limit: protocol and channel limits, as bytes of S per second; 0: none
-  Duration latency{};  // latency term, before the last byte counts as arrived
-  double weight = 1;   // connections it opens (channels x queue pairs)
-  int ctas = 0;        // SMs its channels occupy on each member while it runs
+  Duration latency{};         // latency term, before the last byte counts as arrived
+  double weight = 1;          // connections it opens (channels x queue pairs)
+  int ctas = 0;               // SMs its channels occupy on each member while it runs
   double memory_traffic = 0;  // bytes of accelerator memory moved per byte of S on each member
   double bus_factor = 1;      // busbw = S / time x bus_factor (nccl-tests)
 };
@@ -79,15 +79,15 @@ struct StepMessage {
   std::uint32_t after_begin, after_count;  // into StepPlan::after: messages that must have arrived first
   Duration latency{};                      // replaces the route's: what one step of the protocol takes
   BytesPerSecond rate_cap{};               // what the channel can do; 0: none
-  DeviceId from_nic{}, to_nic{};           // between boxes: the NICs that the channel names; invalid: the router's
+  DeviceId from_nic{}, to_nic{};  // between boxes: the NICs that the channel names; invalid: the router's
 };
 struct StepPlan {
   std::vector<StepMessage> messages;
   std::vector<std::uint32_t> after;
 };
 
-// NCCL on one topology. Communicators of equal shape (same boxes, same local GPUs, same node count) share what was
-// searched and tuned for them. Thread-safe.
+// NCCL on one topology. Communicators of equal shape (same boxes, same local GPUs, same node count) share
+// what was searched and tuned for them. Thread-safe.
 class NcclModel {
  public:
   // REQUIRES: router outlives the model.
@@ -98,8 +98,8 @@ class NcclModel {
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.
   void lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const;
-  // The same, as messages in NCCL's chunks and windows. Reduction inside switches has no messages between ranks: in
-  // this form the best of ring and tree stands in for NVLS and SHARP.
+  // The same, as messages in NCCL's chunks and windows. Reduction inside switches has no messages between
+  // ranks: in this form the best of ring and tree stands in for NVLS and SHARP.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The links of one message of it; cap and latency are the message's.
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;

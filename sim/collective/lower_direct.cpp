@@ -3,15 +3,21 @@
 
 namespace topsim::collective {
 
-// Every rank sends 1/n of its buffer to each of the others. Between boxes, with PXN, the data for GPU j of another box
-// first moves over NVLink to the local GPU whose NIC is on j's rail, and leaves from there together.
+// Every rank sends 1/n of its buffer to each of the others. Between boxes, with PXN, the data for GPU j of
+// another box first moves over NVLink to the local GPU whose NIC is on j's rail, and leaves from there
+// together.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage) {
   const double per_pair = 1.0 / placement.ranks;
   for (const PlacedBox& from : placement.boxes)
     for (const DeviceId a : from.gpus)
       for (const PlacedBox& to : placement.boxes)
         for (const DeviceId b : to.gpus)
-          if (a != b) usage.add({.from = a, .to = b, .connection = (std::uint64_t{a.value} << 32) | b.value, .allow_pxn = pxn}, per_pair);
+          if (a != b)
+            usage.add({.from = a,
+                       .to = b,
+                       .connection = (std::uint64_t{a.value} << 32) | b.value,
+                       .allow_pxn = pxn},
+                      per_pair);
 }
 
 // Every rank sends all its bytes to the next and receives from the one before (sendrecv of nccl-tests).
@@ -21,8 +27,8 @@ void lower_neighbours(std::span<const DeviceId> gpus, UsageBuilder& usage) {
       usage.add({.from = gpus[i], .to = to, .connection = i}, 1);
 }
 
-// Step k: every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; the last step only
-// what is missing.
+// Step k: every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; the last
+// step only what is missing.
 void lower_pat(const Placement& placement, UsageBuilder& usage) {
   const std::uint32_t n = placement.ranks;
   std::vector<DeviceId> gpu(n);

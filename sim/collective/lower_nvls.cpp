@@ -1,10 +1,11 @@
 // Reduction in the switches.
-// NVLS: the data is cut among the heads (usually every GPU of the box). A head reads its share from all GPUs through
-// the NVSwitch, which sums on the way (each GPU sends 1 byte per byte, the head receives 1/h), and writes the sum
-// back once, which the switch copies to all (the head sends 1/h, each GPU receives 1). So all-reduce costs every
-// NVLink 1 + 1/h per byte each way; all-gather the second half, reduce-scatter the first.
-// Between boxes a head joins the heads of its number: by a double binary tree (half the share on each), or by sending
-// its share to a reducing fabric and receiving the sum, once per cable whatever the number of boxes.
+// NVLS: the data is cut among the heads (usually every GPU of the box). A head reads its share from all GPUs
+// through the NVSwitch, which sums on the way (each GPU sends 1 byte per byte, the head receives 1/h), and
+// writes the sum back once, which the switch copies to all (the head sends 1/h, each GPU receives 1). So
+// all-reduce costs every NVLink 1 + 1/h per byte each way; all-gather the second half, reduce-scatter the
+// first. Between boxes a head joins the heads of its number: by a double binary tree (half the share on
+// each), or by sending its share to a reducing fabric and receiving the sum, once per cable whatever the
+// number of boxes.
 #include <map>
 
 #include "sim/collective/lowering.hpp"
@@ -36,10 +37,13 @@ void over_switch(const PlacedBox& box, double up, double down, UsageBuilder& usa
         [&](LinkId l, double share) { usage.add(l, down * share); });
 }
 
-int heads_of(const Placement& placement) { return placement.tuner->facts().nvls_graph.channels; }
+int heads_of(const Placement& placement) {
+  return placement.tuner->facts().nvls_graph.channels;
+}
 
 // The sum over the fabric's switches: the union of the paths to the first box, each cable once each way.
-void reduce_in_fabric(const Placement& placement, const nccl::ChannelGraph nccl::Box::* graph, int heads, UsageBuilder& usage) {
+void reduce_in_fabric(const Placement& placement, const nccl::ChannelGraph nccl::Box::*graph, int heads,
+                      UsageBuilder& usage) {
   const auto& boxes = placement.boxes;
   const auto end = [&](std::size_t b, int head, bool nic) {
     const nccl::Channel& channel = (boxes[b].graphs->*graph).channels[static_cast<std::size_t>(head)];
@@ -52,8 +56,12 @@ void reduce_in_fabric(const Placement& placement, const nccl::ChannelGraph nccl:
     for (std::size_t b = 1; b < boxes.size(); ++b)
       for (const bool up : {true, false}) {
         const std::size_t from = up ? b : 0, to = up ? 0 : b;
-        usage.router().route({.from = end(from, h, false), .to = end(to, h, false), .connection = static_cast<std::uint64_t>(h),
-                              .from_nic = end(from, h, true), .to_nic = end(to, h, true)}, route);
+        usage.router().route({.from = end(from, h, false),
+                              .to = end(to, h, false),
+                              .connection = static_cast<std::uint64_t>(h),
+                              .from_nic = end(from, h, true),
+                              .to_nic = end(to, h, true)},
+                             route);
         for (const topology::LinkShare& use : route.links) {
           double& share = once[use.link];
           share = std::max(share, use.share);
@@ -69,7 +77,8 @@ void lower_nvls(CollectiveKind kind, const Placement& placement, UsageBuilder& u
   const double share = 1.0 / std::max(1, heads_of(placement));
   const bool reduces = kind != CollectiveKind::all_gather, gathers = kind != CollectiveKind::reduce_scatter;
   for (const PlacedBox& box : placement.boxes)
-    over_switch(box, (reduces ? 1 : 0) + (gathers ? share : 0), (reduces ? share : 0) + (gathers ? 1 : 0), usage);
+    over_switch(box, (reduces ? 1 : 0) + (gathers ? share : 0), (reduces ? share : 0) + (gathers ? 1 : 0),
+                usage);
 }
 
 void lower_nvls_tree(const Placement& placement, UsageBuilder& usage) {
@@ -81,7 +90,8 @@ void lower_nvls_tree(const Placement& placement, UsageBuilder& usage) {
     for (int b = 0; b < n; ++b) {
       const TreeNode node = binary_tree(n, b, second);
       if (node.up < 0) continue;
-      const PlacedBox &box = boxes[static_cast<std::size_t>(b)], &parent = boxes[static_cast<std::size_t>(node.up)];
+      const PlacedBox &box = boxes[static_cast<std::size_t>(b)],
+                      &parent = boxes[static_cast<std::size_t>(node.up)];
       for (int h = 0; h < heads; ++h) {
         const nccl::Channel& mine = box.graphs->nvls.channels[static_cast<std::size_t>(h)];
         const nccl::Channel& above = parent.graphs->nvls.channels[static_cast<std::size_t>(h)];
@@ -108,7 +118,8 @@ void lower_collnet_direct(const Placement& placement, UsageBuilder& usage) {
   const int heads = placement.tuner->facts().collnet_direct.channels;
   for (const PlacedBox& box : placement.boxes)
     for (int h = 0; h < heads; ++h) {
-      const DeviceId head = box.gpus[static_cast<std::size_t>(box.graphs->collnet_direct.channels[static_cast<std::size_t>(h)].gpus.front())];
+      const DeviceId head = box.gpus[static_cast<std::size_t>(
+          box.graphs->collnet_direct.channels[static_cast<std::size_t>(h)].gpus.front())];
       for (const DeviceId gpu : box.gpus) {
         if (gpu == head) continue;
         usage.add({.from = gpu, .to = head}, 1.0 / heads);

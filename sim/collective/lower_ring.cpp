@@ -1,7 +1,7 @@
-// Ring: in each channel every rank sends to the next. All-reduce passes every chunk round twice but for the last
-// step: 2(n-1)/n bytes per byte and edge; all-gather and reduce-scatter once: (n-1)/n. Broadcast and reduce are
-// pipelines along the ring: 1 byte on every edge but the one that would close it at the root (rank 0).
-// The channels share the bytes evenly.
+// Ring: in each channel every rank sends to the next. All-reduce passes every chunk round twice but for the
+// last step: 2(n-1)/n bytes per byte and edge; all-gather and reduce-scatter once: (n-1)/n. Broadcast and
+// reduce are pipelines along the ring: 1 byte on every edge but the one that would close it at the root (rank
+// 0). The channels share the bytes evenly.
 #include "sim/collective/lowering.hpp"
 
 namespace topsim::collective {
@@ -38,13 +38,18 @@ void lower_ring(CollectiveKind kind, const Placement& placement, int channels, U
         if (!closes_at_root) usage.add(query, coefficient);
       };
       for (std::size_t i = 0; i + 1 < channel.gpus.size(); ++i)
-        add({.from = boxes[b].gpus[gpu(i)], .to = boxes[b].gpus[gpu(i + 1)], .connection = static_cast<std::uint64_t>(c)},
+        add({.from = boxes[b].gpus[gpu(i)],
+             .to = boxes[b].gpus[gpu(i + 1)],
+             .connection = static_cast<std::uint64_t>(c)},
             boxes[b].ranks[gpu(i + 1)]);
       const std::size_t to = (b + 1) % boxes.size();
       const nccl::Channel& next = channel_of(to, c);
-      const auto last = static_cast<std::size_t>(channel.gpus.back()), first = static_cast<std::size_t>(next.gpus.front());
+      const auto last = static_cast<std::size_t>(channel.gpus.back()),
+                 first = static_cast<std::size_t>(next.gpus.front());
       if (to == b && last == first) continue;
-      topology::RouteQuery query{.from = boxes[b].gpus[last], .to = boxes[to].gpus[first], .connection = static_cast<std::uint64_t>(c)};
+      topology::RouteQuery query{.from = boxes[b].gpus[last],
+                                 .to = boxes[to].gpus[first],
+                                 .connection = static_cast<std::uint64_t>(c)};
       if (to != b && channel.leave_net >= 0 && next.enter_net >= 0) {
         query.from_nic = boxes[b].nics[static_cast<std::size_t>(channel.leave_net)];
         query.to_nic = boxes[to].nics[static_cast<std::size_t>(next.enter_net)];

@@ -1,7 +1,8 @@
-// Tree all-reduce: chunks are summed from the leaves up and the sum comes down again, so every edge carries 1 byte per
-// byte each way. Channels come twice: the first half use one binary tree over the boxes, the second half its
-// complement, in which the inner nodes of the first are leaves; together every box sends and receives about twice its
-// share. Inside a box the channel is a chain. Facts: NCCL 2.30 graph/trees.cc, connect.cc.
+// Tree all-reduce: chunks are summed from the leaves up and the sum comes down again, so every edge carries 1
+// byte per byte each way. Channels come twice: the first half use one binary tree over the boxes, the second
+// half its complement, in which the inner nodes of the first are leaves; together every box sends and
+// receives about twice its share. Inside a box the channel is a chain. Facts: NCCL 2.30 graph/trees.cc,
+// connect.cc.
 #include "sim/collective/lowering.hpp"
 
 namespace topsim::collective {
@@ -68,8 +69,9 @@ void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
         const nccl::Channel& above = parent.graphs->tree.channels[static_cast<std::size_t>(c)];
         const nccl::Pattern pattern = parent.graphs->tree.pattern;
         // Which GPU of the parent's chain takes this child.
-        const bool on_second = above.gpus.size() > 1 && (node.child_type == 0 ? pattern != nccl::Pattern::tree
-                                                                             : pattern == nccl::Pattern::split_tree);
+        const bool on_second =
+            above.gpus.size() > 1 &&
+            (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);
         topology::RouteQuery query{.from = box.gpus[static_cast<std::size_t>(channel.gpus.front())],
                                    .to = parent.gpus[static_cast<std::size_t>(above.gpus[on_second ? 1 : 0])],
                                    .connection = static_cast<std::uint64_t>(half * found + c)};

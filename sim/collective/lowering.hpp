@@ -1,5 +1,5 @@
-// What each algorithm puts on the wire, per byte of the collective. One function an algorithm; each adds its usage
-// for the channels that the choice opens. The formulas stand at the functions' definitions.
+// What each algorithm puts on the wire, per byte of the collective. One function an algorithm; each adds its
+// usage for the channels that the choice opens. The formulas stand at the functions' definitions.
 #pragma once
 
 #include "sim/collective/collective.hpp"

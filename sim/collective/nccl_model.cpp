@@ -10,20 +10,25 @@
 namespace topsim::collective {
 namespace {
 
-bool tuned(CollectiveKind kind) { return kind <= CollectiveKind::reduce; }
+bool tuned(CollectiveKind kind) {
+  return kind <= CollectiveKind::reduce;
+}
 
 double bus_factor(CollectiveKind kind, double n) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return 2 * (n - 1) / n;
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all: return (n - 1) / n;
-    default: return 1;
+    case CollectiveKind::all_to_all:
+      return (n - 1) / n;
+    default:
+      return 1;
   }
 }
 
-// One network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one InfiniBand switch (2.8 us,
-// fabrics.md section 2: DeepSeek, ISCA 2025) and the PCIe of both ends.
+// One network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one InfiniBand switch
+// (2.8 us, fabrics.md section 2: DeepSeek, ISCA 2025) and the PCIe of both ends.
 constexpr double kReferenceHop = 3.3;
 
 }  // namespace
@@ -33,7 +38,8 @@ struct NcclModel::Impl {
       : router(r),
         overrides(std::move(o)),
         time(t),
-        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true)) {}
+        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true),
+               overrides.sharp.value_or(true)) {}
   const topology::Router& router;
   Overrides overrides;
   TimeOptions time;
@@ -43,7 +49,8 @@ struct NcclModel::Impl {
 };
 
 Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
-  if (kind == CollectiveKind::barrier) return placement.tuner->choose(CollectiveKind::all_reduce, 4, overrides);
+  if (kind == CollectiveKind::barrier)
+    return placement.tuner->choose(CollectiveKind::all_reduce, 4, overrides);
   if (tuned(kind)) return placement.tuner->choose(kind, bytes.value(), overrides);
   Choice direct;
   direct.algorithm = Algorithm::direct;
@@ -67,8 +74,12 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
   const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
   UsageBuilder usage(impl_->router);
   switch (choice.algorithm) {
-    case Algorithm::ring: lower_ring(wire, placement, choice.channels, usage); break;
-    case Algorithm::tree: lower_tree(placement, choice.channels, usage); break;
+    case Algorithm::ring:
+      lower_ring(wire, placement, choice.channels, usage);
+      break;
+    case Algorithm::tree:
+      lower_tree(placement, choice.channels, usage);
+      break;
     case Algorithm::nvls:
       if (placement.boxes.size() == 1) {
         lower_nvls(wire, placement, usage);
@@ -76,10 +87,16 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
         lower_nvls_sharp(placement, usage);
       }
       break;
-    case Algorithm::nvls_tree: lower_nvls_tree(placement, usage); break;
+    case Algorithm::nvls_tree:
+      lower_nvls_tree(placement, usage);
+      break;
     case Algorithm::collnet_direct:
-    case Algorithm::collnet_chain: lower_collnet_direct(placement, usage); break;
-    case Algorithm::pat: lower_pat(placement, usage); break;
+    case Algorithm::collnet_chain:
+      lower_collnet_direct(placement, usage);
+      break;
+    case Algorithm::pat:
+      lower_pat(placement, usage);
+      break;
     case Algorithm::direct:
       if (kind == CollectiveKind::all_to_all) {
         lower_all_to_all(placement, impl_->overrides.pxn.value_or(true), usage);
@@ -89,9 +106,10 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
       break;
   }
   const double network = microseconds(usage.fabric_latency()) - kReferenceHop;
-  const Timing timing = tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes.value(), 1), *placement.tuner,
-                                                      network, impl_->time)
-                                    : time_direct(wire, bytes.value(), *placement.tuner, network, impl_->time);
+  const Timing timing = tuned(wire)
+                            ? time_collective(wire, choice, std::max<std::int64_t>(bytes.value(), 1),
+                                              *placement.tuner, network, impl_->time)
+                            : time_direct(wire, bytes.value(), *placement.tuner, network, impl_->time);
   usage.finish(timing.wire, out.usage);
   out.cap = BytesPerSecond(timing.cap);
   out.latency = from_microseconds(timing.latency_us);
@@ -101,11 +119,14 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
   out.memory_traffic = 2 + 2 * out.bus_factor;
 }
 
-void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const {
+void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection,
+                              Activity& out) const {
   out = {};
   (void)bytes;
   UsageBuilder usage(impl_->router);
-  usage.add({.from = from, .to = to, .connection = connection, .allow_pxn = impl_->overrides.pxn.value_or(true)}, 1);
+  usage.add(
+      {.from = from, .to = to, .connection = connection, .allow_pxn = impl_->overrides.pxn.value_or(true)},
+      1);
   usage.finish(1, out.usage);
   out.latency = usage.fabric_latency() + from_microseconds(10);
   out.weight = 2;
@@ -118,7 +139,8 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const Placement placement = impl_->placer.place(gpus);
   Overrides overrides = impl_->overrides;
   overrides.nvls = false;
-  if (overrides.algorithm != Algorithm::ring && overrides.algorithm != Algorithm::tree) overrides.algorithm.reset();
+  if (overrides.algorithm != Algorithm::ring && overrides.algorithm != Algorithm::tree)
+    overrides.algorithm.reset();
   const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
   const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
   Choice choice;

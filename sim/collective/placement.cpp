@@ -42,8 +42,10 @@ struct Placer::Impl {
   std::vector<bool> domain_spans_nodes;
   mutable std::vector<std::atomic<std::uint64_t>> signatures;
 
-  using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool>;  // nodes, GPUs, inter
-  using CommunicatorKey = std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  using BoxKey =
+      std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool>;  // nodes, GPUs, inter
+  using CommunicatorKey =
+      std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
   mutable std::mutex mutex;
   mutable std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
   mutable std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
@@ -89,8 +91,10 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
     for (const LinkId l : topology.links_from(devices[i])) {
       const topology::Link& link = topology.link(l);
       const Device& to = topology.device(link.to);
-      hash = mixed(mixed(hash, static_cast<std::uint64_t>(link.kind)), std::bit_cast<std::uint64_t>(link.line_rate.value()));
-      hash = mixed(mixed(hash, std::bit_cast<std::uint64_t>(link.capacity.value())), static_cast<std::uint64_t>(to.kind));
+      hash = mixed(mixed(hash, static_cast<std::uint64_t>(link.kind)),
+                   std::bit_cast<std::uint64_t>(link.line_rate.value()));
+      hash = mixed(mixed(hash, std::bit_cast<std::uint64_t>(link.capacity.value())),
+                   static_cast<std::uint64_t>(to.kind));
       if (to.node == node) hash = mixed(hash, to.local);
     }
   }
@@ -121,8 +125,9 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
   const std::lock_guard lock(mutex);
   std::unique_ptr<nccl::Box>& known = boxes[std::move(key)];
   if (!known)
-    known = std::make_unique<nccl::Box>(nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, allow_pxn),
-                                                       topology.nvlink_sharp && allow_nvls, topology.sharp && allow_sharp));
+    known = std::make_unique<nccl::Box>(
+        nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, allow_pxn),
+                       topology.nvlink_sharp && allow_nvls, topology.sharp && allow_sharp));
   return known.get();
 }
 
@@ -141,7 +146,8 @@ void Placer::Impl::find_nics(PlacedBox& box) const {
     const Device& model = topology.device(system.net(n).device);
     const auto at = std::find(model_nodes.begin(), model_nodes.end(), model.node) - model_nodes.begin();
     const auto nics = topology.nics_of_node(nodes[static_cast<std::size_t>(at)]);
-    const auto nic = std::find_if(nics.begin(), nics.end(), [&](DeviceId id) { return topology.device(id).local == model.local; });
+    const auto nic = std::find_if(nics.begin(), nics.end(),
+                                  [&](DeviceId id) { return topology.device(id).local == model.local; });
     if (nic == nics.end()) throw InternalError("a box lacks a NIC that its shape has");
     box.nics.push_back(*nic);
   }
@@ -180,7 +186,8 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
     if (!std::is_sorted(box.gpus.begin(), box.gpus.end(), before)) {
       std::vector<std::size_t> order(box.gpus.size());
       for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-      std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return before(box.gpus[a], box.gpus[b]); });
+      std::sort(order.begin(), order.end(),
+                [&](std::size_t a, std::size_t b) { return before(box.gpus[a], box.gpus[b]); });
       PlacedBox sorted;
       for (const std::size_t i : order) {
         sorted.gpus.push_back(box.gpus[i]);
@@ -199,9 +206,9 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
   const auto boxes = static_cast<std::uint32_t>(result.boxes.size());
   std::unique_ptr<nccl::Tuner>& tuner = impl_->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
   if (!tuner)
-    tuner = std::make_unique<nccl::Tuner>(nccl::agree(shapes, static_cast<int>(boxes), static_cast<int>(result.ranks),
-                                                      static_cast<int>(min_local), static_cast<int>(max_local),
-                                                      impl_->topology.sharp && impl_->allow_sharp));
+    tuner = std::make_unique<nccl::Tuner>(nccl::agree(
+        shapes, static_cast<int>(boxes), static_cast<int>(result.ranks), static_cast<int>(min_local),
+        static_cast<int>(max_local), impl_->topology.sharp && impl_->allow_sharp));
   result.tuner = tuner.get();
   return result;
 }

@@ -1,6 +1,6 @@
-// Collectives as messages: the reference that the pipelined form is held against, and what the packet model carries.
-// Messages are NCCL's slices: a chunk of a Simple ring travels in two, which overlap, others in one. Connections keep
-// NCCL's order with as many slices in flight as its eight slots hold.
+// Collectives as messages: the reference that the pipelined form is held against, and what the packet model
+// carries. Messages are NCCL's slices: a chunk of a Simple ring travels in two, which overlap, others in one.
+// Connections keep NCCL's order with as many slices in flight as its eight slots hold.
 #pragma once
 
 #include <initializer_list>
@@ -12,11 +12,12 @@
 
 namespace topsim::collective {
 
-[[nodiscard]] StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choice, const Placement& placement,
+[[nodiscard]] StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choice,
+                                  const Placement& placement, const Timing& timing, const StepTiming& steps);
+[[nodiscard]] StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
                                   const Timing& timing, const StepTiming& steps);
-[[nodiscard]] StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement, const Timing& timing,
-                                  const StepTiming& steps);
-[[nodiscard]] StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& placement, const Timing& timing);
+[[nodiscard]] StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& placement,
+                                    const Timing& timing);
 
 // Appends messages and what they wait for.
 class StepBuilder {

@@ -25,7 +25,8 @@ Ring ring_of(const Placement& placement, int channel) {
   };
   Ring ring;
   for (std::size_t b = 0; b < boxes.size(); ++b) {
-    for (const int g : at(b).gpus) ring.hops.push_back({boxes[b].ranks[static_cast<std::size_t>(g)], {}, {}, false});
+    for (const int g : at(b).gpus)
+      ring.hops.push_back({boxes[b].ranks[static_cast<std::size_t>(g)], {}, {}, false});
     const std::size_t next = (b + 1) % boxes.size();
     const int leave = at(b).leave_net, enter = at(next).enter_net;
     ring.hops.back().between = next != b;
@@ -48,9 +49,12 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, placement.tuner->facts());
   const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
   const std::size_t window = pipeline ? 8 : static_cast<std::size_t>(slices);
+  // Between boxes a step's latency is on the wire: the proxy keeps all eight slots of the buffer in flight.
+  const std::size_t window_between = pipeline ? 8 : slices == 2 ? 4 : 8;
   // All channels and the slices in flight share what the algorithm reaches on an edge.
   const double per_edge = pipeline ? 1 : static_cast<double>(rounds) / static_cast<double>(n);
-  const double rate = timing.cap * per_edge * timing.wire / static_cast<double>(channels) / static_cast<double>(window);
+  const double rate =
+      timing.cap * per_edge * timing.wire / static_cast<double>(channels) / static_cast<double>(window);
 
   StepBuilder plan;
   for (std::int64_t c = 0; c < channels; ++c) {
@@ -61,10 +65,21 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       const Ring::Hop& hop = ring.hops[static_cast<std::size_t>(position)];
       const Ring::Hop& to = ring.hops[static_cast<std::size_t>((position + 1) % n)];
       auto& line = sent[static_cast<std::size_t>(position)];
-      const std::uint32_t slot = line.size() < window ? StepBuilder::kNothing : line[line.size() - window];
-      const double latency = (hop.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
-      StepMessage message{hop.rank, to.rank, Bytes(static_cast<std::int64_t>(static_cast<double>(size) * timing.wire)),
-                          static_cast<std::uint16_t>(c), 0, 0, from_microseconds(latency), BytesPerSecond(rate), hop.from_nic, hop.to_nic};
+      const std::size_t slots = hop.between ? window_between : window;
+      const std::uint32_t slot = line.size() < slots ? StepBuilder::kNothing : line[line.size() - slots];
+      const double limit = hop.between && !pipeline ? rate * static_cast<double>(window) : rate;
+      const double latency =
+          (hop.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
+      StepMessage message{hop.rank,
+                          to.rank,
+                          Bytes(static_cast<std::int64_t>(static_cast<double>(size) * timing.wire)),
+                          static_cast<std::uint16_t>(c),
+                          0,
+                          0,
+                          from_microseconds(latency),
+                          BytesPerSecond(limit),
+                          hop.from_nic,
+                          hop.to_nic};
       line.push_back(plan.add(message, {arrived, slot}));
       return line.back();
     };

@@ -29,7 +29,8 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
     const PlacedBox& box = boxes[static_cast<std::size_t>(b)];
     const nccl::Channel& chain = box.graphs->tree.channels[c];
     const auto rank = [](const PlacedBox& of, int gpu) { return of.ranks[static_cast<std::size_t>(gpu)]; };
-    for (std::size_t i = 0; i + 1 < chain.gpus.size(); ++i) hang(rank(box, chain.gpus[i + 1]), rank(box, chain.gpus[i]));
+    for (std::size_t i = 0; i + 1 < chain.gpus.size(); ++i)
+      hang(rank(box, chain.gpus[i + 1]), rank(box, chain.gpus[i]));
     const TreeNode node = binary_tree(n, b, second);
     const std::uint32_t head = rank(box, chain.gpus.front());
     if (node.up < 0) {
@@ -39,8 +40,9 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
     const PlacedBox& parent = boxes[static_cast<std::size_t>(node.up)];
     const nccl::Channel& above = parent.graphs->tree.channels[c];
     const nccl::Pattern pattern = parent.graphs->tree.pattern;
-    const bool on_second = above.gpus.size() > 1 && (node.child_type == 0 ? pattern != nccl::Pattern::tree
-                                                                         : pattern == nccl::Pattern::split_tree);
+    const bool on_second =
+        above.gpus.size() > 1 &&
+        (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);
     hang(head, rank(parent, above.gpus[on_second ? 1 : 0]));
     nodes[head].between = true;
     const int to_net = on_second ? above.leave_net : above.enter_net;
@@ -57,28 +59,38 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
 
 }  // namespace
 
-StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement, const Timing& timing,
-                    const StepTiming& steps) {
+StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
+                    const Timing& timing, const StepTiming& steps) {
   constexpr std::size_t kWindow = 8;
   const std::int64_t channels = choice.channels;
-  const std::int64_t chunk = chunk_bytes(CollectiveKind::all_reduce, choice.algorithm, choice.protocol, choice.channels, bytes,
-                                         placement.tuner->facts());
+  const std::int64_t chunk = chunk_bytes(CollectiveKind::all_reduce, choice.algorithm, choice.protocol,
+                                         choice.channels, bytes, placement.tuner->facts());
   const double rate = timing.cap * timing.wire / static_cast<double>(channels);
   StepBuilder plan;
   for (std::int64_t c = 0; c < channels; ++c) {
     std::vector<std::uint32_t> order;
     const std::vector<Node> nodes = tree_of(placement, static_cast<int>(c), order);
     const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
-    std::vector<std::vector<std::uint32_t>> up(nodes.size()), down(nodes.size());  // by the edge's lower end, chunk by chunk
+    std::vector<std::vector<std::uint32_t>> up(nodes.size()),
+        down(nodes.size());  // by the edge's lower end, chunk by chunk
     for (std::int64_t done = 0; done < share; done += chunk) {
-      const auto size = static_cast<std::int64_t>(static_cast<double>(std::min(chunk, share - done)) * timing.wire);
+      const auto size =
+          static_cast<std::int64_t>(static_cast<double>(std::min(chunk, share - done)) * timing.wire);
       const auto send = [&](std::uint32_t child, bool upwards, std::vector<std::uint32_t> after, bool first) {
         const Node& node = nodes[child];
         auto& line = (upwards ? up : down)[child];
         if (line.size() >= kWindow) after.push_back(line[line.size() - kWindow]);
-        const double latency = (node.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
-        StepMessage message{upwards ? child : node.parent, upwards ? node.parent : child, Bytes(size), static_cast<std::uint16_t>(c), 0, 0,
-                            from_microseconds(latency), BytesPerSecond(rate), upwards ? node.nic : node.parent_nic,
+        const double latency =
+            (node.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
+        StepMessage message{upwards ? child : node.parent,
+                            upwards ? node.parent : child,
+                            Bytes(size),
+                            static_cast<std::uint16_t>(c),
+                            0,
+                            0,
+                            from_microseconds(latency),
+                            BytesPerSecond(rate),
+                            upwards ? node.nic : node.parent_nic,
                             upwards ? node.parent_nic : node.nic};
         line.push_back(plan.add(message, after));
       };
@@ -94,7 +106,8 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
       }
       for (const std::uint32_t r : order)  // the result down
         for (const std::uint32_t child : nodes[r].children)
-          send(child, false, r == order.front() ? at_root : std::vector<std::uint32_t>{down[r].back()}, false);
+          send(child, false, r == order.front() ? at_root : std::vector<std::uint32_t>{down[r].back()},
+               false);
     }
   }
   return plan.finish();

@@ -11,13 +11,14 @@ namespace {
 
 using nccl::CommunicatorFacts;
 
-// Every figure: what was read or fitted, on which public sweeps. "Sweeps" are nccl-tests out-of-place times of NCCL
-// 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit 095f58a): all-reduce,
-// all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
+// Every figure: what was read or fitted, on which public sweeps. "Sweeps" are nccl-tests out-of-place times
+// of NCCL 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit
+// 095f58a): all-reduce, all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
 
-// Microseconds to start and for each step inside the box, by GPU generation (rows: Volta as Ampere, Ampere, Hopper,
-// Blackwell): regression of small LL, LL128 and Simple rings on their number of steps; residuals 2-6 %. The tuner has
-// 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. LL128 had too few sizes on Hopper and Blackwell: Ampere's.
+// Microseconds to start and for each step inside the box, by GPU generation (rows: Volta as Ampere, Ampere,
+// Hopper, Blackwell): regression of small LL, LL128 and Simple rings on their number of steps; residuals 2-6
+// %. The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. LL128 had too few sizes on Hopper and
+// Blackwell: Ampere's.
 struct StepCosts {
   double ll, ll_step, ll128, ll128_step, simple, simple_step;
 };
@@ -25,37 +26,48 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 22.2, 1.47, 25.2, 5.9}
                                               {8.4, 0.88, 22.2, 1.47, 25.2, 5.9},
                                               {4.6, 0.80, 22.2, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
-// What LL moves in all relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 176 to 141 on H100, 310 to 282 on
-// B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few channels work).
+// What LL moves in all relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 176 to 141 on H100, 310 to
+// 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few
+// channels work).
 constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
 // LL128's share of the tuner's rate: 0.75 (A100, 4-16 MiB), 0.92 (H100).
 constexpr double kLL128Share = 0.85;
-// Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own part is
-// taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over one NDR NIC.
+// Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own
+// part is taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over
+// one NDR NIC.
 constexpr double kSimpleShare = 0.97;
-// A ring inside a box also copies its own n-th of the data without sending it: with Simple at 2.5 times the ring's rate
-// (2.0-2.6 on A100, 3 on H100, 1.9 on B200), with LL at that rate. So two GPUs reach 2/3 to 3/4 of what eight do.
+// A ring inside a box also copies its own n-th of the data without sending it: with Simple at 2.5 times the
+// ring's rate (2.0-2.6 on A100, 3 on H100, 1.9 on B200), with LL at that rate. So two GPUs reach 2/3 to 3/4
+// of what eight do.
 constexpr double kOwnCopy = 2.5, kOwnCopyLowLatency = 1;
-// Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of all-reduce from
-// 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
+// Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
+// all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
-// Its pipeline fills for one and a half rounds of all channels and heads, and small chunks leave it idle between rounds:
-// rounds of 16 and 32 KiB chunks take 1.5 and 1.25 times as long as their bytes.
+// Its pipeline fills for one and a half rounds of all channels and heads, and small chunks leave it idle
+// between rounds: rounds of 16 and 32 KiB chunks take 1.5 and 1.25 times as long as their bytes.
 constexpr double kNvlsFill = 1.5;
-double nvls_chunk_share(std::int64_t chunk) { return chunk >= 64 << 10 ? 1.0 : chunk >= 32 << 10 ? 0.8 : 0.65; }
-// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Start with LL (small) and Simple (64 KiB a pair and more).
+double nvls_chunk_share(std::int64_t chunk) {
+  return chunk >= 64 << 10 ? 1.0 : chunk >= 32 << 10 ? 0.8 : 0.65;
+}
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Start with LL (small) and Simple (64 KiB a
+// pair and more).
 constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
 constexpr double kDirectSimple = 64 << 10;
 
-int log2_floor(int x) { return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1; }
+int log2_floor(int x) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1;
+}
 
 bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
 
 std::size_t generation(const CommunicatorFacts& facts) {
-  return facts.min_capability >= 100 ? 3 : facts.min_capability >= 90 ? 2 : facts.min_capability >= 80 || facts.min_capability == 0 ? 1 : 0;
+  return facts.min_capability >= 100                               ? 3
+         : facts.min_capability >= 90                              ? 2
+         : facts.min_capability >= 80 || facts.min_capability == 0 ? 1
+                                                                   : 0;
 }
 
 // Network hops that follow each other on the critical path.
@@ -63,12 +75,18 @@ double network_hops(CollectiveKind kind, Algorithm algorithm, int nodes) {
   if (nodes == 1) return 0;
   switch (algorithm) {
     case Algorithm::tree:
-    case Algorithm::nvls_tree: return 2 * log2_floor(nodes);
+    case Algorithm::nvls_tree:
+      return 2 * log2_floor(nodes);
     case Algorithm::nvls:
     case Algorithm::collnet_direct:
-    case Algorithm::collnet_chain: return 2;
-    case Algorithm::pat: return log2_floor(nodes);
-    default: return kind == CollectiveKind::all_reduce ? 2 * (nodes - 1) : kind <= CollectiveKind::reduce_scatter ? nodes - 1 : nodes;
+    case Algorithm::collnet_chain:
+      return 2;
+    case Algorithm::pat:
+      return log2_floor(nodes);
+    default:
+      return kind == CollectiveKind::all_reduce       ? 2 * (nodes - 1)
+             : kind <= CollectiveKind::reduce_scatter ? nodes - 1
+                                                      : nodes;
   }
 }
 
@@ -82,10 +100,13 @@ double inner_steps(CollectiveKind kind, Algorithm algorithm, const CommunicatorF
 
 }  // namespace
 
-std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels, std::int64_t bytes,
-                         const CommunicatorFacts& facts) {
+std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels,
+                         std::int64_t bytes, const CommunicatorFacts& facts) {
   constexpr std::int64_t kSlots = 8;
-  const std::int64_t slot = (protocol == Protocol::ll ? 512 << 10 : protocol == Protocol::ll128 ? 5120 << 10 : 4 << 20) / kSlots;
+  const std::int64_t slot = (protocol == Protocol::ll      ? 512 << 10
+                             : protocol == Protocol::ll128 ? 5120 << 10
+                                                           : 4 << 20) /
+                            kSlots;
   if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
     const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
     std::int64_t chunk = 128 << 10;
@@ -103,12 +124,13 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
   if (protocol == Protocol::ll) return slot / 2;           // half are flags
   if (protocol == Protocol::ll128) return slot / 16 * 15;  // 8 bytes in 128
   const bool ring = algorithm == Algorithm::ring;
-  const bool half_buffer = ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
+  const bool half_buffer =
+      ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
   return half_buffer ? 4 * slot : slot;
 }
 
-Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
-                       double network_us, const TimeOptions& options) {
+Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
+                       const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const nccl::Cost& cost = tuner.cost(kind, choice.algorithm, choice.protocol);
   const double n = facts.ranks, s = static_cast<double>(bytes);
@@ -120,22 +142,27 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     t.cap = 0;
     return t;
   }
-  if (options.flags_on_wire) t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
-  if (options.network) t.latency_us += network_hops(kind, choice.algorithm, facts.nodes) * std::max(0.0, network_us);
+  if (options.flags_on_wire)
+    t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
+  if (options.network)
+    t.latency_us += network_hops(kind, choice.algorithm, facts.nodes) * std::max(0.0, network_us);
 
   // The tuner's own corrections by size belong to the prediction too.
   const double modelled = microseconds(choice.model_time);
   if (tree) t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
-  if (ring && choice.protocol == Protocol::simple) t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
+  if (ring && choice.protocol == Protocol::simple)
+    t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
 
   const std::size_t gpu = generation(facts);
   if (options.step_costs && chains) {
     const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
     const StepCosts& costs = kSteps[gpu];
-    const double starts[] = {costs.ll, costs.ll128, costs.simple}, steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
+    const double starts[] = {costs.ll, costs.ll128, costs.simple},
+                 steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
     // Between boxes the tuner's step already waits for the network.
     const double inside = facts.nodes == 1 || p == 0 ? inner_steps(kind, choice.algorithm, facts) : 0;
-    t.latency_us += starts[p] - nccl::kBaseLatency[row][p] + inside * (steps[p] - nccl::kNvlinkLatency[row][p]);
+    t.latency_us +=
+        starts[p] - nccl::kBaseLatency[row][p] + inside * (steps[p] - nccl::kNvlinkLatency[row][p]);
   }
   if (options.protocol_shares && ring) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
@@ -149,35 +176,45 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     if (choice.protocol == Protocol::simple && one_box) rate *= kSimpleShare;
     t.cap = 1 / (bus / rate + (one_box ? 1 / (n * own_copy * rate) : 0));
   }
-  if (options.nvls_pipeline && (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
+  if (options.nvls_pipeline &&
+      (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
     const double heads = std::max(1, facts.nvls_graph.channels);
-    if (kind == CollectiveKind::all_reduce) t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
-    const std::int64_t chunk = chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
+    if (kind == CollectiveKind::all_reduce)
+      t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
+    const std::int64_t chunk =
+        chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
     t.cap *= nvls_chunk_share(chunk);
     // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
     const double stages = kNvlsFill + network_hops(kind, choice.algorithm, facts.nodes);
-    const double slowest = facts.nodes > 1 ? std::min(t.cap, facts.nvls_graph.bandwidth_inter * 1e9 * heads) : t.cap;
-    const double round = std::min(s, static_cast<double>(choice.channels) * heads * static_cast<double>(chunk));
+    const double slowest =
+        facts.nodes > 1 ? std::min(t.cap, facts.nvls_graph.bandwidth_inter * 1e9 * heads) : t.cap;
+    const double round =
+        std::min(s, static_cast<double>(choice.channels) * heads * static_cast<double>(chunk));
     t.latency_us += stages * round / slowest * 1e6;
   }
   return t;
 }
 
-StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
+StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us,
+                      const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
-  const std::size_t row = choice.algorithm == Algorithm::tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
+  const std::size_t row = choice.algorithm == Algorithm::tree ? 0 : 1,
+                    p = static_cast<std::size_t>(choice.protocol);
   const StepCosts& costs = kSteps[generation(facts)];
-  const double starts[] = {costs.ll, costs.ll128, costs.simple}, steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
+  const double starts[] = {costs.ll, costs.ll128, costs.simple},
+               steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
   StepTiming t{nccl::kBaseLatency[row][p], nccl::kNvlinkLatency[row][p], nccl::kNetLatency[row][p]};
   if (options.step_costs) t.start_us = starts[p];
-  if (options.step_costs && (facts.nodes == 1 || p == 0)) t.inside_us = steps[p];
+  if (row == 1 && options.step_costs && (facts.nodes == 1 || p == 0)) t.inside_us = steps[p];
   if (facts.nodes > 1 && choice.algorithm == Algorithm::ring)
-    t.inside_us = std::max(t.inside_us, (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
+    t.inside_us = std::max(t.inside_us,
+                           (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
   if (options.network) t.between_us += std::max(0.0, network_us);
   return t;
 }
 
-Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
+Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
+                   const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const double n = facts.ranks;
   Timing t;

@@ -1,7 +1,8 @@
 // What a collective takes, as against what NCCL's tuner thinks when it ranks (nccl/tuner.hpp):
 //   time = latency + S / min(cap, what the links leave)
-// The tuner's figures are the start; each refinement below is one that public measurements ask for, stands alone, and
-// can be switched off. None knows a system: they speak of protocols, algorithms and GPU generations.
+// The tuner's figures are the start; each refinement below is one that public measurements ask for, stands
+// alone, and can be switched off. None knows a system: they speak of protocols, algorithms and GPU
+// generations.
 #pragma once
 
 #include "sim/collective/collective.hpp"
@@ -15,9 +16,10 @@ struct Timing {
   double wire = 1;        // bytes on the wire per byte of payload (flags of LL and LL128)
 };
 
-// `network_us`: how much longer one network hop takes here than on the InfiniBand that NCCL's constants were measured on.
-[[nodiscard]] Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
-                                     double network_us, const TimeOptions& options);
+// `network_us`: how much longer one network hop takes here than on the InfiniBand that NCCL's constants were
+// measured on.
+[[nodiscard]] Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
+                                     const nccl::Tuner& tuner, double network_us, const TimeOptions& options);
 
 // One step of a chain of messages (ring, tree), consistent with the above.
 struct StepTiming {
@@ -25,13 +27,15 @@ struct StepTiming {
   double inside_us = 0;   // a hop inside the box
   double between_us = 0;  // a hop between boxes
 };
-[[nodiscard]] StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us, const TimeOptions& options);
+[[nodiscard]] StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us,
+                                    const TimeOptions& options);
 
 // All-to-all and send/recv: `bytes` in and out of each rank.
-[[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
-                                 const TimeOptions& options);
+[[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,
+                                 double network_us, const TimeOptions& options);
 
 // Bytes that one channel moves per step of its pipeline. Facts: NCCL 2.30 enqueue.cc, device.h.
-[[nodiscard]] std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels, std::int64_t bytes,
+[[nodiscard]] std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol,
+                                       int channels, std::int64_t bytes,
                                        const nccl::CommunicatorFacts& facts);
 }  // namespace topsim::collective

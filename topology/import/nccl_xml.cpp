@@ -41,7 +41,8 @@ class Importer {
   void sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus);
   DeviceId rail(std::uint32_t number);
   nccl::PcieLink checked(const Element& element);
-  void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity, int count = 1);
+  void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
+             int count = 1);
   void find(std::string sentence);
 
   const Element& system_;
@@ -80,9 +81,10 @@ nccl::PcieLink Importer::checked(const Element& element) {
   if (bridge) {
     const nccl::PcieLink below = nccl::fastest_below(element);
     if (below.known() && link.line_rate() < below.line_rate() * 0.5) {
-      find(fmt::format("PCIe bridge {} claims {} GT/s x{}, slower than the devices behind it; their {} GT/s x{} is "
-                       "used (dumps made in virtual machines are like this)",
-                       where, link.transfers, link.lanes, below.transfers, below.lanes));
+      find(fmt::format(
+          "PCIe bridge {} claims {} GT/s x{}, slower than the devices behind it; their {} GT/s x{} is "
+          "used (dumps made in virtual machines are like this)",
+          where, link.transfers, link.lanes, below.transfers, below.lanes));
       return below;
     }
   }
@@ -95,8 +97,9 @@ nccl::PcieLink Importer::checked(const Element& element) {
     link.transfers = 8;
   }
   if (!bridge && link.transfers < 8)
-    find(fmt::format("{} runs at {} GT/s: an idle device or a virtual machine's invention; dump again under load",
-                     where, link.transfers));
+    find(fmt::format(
+        "{} runs at {} GT/s: an idle device or a virtual machine's invention; dump again under load", where,
+        link.transfers));
   return link;
 }
 
@@ -141,7 +144,8 @@ void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
     if (name != "net") continue;
     double mbps = number(net, "speed", 0);
     if (mbps <= 0) {
-      find(fmt::format("{} gives no speed; 10 Gbit/s is assumed, as NCCL does", attribute(net, "name", "a NIC")));
+      find(fmt::format("{} gives no speed; 10 Gbit/s is assumed, as NCCL does",
+                       attribute(net, "name", "a NIC")));
       mbps = 10000;
     }
     const bool infiniband = kind == LinkKind::infiniband;
@@ -150,15 +154,15 @@ void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
     const double payload = 4096.0 / (4096.0 + (infiniband ? 26 : 82));
     const double rate = mbps * 1e6 / 8;
     cable(nic, rail(static_cast<std::uint32_t>(number(net, "dev", nics_))), kind,
-          {fmt::format("{}-{}g", infiniband ? "ib" : "eth", mbps / 1000), fmt::format("{} {} Gbit/s", family, mbps / 1000),
-           "NCCL topology file"},
+          {fmt::format("{}-{}g", infiniband ? "ib" : "eth", mbps / 1000),
+           fmt::format("{} {} Gbit/s", family, mbps / 1000), "NCCL topology file"},
           rate, rate * payload);
   }
 }
 
 DeviceId Importer::nic(const Element& element, std::uint32_t node) {
-  const std::uint32_t id =
-      builder_.model(fmt::format("pci-{}-{}", attribute(element, "vendor", "?"), attribute(element, "device", "?")));
+  const std::uint32_t id = builder_.model(
+      fmt::format("pci-{}-{}", attribute(element, "vendor", "?"), attribute(element, "device", "?")));
   const bool ethernet = attribute(element, "class").starts_with("0x0200");
   infiniband_ |= !ethernet;
   bool gpu_direct = true;
@@ -167,7 +171,8 @@ DeviceId Importer::nic(const Element& element, std::uint32_t node) {
       for (const auto& [inner, net] : child)
         if (inner == "net") gpu_direct = number(net, "gdr", 0) != 0;
   builder_.model_facts(id, {.compute_capability = 0, .gpu_direct = gpu_direct, .cpu_family = {}});
-  const DeviceId device = builder_.device({.kind = DeviceKind::nic, .node = node, .local = nics_, .model = id});
+  const DeviceId device =
+      builder_.device({.kind = DeviceKind::nic, .node = node, .local = nics_, .model = id});
   for (const auto& [name, child] : element)
     if (name == "nic") ports(child, device, ethernet ? LinkKind::ethernet : LinkKind::infiniband);
   ++nics_;
@@ -210,7 +215,8 @@ void Importer::scale_up(std::uint32_t node) {
     const double usable = link.amd ? 48e9 : nccl::nvlink_bandwidth(capability) * 1e9;
     const LinkKind kind = link.amd ? LinkKind::infinity_fabric : LinkKind::nvlink;
     LinkType type{fmt::format("{}-x{}", link.amd ? "xgmi" : "nvlink", count),
-                  fmt::format("{} x{}", link.amd ? "Infinity Fabric" : "NVLink", count), "NCCL topology file"};
+                  fmt::format("{} x{}", link.amd ? "Infinity Fabric" : "NVLink", count),
+                  "NCCL topology file"};
     if (attribute(*link.element, "tclass").starts_with("0x0680")) {
       if (!chips.valid())
         chips = builder_.device(
@@ -257,7 +263,8 @@ void Importer::box(std::uint32_t node) {
       const DeviceId nic = builder_.device(
           {.kind = DeviceKind::nic, .node = node, .local = nics_, .model = builder_.model("virtual-nic")});
       const double unlimited = nccl::kLocal * 1e9;
-      cable(nic, device, LinkKind::pcie, {"no-slot", "no PCIe slot", "NCCL 2.30 graph/topo.h"}, unlimited, unlimited);
+      cable(nic, device, LinkKind::pcie, {"no-slot", "no PCIe slot", "NCCL 2.30 graph/topo.h"}, unlimited,
+            unlimited);
       ports(child, nic, LinkKind::ethernet);
       ++nics_;
     }
@@ -270,7 +277,8 @@ NcclXmlImport Importer::run() {
   builder_.set_nodes(options_.nodes);
   for (std::uint32_t node = 0; node < options_.nodes; ++node) box(node);
   if (gpus_ == 0)
-    throw ConfigError(fmt::format("{} describes no accelerator", options_.name), "expected <gpu> inside <pci>");
+    throw ConfigError(fmt::format("{} describes no accelerator", options_.name),
+                      "expected <gpu> inside <pci>");
   if (!rails_.empty()) find("the file ends at the NICs; each is cabled to one switch of its own rail");
   Topology& facts = builder_.facts();
   facts.fabric_kind = rails_.empty() ? "none" : "rail";

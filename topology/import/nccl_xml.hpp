@@ -1,7 +1,7 @@
-// Reads the topology file that NCCL writes (NCCL_TOPO_DUMP_FILE) and takes (NCCL_TOPO_FILE), and RCCL's variant
-// of it. It describes one box down to PCIe speeds, NVLink counts and NICs; what lies beyond the NICs it does not
-// know, so every NIC gets a cable to one switch of its number (one rail a NIC) and a finding says so.
-// Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
+// Reads the topology file that NCCL writes (NCCL_TOPO_DUMP_FILE) and takes (NCCL_TOPO_FILE), and RCCL's
+// variant of it. It describes one box down to PCIe speeds, NVLink counts and NICs; what lies beyond the NICs
+// it does not know, so every NIC gets a cable to one switch of its number (one rail a NIC) and a finding says
+// so. Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
 #pragma once
 
 #include <cstdint>

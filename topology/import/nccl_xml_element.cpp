@@ -67,6 +67,9 @@ std::string cpu_family(const Element& cpu) {
   // Models of family 6 from Skylake, Sapphire Rapids and Emerald Rapids on.
   if (number(cpu, "familyid", 0) != 6) return "intel-bdw";
   const int model = static_cast<int>(number(cpu, "modelid", 0));
-  return model >= 0xCF ? "intel-erp" : model >= 0x8F ? "intel-spr" : model >= 0x55 ? "intel-skl" : "intel-bdw";
+  return model >= 0xCF   ? "intel-erp"
+         : model >= 0x8F ? "intel-spr"
+         : model >= 0x55 ? "intel-skl"
+                         : "intel-bdw";
 }
 }  // namespace topsim::topology::nccl

@@ -1,4 +1,5 @@
-// Reading one element of NCCL's topology file: attributes, PCIe speeds in both spellings, what a PCI device is.
+// Reading one element of NCCL's topology file: attributes, PCIe speeds in both spellings, what a PCI device
+// is.
 #pragma once
 
 #include <boost/property_tree/ptree.hpp>
@@ -10,7 +11,8 @@ namespace topsim::topology::nccl {
 
 using Element = boost::property_tree::ptree;
 
-[[nodiscard]] std::string attribute(const Element& element, const char* name, const std::string& missing = {});
+[[nodiscard]] std::string attribute(const Element& element, const char* name,
+                                    const std::string& missing = {});
 [[nodiscard]] double number(const Element& element, const char* name, double missing);
 
 // Signalling rate after the line coding: GT/s x lanes x 8/10 (generations 1, 2) or 128/130.

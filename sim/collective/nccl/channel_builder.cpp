@@ -48,9 +48,10 @@ ChannelBuilder::ChannelBuilder(const System& system, bool in_network_reduction)
       return other.from == edges[e].to && other.to == edges[e].from && other.kind == edges[e].kind;
     });
     const Vertex& end = system.vertex(edges[e].to);
-    wires_.push_back({static_cast<std::size_t>(back - edges.begin()), edges[e].kind == EdgeKind::pci,
-                      end.kind == VertexKind::cpu && end.vendor == CpuVendor::intel,
-                      end.kind == VertexKind::gpu && end.compute_capability < 80 && end.compute_capability > 0});
+    wires_.push_back(
+        {static_cast<std::size_t>(back - edges.begin()), edges[e].kind == EdgeKind::pci,
+         end.kind == VertexKind::cpu && end.vendor == CpuVendor::intel,
+         end.kind == VertexKind::gpu && end.compute_capability < 80 && end.compute_capability > 0});
   }
   for (int n = 0; n < system.nets(); ++n) net_free_.push_back(system.net(n).bandwidth);
   const auto gpus = static_cast<std::size_t>(system.gpus()), nets = static_cast<std::size_t>(system.nets());
@@ -74,7 +75,10 @@ int ChannelBuilder::improve(const Attempt& attempt, int budget, ChannelGraph& be
 void ChannelBuilder::next_channel() {
   const int last = system_.gpus() - 1;
   if (system_.inter()) {
-    start_at_ports({attempt_.pattern == Pattern::ring ? last : attempt_.pattern == Pattern::split_tree ? 1 : 0, -1});
+    start_at_ports({attempt_.pattern == Pattern::ring         ? last
+                    : attempt_.pattern == Pattern::split_tree ? 1
+                                                              : 0,
+                    -1});
   } else {
     start_inside({-1, attempt_.pattern == Pattern::ring ? last : -1});
   }
@@ -93,7 +97,8 @@ void ChannelBuilder::start_inside(Turns turns) {
 
 void ChannelBuilder::start_at_ports(Turns turns) {
   const bool heads = attempt_.pattern == Pattern::nvls || attempt_.pattern == Pattern::collnet_direct;
-  const bool second_of_pair = attempt_.pattern == Pattern::ring && attempt_.cross_nic == 2 && complete_ % 2 == 1;
+  const bool second_of_pair =
+      attempt_.pattern == Pattern::ring && attempt_.cross_nic == 2 && complete_ % 2 == 1;
   const float speed = std::trunc(attempt_.inter);  // ports are booked in whole GB/s
   const std::vector<int>& ports = ports_of(-1);
   for (std::size_t i = 0; i < ports.size(); ++i) {
@@ -119,7 +124,8 @@ bool ChannelBuilder::start_head(int port, Turns turns, int ports) {
   if (complete_ >= ports || head < 0) return false;
   for (int c = 0; c < complete_; ++c)
     if (now_.channels[static_cast<std::size_t>(c)].gpus.front() == head) return false;
-  enter_from(system_.net_to_gpu(port, head), false, false, system_.gpu_to_net(head, port), head, 0, turns, Order::free);
+  enter_from(system_.net_to_gpu(port, head), false, false, system_.gpu_to_net(head, port), head, 0, turns,
+             Order::free);
   return true;
 }
 
@@ -143,11 +149,12 @@ void ChannelBuilder::start_chain(int port, Turns turns) {
 
 bool ChannelBuilder::allowed(const Path& path, const Path& back, bool intra) const {
   const PathType worst = intra ? attempt_.type_intra : attempt_.type_inter;
-  return path.type < PathType::dis && path.type <= worst && (!is_tree(attempt_.pattern) || back.type <= worst);
+  return path.type < PathType::dis && path.type <= worst &&
+         (!is_tree(attempt_.pattern) || back.type <= worst);
 }
 
-void ChannelBuilder::enter_from(const Path& path, bool intra, bool from_gpu, const Path& back, int gpu, int step,
-                                Turns turns, Order order) {
+void ChannelBuilder::enter_from(const Path& path, bool intra, bool from_gpu, const Path& back, int gpu,
+                                int step, Turns turns, Order order) {
   const float speed = intra ? attempt_.intra : attempt_.inter;
   if (!allowed(path, back, intra) || !take(path, from_gpu, speed)) return;
   now_.hops += path.hops();
@@ -165,7 +172,8 @@ void ChannelBuilder::enter(int gpu, int step, Turns turns, Order order) {
 
 const std::vector<int>& ChannelBuilder::ports_of(int gpu) {
   const auto types = static_cast<std::size_t>(PathType::dis) + 1;
-  auto& ports = ports_[static_cast<std::size_t>(gpu + 1) * types + static_cast<std::size_t>(attempt_.type_inter)];
+  auto& ports =
+      ports_[static_cast<std::size_t>(gpu + 1) * types + static_cast<std::size_t>(attempt_.type_inter)];
   if (!ports) ports = ports_for(system_, gpu, static_cast<int>(attempt_.type_inter));
   return *ports;
 }
@@ -204,7 +212,8 @@ void ChannelBuilder::each_candidate(int gpu, int net_order, const Go& go) {
     const auto try_one = [&](int g) {
       if (g != gpu && is_free(g) && system_.gpu_to_gpu(gpu, g).hops() > 0) go(g);
     };
-    const bool back_too = attempt_.pattern == Pattern::split_tree || attempt_.pattern == Pattern::balanced_tree;
+    const bool back_too =
+        attempt_.pattern == Pattern::split_tree || attempt_.pattern == Pattern::balanced_tree;
     if (attempt_.pattern == Pattern::ring && before != after) try_one(before);
     try_one(after);
     if (back_too && before != after) try_one(before);
@@ -267,7 +276,8 @@ bool ChannelBuilder::may_leave_by(int port, int step) const {
   const Channel& channel = now_.channels[static_cast<std::size_t>(complete_)];
   if (attempt_.pattern == Pattern::tree && port != channel.enter_net) return false;
   if (attempt_.pattern == Pattern::ring && attempt_.cross_nic == 2) {
-    if (complete_ % 2 == 1 && port != now_.channels[static_cast<std::size_t>(complete_ - 1)].enter_net) return false;
+    if (complete_ % 2 == 1 && port != now_.channels[static_cast<std::size_t>(complete_ - 1)].enter_net)
+      return false;
   } else if (attempt_.cross_nic == 0 && port != channel.enter_net) {
     return false;
   }
@@ -276,7 +286,8 @@ bool ChannelBuilder::may_leave_by(int port, int step) const {
 
 void ChannelBuilder::leave_box(int gpu, int step, Turns turns, Order order) {
   const bool balanced = attempt_.pattern == Pattern::balanced_tree;
-  const float speed = balanced ? attempt_.inter / 2 : attempt_.inter;  // each of the first two GPUs carries half
+  const float speed =
+      balanced ? attempt_.inter / 2 : attempt_.inter;  // each of the first two GPUs carries half
   for (const int port : ports_of(gpu)) {
     if (!may_leave_by(port, step)) continue;
     const Path& path = system_.gpu_to_net(gpu, port);
@@ -291,14 +302,19 @@ void ChannelBuilder::leave_box(int gpu, int step, Turns turns, Order order) {
 
 void ChannelBuilder::reduce_at_switch(int head) {
   // Everybody sends its share of the head's data up and gets the result down; the head moves twice as much.
-  struct Taken { const Path* path; bool from_gpu; float speed; };
+  struct Taken {
+    const Path* path;
+    bool from_gpu;
+    float speed;
+  };
   std::vector<Taken> taken;
   bool room = true;
   for (const bool up : {false, true})
     for (int g = 0; g < system_.gpus() && room; ++g) {
       const Path& path = up ? system_.gpu_to_nvswitch(g) : system_.nvswitch_to_gpu(g);
       const float speed = attempt_.intra * (g == head ? 2.0F : 1.0F);
-      room = path.type < PathType::dis && (g == head || path.type <= attempt_.type_intra) && take(path, up, speed);
+      room = path.type < PathType::dis && (g == head || path.type <= attempt_.type_intra) &&
+             take(path, up, speed);
       if (room) taken.push_back({&path, up, speed});
     }
   if (room) visit(head, system_.gpus(), {}, Order::free);
@@ -350,7 +366,8 @@ bool ChannelBuilder::better() const {
            mine * attempt_.inter > other * best_->bandwidth_inter;
   if (mine * attempt_.intra != other * best_->bandwidth_intra)
     return mine * attempt_.intra > other * best_->bandwidth_intra;
-  return attempt_.pattern == best_->pattern && attempt_.cross_nic == best_->cross_nic && now_.hops < best_->hops;
+  return attempt_.pattern == best_->pattern && attempt_.cross_nic == best_->cross_nic &&
+         now_.hops < best_->hops;
 }
 
 // Returns how many links had room; those before the first full one have been charged.
@@ -358,7 +375,8 @@ std::size_t ChannelBuilder::walk(const Path& path, std::size_t links, bool from_
   float pci_speed = speed;
   if (path.type == PathType::phb && from_gpu)
     for (const int e : path.edges)
-      if (wires_[static_cast<std::size_t>(e)].into_intel) pci_speed = speed * topology::nccl::kIntelPeerOverhead;
+      if (wires_[static_cast<std::size_t>(e)].into_intel)
+        pci_speed = speed * topology::nccl::kIntelPeerOverhead;
   for (std::size_t i = 0; i < links; ++i) {
     const auto e = static_cast<std::size_t>(path.edges[i]);
     const Wire& wire = wires_[e];

@@ -1,5 +1,5 @@
-// One attempt of the search: builds channels depth first at fixed speed, path types and NIC rule, and keeps the
-// best set it meets.
+// One attempt of the search: builds channels depth first at fixed speed, path types and NIC rule, and keeps
+// the best set it meets.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class ChannelBuilder {
   void start_inside(Turns turns);
   bool start_head(int port, Turns turns, int ports);
   void start_chain(int port, Turns turns);
-  void enter_from(const Path& path, bool intra, bool from_gpu, const Path& back, int gpu, int step, Turns turns,
-                  Order order);
+  void enter_from(const Path& path, bool intra, bool from_gpu, const Path& back, int gpu, int step,
+                  Turns turns, Order order);
   void enter(int gpu, int step, Turns turns, Order order);
   void visit(int gpu, int step, Turns turns, Order order);
   void leave_box(int gpu, int step, Turns turns, Order order);
@@ -63,7 +63,9 @@ class ChannelBuilder {
 
   // Takes `speed` on every link of the path, or nothing.
   bool take(const Path& path, bool from_gpu, float speed);
-  void give_back(const Path& path, bool from_gpu, float speed) { walk(path, path.edges.size(), from_gpu, -speed); }
+  void give_back(const Path& path, bool from_gpu, float speed) {
+    walk(path, path.edges.size(), from_gpu, -speed);
+  }
   std::size_t walk(const Path& path, std::size_t links, bool from_gpu, float speed);
   bool allowed(const Path& path, const Path& back, bool intra) const;
 
@@ -76,10 +78,10 @@ class ChannelBuilder {
 
   const System& system_;
   bool in_network_reduction_;
-  std::vector<float> free_;          // bandwidth left on each edge
-  std::vector<Wire> wires_;          // what charging an edge asks about it
-  std::vector<float> net_free_;      // bandwidth left on each port
-  std::vector<std::uint64_t> used_;  // bit per channel that already visits the GPU
+  std::vector<float> free_;                                  // bandwidth left on each edge
+  std::vector<Wire> wires_;                                  // what charging an edge asks about it
+  std::vector<float> net_free_;                              // bandwidth left on each port
+  std::vector<std::uint64_t> used_;                          // bit per channel that already visits the GPU
   std::vector<std::optional<std::vector<int>>> ports_;       // by GPU (-1: all) and worst path type
   std::vector<std::optional<std::vector<Partner>>> ranked_;  // by port (-1: none) and GPU
   Attempt attempt_;

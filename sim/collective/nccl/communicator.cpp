@@ -10,12 +10,13 @@ namespace {
 
 constexpr int kMaxChannels = 64;
 
-GraphSummary least(const std::vector<const Box*>& boxes, ChannelGraph Box::* graph) {
+GraphSummary least(const std::vector<const Box*>& boxes, ChannelGraph Box::*graph) {
   GraphSummary result;
   for (const Box* box : boxes) {
     const ChannelGraph& g = box->*graph;
     if (box == boxes.front()) {
-      result = {g.pattern, g.count(), g.bandwidth_intra, g.bandwidth_inter, g.type_intra, g.type_inter, g.same_channels};
+      result = {g.pattern,    g.count(),    g.bandwidth_intra, g.bandwidth_inter,
+                g.type_intra, g.type_inter, g.same_channels};
       continue;
     }
     result.pattern = std::max(result.pattern, g.pattern);
@@ -41,7 +42,8 @@ float slowest_net(const Box& box) {
   float slowest = std::numeric_limits<float>::max();
   if (!box.system.searchable()) return slowest;
   for (int g = 0; g < box.system.gpus(); ++g)
-    for (const int n : box.system.nets_of_gpu(g)) slowest = std::min(slowest, box.system.gpu_to_net(g, n).bandwidth);
+    for (const int n : box.system.nets_of_gpu(g))
+      slowest = std::min(slowest, box.system.gpu_to_net(g, n).bandwidth);
   return slowest;
 }
 
@@ -66,8 +68,8 @@ Box make_box(System system, bool nvlink_sharp, bool sharp) {
   return box;
 }
 
-CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local, int max_local,
-                        bool sharp) {
+CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,
+                        int max_local, bool sharp) {
   CommunicatorFacts facts;
   facts.nodes = nodes;
   facts.ranks = ranks;
@@ -89,10 +91,13 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
     facts.min_capability = std::min(facts.min_capability, system.min_compute_capability());
     facts.max_capability = std::max(facts.max_capability, system.max_compute_capability());
     facts.amd_host |= system.cpu_vendor() == CpuVendor::amd;
-    facts.x86_host = facts.x86_host && system.cpu_vendor() != CpuVendor::arm && system.cpu_vendor() != CpuVendor::power;
+    facts.x86_host =
+        facts.x86_host && system.cpu_vendor() != CpuVendor::arm && system.cpu_vendor() != CpuVendor::power;
     facts.nvswitch = facts.nvswitch && system.has_nvswitch();
     facts.min_net_bandwidth = std::min(facts.min_net_bandwidth, slowest_net(*box));
-    facts.nvlink_bandwidth = box == boxes.front() ? system.total_bandwidth() : std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
+    facts.nvlink_bandwidth = box == boxes.front()
+                                 ? system.total_bandwidth()
+                                 : std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
   }
   facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
   facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
@@ -102,7 +107,8 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   const int found = std::min(facts.ring.channels, facts.tree.channels);
   facts.ring.channels = facts.tree.channels = found;
   facts.channels = std::min(kMaxChannels, 2 * found);
-  if (facts.collnet && facts.collnet_chain.bandwidth_intra > facts.collnet_chain.bandwidth_inter && ranks > nodes)
+  if (facts.collnet && facts.collnet_chain.bandwidth_intra > facts.collnet_chain.bandwidth_inter &&
+      ranks > nodes)
     facts.channels = std::min(kMaxChannels, facts.channels + facts.channels / 2);
   if (facts.min_capability >= 90 && nodes > 1 && facts.ring.bandwidth_intra > 45 && facts.channels < 16)
     facts.channels *= 2;

@@ -1,5 +1,6 @@
-// What NCCL's ranks agree on when they form a communicator: the graphs of the boxes reduced to what all of them
-// can do, and how many channels collectives may use. Facts: NCCL 2.30 src/init.cc, graph/connect.cc, transport/nvls.cc.
+// What NCCL's ranks agree on when they form a communicator: the graphs of the boxes reduced to what all of
+// them can do, and how many channels collectives may use. Facts: NCCL 2.30 src/init.cc, graph/connect.cc,
+// transport/nvls.cc.
 #pragma once
 
 #include <array>
@@ -40,6 +41,6 @@ struct CommunicatorFacts {
   double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
 };
 // `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
-[[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,
-                                      int max_local, bool sharp);
+[[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks,
+                                      int min_local, int max_local, bool sharp);
 }  // namespace topsim::collective::nccl

@@ -69,14 +69,17 @@ std::vector<Path> System::paths_to(int base) const {
         const bool reached = far.bandwidth > 0;
         if ((reached && far.hops() <= path.hops()) || far.bandwidth >= bandwidth) continue;
 
-        const auto back = std::find_if(vertex(outwards.to).edges.begin(), vertex(outwards.to).edges.end(), [&](int b) {
-          const Edge& edge = edges_[static_cast<std::size_t>(b)];
-          return edge.to == v && edge.kind == outwards.kind;
-        });
+        const auto back =
+            std::find_if(vertex(outwards.to).edges.begin(), vertex(outwards.to).edges.end(), [&](int b) {
+              const Edge& edge = edges_[static_cast<std::size_t>(b)];
+              return edge.to == v && edge.kind == outwards.kind;
+            });
         PathType type = outwards.kind == EdgeKind::net ? PathType::loc : static_cast<PathType>(outwards.kind);
         if (kind == VertexKind::pci && end == VertexKind::pci) type = PathType::pxb;
-        if (outwards.kind == EdgeKind::pci && (kind == VertexKind::cpu || end == VertexKind::cpu)) type = PathType::phb;
-        if (kind == VertexKind::gpu && path.type == PathType::nvl && type == PathType::nvl && path.hops() + 1 > 1)
+        if (outwards.kind == EdgeKind::pci && (kind == VertexKind::cpu || end == VertexKind::cpu))
+          type = PathType::phb;
+        if (kind == VertexKind::gpu && path.type == PathType::nvl && type == PathType::nvl &&
+            path.hops() + 1 > 1)
           type = PathType::nvb;
 
         std::vector<int> edges = {*back};
@@ -120,11 +123,13 @@ void System::find_paths(bool allow_pxn) {
     int nearest = -1;
     for (std::size_t c = 0; c < cpus_.size(); ++c) {
       const int hops = to_cpu[c][static_cast<std::size_t>(g)].hops();
-      if (hops > 0 && (nearest < 0 || hops < to_cpu[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)].hops()))
+      if (hops > 0 && (nearest < 0 ||
+                       hops < to_cpu[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)].hops()))
         nearest = static_cast<int>(c);
     }
     cpu_of_gpu_.push_back(nearest < 0 ? -1 : cpus_[static_cast<std::size_t>(nearest)]);
-    gpu_cpu_.push_back(nearest < 0 ? Path{} : to_cpu[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)]);
+    gpu_cpu_.push_back(nearest < 0 ? Path{}
+                                   : to_cpu[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)]);
   }
   // gpu_gpu_: from every GPU to the socket near the destination.
   const auto to_socket = [&](int from, int cpu) -> const Path& {
@@ -137,11 +142,12 @@ void System::find_paths(bool allow_pxn) {
     if (cpu < 0) continue;
     for (int a = 0; a < gpus(); ++a) {
       Path& path = gpu_gpu_[index(a, b, gpus())];
-      const bool allowed = path.type <= PathType::nvb ||
-                           (gpu(a).peer_to_peer && gpu(b).peer_to_peer &&
-                            path.type <= (two_amd ? PathType::sys : PathType::pxb));
+      const bool allowed =
+          path.type <= PathType::nvb || (gpu(a).peer_to_peer && gpu(b).peer_to_peer &&
+                                         path.type <= (two_amd ? PathType::sys : PathType::pxb));
       if (a != b && !allowed)
-        path = joined(to_socket(gpus_[static_cast<std::size_t>(a)], cpu), to_gpu[static_cast<std::size_t>(b)][static_cast<std::size_t>(cpu)]);
+        path = joined(to_socket(gpus_[static_cast<std::size_t>(a)], cpu),
+                      to_gpu[static_cast<std::size_t>(b)][static_cast<std::size_t>(cpu)]);
     }
   }
   // A NIC that is a GPU's own and hangs on the socket beyond its C2C link.
@@ -167,11 +173,14 @@ void System::find_paths(bool allow_pxn) {
   for (int n = 0; n < nets(); ++n)
     for (int g = 0; g < gpus(); ++g) {
       const int cpu = cpu_of_gpu_[static_cast<std::size_t>(g)];
-      if (gpu_to_net(g, n).type >= PathType::phb || gpu_to_net(g, n).type == PathType::pxn || cpu < 0 || gpu_direct(g, n))
+      if (gpu_to_net(g, n).type >= PathType::phb || gpu_to_net(g, n).type == PathType::pxn || cpu < 0 ||
+          gpu_direct(g, n))
         continue;
-      gpu_net_[index(g, n, nets())] = joined(gpu_to_cpu(g), to_net[static_cast<std::size_t>(n)][static_cast<std::size_t>(cpu)]);
-      net_gpu_[index(n, g, gpus())] = joined(to_socket(nets_[static_cast<std::size_t>(n)], cpu),
-                                             to_gpu[static_cast<std::size_t>(g)][static_cast<std::size_t>(cpu)]);
+      gpu_net_[index(g, n, nets())] =
+          joined(gpu_to_cpu(g), to_net[static_cast<std::size_t>(n)][static_cast<std::size_t>(cpu)]);
+      net_gpu_[index(n, g, gpus())] =
+          joined(to_socket(nets_[static_cast<std::size_t>(n)], cpu),
+                 to_gpu[static_cast<std::size_t>(g)][static_cast<std::size_t>(cpu)]);
     }
   find_local_nets();
 }
@@ -183,7 +192,8 @@ void System::use_proxies() {
     const Path& last = gpu_to_net(peer, n);
     if (last.type > PathType::p2c || !net(n).gpu_direct || !gpu(peer).gpu_direct) continue;
     for (int g = 0; g < gpus(); ++g) {
-      if (g == peer || gpu_to_gpu(g, peer).type > PathType::nvl || gpu_to_gpu(peer, g).type > PathType::nvl) continue;
+      if (g == peer || gpu_to_gpu(g, peer).type > PathType::nvl || gpu_to_gpu(peer, g).type > PathType::nvl)
+        continue;
       Path& own = gpu_net_[index(g, n, nets())];
       if (last.bandwidth <= own.bandwidth && own.type <= PathType::pxn) continue;
       own = joined(gpu_to_gpu(g, peer), last);

@@ -12,10 +12,10 @@ namespace {
 
 // GB/s of one channel, tried in order. Inside one box / between boxes; before Hopper, Hopper, Blackwell.
 constexpr std::array kIntra = {40.F, 30.F, 20.F, 18.F, 15.F, 12.F, 10.F, 9.F, 7.F, 6.F, 5.F, 4.F, 3.F};
-constexpr std::array kInter = {48.F, 30.F, 28.F, 24.F, 20.F, 18.F, 15.F, 12.F, 10.F, 9.F,
+constexpr std::array kInter = {48.F, 30.F, 28.F, 24.F, 20.F, 18.F, 15.F, 12.F,  10.F, 9.F,
                                7.F,  6.F,  5.F,  4.F,  3.F,  2.4F, 1.2F, 0.24F, 0.12F};
 constexpr std::array kIntra90 = {60.F, 50.F, 40.F, 30.F, 24.F, 20.F, 15.F, 12.F, 11.F, 6.F, 3.F};
-constexpr std::array kInter90 = {48.F, 45.F, 42.F, 40.F, 30.F, 24.F, 22.F,  20.F,  17.5F,
+constexpr std::array kInter90 = {48.F, 45.F, 42.F, 40.F, 30.F, 24.F, 22.F,  20.F, 17.5F,
                                  15.F, 12.F, 6.F,  3.F,  2.4F, 1.2F, 0.24F, 0.12F};
 constexpr std::array kIntra100 = {90.F, 80.F, 70.F, 60.F, 50.F, 45.F, 40.F, 30.F, 24.F, 20.F, 19.F, 18.F};
 constexpr std::array kInter100 = {96.F, 86.F,  80.F, 48.F, 45.1F, 42.F, 40.F, 30.F, 24.F,  22.F,
@@ -37,7 +37,9 @@ std::span<const float> ladder(const System& system) {
   return kInter;
 }
 
-PathType next(PathType type) { return static_cast<PathType>(static_cast<int>(type) + 1); }
+PathType next(PathType type) {
+  return static_cast<PathType>(static_cast<int>(type) + 1);
+}
 
 // Best and worst path between GPUs, or from GPUs to NICs.
 std::pair<PathType, PathType> range(const System& system, bool to_nets) {
@@ -57,7 +59,8 @@ void duplicate(ChannelGraph& graph, int compute_capability, int max_channels) {
   if (graph.count() == 0 || graph.pattern == Pattern::nvls || graph.bandwidth_intra < 25) return;
   if (compute_capability > 80 && graph.bandwidth_intra < 50 && graph.count() > 4) return;
   const int before = graph.count(), after = std::min(2 * before, max_channels);
-  for (int c = 0; c < after - before; ++c) graph.channels.push_back(graph.channels[static_cast<std::size_t>(c)]);
+  for (int c = 0; c < after - before; ++c)
+    graph.channels.push_back(graph.channels[static_cast<std::size_t>(c)]);
   const auto share = static_cast<float>((after + before - 1) / before);
   graph.bandwidth_intra /= share;
   graph.bandwidth_inter /= share;
@@ -211,9 +214,8 @@ void Search::first_pass() {
   // Other patterns than rings leave one GPU's NVLinks idle in each channel.
   if (system_.gpus() > 1 && request_.pattern != Pattern::ring)
     total *= static_cast<float>(system_.gpus()) / static_cast<float>(system_.gpus() - 1);
-  while (speed_ + 1 < speeds_.size() &&
-         (speeds_[speed_] > system_.max_bandwidth() ||
-          speeds_[speed_] * static_cast<float>(request_.min_channels) > total))
+  while (speed_ + 1 < speeds_.size() && (speeds_[speed_] > system_.max_bandwidth() ||
+                                         speeds_[speed_] * static_cast<float>(request_.min_channels) > total))
     ++speed_;
   attempt_ = {.pattern = request_.pattern,
               .intra = speeds_[speed_],

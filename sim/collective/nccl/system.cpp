@@ -21,7 +21,9 @@ CpuVendor vendor_of(std::string_view family) {
   return CpuVendor::unknown;
 }
 
-bool in_fabric(LinkKind kind) { return kind == LinkKind::infiniband || kind == LinkKind::ethernet; }
+bool in_fabric(LinkKind kind) {
+  return kind == LinkKind::infiniband || kind == LinkKind::ethernet;
+}
 
 bool is_pci_vertex(DeviceKind kind) {
   return kind == DeviceKind::accelerator || kind == DeviceKind::pcie_switch || kind == DeviceKind::cpu ||
@@ -32,7 +34,8 @@ bool is_pci_vertex(DeviceKind kind) {
 float scale_up_bandwidth(const topology::Link& link, int compute_capability) {
   using namespace topology::nccl;
   if (compute_capability == 0) return static_cast<float>(link.capacity.value() / 1e9);
-  const double links = std::max(1.0, std::round(link.line_rate.value() / nvlink_line_rate(compute_capability)));
+  const double links =
+      std::max(1.0, std::round(link.line_rate.value() / nvlink_line_rate(compute_capability)));
   return nvlink_bandwidth(compute_capability) * static_cast<float>(links);
 }
 
@@ -62,7 +65,8 @@ void System::connect(int a, int b, EdgeKind kind, float bandwidth) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
     auto& leaving = vertices_[static_cast<std::size_t>(from)].edges;
     const auto parallel = std::find_if(leaving.begin(), leaving.end(), [&, end = to](int e) {
-      return edges_[static_cast<std::size_t>(e)].to == end && edges_[static_cast<std::size_t>(e)].kind == kind;
+      return edges_[static_cast<std::size_t>(e)].to == end &&
+             edges_[static_cast<std::size_t>(e)].kind == kind;
     });
     if (parallel != leaving.end()) {
       edges_[static_cast<std::size_t>(*parallel)].bandwidth += bandwidth;
@@ -85,7 +89,9 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
                                          .peer_to_peer = topology.peer_to_peer,
                                          .number = static_cast<int>(topology.device(id).local)}));
   }
-  const auto in_box = [&](const Device& d) { return std::find(nodes.begin(), nodes.end(), d.node) != nodes.end(); };
+  const auto in_box = [&](const Device& d) {
+    return std::find(nodes.begin(), nodes.end(), d.node) != nodes.end();
+  };
 
   // Walk outwards from the GPUs; other GPUs of the box take no part in the communicator.
   std::vector<DeviceId> front(gpus.begin(), gpus.end());
@@ -107,9 +113,10 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     found.insert(found.end(), next.begin(), next.end());
     front = std::move(next);
   }
-  std::sort(found.begin() + static_cast<std::ptrdiff_t>(gpus.size()), found.end(), [&](DeviceId a, DeviceId b) {
-    return std::tuple(topology.device(a).node, a) < std::tuple(topology.device(b).node, b);
-  });
+  std::sort(found.begin() + static_cast<std::ptrdiff_t>(gpus.size()), found.end(),
+            [&](DeviceId a, DeviceId b) {
+              return std::tuple(topology.device(a).node, a) < std::tuple(topology.device(b).node, b);
+            });
   for (const DeviceId id : std::span(found).subspan(gpus.size())) {
     const Device& d = topology.device(id);
     int& vertex = vertex_of[id];
@@ -160,7 +167,8 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
       } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {
         const float assumed = topology::nccl::socket_bandwidth(topology.facts_of(id).cpu_family);
         if (const auto& leaving = vertices_[static_cast<std::size_t>(a)].edges;
-            std::any_of(leaving.begin(), leaving.end(), [&](int e) { return edges_[static_cast<std::size_t>(e)].to == b; }))
+            std::any_of(leaving.begin(), leaving.end(),
+                        [&](int e) { return edges_[static_cast<std::size_t>(e)].to == b; }))
           continue;  // NCCL knows one figure per pair of sockets, however many links
         connect(a, b, EdgeKind::sys, assumed > 0 ? assumed : static_cast<float>(link.capacity.value() / 1e9));
       } else if (link.kind == LinkKind::c2c) {
@@ -229,14 +237,16 @@ bool System::split_nvlink() const {
   std::iota(island.begin(), island.end(), 0);
   for (int a = 0; a < gpus(); ++a)
     for (int b = a + 1; b < gpus(); ++b)
-      if (gpu_to_gpu(a, b).type == PathType::nvl) island[static_cast<std::size_t>(b)] = island[static_cast<std::size_t>(a)];
+      if (gpu_to_gpu(a, b).type == PathType::nvl)
+        island[static_cast<std::size_t>(b)] = island[static_cast<std::size_t>(a)];
   for (const int i : island) ++size[static_cast<std::size_t>(i)];
   return std::count_if(size.begin(), size.end(), [](int n) { return n > 1; }) == 2;
 }
 
 float System::pci_bandwidth(int g) const {
   for (const int e : gpu(g).edges)
-    if (edges_[static_cast<std::size_t>(e)].kind == EdgeKind::pci) return edges_[static_cast<std::size_t>(e)].bandwidth;
+    if (edges_[static_cast<std::size_t>(e)].kind == EdgeKind::pci)
+      return edges_[static_cast<std::size_t>(e)].bandwidth;
   return -1;
 }
 }  // namespace topsim::collective::nccl

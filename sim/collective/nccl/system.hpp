@@ -1,6 +1,6 @@
-// One box as NCCL sees it: the graph its topology detection would draw, and the path it would take between any
-// two GPUs, NICs, CPUs and the NVSwitch. Bandwidths here are NCCL's assumptions (GB/s per direction); they
-// serve its choices only. What a wire really carries is in topology::Link.
+// One box as NCCL sees it: the graph its topology detection would draw, and the path it would take between
+// any two GPUs, NICs, CPUs and the NVSwitch. Bandwidths here are NCCL's assumptions (GB/s per direction);
+// they serve its choices only. What a wire really carries is in topology::Link.
 //
 // Sources: NCCL 2.30 graph/topo.h (constants), graph/topo.cc (graph), graph/paths.cc (paths).
 #pragma once

@@ -10,9 +10,15 @@
 namespace topsim::collective::nccl {
 namespace {
 
-std::size_t row(CollectiveKind kind) { return static_cast<std::size_t>(kind); }
-std::size_t row(Algorithm algorithm) { return static_cast<std::size_t>(algorithm); }
-std::size_t row(Protocol protocol) { return static_cast<std::size_t>(protocol); }
+std::size_t row(CollectiveKind kind) {
+  return static_cast<std::size_t>(kind);
+}
+std::size_t row(Algorithm algorithm) {
+  return static_cast<std::size_t>(algorithm);
+}
+std::size_t row(Protocol protocol) {
+  return static_cast<std::size_t>(protocol);
+}
 
 bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -54,25 +60,32 @@ Tuner::Tuner(const CommunicatorFacts& facts)
 
 const GraphSummary& Tuner::graph(Algorithm algorithm) const {
   switch (algorithm) {
-    case Algorithm::tree: return facts_.tree;
-    case Algorithm::collnet_direct: return facts_.collnet_direct;
-    case Algorithm::collnet_chain: return facts_.collnet_chain;
+    case Algorithm::tree:
+      return facts_.tree;
+    case Algorithm::collnet_direct:
+      return facts_.collnet_direct;
+    case Algorithm::collnet_chain:
+      return facts_.collnet_chain;
     case Algorithm::nvls:
-    case Algorithm::nvls_tree: return facts_.nvls_graph;
-    default: return facts_.ring;
+    case Algorithm::nvls_tree:
+      return facts_.nvls_graph;
+    default:
+      return facts_.ring;
   }
 }
 
 bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
   const bool several = facts_.nodes > 1;
   switch (algorithm) {
-    case Algorithm::ring: break;
+    case Algorithm::ring:
+      break;
     case Algorithm::tree:
       if (kind != CollectiveKind::all_reduce) return false;
       break;
     case Algorithm::collnet_direct:
       // Gathers need a network plugin that does them in the switches; none is public.
-      if (kind != CollectiveKind::all_reduce || !facts_.collnet || !facts_.nvswitch || facts_.max_local_ranks > 8)
+      if (kind != CollectiveKind::all_reduce || !facts_.collnet || !facts_.nvswitch ||
+          facts_.max_local_ranks > 8)
         return false;
       break;
     case Algorithm::nvls:
@@ -85,7 +98,8 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
     case Algorithm::pat:
       if (!gathers(kind) || facts_.nodes != facts_.ranks) return false;
       break;
-    default: return false;  // chains need a plugin that declares them
+    default:
+      return false;  // chains need a plugin that declares them
   }
   const bool has_low_latency = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
   if (protocol != Protocol::simple && !has_low_latency) return false;
@@ -102,13 +116,16 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
 double Tuner::bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
   const GraphSummary& g = graph(algorithm);
   const double channels = g.channels, local = static_cast<double>(facts_.ranks) / facts_.nodes;
-  const bool reduces_in_fabric = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
+  const bool reduces_in_fabric =
+      algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
   const bool reduces_in_nvswitch = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
   double channel = facts_.nodes <= 2 || reduces_in_fabric ? g.bandwidth_intra : g.bandwidth_inter;
   if (reduces_in_nvswitch) {
     if (channels < 2) return 0;
     double intra = g.bandwidth_intra * kNvlsEfficiency[generation_] * (channels - 1) / channels;
-    intra *= kind == CollectiveKind::all_reduce ? 2 : (local - 1) / local;  // an all-reduce pipelines two operations
+    intra *= kind == CollectiveKind::all_reduce
+                 ? 2
+                 : (local - 1) / local;  // an all-reduce pipelines two operations
     // With two nodes each head sends only once.
     const double inter = g.bandwidth_inter * (facts_.nodes <= 2 && algorithm == Algorithm::nvls_tree ? 2 : 1);
     channel = std::min(intra, inter);
@@ -125,7 +142,8 @@ double Tuner::bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol proto
     bus = std::min(bus * 0.92, channels * kTreeSimple[generation_][scale_]);
     if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max);
     if (protocol == Protocol::ll128)
-      bus = std::min(bus * (facts_.nodes == 1 ? 7.0 / 9 : 120.0 / 128), channels * kTreeLL128[generation_][scale_]);
+      bus = std::min(bus * (facts_.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
+                     channels * kTreeLL128[generation_][scale_]);
     if (g.pattern == Pattern::tree) bus *= 0.85;
   }
   if (algorithm == Algorithm::pat) bus *= 0.75;
@@ -150,13 +168,20 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
   const double inter = kNetLatency[ranks == nodes ? row(Algorithm::tree) : a][p];
   const int hops = nodes == 1 ? 0 : log2_floor(nodes);
   switch (algorithm) {
-    case Algorithm::tree: return base + 2 * ((local - 1) * intra + hops * inter);
-    case Algorithm::collnet_direct: return base + 2 * (std::min(1, local - 1) * intra + (local - 1) * 0.4) + inter;
-    case Algorithm::collnet_chain: return base + 2 * (local - 1) * intra + inter;
-    case Algorithm::nvls: return intra + (nodes > 1 ? inter : 0);
-    case Algorithm::nvls_tree: return base + intra + 2 * hops * inter;
-    case Algorithm::pat: return base + hops * (inter / 3.5) + ranks * 2.8;
-    default: break;
+    case Algorithm::tree:
+      return base + 2 * ((local - 1) * intra + hops * inter);
+    case Algorithm::collnet_direct:
+      return base + 2 * (std::min(1, local - 1) * intra + (local - 1) * 0.4) + inter;
+    case Algorithm::collnet_chain:
+      return base + 2 * (local - 1) * intra + inter;
+    case Algorithm::nvls:
+      return intra + (nodes > 1 ? inter : 0);
+    case Algorithm::nvls_tree:
+      return base + intra + 2 * hops * inter;
+    case Algorithm::pat:
+      return base + hops * (inter / 3.5) + ranks * 2.8;
+    default:
+      break;
   }
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
     const PerAlgorithm& link = nodes == 1 ? inside : kNetLatency;
@@ -164,7 +189,8 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
     return base + ranks * link[protocol == Protocol::simple ? row(Algorithm::tree) : a][p];
   }
   double overhead = 0;
-  if (nodes > 1) overhead = (facts_.amd_host ? kNetOverheadAmd : kNetOverhead) * (protocol == Protocol::simple ? 3 : 1);
+  if (nodes > 1)
+    overhead = (facts_.amd_host ? kNetOverheadAmd : kNetOverhead) * (protocol == Protocol::simple ? 3 : 1);
   const int between = nodes == 1 ? 0 : kind == CollectiveKind::all_reduce ? 2 * (nodes - 1) : nodes - 1;
   return base + (steps(kind, ranks) - between) * std::max(intra, overhead) + between * inter;
 }
@@ -181,27 +207,28 @@ std::optional<double> Tuner::time(CollectiveKind kind, Algorithm algorithm, Prot
   const bool blackwell_tree =
       algorithm == Algorithm::nvls_tree && facts_.min_capability >= 100 && facts_.x86_host;
   const int corrected = algorithm == Algorithm::tree ? 23 : blackwell_tree ? 24 : 0;
-  if (size >= 0 && size < corrected) c.bandwidth *= kTreeCorrection[row(protocol)][static_cast<std::size_t>(size)];
+  if (size >= 0 && size < corrected)
+    c.bandwidth *= kTreeCorrection[row(protocol)][static_cast<std::size_t>(size)];
   // Large rings between nodes wait for each other.
   if (algorithm == Algorithm::ring && protocol == Protocol::simple && facts_.nodes > 1 &&
-      kind == CollectiveKind::all_reduce && bytes / (static_cast<std::int64_t>(facts_.channels) * facts_.ranks) >= 64)
+      kind == CollectiveKind::all_reduce &&
+      bytes / (static_cast<std::int64_t>(facts_.channels) * facts_.ranks) >= 64)
     c.latency *= generation_ == 0 ? 1.9 : 1.4;
   return c.latency + static_cast<double>(bytes) / (1000 * c.bandwidth);
 }
 
 // As many channels as have work for all their threads.
 int Tuner::channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) const {
-  if (algorithm == Algorithm::nvls) 
+  if (algorithm == Algorithm::nvls)
     return facts_.nodes > 1 ? std::min(facts_.nvls_channels, facts_.channels) : facts_.nvls_channels;
   if (algorithm == Algorithm::nvls_tree) return facts_.nvls_channels;
   int count = facts_.channels;
-  // The source lowers CollNetDirect's channels at small sizes; NCCL 2.30.7's own figures (tests/golden/nccl) show
-  // all of them at every size, and those we follow.
+  // The source lowers CollNetDirect's channels at small sizes; NCCL 2.30.7's own figures (tests/golden/nccl)
+  // show all of them at every size, and those we follow.
   if (algorithm == Algorithm::collnet_direct) return count;
   std::int64_t threads = kThreads[row(protocol)], per_thread = kThreadBytes[row(protocol)];
   if (algorithm == Algorithm::ring && protocol == Protocol::ll) per_thread *= facts_.ranks;
-  const bool slow_ring =
-      facts_.ring.bandwidth_intra * facts_.ring.channels <= topology::nccl::kPcieGen3x16;
+  const bool slow_ring = facts_.ring.bandwidth_intra * facts_.ring.channels <= topology::nccl::kPcieGen3x16;
   if (algorithm == Algorithm::ring && protocol == Protocol::simple && slow_ring) threads = kSlowRingThreads;
   while (count > 1 && bytes < count * threads * per_thread) --count;
   return count;
@@ -216,7 +243,8 @@ Choice Tuner::choose(CollectiveKind kind, std::int64_t bytes, const Overrides& o
       const auto protocol = static_cast<Protocol>(p);
       if (overrides.algorithm && *overrides.algorithm != algorithm) continue;
       if (overrides.protocol && *overrides.protocol != protocol) continue;
-      if (overrides.nvls && !*overrides.nvls && (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree))
+      if (overrides.nvls && !*overrides.nvls &&
+          (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree))
         continue;
       const std::optional<double> t = time(kind, algorithm, protocol, bytes);
       if (!t || *t >= least) continue;

@@ -1,7 +1,8 @@
 // NCCL's cost model and its choice of algorithm, protocol and channels by size:
 //   time = latency + bytes / bandwidth,   the least over all that is enabled,
-// with bandwidth and latency tables from the communicator's graphs and measured constants (tuner_constants.hpp).
-// It ranks; what a call takes is the time model's affair. Facts: NCCL 2.30 graph/tuning.cc, enqueue.cc.
+// with bandwidth and latency tables from the communicator's graphs and measured constants
+// (tuner_constants.hpp). It ranks; what a call takes is the time model's affair. Facts: NCCL 2.30
+// graph/tuning.cc, enqueue.cc.
 #pragma once
 
 #include <array>

@@ -7,9 +7,11 @@
 namespace topsim::collective::nccl {
 
 using PerProtocol = std::array<double, 3>;
-using PerAlgorithm = std::array<PerProtocol, 7>;  // tree, ring, collnet direct, collnet chain, NVLS, NVLS tree, PAT
+using PerAlgorithm =
+    std::array<PerProtocol, 7>;  // tree, ring, collnet direct, collnet chain, NVLS, NVLS tree, PAT
 
-inline constexpr PerAlgorithm kBaseLatency = {{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {}, {}, {8.0, 8.0, 8.0}}};
+inline constexpr PerAlgorithm kBaseLatency = {
+    {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {}, {}, {8.0, 8.0, 8.0}}};
 inline constexpr PerAlgorithm kNvlinkLatency = {
     {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}}};
 inline constexpr PerAlgorithm kPcieLatency = {
@@ -24,7 +26,8 @@ inline constexpr PerGeneration kLowLatencyMax = {
     {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}};
 // Of one channel.
 inline constexpr PerGeneration kRingLL128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {40, 40, 40}}};
-inline constexpr PerGeneration kTreeLL128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}}};
+inline constexpr PerGeneration kTreeLL128 = {
+    {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}}};
 inline constexpr PerGeneration kTreeSimple = {
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {38.7, 41.4, 36.0}, {70.0, 42.8, 24.0}}};
 inline constexpr PerGeneration kNvlsTree = {
