@@ -101,7 +101,7 @@ class Steps final : public Carrier {
     // Unfolded, the members of a group are its ranks; their order is the communicator's.
     for (RankId r : members_of(group)) plan.gpus.push_back(topology_.accelerators()[r.index()]);
     collective::StepPlan steps;
-    if (a.kind == program::CollectiveKind::send_recv) {
+    if (!system_.groups[group].communicator.valid()) {
       steps.messages.push_back({0, 1, a.bytes, 0, 0, 0});
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);

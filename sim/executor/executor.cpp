@@ -218,6 +218,11 @@ class Executor {
       trace.cause_op = call.last_op;
       if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, call.activity, +1);
     });
+    if (system_.activities[call.activity].bytes == Bytes(0)) {
+      done_.push_back(
+          index);  // a signal without payload: replayed schedules carry their transfer times elsewhere
+      return;
+    }
     carrier_.start(index, call.group, call.activity, now());
   }
 

@@ -58,7 +58,10 @@ double byte_difference(const PerItem& a, const PerItem& b) {
   return worst;
 }
 
-class Folding : public testing::Test {
+// The sample in shards, so that they run side by side.
+constexpr int kShards = 6;
+
+class Folding : public testing::TestWithParam<int> {
  protected:
   static const topology::Catalogue& catalogue() {
     static const topology::Catalogue instance = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
@@ -66,12 +69,13 @@ class Folding : public testing::Test {
   }
 };
 
-TEST_F(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
+TEST_P(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
   const bool full = std::getenv("TOPSIM_FULL") != nullptr;
-  const int cases = full ? 10000 : 300;
+  const int cases = (full ? 10000 : 300) / kShards;
   int chaotic = 0;
   std::size_t folded_classes = 0, unfolded_classes = 0;
-  for (int i = 0; i < cases; ++i) {
+  for (int n = 0; n < cases; ++n) {
+    const int i = n * kShards + GetParam();
     // One in sixteen up to 512 ranks, the others up to 64: the time goes into the unfolded runs.
     Case c = random_case(static_cast<std::uint64_t>(i), i % 16 == 0 ? 64 : 8);
     SCOPED_TRACE(c.text);
@@ -116,8 +120,9 @@ TEST_F(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
     if (HasFailure()) break;
   }
   RecordProperty("chaotic", chaotic);
-  EXPECT_LE(chaotic, cases / 50);
+  EXPECT_LE(chaotic, (cases + 49) / 50);
   EXPECT_LT(folded_classes, unfolded_classes / 2) << "the sample hardly folds: it does not test folding";
 }
+INSTANTIATE_TEST_SUITE_P(shard, Folding, testing::Range(0, kShards));
 }  // namespace
 }  // namespace topsim::property
