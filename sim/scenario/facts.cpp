@@ -15,7 +15,10 @@ std::string cluster_text(const topology::Topology& topology, const topology::Cat
   for (const DeviceId device : topology.accelerators()) ++counts[topology.model_of(device)];
   std::string text;
   for (const auto& [model, count] : counts) {
-    text += (text.empty() ? "" : " + ") + std::to_string(count) + " x " + catalogue.accelerator(model).name;
+    const topology::Accelerator& accelerator = catalogue.accelerator(model);
+    const bool vendor_first = accelerator.name.rfind(accelerator.vendor + ' ', 0) == 0;
+    text += (text.empty() ? "" : " + ") + std::to_string(count) + " x " +
+            accelerator.name.substr(vendor_first ? accelerator.vendor.size() + 1 : 0);
   }
   text += " (" + std::to_string(topology.nodes()) + (topology.nodes() == 1 ? " node)" : " nodes)");
   for (std::size_t i = 0; i < topology.links().size(); ++i) {
