@@ -33,12 +33,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> known) {
   constexpr std::size_t kLongestWord = 100;  // beyond it nobody mistyped a name
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
-  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+  const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
+  // Of equally close words the one that begins alike: people rarely mistype the first letter.
+  std::size_t best = 2 * most + 2;
   const std::string* found = nullptr;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(lower(word), lower(candidate));
-    if (distance < best) {
-      best = distance;
+    const bool begins_alike = lower(word).substr(0, 1) == lower(candidate).substr(0, 1);
+    const std::size_t rank = 2 * distance + (begins_alike ? 0 : 1);
+    if (distance <= most && rank < best) {
+      best = rank;
       found = &candidate;
     }
   }

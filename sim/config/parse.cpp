@@ -203,6 +203,8 @@ class Handler {
 // A sentence of ours for the mistakes people make, the library's words for the rest.
 void Handler::explain(const std::string& token, const Json::exception& error) {
   std::size_t start = token_start();
+  // "02": the lexer stopped inside what looked like one word.
+  if (offset_ > 0 && start >= offset_ && offset_ < text_.size()) start = offset_ - 1;
   const bool at_end = start >= text_.size();
   const std::string_view rest = std::string_view(text_).substr(std::min(start, text_.size()));
   const auto begins = [&](std::string_view with) { return rest.substr(0, with.size()) == with; };

@@ -95,9 +95,9 @@ TEST(Scenario, AFileMayBuildOnAnother) {
   folder.write("run.json", R"({"steps": 5, "seed": 9})");
   const std::string path = folder.write(
       "mine.json",
-      R"({"file": "base.json", "topology": {"nodes": 4}, "run": {"file": "run.json", "seed": 3}})");
+      R"({"file": "base.json", "topology": {"nodes": 16}, "run": {"file": "run.json", "seed": 3}})");
   const Scenario s = read_scenario(path, {}, library());
-  EXPECT_EQ(s.topology.nodes, 4);
+  EXPECT_EQ(s.topology.nodes, 16);
   EXPECT_EQ(s.topology.node.use, "hgx-h100");
   EXPECT_EQ(s.run.steps, 5);
   EXPECT_EQ(s.run.seed, 3U);
@@ -122,7 +122,7 @@ TEST(Scenario, AProblemFoundLaterGetsThePlaceInTheFile) {
   problems[0].path = "workload.plan.dp";
   problems[0].message = "too many";
   const Problem found = located(ConfigError(std::move(problems)), s).problems().front();
-  EXPECT_EQ(found.place.line, 11);
+  EXPECT_EQ(found.place.line, 10);
   EXPECT_THAT(found.source_line, HasSubstr("\"dp\": 4"));
 }
 
