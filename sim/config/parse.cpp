@@ -1,5 +1,6 @@
 // JSON text to Value. The library's own reader is used as a stream of tokens; the cursor it reads from is
 // ours, so every token's place is known.
+#include <cctype>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -204,7 +205,10 @@ class Handler {
 void Handler::explain(const std::string& token, const Json::exception& error) {
   std::size_t start = token_start();
   // "02": the lexer stopped inside what looked like one word.
-  if (offset_ > 0 && start >= offset_ && offset_ < text_.size()) start = offset_ - 1;
+  if (offset_ > 0 && start >= offset_ && offset_ < text_.size()) {
+    start = offset_ - 1;
+    while (start > 0 && std::isalnum(static_cast<unsigned char>(text_[start - 1])) != 0) --start;
+  }
   const bool at_end = start >= text_.size();
   const std::string_view rest = std::string_view(text_).substr(std::min(start, text_.size()));
   const auto begins = [&](std::string_view with) { return rest.substr(0, with.size()) == with; };

@@ -23,11 +23,12 @@ class Includer {
   explicit Includer(const config::Library& library) : library_(library) {}
 
   void follow(Document& document, const fs::path& folder) {
-    include(document, document.tree(), folder);
+    // Sections first: what a section of this file includes is nearer than what the base file says.
     for (const char* name : kIncludable) {
       Value* section = document.tree().find(name);
       if (section != nullptr && section->kind == Kind::object) include(document, *section, folder);
     }
+    include(document, document.tree(), folder);
   }
 
  private:

@@ -104,7 +104,7 @@ TEST(Object, WhatIsWrittenReadsBackTheSame) {
   plan.link = {"roce", Duration(1)};
   plan.placement = std::vector<int>{1, 2};
   plan.rates["x"] = BytesPerSecond(1.0 / 3);
-  plan.links.resize(2);
+  plan.links = {{"a", std::nullopt}, {"b", Duration(7)}};
   EXPECT_EQ(read_plan(write(plan)), plan);
 }
 
