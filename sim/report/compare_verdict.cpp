@@ -97,6 +97,8 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     }
   }
   const Interval cost = spread(relative);
+  if (cost == Interval{})
+    return fmt::format("{} and {} cost the same", comparison.names[0], comparison.names[c]);
   const char* work = tokens ? "token" : "step";
   std::string text;
   if (cost.low <= 0 && cost.high >= 0) {

@@ -26,14 +26,16 @@ const topology::SwitchEntry* uncertain_switch(const Scenario& scenario,
   return entry.port_to_port_low < entry.port_to_port_high ? &entry : nullptr;
 }
 
-// Under a single tier there is one path, whatever the hash.
-bool hashes_paths(const topology::Topology& topology) {
-  const auto is_switch = [&](DeviceId id) {
-    return topology.device(id).kind == topology::DeviceKind::fabric_switch;
+// Whether a hash could have sent this run's traffic another way: it crossed more than one tier. Under one
+// leaf there is one path.
+bool hashes_paths(const topology::Topology& topology, const report::Result& result) {
+  if (topology.routing != topology::Routing::ecmp) return false;
+  const auto is_switch = [&](const std::string& name) {
+    const auto device = topology.find_device(name);
+    return device && topology.device(*device).kind == topology::DeviceKind::fabric_switch;
   };
-  return topology.routing == topology::Routing::ecmp &&
-         std::any_of(topology.links().begin(), topology.links().end(),
-                     [&](const topology::Link& link) { return is_switch(link.from) && is_switch(link.to); });
+  return std::any_of(result.links.begin(), result.links.end(),
+                     [&](const report::LinkRow& link) { return is_switch(link.from) && is_switch(link.to); });
 }
 
 // The topology itself differs from sample to sample.
@@ -65,9 +67,10 @@ Scenario drawn(const Scenario& scenario, const topology::Catalogue& catalogue, s
   return each;
 }
 
-bool varies(const Scenario& scenario, const topology::Topology& topology,
+bool varies(const Scenario& scenario, const topology::Topology& topology, const report::Result& usual,
             const topology::Catalogue& catalogue) {
-  return scenario.network.model == "packet" || machine_varies(scenario, catalogue) || hashes_paths(topology);
+  return scenario.network.model == "packet" || machine_varies(scenario, catalogue) ||
+         hashes_paths(topology, usual);
 }
 
 report::CostModel cost_model(const Scenario& scenario, const topology::Topology& topology,
@@ -84,47 +87,52 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   how.fold = options.fold;
   how.allow_oom = options.allow_oom;
   std::vector<scenario::Prepared> prepared;
-  std::vector<std::size_t> samples;
-  for (const Scenario& each : scenarios) {
-    prepared.push_back(scenario::prepare(each, catalogue, how));
-    samples.push_back(
-        options.samples > 1 && varies(each, prepared.back().topology, catalogue) ? options.samples : 1);
-  }
-  const std::size_t most = *std::max_element(samples.begin(), samples.end());
-  // Sample 0 of every candidate first: the result proper, even when the rest is stopped.
-  std::vector<Task> tasks;
-  for (std::size_t s = 0; s < most; ++s) {
-    for (std::size_t c = 0; c < scenarios.size(); ++c) {
-      if (s < samples[c]) tasks.push_back({c, s});
-    }
-  }
+  for (const Scenario& each : scenarios) prepared.push_back(scenario::prepare(each, catalogue, how));
   std::vector<std::vector<Slot>> slots(scenarios.size());
-  for (std::size_t c = 0; c < scenarios.size(); ++c) slots[c].resize(samples[c]);
-
-  tbb::task_arena arena(options.jobs > 0 ? options.jobs : tbb::task_arena::automatic);
-  arena.execute([&] {
-    tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
-      const Task task = tasks[i];
-      Slot& slot = slots[task.candidate][task.sample];
-      if (task.sample > 0 && progress != nullptr && progress->stop) return;
-      try {
-        const Scenario& given = scenarios[task.candidate];
-        const Scenario each = drawn(given, catalogue, task.sample);
-        slot.result =
-            task.sample > 0 && machine_varies(given, catalogue)
-                ? scenario::simulate(each, catalogue, how, progress).result
-                : scenario::simulate(each, catalogue, prepared[task.candidate], how, progress).result;
-      } catch (...) {
-        slot.error = std::current_exception();
-      }
+  const int cores = tbb::this_task_arena::max_concurrency();
+  tbb::task_arena arena(options.jobs > 0 ? std::min(options.jobs, cores) : cores);
+  const auto run_all = [&](const std::vector<Task>& tasks) {
+    for (const Task& task : tasks) slots[task.candidate].resize(task.sample + 1);
+    arena.execute([&] {
+      tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
+        const Task task = tasks[i];
+        Slot& slot = slots[task.candidate][task.sample];
+        if (task.sample > 0 && progress != nullptr && progress->stop) return;
+        try {
+          const Scenario& given = scenarios[task.candidate];
+          const Scenario each = drawn(given, catalogue, task.sample);
+          slot.result =
+              task.sample > 0 && machine_varies(given, catalogue)
+                  ? scenario::simulate(each, catalogue, how, progress).result
+                  : scenario::simulate(each, catalogue, prepared[task.candidate], how, progress).result;
+        } catch (...) {
+          slot.error = std::current_exception();
+        }
+      });
     });
-  });
+    for (const auto& of_candidate : slots) {
+      for (const Slot& slot : of_candidate) {
+        if (slot.error) std::rethrow_exception(slot.error);
+      }
+    }
+  };
+  // Sample 0 of everybody first: it is the result proper, and it tells who can vary at all.
+  std::vector<Task> tasks;
+  for (std::size_t c = 0; c < scenarios.size(); ++c) tasks.push_back({c, 0});
+  run_all(tasks);
+  tasks.clear();
+  std::vector<std::size_t> samples(scenarios.size(), 1);
+  for (std::size_t c = 0; c < scenarios.size(); ++c) {
+    if (options.samples < 2 || !varies(scenarios[c], prepared[c].topology, *slots[c][0].result, catalogue))
+      continue;
+    samples[c] = options.samples;
+    for (std::size_t s = 1; s < options.samples; ++s) tasks.push_back({c, s});
+  }
+  run_all(tasks);
+  const std::size_t most = *std::max_element(samples.begin(), samples.end());
 
   std::size_t done = most;
   for (const auto& of_candidate : slots) {
-    for (const Slot& slot : of_candidate) {
-      if (slot.error) std::rethrow_exception(slot.error);
-    }
     if (of_candidate.size() == 1) continue;
     const auto missing = std::find_if(of_candidate.begin(), of_candidate.end(), [](const Slot& slot) {
       return !slot.result || !slot.result->complete;

@@ -23,10 +23,10 @@ struct EnsembleOptions {
 [[nodiscard]] scenario::Scenario drawn(const scenario::Scenario& scenario,
                                        const topology::Catalogue& catalogue, std::size_t sample);
 
-// Whether samples can differ at all: paths hashed by a seed, random placement, a range in use. Those that
-// cannot run once.
+// Whether samples can differ from sample 0, whose result is `usual`: traffic crossed tiers between which
+// paths are hashed by a seed, random placement, a range in use. Those that cannot run once.
 [[nodiscard]] bool varies(const scenario::Scenario& scenario, const topology::Topology& topology,
-                          const topology::Catalogue& catalogue);
+                          const report::Result& usual, const topology::Catalogue& catalogue);
 
 // Candidates in the order of the scenarios, with costs, all with `samples` steps (one when none of them
 // varies). Throws the first ConfigError in that order. When `progress` is told to stop, the samples not yet
