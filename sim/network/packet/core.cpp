@@ -169,6 +169,7 @@ PairIndex Core::connect(const Connection& connection) {
   double slowest = 0;
   for (std::uint32_t hop = q.first_hop;; hop = paths_[hop].next) {
     const Port& on = ports[paths_[hop].port];
+    q.path_latency += on.latency;
     trip +=
         on.latency + ports[on.reverse].latency + static_cast<Picoseconds>((settings.mtu * on.cost) >> 20U);
     const double rate = graph.ports[paths_[hop].port].rate.value();

@@ -28,6 +28,11 @@ PacketSpec for_topology(const topology::Topology& topology, PacketSpec spec) {
   }
   return spec;
 }
+std::vector<double> capacities_of(const topology::Topology& topology) {
+  std::vector<double> capacities;
+  for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
+  return capacities;
+}
 }  // namespace
 
 Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
@@ -48,10 +53,12 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     PortSpec port;
     port.from = link.from.value, port.to = link.to.value;
     port.reverse = static_cast<PortIndex>(back->second[k]);
-    port.latency = link.latency;
     port.framed = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
     port.rate = port.framed && link.line_rate.value() > 0 ? link.line_rate : link.capacity;
     port.marks = port.framed;
+    // One figure a switch passed, as routes count it; the base of a message holds what lies before and
+    // behind.
+    if (port.framed) port.latency = link.latency;
     port.flow_control = FlowControl::credit;
     if (link.kind == LinkKind::ethernet) {
       port.flow_control = spec.flow_control.value_or(spec.pfc.enabled ? FlowControl::pfc : FlowControl::none);
@@ -67,7 +74,8 @@ PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& s
     : router_(router),
       spec_(for_topology(router.topology(), spec)),
       graph_(graph_of(router.topology(), spec_)),
-      engine_(graph_, spec_) {}
+      engine_(graph_, spec_),
+      scale_up_(capacities_of(router.topology())) {}
 
 const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
   const auto key = std::tuple(transfer.from, transfer.to, transfer.connection, transfer.rate_cap);
@@ -83,6 +91,15 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
     query.from = transfer.from, query.to = transfer.to, query.connection = connection.number;
     router_.route(query, route);
     if (!route.reachable()) throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
+    ends.scale_up =
+        std::all_of(route.links.begin(), route.links.end(), [&](const topology::LinkShare& share) {
+          return router_.topology().link(share.link).kind == LinkKind::nvlink;
+        });
+    if (ends.scale_up) {
+      for (const topology::LinkShare& share : route.links)
+        ends.usage.push_back({share.link.value, share.share});
+      break;
+    }
     for (const topology::LinkShare& share : route.links) {
       connection.path.push_back(share.link.value);
       connection.back.push_back(graph_.ports[share.link.index()].reverse);
@@ -100,6 +117,12 @@ void PacketNetwork::start(const Transfer& transfer, SimTime now) {
     throw InternalError("the packet network carries messages between two devices, not whole collectives");
   }
   const Ends& ends = ends_of(transfer);
+  if (ends.scale_up) {
+    Transfer fluid = transfer;
+    fluid.usage = ends.usage;
+    scale_up_.start(fluid, now);
+    return;
+  }
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(messages_.size()));
     messages_.emplace_back();
@@ -130,12 +153,13 @@ void PacketNetwork::collect() {
 
 SimTime PacketNetwork::next_event() {
   const SimTime first = pending_.empty() ? kNever : pending_.top().time;
-  return std::min(first, engine_.next_event());
+  return std::min({first, engine_.next_event(), scale_up_.next_event()});
 }
 
 SimTime PacketNetwork::next_event_before(SimTime horizon) {
+  const SimTime fluid = scale_up_.next_event();
   for (;;) {
-    const SimTime first = pending_.empty() ? kNever : pending_.top().time;
+    const SimTime first = std::min(fluid, pending_.empty() ? kNever : pending_.top().time);
     const SimTime limit = std::min(first, horizon);
     const SimTime next = engine_.next_event();
     if (next == kNever || next > limit) return std::min(first, next);
@@ -147,6 +171,9 @@ SimTime PacketNetwork::next_event_before(SimTime horizon) {
 void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
   engine_.run_until(now);
   collect();
+  completed_.clear();
+  scale_up_.advance(now, completed_);
+  for (const Completion& done : completed_) pending_.push({done.time, started_++, done.tag});
   while (!pending_.empty() && pending_.top().time <= now) {
     completed.push_back({pending_.top().tag, pending_.top().time});
     pending_.pop();
@@ -157,15 +184,21 @@ void PacketNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTim
   // Capacity is payload; a framed link's rate is on the wire.
   const topology::Link& row = router_.topology().link(LinkId(link));
   const double share = bytes_per_second / row.capacity.value();
+  scale_up_.set_capacity(link, bytes_per_second, now);
   engine_.set_rate(link, BytesPerSecond(graph_.ports[link].rate.value() * share), now);
 }
 
 LinkRecord PacketNetwork::record(LinkIndex link) const {
-  return engine_.record(link);
+  LinkRecord record = engine_.record(link);
+  const LinkRecord fluid = scale_up_.record(link);
+  record.bytes += fluid.bytes;
+  record.busy += fluid.busy;
+  record.peak_rate = std::max(record.peak_rate, fluid.peak_rate);
+  return record;
 }
 
 std::uint64_t PacketNetwork::events() const {
-  return engine_.counters().events;
+  return engine_.counters().events + scale_up_.events();
 }
 
 std::uint64_t PacketNetwork::packets() const {

@@ -12,6 +12,7 @@
 #include <string>
 #include <tuple>
 
+#include "sim/network/flow.hpp"
 #include "sim/network/network.hpp"
 #include "sim/network/packet/engine.hpp"
 #include "topology/routes.hpp"
@@ -42,6 +43,8 @@ class PacketNetwork final : public Network {
   struct Ends {
     std::vector<PairIndex> pairs;
     Duration path_latency{};
+    bool scale_up = false;  // NVLink alone
+    std::vector<Usage> usage;
   };
   struct Pending {
     SimTime time;
@@ -63,6 +66,8 @@ class PacketNetwork final : public Network {
   const PacketSpec spec_;
   const Graph graph_;
   Engine engine_;
+  FlowNetwork scale_up_;
+  std::vector<Completion> completed_;
   std::map<std::tuple<DeviceId, DeviceId, std::uint64_t, double>, Ends> ends_;
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_;

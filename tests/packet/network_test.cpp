@@ -1,0 +1,74 @@
+// Behind the Network interface, on real topologies: idle paths against the fluid model, the NIC behind its
+// PCIe switch.
+#include <gtest/gtest.h>
+
+#include "sim/network/flow.hpp"
+#include "sim/network/packet/packet_network.hpp"
+#include "tests/topology/fixtures.hpp"
+
+namespace topsim::network::packet {
+namespace {
+using topology::Topology;
+
+Topology two_nodes(const char* link) {
+  topology::TopologySpec spec;
+  spec.node.use = "hgx-h100";
+  spec.nodes = 2;
+  spec.fabric.kind = "rail";
+  spec.fabric.link.use = link;
+  topology::BuildOptions options;
+  options.merge_switches_above = 1'000'000;  // switches apart
+  return topology::build(spec, topology::test::catalogue(), options);
+}
+
+Duration run(Network& network, Transfer transfer) {
+  std::vector<Completion> done;
+  network.start(transfer, SimTime{});
+  while (done.empty()) network.advance(network.next_event_before(kNever), done);
+  return done[0].time.time_since_epoch();
+}
+
+Transfer message(const topology::Router& router, std::size_t from, std::size_t to, double bytes,
+                 topology::Route& route, std::vector<Usage>& usage) {
+  Transfer transfer;
+  transfer.from = router.topology().accelerators()[from];
+  transfer.to = router.topology().accelerators()[to];
+  transfer.bytes = bytes;
+  topology::RouteQuery query;
+  query.from = transfer.from, query.to = transfer.to;
+  router.route(query, route);
+  for (const topology::LinkShare& share : route.links) usage.push_back({share.link.value, share.share});
+  transfer.usage = usage;
+  transfer.latency = route.latency;
+  return transfer;
+}
+
+// A packet of 4 KiB at the slowest link's goodput; RoCE has 82 bytes around it, InfiniBand 26.
+TEST(PacketNetwork, agrees_with_the_fluid_model_on_an_idle_path_within_one_packet_time) {
+  for (const char* link : {"ib-ndr", "roce-400g"}) {
+    const Topology cluster = two_nodes(link);
+    const topology::Router router(cluster, 1);
+    std::vector<double> capacities;
+    for (const topology::Link& l : cluster.links()) capacities.push_back(l.capacity.value());
+    for (const std::size_t to : {std::size_t{1}, std::size_t{8}}) {
+      for (const double bytes : {4096.0, 1e6, 64e6}) {
+        SCOPED_TRACE(testing::Message() << link << ", to " << to << ", " << bytes << " bytes");
+        topology::Route route;
+        std::vector<Usage> usage;
+        const Transfer transfer = message(router, 0, to, bytes, route, usage);
+        double slowest = 0;
+        for (const Usage& use : usage) {
+          const double rate = capacities[use.link] / use.coefficient;
+          if (slowest == 0 || rate < slowest) slowest = rate;
+        }
+        FlowNetwork flow(capacities);
+        PacketNetwork packets(router, PacketSpec{});
+        const Duration fluid = run(flow, transfer), packet = run(packets, transfer);
+        EXPECT_NEAR(static_cast<double>((packet - fluid).count()), 0,
+                    4096 / slowest * 1e12 + 1e-3 * static_cast<double>(fluid.count()));
+      }
+    }
+  }
+}
+}  // namespace
+}  // namespace topsim::network::packet
