@@ -148,7 +148,8 @@ int run_command_line(int argc, const char* const* argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      std::cout << (app.get_subcommands().empty() ? teaching() : app.get_subcommands().front()->help());
+      std::cout << (app.get_subcommands().empty() ? teaching()
+                                                  : app.get_subcommands().front()->help("topsim"));
       return static_cast<int>(kOk);
     } catch (const CLI::CallForVersion& version) {
       std::cout << version.what() << '\n';

@@ -35,6 +35,7 @@ constexpr std::array kCommands = {
     Command{"completion", "Shell completion script", configure_completion,
             "topsim completion bash > /etc/bash_completion.d/topsim\n"
             "topsim completion fish > ~/.config/fish/completions/topsim.fish"},
+    Command{"man", "The manual page", configure_man, "topsim man > topsim.1"},
 };
 }  // namespace
 

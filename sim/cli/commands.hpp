@@ -13,4 +13,5 @@ Action configure_list(CLI::App& app);
 Action configure_schema(CLI::App& app);
 Action configure_doctor(CLI::App& app);
 Action configure_completion(CLI::App& app);
+Action configure_man(CLI::App& app);
 }  // namespace topsim::cli

@@ -1,5 +1,4 @@
-// Completion scripts from the option table itself, so that they cannot fall behind it. What a value may be is
-// read off the option's type name: "a|b|c" are words, DIR a folder, SCENARIO and FILE files.
+// Completion scripts from the option table itself, so that they cannot fall behind it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -8,45 +7,35 @@
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/option_table.hpp"
 
 namespace topsim::cli {
 namespace {
-
-struct Flag {
-  std::vector<std::string> names;  // with dashes; empty for a positional argument
-  std::string description, type;
-  bool takes_value = false;
-};
-struct Entry {
-  std::string name, description;
-  std::vector<Flag> flags;
-};
-
-std::vector<Entry> option_table() {
-  CLI::App app;
-  std::vector<Action> actions(commands().size());
-  declare(app, actions);
-  std::vector<Entry> table;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    Entry entry{sub->get_name(), sub->get_description(), {}};
-    for (const CLI::Option* option : sub->get_options()) {
-      Flag flag;
-      for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
-      for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
-      flag.description = option->get_description();
-      flag.type = option->get_type_name();
-      flag.takes_value = option->get_items_expected_max() > 0;
-      entry.flags.push_back(std::move(flag));
-    }
-    table.push_back(std::move(entry));
-  }
-  return table;
-}
 
 std::string words_of(std::string type) {
   if (type.find('|') == std::string::npos) return {};
   std::replace(type.begin(), type.end(), '|', ' ');
   return type;
+}
+
+std::string names_below(const Entry& entry) {
+  std::string names;
+  for (const Entry& below : entry.below) names += (names.empty() ? "" : " ") + below.name;
+  return names;
+}
+
+// A command of commands takes the options of any of them.
+std::vector<Entry> commands_with_all_flags() {
+  std::vector<Entry> table = option_table();
+  for (Entry& entry : table) {
+    for (const Entry& below : entry.below) {
+      for (const Flag& flag : below.flags) {
+        const auto same = [&](const Flag& known) { return known.names == flag.names; };
+        if (std::none_of(entry.flags.begin(), entry.flags.end(), same)) entry.flags.push_back(flag);
+      }
+    }
+  }
+  return table;
 }
 
 std::string single_quoted(const std::string& text) {
@@ -67,7 +56,7 @@ std::string bash_values(const Flag& flag) {
 
 std::string bash() {
   std::string names, cases;
-  for (const Entry& entry : option_table()) {
+  for (const Entry& entry : commands_with_all_flags()) {
     names += (names.empty() ? "" : " ") + entry.name;
     std::string flags, values, positional;
     for (const Flag& flag : entry.flags) {
@@ -83,6 +72,10 @@ std::string bash() {
       }
     }
     cases += "    " + entry.name + ")\n";
+    if (const std::string below = names_below(entry); !below.empty()) {
+      cases += "      if ((COMP_CWORD == 2)); then COMPREPLY=($(compgen -W \"" + below +
+               "\" -- \"$cur\")); return; fi\n";
+    }
     if (!values.empty()) cases += "      case \"$prev\" in\n" + values + "      esac\n";
     cases += "      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"" + flags +
              "\" -- \"$cur\"))\n      else " +
@@ -108,7 +101,7 @@ std::string zsh() {
   std::string text =
       "#compdef topsim\n# zsh completion of topsim, made by topsim completion zsh\n_topsim() {\n";
   text += "  local -a commands=(\n";
-  const std::vector<Entry> table = option_table();
+  const std::vector<Entry> table = commands_with_all_flags();
   for (const Entry& entry : table)
     text += "    " + single_quoted(entry.name + ":" + entry.description) + "\n";
   text += "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n  case $words[2] in\n";
@@ -118,6 +111,7 @@ std::string zsh() {
   };
   for (const Entry& entry : table) {
     text += "    " + entry.name + ") shift words; ((CURRENT--)); _arguments";
+    if (!entry.below.empty()) text += " " + single_quoted("1:command:(" + names_below(entry) + ")");
     for (const Flag& flag : entry.flags) {
       if (flag.names.empty()) {
         text += " " + single_quoted("*:" + std::string("argument:") + zsh_values(flag));
@@ -134,9 +128,13 @@ std::string zsh() {
 
 std::string fish() {
   std::string text = "# fish completion of topsim, made by topsim completion fish\ncomplete -c topsim -f\n";
-  for (const Entry& entry : option_table()) {
+  for (const Entry& entry : commands_with_all_flags()) {
     text += "complete -c topsim -n __fish_use_subcommand -a " + entry.name + " -d " +
             single_quoted(entry.description) + "\n";
+    if (!entry.below.empty()) {
+      text += "complete -c topsim -n '__fish_seen_subcommand_from " + entry.name + "' -a " +
+              single_quoted(names_below(entry)) + "\n";
+    }
     const std::string when = "complete -c topsim -n '__fish_seen_subcommand_from " + entry.name + "'";
     for (const Flag& flag : entry.flags) {
       const std::string words = words_of(flag.type);
