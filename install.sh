@@ -51,7 +51,7 @@ if command -v dpkg-query >/dev/null 2>&1; then
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
   fi
 else
-  say "no Debian packages here; the build needs what Debian calls:" $packages
+  say "no Debian packages here; the build needs what Debian calls: $(echo "$packages" | tr -s "\n ")"
 fi
 
 if [ -f sim/report/html/package-lock.json ] && [ ! -d sim/report/html/node_modules ]; then
