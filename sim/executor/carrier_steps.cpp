@@ -1,3 +1,4 @@
+#include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
 
 namespace topsim::executor {
@@ -28,12 +29,13 @@ struct Instance {
 class Steps final : public Carrier {
  public:
   Steps(const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
-        const topology::Topology& topology, network::Network& network)
+        const topology::Topology& topology, network::Network& network, bool plain)
       : program_(program),
         system_(system),
         nccl_(nccl),
         topology_(topology),
         network_(network),
+        plain_(plain),
         plans_(system.activities.size()) {}
 
   void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
@@ -84,6 +86,10 @@ class Steps final : public Carrier {
     transfer.rate_cap = of_protocol(message) ? message.rate_cap.value() : path.rate_cap;
     transfer.weight = path.weight;
     transfer.latency = of_protocol(message) ? message.latency : path.latency;
+    if (plain_) {
+      transfer.rate_cap = 0;
+      transfer.weight = 1;
+    }
     transfer.tag = std::uint64_t{id} << 32 | m;
     network_.start(transfer, now);
     ++transfers_;
@@ -102,6 +108,10 @@ class Steps final : public Carrier {
     for (RankId r : members_of(group)) plan.gpus.push_back(topology_.accelerators()[r.index()]);
     collective::StepPlan steps;
     if (!system_.groups[group].communicator.valid()) {
+      if (plan.gpus.size() < 2) {
+        throw ConfigError("collectives in steps cannot carry copies to host memory",
+                          "use the flow network for offload");
+      }
       steps.messages.push_back({0, 1, a.bytes, 0, 0, 0});
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
@@ -162,6 +172,7 @@ class Steps final : public Carrier {
   const collective::NcclModel& nccl_;
   const topology::Topology& topology_;
   network::Network& network_;
+  bool plain_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
   std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes, bool>, Path> paths_;
   std::vector<Instance> instances_;
@@ -172,7 +183,7 @@ class Steps final : public Carrier {
 
 std::unique_ptr<Carrier> step_carrier(const program::Program& program, const fold::System& system,
                                       const collective::NcclModel& nccl, const topology::Topology& topology,
-                                      network::Network& network) {
-  return std::make_unique<Steps>(program, system, nccl, topology, network);
+                                      network::Network& network, bool plain) {
+  return std::make_unique<Steps>(program, system, nccl, topology, network, plain);
 }
 }  // namespace topsim::executor

@@ -23,9 +23,9 @@ constexpr std::array<Model, 4> kModels{{
     {"flow", "fluid: concurrent transfers share links by weighted max-min fairness", "no parameters", true,
      make<FlowNetwork>},
     {"packet", "every packet of every queue pair: PFC, credits, ECN and congestion control, hash collisions",
-     "network.packet: MTU 4096, the fabric's own flow control", false, nullptr},
-    {"simgrid", "SimGrid 3.32 in a child process, for collectives as steps on single paths", "no parameters",
-     false, make<SimGridNetwork>},
+     "network.packet: MTU 4096, the fabric's own flow control", false, nullptr, true},
+    {"simgrid", "SimGrid 3.32 in a child process: collectives as steps, single paths, no protocol limits",
+     "no parameters", false, make<SimGridNetwork>, true, true},
 }};
 }  // namespace
 

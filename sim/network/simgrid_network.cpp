@@ -87,6 +87,12 @@ std::string SimGridNetwork::ask(const std::string& line) const {
 }
 
 void SimGridNetwork::start(const Transfer& transfer, SimTime now) {
+  // The child cannot let go of a message once its action is over (about 4 kB each).
+  constexpr std::size_t kMostMessages = 2'000'000;
+  if (messages_.size() >= kMostMessages) {
+    throw ConfigError("the simgrid network carries at most 2 million messages in a run",
+                      "fewer micro-batches, layers or steps, or the flow network");
+  }
   if (transfer.rate_cap > 0) refuse("rate caps");
   if (transfer.weight != 1) refuse("weights");
   if (transfer.bytes != std::floor(transfer.bytes)) refuse("fractions of a byte");
