@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/base/error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/executor/accounting.hpp"
 #include "sim/executor/communication.hpp"
 #include "sim/executor/critical_path.hpp"
+#include "sim/executor/link_sampler.hpp"
 #include "sim/executor/rank_state.hpp"
 #include "sim/executor/reasons.hpp"
 #include "sim/executor/trace.hpp"
@@ -21,7 +23,7 @@ namespace {
 using program::Op;
 using program::OpKind;
 
-enum class EventKind : std::uint8_t { compute_done, wake, capacity };
+enum class EventKind : std::uint8_t { compute_done, wake, capacity, sample };
 constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_t what) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 60 | std::uint64_t{rank} << 30 | what;
 }
@@ -111,7 +113,16 @@ class Executor {
         return start_ready(rank);
       case EventKind::capacity:
         return change_capacity(options_.capacity_changes[what]);
+      case EventKind::sample:
+        return sample_links();
     }
+  }
+
+  void sample_links() {
+    carrier_.advance(now(), done_);
+    sampler_->sample(network_);
+    if (engine_.empty() && done_.empty() && network_.next_event() == kNever) throw_deadlock();
+    engine_.at(sampler_->next(), payload(EventKind::sample, 0, 0));
   }
 
   void change_capacity(const CapacityChange& change) {
@@ -296,6 +307,11 @@ class Executor {
     carrier_.advance(now(), done_);  // brings the byte counts up to now
     before_.clear();
     for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(network_.record(l));
+    if (options_.timeline) {
+      sampler_.emplace(system_.links.size(), now());
+      for (std::uint32_t l = 0; l < system_.links.size(); ++l) sampler_->skip(l, before_[l].bytes);
+      engine_.at(sampler_->next(), payload(EventKind::sample, 0, 0));
+    }
   }
 
   [[noreturn]] void throw_deadlock() const {
@@ -331,6 +347,7 @@ class Executor {
   Calls calls_;
   std::vector<std::uint32_t> done_, finishing_;  // calls whose last byte has arrived
   std::vector<network::LinkRecord> before_;
+  std::optional<LinkSampler> sampler_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> members_;
   std::vector<WaitLeg> legs_;
   std::vector<TimelineEvent> timeline_;
@@ -357,13 +374,16 @@ Outcome Executor::outcome() {
     out.ranks.push_back({system_.ranks[r].program_class, system_.ranks[r].members, accounting_.steps(r)});
     out.ranks.back().steps.resize(out.step_times.size());
   }
+  std::vector<std::uint32_t> rows(system_.links.size(), LinkSampler::kNoRow);
   if (boundaries.size() < warmup) before_.assign(system_.links.size(), {});
   for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
     const network::LinkRecord record = network_.record(l);
     if (record.bytes <= 0) continue;
+    rows[l] = static_cast<std::uint32_t>(out.links.size());
     out.links.push_back({system_.links[l].members, record.bytes - before_[l].bytes, record.peak_rate,
                          record.busy - before_[l].busy});
   }
+  if (sampler_) out.link_samples = sampler_->samples(rows);
   out.collectives = calls_.records();
   out.timeline = std::move(timeline_);
   out.idle = std::move(idle_);

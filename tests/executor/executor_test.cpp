@@ -139,8 +139,8 @@ TEST(Executor, tiles_the_critical_path_over_the_last_step) {
   for (const PathLeg& leg : outcome.critical_path) sum += leg.share;
   EXPECT_EQ(sum, outcome.step_times.back());
   for (const PathLeg& leg : outcome.critical_path) {
-    if (leg.op == 0)
-      EXPECT_EQ(leg.rank_class, 1U);  // through the slow rank's kernel, not the fast one's wait
+    if (leg.op != 0) continue;
+    EXPECT_EQ(leg.rank_class, 1U);  // through the slow rank's kernel, not the fast one's wait
   }
 }
 

@@ -1,0 +1,35 @@
+// Mean rate of every link class over equal windows of time, for traces and heat maps. The number of windows
+// stays bounded whatever the run's length: when there are too many, neighbours are joined and the window
+// doubles.
+#pragma once
+
+#include <vector>
+
+#include "sim/executor/outcome.hpp"
+#include "sim/network/network.hpp"
+
+namespace topsim::executor {
+
+class LinkSampler {
+ public:
+  LinkSampler(std::size_t links, SimTime begin) : begin_(begin), bytes_(links, 0.0), windows_(links) {}
+
+  // Bytes a link carried before `begin`.
+  void skip(std::size_t link, double bytes) { bytes_[link] = bytes; }
+  // When it wants to see the links next.
+  [[nodiscard]] SimTime next() const { return begin_ + window_ * static_cast<std::int64_t>(count_ + 1); }
+  // REQUIRES: now == next(), the network has been advanced to now.
+  void sample(const network::Network& network);
+  // Changes of rate from `begin` on, by link; `index[l]` is the row of link l in the outcome, or none.
+  [[nodiscard]] std::vector<LinkSample> samples(const std::vector<std::uint32_t>& index) const;
+  static constexpr std::uint32_t kNoRow = 0xffffffffU;
+
+ private:
+  static constexpr std::size_t kMostWindows = 512;
+  SimTime begin_;
+  Duration window_{10'000'000};  // 10 us to begin with
+  std::size_t count_ = 0;
+  std::vector<double> bytes_;                // by link: up to the last sample
+  std::vector<std::vector<float>> windows_;  // by link: bytes in each window
+};
+}  // namespace topsim::executor
