@@ -10,6 +10,7 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
 #include "topology/export/export.hpp"
@@ -34,34 +35,9 @@ topology::Catalogue shipped_catalogue() {
   return topology::Catalogue::load(shipped_library().directories().front());
 }
 
-bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
-  const auto entries = catalogue.entries();
-  return std::any_of(entries.begin(), entries.end(),
-                     [&](const auto& entry) { return entry.category == "node" && entry.id == name; });
-}
-
-// A topology file has the section's keys at its top, a scenario has the section.
-bool is_topology_file(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;
-  return !config::Document::read_file(path).root().find("topology");
-}
-
 Topology load(const Options& options) {
-  const topology::Catalogue catalogue = shipped_catalogue();
-  const std::string& what = options.scenario.path;
-  if (is_topology_file(what)) return topology::build_file(what, catalogue);
-  if (!std::filesystem::exists(what) && is_node(catalogue, what)) {
-    topology::TopologySpec spec;
-    spec.node.use = what;
-    return topology::build(spec, catalogue);
-  }
-  const scenario::Scenario scenario = options.scenario.load();
-  try {
-    return topology::build(scenario.topology, catalogue);
-  } catch (const ConfigError& error) {
-    if (scenario.document) throw ConfigError(scenario.document->locate(error.problems()));
-    throw;
-  }
+  return scenario::load_topology(options.scenario.path, shipped_catalogue(),
+                                 [&] { return options.scenario.load(); });
 }
 
 void write(const Options& options, const std::string& text) {

@@ -4,9 +4,10 @@ namespace topsim::report {
 
 const config::Object<CostSpec>& table(config::Type<CostSpec>) {
   using config::Dimension;
+  // Empty is what an unset range is written as.
   const auto ends_of_range = [](const std::vector<double>& values, const config::Node& at,
                                 config::Reader& reader) {
-    if (at && (values.empty() || values.size() > 2 || (values.size() == 2 && values[0] > values[1]))) {
+    if (at && (values.size() > 2 || (values.size() == 2 && values[0] > values[1]))) {
       reader.problem(at, "expected one value, or the two ends of a range, the lower first");
     }
   };
@@ -27,8 +28,11 @@ const config::Object<CostSpec>& table(config::Type<CostSpec>) {
           .field("tokens", &CostSpec::tokens, "of one training run, for the cost of a run",
                  config::positive())
           .check([ends_of_range](const CostSpec& spec, const config::Node& node, config::Reader& reader) {
-            for (const auto& [id, price] : spec.prices)
-              ends_of_range(price, node.find("prices").find(id), reader);
+            for (const auto& [id, price] : spec.prices) {
+              const config::Node at = node.find("prices").find(id);
+              ends_of_range(price, at, reader);
+              if (price.empty()) reader.problem(at, "expected a price");
+            }
             ends_of_range(spec.electricity, node.find("electricity"), reader);
             ends_of_range(spec.pue, node.find("pue"), reader);
           });

@@ -1,0 +1,29 @@
+#include <pybind11/stl.h>
+
+#include "python/bindings/bindings.hpp"
+#include "python/bindings/interruptible.hpp"
+#include "sim/scenario/bench_text.hpp"
+
+namespace topsim::python {
+namespace {
+
+// (bench JSON, nccl-tests' table). `scenario` is a copy: algorithm, protocol and channels are forced in it.
+py::tuple bench(const std::string& collective, scenario::Scenario scenario, const std::string& first,
+                const std::string& last, double factor, const std::string& algorithm,
+                const std::string& protocol, int channels) {
+  const scenario::BenchCollective& what = scenario::bench_collective(collective);
+  const scenario::BenchSizes sizes{scenario::bench_size(first), scenario::bench_size(last), factor};
+  scenario::force(scenario, algorithm, protocol, channels);
+  const py::gil_scoped_release release;
+  const auto rows = scenario::bench(scenario, shipped_catalogue(), what.kind, sizes);
+  const std::string json = scenario::bench_json(rows), table = scenario::bench_table(what, rows);
+  const py::gil_scoped_acquire acquire;
+  return py::make_tuple(json, table);
+}
+}  // namespace
+
+void bind_bench(py::module_& module) {
+  module.def("bench", &bench, py::arg("collective"), py::arg("scenario"), py::arg("first"), py::arg("last"),
+             py::arg("factor"), py::arg("algorithm"), py::arg("protocol"), py::arg("channels"));
+}
+}  // namespace topsim::python

@@ -1,0 +1,27 @@
+// The pieces of topsim._core, one file each. No logic here: text and numbers in, JSON text and columns out;
+// python/topsim makes them pleasant. Everything bound is const after its construction, so threads may share
+// it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/config/reader.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::python {
+namespace py = pybind11;
+
+void bind_errors(py::module_& module);
+void bind_scenario(py::module_& module);
+void bind_run(py::module_& module);
+void bind_compare(py::module_& module);
+void bind_bench(py::module_& module);
+void bind_topology(py::module_& module);
+
+// Configs and catalogue of this installation; throws ConfigError when there are none.
+[[nodiscard]] config::Library shipped_library();
+[[nodiscard]] topology::Catalogue shipped_catalogue();
+}  // namespace topsim::python

@@ -1,0 +1,68 @@
+#include "sim/report/compare.hpp"
+
+#include <pybind11/stl.h>
+
+#include "python/bindings/bindings.hpp"
+#include "python/bindings/interruptible.hpp"
+#include "sim/report/json.hpp"
+#include "sim/scenario/load_topology.hpp"
+#include "sim/study/ensemble.hpp"
+
+namespace topsim::python {
+namespace {
+using report::Candidate;
+
+// (compare JSON, table, Markdown memo, names of the candidates, result.json of each)
+py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows) {
+  const report::Comparison comparison = report::compare(candidates);
+  std::vector<std::string> results;
+  for (const Candidate& candidate : candidates) results.push_back(report::to_json(candidate.result));
+  constexpr int kColumns = 100;
+  return py::make_tuple(
+      report::compare_json(comparison), report::compare_table(comparison, all_rows, kColumns),
+      report::compare_markdown(comparison, candidates, all_rows), comparison.names, results);
+}
+
+// Results as they are, once each; costs from the scenarios they echo.
+py::tuple compare_results(const std::vector<std::string>& results,
+                          const std::vector<scenario::Scenario>& scenarios, bool cost, bool all_rows) {
+  std::vector<Candidate> candidates;
+  {
+    const py::gil_scoped_release release;
+    const topology::Catalogue catalogue = shipped_catalogue();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      report::Result result = report::result_from_json(results[i], "result");
+      const Duration step = result.step;
+      candidates.push_back({std::move(result), {step}, {}});
+      if (!cost) continue;
+      const topology::Topology topology = scenario::build_topology(scenarios[i], catalogue);
+      candidates.back().cost = study::cost_model(scenarios[i], topology, catalogue);
+    }
+  }
+  return texts(candidates, all_rows);
+}
+
+py::tuple compare_scenarios(const std::vector<scenario::Scenario>& scenarios, std::size_t samples, int jobs,
+                            bool allow_oom, bool cost, bool all_rows, const py::object& on_progress) {
+  study::EnsembleOptions options;
+  options.samples = samples;
+  options.jobs = jobs;
+  options.allow_oom = allow_oom;
+  std::vector<Candidate> candidates = interruptible(on_progress, [&](executor::Progress& progress) {
+    return study::run_ensembles(scenarios, shipped_catalogue(), options, &progress);
+  });
+  if (!cost) {
+    for (Candidate& candidate : candidates) candidate.cost.reset();
+  }
+  return texts(candidates, all_rows);
+}
+}  // namespace
+
+void bind_compare(py::module_& module) {
+  module.def("compare_results", &compare_results, py::arg("results"), py::arg("scenarios"), py::arg("cost"),
+             py::arg("all_rows"));
+  module.def("compare_scenarios", &compare_scenarios, py::arg("scenarios"), py::arg("samples"),
+             py::arg("jobs"), py::arg("allow_oom"), py::arg("cost"), py::arg("all_rows"),
+             py::arg("on_progress"));
+}
+}  // namespace topsim::python

@@ -1,0 +1,92 @@
+"""Scenarios or results side by side."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any, Dict, List, Union
+
+from . import _core
+from .progress import Bar, OnProgress
+from .result import Result
+from .scenario import Source, _scenario
+from .table import Table
+
+
+def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, cost: bool = True,
+            all_rows: bool = False, allow_oom: bool = False,
+            progress: Union[bool, None, OnProgress] = None) -> "Comparison":
+    """What differs between two or more candidates, the first being the baseline.
+
+    candidates  Results (compared as they are), or scenarios as `run` takes them (each simulated `seeds` times, with its own
+                ECMP seed and a draw of every figure its sources disagree about, so that the verdict can say whether the
+                difference is one); one Result among them makes all of them single runs
+    jobs        simulations at once; 0: one a core
+    cost        prices, power and cost a token as well
+    all_rows    rows that do not differ, too (in the table; to_dict() always has all)
+    """
+    if len(candidates) < 2:
+        raise ValueError("compare needs at least two candidates, the baseline first")
+    if any(isinstance(each, Result) for each in candidates):
+        from .result import run
+        results = [each if isinstance(each, Result) else run(each, allow_oom=allow_oom, timeline=False)
+                   for each in candidates]
+        made = _core.compare_results([each.to_json() for each in results],
+                                     [each.scenario._core for each in results], cost, all_rows)
+    else:
+        scenarios = [_scenario(each)._core for each in candidates]
+        with Bar(progress) as bar:
+            made = _core.compare_scenarios(scenarios, seeds, jobs, allow_oom, cost, all_rows, bar.update)
+    return Comparison(*made)
+
+
+class Comparison:
+    """Rows that differ, sorted by their effect on the step, and a verdict. str() is what `topsim compare` prints."""
+
+    def __init__(self, text: str, table: str, markdown: str, names: List[str], results: List[str]) -> None:
+        self._dict: Dict[str, Any] = json.loads(text)
+        self._text, self._table, self._markdown, self._results = text, table, markdown, results
+        self.names = names
+
+    @property
+    def verdict(self) -> str:
+        """The closing sentences."""
+        return self._dict["verdict"]
+
+    @property
+    def rows(self) -> Table:
+        """metric, one value a candidate, relative to the baseline (share) for the others."""
+        names = self.names
+        rows = []
+        for row in self._dict["rows"]:
+            flat: Dict[str, Any] = {"metric": row["metric"]}
+            flat.update({name: value for name, value in zip(names, row["values"])})
+            flat.update({f"{name} relative": value for name, value in zip(names[1:], row["relative"][1:])})
+            rows.append(flat)
+        return Table._of_rows("comparison", rows)
+
+    @property
+    def results(self) -> List[Result]:
+        """The candidates' results, in order."""
+        return [Result(text) for text in self._results]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """{"format": "topsim.compare/1", baseline, rows, verdict}."""
+        return json.loads(self._text)
+
+    def to_pandas(self):
+        """rows as a DataFrame."""
+        return self.rows.to_pandas()
+
+    def to_markdown(self) -> str:
+        """A memo with the bills of materials."""
+        return self._markdown
+
+    def __repr__(self) -> str:
+        return self._table.rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._table)}</pre>"
+
+    def __reduce__(self):
+        return Comparison, (self._text, self._table, self._markdown, self.names, self._results)

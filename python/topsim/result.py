@@ -1,0 +1,252 @@
+"""What a run found out."""
+
+from __future__ import annotations
+
+import html as _escape
+import json
+import os
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+from . import _core
+from .progress import Bar, OnProgress
+from .scenario import Changes, Scenario, Source, _restore, _scenario
+from .table import Table
+
+# The order in which people read them; result.json sorts its keys.
+_COLUMNS = {
+    "ranks": ("rank", "count", "node", "device", "program", "busy_seconds"),
+    "links": ("id", "count", "kind", "type", "from", "to", "capacity", "bytes", "utilization", "peak_utilization",
+              "busy_seconds"),
+    "collectives": ("group", "kind", "group_size", "bytes", "calls", "seconds_each", "bus_bandwidth", "algorithm",
+                    "protocol", "channels"),
+    "critical_path": ("what", "seconds", "share"),
+    "findings": ("severity", "message", "path", "remedy"),
+}
+
+
+def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, network: Optional[str] = None,
+        fold: bool = True, allow_oom: bool = False, timeline: bool = True,
+        progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Result":
+    """Simulates a training step (or what the scenario's workload is) and returns its Result.
+
+    scenario   path, name of a shipped scenario, dict, or Scenario
+    set        values by dotted path, {"workload.plan.tp": 4}; the same as keywords: **{"workload.plan.tp": 4}
+    seed       of everything drawn at random (run.seed)
+    network    "analytic", "flow", "packet" or "simgrid" (network.model)
+    fold       simulate one of each kind of rank and link; False: every one (same figures, slower)
+    allow_oom  simulate a model that does not fit the memory
+    timeline   keep what happened when (Result.timeline, plot_timeline)
+    progress   None: a tqdm bar where a person looks; True, False, or a function
+
+    Raises ConfigError for mistakes in the scenario, KeyboardInterrupt on Ctrl-C. Same scenario and seed, same
+    result, bit by bit.
+    """
+    made = _scenario(scenario, set, changes, seed, network)
+    with Bar(progress) as bar:
+        text, record, kept = _core.run(made._core, fold, timeline, allow_oom, bar.update)
+    return Result(text, record, kept, made._core.directory)
+
+
+def load(file: Union[str, "os.PathLike[str]"]) -> "Result":
+    """A Result from result.json, or from the folder that `topsim run --out` wrote. Raises ConfigError."""
+    path = os.fspath(file)
+    if os.path.isdir(path):
+        path = os.path.join(path, "result.json")
+    return Result(_core.load_result(path))
+
+
+class Result:
+    """One simulated workload on one cluster: step time, why accelerators sit idle, what links carried.
+
+    Attributes are SI: seconds, bytes, bytes per second, shares from 0 to 1. `to_dict()` is result.json.
+    Tables: `ranks`, `links`, `collectives`, `critical_path`, `findings`, `timeline`, `idle`, `link_timeline`;
+    each has `to_pandas()`. Ranks and links that behave alike are one row with their `count`.
+    Frozen; pickles (without the means to write a trace); equal when result.json is.
+    """
+
+    def __init__(self, text: str, record: Optional[str] = None, timeline: Any = None, directory: str = ".") -> None:
+        self._text, self._record, self._timeline, self._directory = text, record, timeline, directory
+        self._columns: Optional[Dict[str, Table]] = None
+        self._dict: Dict[str, Any] = json.loads(text)
+
+    @property
+    def name(self) -> str:
+        return self._dict["name"]
+
+    @property
+    def headline(self) -> str:
+        """One line: what was simulated."""
+        return self._dict["headline"]
+
+    @property
+    def step_seconds(self) -> float:
+        """Mean of the measured steps, seconds; a step ends when the last rank's optimiser ends."""
+        return self._dict["step"]["seconds"]
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOPs utilisation, a share (causal attention counted as half)."""
+        return self._dict["throughput"]["mfu"]
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self._dict["throughput"]["tokens_per_second"]
+
+    @property
+    def idle_fraction(self) -> float:
+        """Share of the step that accelerators sit idle, mean over all of them."""
+        return self._dict["accelerators"]["idle_fraction"]
+
+    @property
+    def idle_seconds(self) -> Dict[str, float]:
+        """{reason: seconds a step}, mean over accelerators; sums with the busy time to the step."""
+        return dict(self._dict["accelerators"]["idle_seconds"])
+
+    @property
+    def busy_seconds(self) -> float:
+        return self._dict["accelerators"]["busy_seconds"]
+
+    @property
+    def complete(self) -> bool:
+        """False when the run was interrupted."""
+        return self._dict["complete"]
+
+    @property
+    def seed(self) -> int:
+        return self._dict["seed"]
+
+    @property
+    def run_record(self) -> Optional[Dict[str, Any]]:
+        """run.json: wall_seconds, peak_rss_bytes, events, classes of this run; None for a loaded result."""
+        return json.loads(self._record) if self._record else None
+
+    @property
+    def scenario(self) -> Scenario:
+        """The resolved scenario that was simulated."""
+        return _restore(json.dumps(self._dict["scenario"], indent=1), self.name, self._directory)
+
+    @property
+    def ranks(self) -> Table:
+        """rank, count, node, device, program, busy_seconds, idle_seconds.<reason>; seconds a step and member."""
+        return Table._of_rows("ranks", self._dict["ranks"], _COLUMNS["ranks"])
+
+    @property
+    def links(self) -> Table:
+        """id, count, kind, type, from, to, capacity (bytes/s), bytes, utilization, peak_utilization (shares),
+        busy_seconds; those that carried bytes, most utilised first, figures of each member over all measured steps.
+        """
+        return Table._of_rows("links", self._dict["links"], _COLUMNS["links"])
+
+    @property
+    def collectives(self) -> Table:
+        """group, kind, group_size, bytes, calls, seconds_each, bus_bandwidth (bytes/s, as nccl-tests counts it),
+        algorithm, protocol, channels.
+        """
+        return Table._of_rows("collectives", self._dict["collectives"], _COLUMNS["collectives"])
+
+    @property
+    def critical_path(self) -> Table:
+        """what, seconds, share of the step."""
+        return Table._of_rows("critical_path", self._dict["critical_path"], _COLUMNS["critical_path"])
+
+    @property
+    def findings(self) -> Table:
+        """severity, message, path (in the scenario), remedy."""
+        return Table._of_rows("findings", self._dict["findings"], _COLUMNS["findings"])
+
+    @property
+    def timeline(self) -> Table:
+        """What every rank did when: rank (first of its class), count, device, stream, what, phase, step, begin,
+        ready (when its last partner had come), end (seconds from the beginning of the run), flow.
+        """
+        return self._timelines()["timeline"]
+
+    @property
+    def idle(self) -> Table:
+        """Idle intervals: rank, count, device, reason, begin, end (seconds from the beginning of the run)."""
+        return self._timelines()["idle"]
+
+    @property
+    def link_timeline(self) -> Table:
+        """id, time (seconds), utilization from that time on; one set of rows a class of links."""
+        return self._timelines()["link_timeline"]
+
+    def _timelines(self) -> Dict[str, Table]:
+        if self._columns is None:
+            if self._timeline is None:
+                raise ValueError("this result has no timeline: run the scenario again with timeline=True")
+            self._columns = {"timeline": Table._of_columns("timeline", self._timeline.slices()),
+                             "idle": Table._of_columns("idle", self._timeline.idle()),
+                             "link_timeline": Table._of_columns("link_timeline", self._timeline.links())}
+        return self._columns
+
+    def to_dict(self) -> Dict[str, Any]:
+        """result.json as a dict of its own ("format": "topsim.result/1")."""
+        return json.loads(self._text)
+
+    def to_json(self) -> str:
+        """result.json, byte for byte what `topsim run --format json` prints."""
+        return self._text
+
+    def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes result.json; `topsim.load` and every command that takes a result read it."""
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(self._text)
+
+    def trace(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json). Needs the timeline of this process's run."""
+        if self._timeline is None:
+            raise ValueError("no timeline to write: run the scenario again in this process with timeline=True")
+        self._timeline.write_trace(os.fspath(file))
+
+    def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the report page: one file that opens offline."""
+        if not hasattr(_core, "write_html"):
+            raise NotImplementedError("this build of topsim has no report page")
+        _core.write_html(self._text, self._timeline, os.fspath(file))
+
+    def plot_timeline(self, ranks: int = 16, ax: Any = None) -> Any:
+        """Bars of what each rank did over time, coloured by phase, idle time by reason. Returns the axes."""
+        from .plots import plot_timeline
+        return plot_timeline(self, ranks, ax)
+
+    def plot_links(self, links: int = 16, ax: Any = None) -> Any:
+        """Mean and peak utilisation of the busiest links. Returns the axes."""
+        from .plots import plot_links
+        return plot_links(self, links, ax)
+
+    def plot_idle(self, ax: Any = None) -> Any:
+        """Where an accelerator's step goes: busy, and each reason to be idle. Returns the axes."""
+        from .plots import plot_idle
+        return plot_idle(self, ax)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        return f"<Result {self.name}: step {_time(self.step_seconds)}, {self.idle_fraction:.1%} idle, MFU {self.mfu:.1%}>"
+
+    def __str__(self) -> str:
+        """What `topsim run` prints."""
+        return _core.result_text(self._text, 80).rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{_escape.escape(str(self))}</pre>"
+
+    def __getstate__(self) -> Tuple[Any, ...]:
+        columns = self._timelines() if self._timeline is not None else self._columns
+        return self._text, self._record, self._directory, columns
+
+    def __setstate__(self, state: Tuple[Any, ...]) -> None:
+        self.__init__(state[0], state[1], None, state[2])  # type: ignore[misc]
+        self._columns = state[3]
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

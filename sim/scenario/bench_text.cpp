@@ -1,0 +1,127 @@
+#include "sim/scenario/bench_text.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
+
+namespace topsim::scenario {
+namespace {
+using collective::Algorithm;
+using collective::CollectiveKind;
+using collective::Protocol;
+
+constexpr BenchCollective kCollectives[] = {{CollectiveKind::all_reduce, "all_reduce", "sum", -1},
+                                            {CollectiveKind::all_gather, "all_gather", "none", -1},
+                                            {CollectiveKind::reduce_scatter, "reduce_scatter", "sum", -1},
+                                            {CollectiveKind::broadcast, "broadcast", "none", 0},
+                                            {CollectiveKind::reduce, "reduce", "sum", 0},
+                                            {CollectiveKind::all_to_all, "alltoall", "none", -1},
+                                            {CollectiveKind::send_recv, "sendrecv", "sum", -1}};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+ConfigError unknown(const std::string& what, const std::string& text, const std::vector<std::string>& known) {
+  const auto close = closest(text, known);
+  return ConfigError("no " + what + " \"" + text + '"',
+                     (close ? "did you mean " + *close + "? " : std::string()) + what + "s: " + join(known));
+}
+
+// The value whose NCCL name is `text`, capitals ignored.
+template <class Enum>
+Enum value_named(const std::string& what, const std::string& text, Enum last) {
+  std::vector<std::string> known;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (lower_case(collective::name_of(value)) == lower_case(text)) return value;
+    known.emplace_back(collective::name_of(value));
+  }
+  throw unknown(what, text, known);
+}
+// A figure in seven columns, like nccl-tests: fewer decimals as it grows.
+std::string time_text(double us) {
+  return fmt::format("{:.{}f}", us, us >= 1e4 ? 0 : us >= 1e2 ? 1 : 2);
+}
+}  // namespace
+
+std::span<const BenchCollective> bench_collectives() {
+  return kCollectives;
+}
+
+const BenchCollective& bench_collective(const std::string& text) {
+  std::vector<std::string> known;
+  for (const BenchCollective& named : kCollectives) {
+    if (text == named.name) return named;
+    known.emplace_back(named.name);
+  }
+  throw unknown("collective", text, known);
+}
+
+Bytes bench_size(const std::string& text) {
+  double number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string unit = lower_case(std::string_view(rest, text.data() + text.size()));
+  constexpr std::string_view kUnits = "bkmgt";
+  const std::size_t power = unit.empty() ? 0 : kUnits.find(unit.front());
+  const bool known = unit.size() <= 1 || unit.substr(1) == "b" || unit.substr(1) == "ib";
+  if (error != std::errc{} || !(number > 0) || !known || power == std::string_view::npos ||
+      number * std::pow(1024, power) > 1e15) {
+    throw ConfigError("no size \"" + text + '"',
+                      "write bytes, or K, M, G for powers of 1024: 8, 64K, 16M, 8G");
+  }
+  return Bytes(std::llround(number * std::pow(1024, power)));
+}
+
+void force(Scenario& scenario, const std::string& algorithm, const std::string& protocol, int channels) {
+  collective::Overrides& forced = scenario.network.nccl;
+  if (!algorithm.empty()) forced.algorithm = value_named("algorithm", algorithm, Algorithm::pat);
+  if (!protocol.empty()) forced.protocol = value_named("protocol", protocol, Protocol::simple);
+  if (channels > 0) forced.channels = channels;
+}
+
+std::string bench_json(const std::vector<BenchRow>& rows) {
+  nlohmann::ordered_json json = {{"format", "topsim.bench/1"}, {"rows", nlohmann::ordered_json::array()}};
+  for (const BenchRow& row : rows) {
+    json["rows"].push_back({{"size", row.size.value()},
+                            {"time_us", microseconds(row.time)},
+                            {"algbw", row.bytes_per_second / 1e9},
+                            {"busbw", row.bus_bytes_per_second / 1e9},
+                            {"algorithm", collective::name_of(row.choice.algorithm)},
+                            {"protocol", collective::name_of(row.choice.protocol)},
+                            {"channels", row.choice.channels}});
+  }
+  return json.dump(2) + '\n';
+}
+
+std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows) {
+  std::string text =
+      fmt::format("#{:>56}{:>25}\n", "", "out-of-place") +
+      fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:<13}  {:<8}  {:>8}\n", "size",
+                  "count", "type", "redop", "root", "time", "algbw", "busbw", "algorithm", "protocol",
+                  "channels") +
+      fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}\n", "(B)", "(elements)", "", "",
+                  "", "(us)", "(GB/s)", "(GB/s)");
+  double sum = 0;
+  for (const BenchRow& row : rows) {
+    sum += row.bus_bytes_per_second / 1e9;
+    text += fmt::format(
+        "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6.2f}  {:>6.2f}  {:<13}  {:<8}  {:>8}\n",
+        row.size.value(), row.count, "float", what.operation, what.root, time_text(microseconds(row.time)),
+        row.bytes_per_second / 1e9, row.bus_bytes_per_second / 1e9, collective::name_of(row.choice.algorithm),
+        collective::name_of(row.choice.protocol), row.choice.channels);
+  }
+  if (!rows.empty()) {
+    text += fmt::format("# Avg bus bandwidth    : {:g}\n", sum / static_cast<double>(rows.size()));
+  }
+  return text;
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,28 @@
+// What users write and read around a bench: nccl-tests' names and sizes, and topsim.bench/1.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/bench.hpp"
+
+namespace topsim::scenario {
+
+struct BenchCollective {
+  collective::CollectiveKind kind;
+  const char *name, *operation;  // "all_reduce", "sum"
+  int root;                      // -1: none
+};
+[[nodiscard]] std::span<const BenchCollective> bench_collectives();
+
+// Unknown names throw ConfigError with the closest one and the list.
+[[nodiscard]] const BenchCollective& bench_collective(const std::string& name);
+// "8", "64K", "16MiB": powers of 1024, as nccl-tests reads them.
+[[nodiscard]] Bytes bench_size(const std::string& text);
+// Forces what NCCL's tuner would choose; empty names and 0 leave it the choice.
+void force(Scenario& scenario, const std::string& algorithm, const std::string& protocol, int channels);
+
+[[nodiscard]] std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows);
+[[nodiscard]] std::string bench_json(const std::vector<BenchRow>& rows);
+}  // namespace topsim::scenario

@@ -1,0 +1,41 @@
+#include "sim/scenario/load_topology.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "topology/build.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
+  const auto entries = catalogue.entries();
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return entry.category == "node" && entry.id == name; });
+}
+
+bool is_topology_file(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  return !config::Document::read_file(path).root().find("topology");
+}
+}  // namespace
+
+topology::Topology build_topology(const Scenario& scenario, const topology::Catalogue& catalogue) {
+  try {
+    return topology::build(scenario.topology, catalogue);
+  } catch (const ConfigError& error) {
+    throw located(error, scenario);
+  }
+}
+
+topology::Topology load_topology(const std::string& what, const topology::Catalogue& catalogue,
+                                 const std::function<Scenario()>& read_scenario) {
+  if (is_topology_file(what)) return topology::build_file(what, catalogue);
+  if (!std::filesystem::exists(what) && is_node(catalogue, what)) {
+    topology::TopologySpec spec;
+    spec.node.use = what;
+    return topology::build(spec, catalogue);
+  }
+  return build_topology(read_scenario(), catalogue);
+}
+}  // namespace topsim::scenario

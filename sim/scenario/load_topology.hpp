@@ -1,0 +1,21 @@
+// A topology by what users call it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::scenario {
+
+// The topology section of a scenario; mistakes come with the places of its file.
+[[nodiscard]] topology::Topology build_topology(const Scenario& scenario,
+                                                const topology::Catalogue& catalogue);
+
+// A topology file (the section's keys at its top), a node of the catalogue ("dgx-h100"), or else the scenario
+// that `read_scenario` reads.
+[[nodiscard]] topology::Topology load_topology(const std::string& what, const topology::Catalogue& catalogue,
+                                               const std::function<Scenario()>& read_scenario);
+}  // namespace topsim::scenario

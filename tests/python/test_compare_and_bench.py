@@ -1,0 +1,73 @@
+"""Candidates side by side, and collectives alone."""
+
+import pickle
+import unittest
+
+import topsim
+from small import two_boxes
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        self.fast, self.slow = two_boxes(), two_boxes()
+        self.slow["topology"]["fabric"]["link"] = "ib-hdr"
+
+    def test_results_are_compared_as_they_are(self):
+        fast, slow = topsim.run(self.fast), topsim.run(self.slow)
+        comparison = topsim.compare(fast, slow)
+        step = comparison.rows[comparison.rows["metric"].index("step.seconds")]
+        for name, result in zip(comparison.names, (fast, slow)):
+            self.assertAlmostEqual(step[name], result.step_seconds, delta=1e-12)
+        # Half the bandwidth between the boxes cannot be faster.
+        self.assertGreater(slow.step_seconds, fast.step_seconds)
+        self.assertAlmostEqual(step[f"{comparison.names[1]} relative"], slow.step_seconds / fast.step_seconds - 1, places=12)
+        self.assertEqual([each.to_json() for each in comparison.results], [fast.to_json(), slow.to_json()])
+        self.assertEqual(comparison.to_dict()["format"], "topsim.compare/1")
+        self.assertIn(comparison.verdict.split()[0], repr(comparison))
+        self.assertIn("step.seconds", comparison._repr_html_())
+
+    def test_scenarios_are_simulated_with_the_same_answer(self):
+        comparison = topsim.compare(self.fast, self.slow, seeds=2)
+        self.assertEqual([each.step_seconds for each in comparison.results],
+                         [topsim.run(each).step_seconds for each in (self.fast, self.slow)])
+
+    def test_the_same_twice_does_not_differ(self):
+        result = topsim.run(self.fast)
+        self.assertIn("take the same step time", topsim.compare(result, result).verdict)
+
+    def test_pickles(self):
+        comparison = topsim.compare(topsim.run(self.fast), self.slow)
+        self.assertEqual(pickle.loads(pickle.dumps(comparison)).to_dict(), comparison.to_dict())
+
+    def test_one_is_not_enough(self):
+        with self.assertRaisesRegex(ValueError, "at least two"):
+            topsim.compare(self.fast)
+
+
+class Bench(unittest.TestCase):
+    def test_rows_follow_nccl_tests(self):
+        bench = topsim.bench("all_reduce", two_boxes(), first="1K", last="1M", factor=4)
+        self.assertEqual(bench["size"], [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20])
+        for row in bench:
+            # algbw is size over time; busbw of an all-reduce over n = 16 ranks is 2 (n - 1) / n of it.
+            self.assertAlmostEqual(row["algbw"], row["size"] / row["time_us"] / 1e3, places=9)
+            self.assertAlmostEqual(row["busbw"], row["algbw"] * 2 * 15 / 16, places=9)
+        self.assertIn("out-of-place", str(bench))
+        self.assertEqual(pickle.loads(pickle.dumps(bench)), bench)
+
+    def test_choices_can_be_forced(self):
+        bench = topsim.bench("all_reduce", two_boxes(), first="1M", last="1M", algorithm="ring", protocol="simple")
+        self.assertEqual((bench[0]["algorithm"], bench[0]["protocol"]), ("Ring", "Simple"))
+
+    def test_mistakes_have_remedies(self):
+        with self.assertRaises(topsim.ConfigError) as caught:
+            topsim.bench("allreduce", two_boxes())
+        self.assertIn("all_reduce", caught.exception.help)
+        with self.assertRaises(topsim.ConfigError):
+            topsim.bench("all_reduce", two_boxes(), first="many")
+        with self.assertRaisesRegex(ValueError, "above 1"):
+            topsim.bench("all_reduce", two_boxes(), factor=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""Mistakes arrive as ConfigError with the place and the remedy."""
+
+import pickle
+import tempfile
+import unittest
+
+import topsim
+from small import two_boxes
+
+
+class ConfigError(unittest.TestCase):
+    def catch(self, *arguments, **keywords):
+        with self.assertRaises(topsim.ConfigError) as caught:
+            topsim.run(*arguments, **keywords)
+        return caught.exception
+
+    def test_is_a_value_error_with_the_place_in_the_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{\n  "topology": {"node": "hgx-h100", "nodes": 2,\n'
+                       '    "fabric": {"kind": "rail", "lnk": "ib-ndr"}},\n'
+                       '  "workload": {"model": "llama3-8b"}\n}\n')
+            file.flush()
+            error = self.catch(file.name)
+            self.assertEqual(error.file, file.name)
+        self.assertIsInstance(error, ValueError)
+        # Line 3 is `    "fabric": {"kind": "rail", "lnk"...`: 4 spaces, 10 of "fabric":, a space, {, 15 of
+        # "kind": "rail", and a space stand before the key, so it begins in column 32.
+        self.assertEqual((error.path, error.line, error.column), ("topology.fabric.lnk", 3, 32))
+        self.assertIn('did you mean "link"?', error.help)
+        self.assertIn("-->", str(error))
+
+    def test_names_all_mistakes(self):
+        wrong = two_boxes()
+        wrong["topology"]["bandwith"] = 1
+        wrong["workload"]["sequence"] = "long"
+        error = self.catch(wrong)
+        self.assertEqual([problem.path for problem in error.problems], ["topology.bandwith", "workload.sequence"])
+        self.assertEqual(error.path, "topology.bandwith")
+
+    def test_mistakes_found_later_have_places_too(self):
+        wrong = two_boxes()
+        wrong["topology"]["fabric"]["link"] = "ib-ndrr"
+        error = self.catch(wrong)
+        self.assertEqual(error.path, "topology.fabric.link")
+        self.assertGreater(error.line, 1)
+        self.assertIn("ib-ndr", error.help)
+
+    def test_a_change_is_at_fault_when_it_is(self):
+        error = self.catch(two_boxes(), **{"workload.plan.tpp": 4})
+        self.assertEqual(error.path, "workload.plan.tpp")
+        self.assertEqual(error.file, "--set")
+
+    def test_a_file_that_is_missing(self):
+        error = self.catch("configs/8xH100-iib.json")
+        self.assertIn("8xH100-ib", error.help)
+        self.assertEqual(error.line, 0)
+
+    def test_a_file_that_is_no_result(self):
+        with self.assertRaises(topsim.ConfigError):
+            topsim.load("configs/8xH100-ib.json")
+
+    def test_pickles(self):
+        error = self.catch(two_boxes(), **{"workload.plan.tpp": 4})
+        copy = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(copy), copy.problems), (str(error), error.problems))
+
+    def test_wrong_types_are_type_errors(self):
+        with self.assertRaises(TypeError):
+            topsim.run(42)
+        with self.assertRaises(TypeError):
+            topsim.run(two_boxes(), set={"workload.plan.tp": object()})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""Topologies to look at and to hand on."""
+
+import os
+import pickle
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import topsim
+from small import two_boxes
+
+try:
+    import networkx
+except ImportError:
+    networkx = None
+
+
+class Topology(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.topology = topsim.Topology(two_boxes())
+
+    def test_counts(self):
+        self.assertEqual((self.topology.nodes, self.topology.accelerators), (2, 16))
+        self.assertEqual(self.topology.devices["kind"].count("accelerator"), 16)
+        self.assertIn("16 accelerators", repr(self.topology))
+
+    def test_every_cable_has_two_directions(self):
+        ends = list(zip(self.topology.links["from"], self.topology.links["to"]))
+        self.assertEqual(sorted(ends), sorted((to, start) for start, to in ends))
+
+    def test_loads_scenarios_nodes_and_its_own_file(self):
+        self.assertEqual(topsim.Topology("configs/8xH100-ib.json").accelerators, 64)
+        self.assertEqual(topsim.Topology("configs/8xH100-ib.json", **{"topology.nodes": 2}).accelerators, 16)
+        self.assertEqual(topsim.Topology.load("dgx-h100").accelerators, 8)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "cluster.json")
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(self.topology.to_json())
+            self.assertEqual(topsim.Topology(file).to_json(), self.topology.to_json())
+            scenario = two_boxes()
+            scenario["topology"] = {"file": file}
+            self.assertEqual(topsim.run(scenario).step_seconds, topsim.run(two_boxes()).step_seconds)
+
+    def test_draws_svg(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "cluster.svg")
+            drawing = self.topology.draw(file)
+            self.assertTrue(xml.etree.ElementTree.fromstring(drawing).tag.endswith("svg"))
+            self.assertEqual(drawing._repr_svg_(), drawing)
+            with open(file, encoding="utf-8") as read:
+                self.assertEqual(read.read(), drawing)
+
+    def test_other_formats(self):
+        self.assertIn("graph", self.topology.to_dot())
+        self.assertEqual(xml.etree.ElementTree.fromstring(self.topology.to_nccl_xml(1)).tag, "system")
+        self.assertIn("leaf", str(self.topology))
+        self.assertTrue(all(finding["severity"] != "error" for finding in self.topology.check()))
+
+    def test_pickles(self):
+        self.assertEqual(pickle.loads(pickle.dumps(self.topology)).to_json(), self.topology.to_json())
+
+    @unittest.skipIf(networkx is None, "networkx is not installed")
+    def test_networkx_has_the_devices_and_links(self):
+        graph = self.topology.to_networkx()
+        self.assertEqual(graph.number_of_nodes(), len(self.topology.devices))
+        self.assertEqual(graph.number_of_edges(), len(self.topology.links))
+        self.assertTrue(networkx.is_strongly_connected(graph))
+        (edge,) = graph["node0/gpu0"]["node0/nvswitch0"].values()
+        # Eighteen NVLink 4 of 25 GB/s each way: NVIDIA H100 data sheet, 900 GB/s both ways together.
+        self.assertEqual((edge["kind"], edge["line_rate"]), ("nvlink", 18 * 25e9))
+
+
+if __name__ == "__main__":
+    unittest.main()
