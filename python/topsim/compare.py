@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from typing import Any, Dict, List, Union
 
@@ -86,6 +85,7 @@ class Comparison:
         return self._table.rstrip()
 
     def _repr_html_(self) -> str:
+        import html
         return f"<pre>{html.escape(self._table)}</pre>"
 
     def __reduce__(self):

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict, List, Optional, Tuple
 
-# Colour-blind-safe (Okabe and Ito, https://jfly.uni-koeln.de/color/); idle time is always grey to black.
-_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C6BB1", "#4D4D4D"]
+# Work is blue, from light to dark; waits have the other hues of Okabe and Ito's colour-blind-safe palette
+# (https://jfly.uni-koeln.de/color/). A phase or reason has the same colour in every picture.
+_BLUES = {"forward": "#56B4E9", "recompute": "#3C94CC", "backward": "#0072B2", "weight_gradient": "#005A8C",
+          "optimizer": "#003F63", "busy": "#0072B2"}
+_WAITS = {"pipeline_bubble": "#F0E442", "tensor_parallel": "#E69F00", "data_parallel": "#D55E00",
+          "pipeline_transfer": "#CC79A7", "context_parallel": "#009E73", "expert_parallel": "#7FD6B5",
+          "straggler": "#A0522D", "host": "#999999", "offload": "#555555"}
+_OTHER = "#BBBBBB"
+
+
+def _colour(name: str) -> str:
+    return _BLUES.get(name) or _WAITS.get(name, _OTHER)
 
 
 def _axes(ax: Any, height: float) -> Any:
@@ -18,60 +28,64 @@ def _axes(ax: Any, height: float) -> Any:
     return pyplot.subplots(figsize=(10, height), constrained_layout=True)[1]
 
 
-def plot_timeline(result: Any, ranks: int, ax: Any) -> Any:
+def _label(name: Any, count: int) -> str:
+    return f"{name} (x{count})" if count > 1 else str(name)
+
+
+def plot_timeline(result: Any, ranks: int, step: Optional[int], ax: Any) -> Any:
     """Compute streams only: what the others do shows as the idle time it causes."""
-    busy: dict = {}
-    labels: list = []
     timeline, idle = result.timeline, result.idle
-    for rank, count, stream, phase, begin, end in zip(*(timeline[key] for key in (
-            "rank", "count", "stream", "phase", "begin", "end"))):
-        label = f"rank {rank}" + (f" (x{count})" if count > 1 else "")
-        if label not in labels:
-            if len(labels) == ranks:
-                continue
-            labels.append(label)
-        if stream == "compute":
-            busy.setdefault(phase, {}).setdefault(label, []).append((begin, end - begin))
-    ax = _axes(ax, 1.5 + 0.35 * len(labels))
-    for number, (phase, rows) in enumerate(busy.items()):
-        for label, bars in rows.items():
-            ax.broken_barh(bars, (labels.index(label) - 0.4, 0.8), color=_COLOURS[number % len(_COLOURS)], linewidth=0)
-        ax.plot([], [], color=_COLOURS[number % len(_COLOURS)], linewidth=6, label=phase)
-    waits: dict = {}
+    if step is None:
+        step = max(timeline["step"], default=0)
+    rows: Dict[str, int] = {}
+    bars: Dict[Tuple[str, int], List[Tuple[float, float]]] = {}
+
+    def add(rank: int, count: int, name: str, begin: float, end: float) -> None:
+        label = _label(f"rank {rank}", count)
+        if label in rows or len(rows) < ranks:
+            bars.setdefault((name, rows.setdefault(label, len(rows))), []).append((begin, end - begin))
+
+    first, last = float("inf"), 0.0
+    for rank, count, stream, phase, number, begin, end in zip(*(timeline[key] for key in (
+            "rank", "count", "stream", "phase", "step", "begin", "end"))):
+        if number == step:
+            first, last = min(first, begin), max(last, end)
+            if stream == "compute":
+                add(rank, count, phase, begin, end)
     for rank, count, reason, begin, end in zip(*(idle[key] for key in ("rank", "count", "reason", "begin", "end"))):
-        label = f"rank {rank}" + (f" (x{count})" if count > 1 else "")
-        if label in labels:
-            waits.setdefault(reason, {}).setdefault(label, []).append((begin, end - begin))
-    hatches = ["//", "\\\\", "xx", "..", "--", "||", "++", "oo", "**"]
-    for number, (reason, rows) in enumerate(waits.items()):
-        hatch = hatches[number % len(hatches)]
-        for label, bars in rows.items():
-            ax.broken_barh(bars, (labels.index(label) - 0.4, 0.8), facecolor="#EEEEEE", edgecolor="#999999",
-                           hatch=hatch, linewidth=0)
-        ax.bar([0], [0], facecolor="#EEEEEE", edgecolor="#999999", hatch=hatch, label=f"idle: {reason}")
-    ax.set_yticks(range(len(labels)))
-    ax.set_yticklabels(labels)
+        if begin < last and end > first:
+            add(rank, count, reason, begin, end)
+    ax = _axes(ax, max(3.0, 1.5 + 0.35 * len(rows)))
+    from matplotlib.patches import Patch
+    names: Dict[str, None] = {}
+    for (name, row), pieces in bars.items():
+        names.setdefault(name)
+        ax.broken_barh(pieces, (row - 0.4, 0.8), color=_colour(name), linewidth=0)
+    ax.set_yticks(range(len(rows)))
+    ax.set_yticklabels(list(rows))
     ax.invert_yaxis()
+    if bars:
+        ax.set_xlim(first, last)
     ax.set_xlabel("seconds from the beginning of the run")
-    ax.set_title(result.headline)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    ax.set_title(f"{result.name}: step {step}")
+    ax.legend(handles=[Patch(color=_colour(name), label=name.replace("_", " ")) for name in sorted(
+        names, key=lambda name: (name in _WAITS, name))], loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
 def plot_links(result: Any, links: int, ax: Any) -> Any:
     rows = result.links[:links]
     ax = _axes(ax, 1.5 + 0.3 * len(rows))
-    labels = [f"{row['id']}" + (f" (x{row['count']})" if row["count"] > 1 else "") for row in rows]
     places = range(len(rows))
     ax.barh(places, [row["peak_utilization"] for row in rows], color="#CCCCCC", label="peak")
-    ax.barh(places, [row["utilization"] for row in rows], color=_COLOURS[0], height=0.5, label="mean")
+    ax.barh(places, [row["utilization"] for row in rows], color=_BLUES["busy"], height=0.5, label="mean")
     ax.set_yticks(places)
-    ax.set_yticklabels(labels)
+    ax.set_yticklabels([_label(row["id"], row["count"]) for row in rows])
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.set_xlabel("share of the capacity")
     ax.set_title(f"{result.name}: busiest links")
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
@@ -79,8 +93,7 @@ def plot_idle(result: Any, ax: Any) -> Any:
     parts = {"busy": result.busy_seconds, **result.idle_seconds}
     parts = {name: seconds for name, seconds in parts.items() if seconds > 0}
     ax = _axes(ax, 1.5 + 0.3 * len(parts))
-    colours = [_COLOURS[2] if name == "busy" else "#999999" for name in parts]
-    ax.barh(range(len(parts)), list(parts.values()), color=colours)
+    ax.barh(range(len(parts)), list(parts.values()), color=[_colour(name) for name in parts])
     ax.set_yticks(range(len(parts)))
     ax.set_yticklabels([name.replace("_", " ") for name in parts])
     ax.invert_yaxis()

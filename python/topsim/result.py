@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html as _escape
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Union
 
 from . import _core
 from .progress import Bar, OnProgress
@@ -25,7 +24,7 @@ _COLUMNS = {
 
 
 def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, network: Optional[str] = None,
-        fold: bool = True, allow_oom: bool = False, timeline: bool = True,
+        fold: bool = True, allow_oom: bool = False, timeline: bool = False,
         progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Result":
     """Simulates a training step (or what the scenario's workload is) and returns its Result.
 
@@ -35,7 +34,7 @@ def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, ne
     network    "analytic", "flow", "packet" or "simgrid" (network.model)
     fold       simulate one of each kind of rank and link; False: every one (same figures, slower)
     allow_oom  simulate a model that does not fit the memory
-    timeline   keep what happened when (Result.timeline, plot_timeline)
+    timeline   keep what happened when; else Result.timeline simulates again when it is first asked for
     progress   None: a tqdm bar where a person looks; True, False, or a function
 
     Raises ConfigError for mistakes in the scenario, KeyboardInterrupt on Ctrl-C. Same scenario and seed, same
@@ -44,7 +43,7 @@ def run(scenario: Source, *, set: Changes = None, seed: Optional[int] = None, ne
     made = _scenario(scenario, set, changes, seed, network)
     with Bar(progress) as bar:
         text, record, kept = _core.run(made._core, fold, timeline, allow_oom, bar.update)
-    return Result(text, record, kept, made._core.directory)
+    return Result(text, record, made, kept, fold, allow_oom)
 
 
 def load(file: Union[str, "os.PathLike[str]"]) -> "Result":
@@ -61,12 +60,13 @@ class Result:
     Attributes are SI: seconds, bytes, bytes per second, shares from 0 to 1. `to_dict()` is result.json.
     Tables: `ranks`, `links`, `collectives`, `critical_path`, `findings`, `timeline`, `idle`, `link_timeline`;
     each has `to_pandas()`. Ranks and links that behave alike are one row with their `count`.
-    Frozen; pickles (without the means to write a trace); equal when result.json is.
+    Frozen; pickles; equal when result.json is.
     """
 
-    def __init__(self, text: str, record: Optional[str] = None, timeline: Any = None, directory: str = ".") -> None:
-        self._text, self._record, self._timeline, self._directory = text, record, timeline, directory
-        self._columns: Optional[Dict[str, Table]] = None
+    def __init__(self, text: str, record: Optional[str] = None, scenario: Optional[Scenario] = None,
+                 timeline: Any = None, fold: bool = True, allow_oom: bool = True) -> None:
+        self._text, self._record, self._scenario, self._timeline = text, record, scenario, timeline
+        self._fold, self._allow_oom = fold, allow_oom
         self._dict: Dict[str, Any] = json.loads(text)
 
     @property
@@ -122,8 +122,10 @@ class Result:
 
     @property
     def scenario(self) -> Scenario:
-        """The resolved scenario that was simulated."""
-        return _restore(json.dumps(self._dict["scenario"], indent=1), self.name, self._directory)
+        """What was simulated; of a loaded result, the scenario that it echoes."""
+        if self._scenario is None:
+            self._scenario = _restore(json.dumps(self._dict["scenario"], indent=1), self.name, ".")
+        return self._scenario
 
     @property
     def ranks(self) -> Table:
@@ -157,28 +159,30 @@ class Result:
     @property
     def timeline(self) -> Table:
         """What every rank did when: rank (first of its class), count, device, stream, what, phase, step, begin,
-        ready (when its last partner had come), end (seconds from the beginning of the run), flow.
+        ready (when its last partner had come), end (seconds from the beginning of the run), flow (a send and its
+        receive share one; 0: none). Simulated again when the run did not keep it.
         """
-        return self._timelines()["timeline"]
+        return Table._of_columns("timeline", self._events().slices())
 
     @property
     def idle(self) -> Table:
         """Idle intervals: rank, count, device, reason, begin, end (seconds from the beginning of the run)."""
-        return self._timelines()["idle"]
+        return Table._of_columns("idle", self._events().idle())
 
     @property
     def link_timeline(self) -> Table:
-        """id, time (seconds), utilization from that time on; one set of rows a class of links."""
-        return self._timelines()["link_timeline"]
+        """id, time (seconds), utilization (share) from that time on; one set of rows a class of links."""
+        return Table._of_columns("link_timeline", self._events().links())
 
-    def _timelines(self) -> Dict[str, Table]:
-        if self._columns is None:
-            if self._timeline is None:
-                raise ValueError("this result has no timeline: run the scenario again with timeline=True")
-            self._columns = {"timeline": Table._of_columns("timeline", self._timeline.slices()),
-                             "idle": Table._of_columns("idle", self._timeline.idle()),
-                             "link_timeline": Table._of_columns("link_timeline", self._timeline.links())}
-        return self._columns
+    def _events(self) -> Any:
+        """The run's timeline: simulations are deterministic, so a second one gives what the first did not keep."""
+        if self._timeline is None:
+            text, _, timeline = _core.run(self.scenario._core, self._fold, True, self._allow_oom, None)
+            if json.loads(text)["step"] != self._dict["step"]:
+                raise ValueError(f"{self.name} has no timeline: this version of topsim gives another step time than the "
+                                 f"result, which was made by {self._dict['topsim']['version']}; run the scenario again")
+            self._timeline = timeline
+        return self._timeline
 
     def to_dict(self) -> Dict[str, Any]:
         """result.json as a dict of its own ("format": "topsim.result/1")."""
@@ -194,29 +198,29 @@ class Result:
             out.write(self._text)
 
     def trace(self, file: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json). Needs the timeline of this process's run."""
-        if self._timeline is None:
-            raise ValueError("no timeline to write: run the scenario again in this process with timeline=True")
-        self._timeline.write_trace(os.fspath(file))
+        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json)."""
+        self._events().write_trace(os.fspath(file))
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the report page: one file that opens offline."""
         if not hasattr(_core, "write_html"):
             raise NotImplementedError("this build of topsim has no report page")
-        _core.write_html(self._text, self._timeline, os.fspath(file))
+        _core.write_html(self._text, self._events(), os.fspath(file))
 
-    def plot_timeline(self, ranks: int = 16, ax: Any = None) -> Any:
-        """Bars of what each rank did over time, coloured by phase, idle time by reason. Returns the axes."""
+    def plot_timeline(self, ranks: int = 16, step: Optional[int] = None, ax: Any = None) -> Any:
+        """What each rank's compute stream did during a step (None: the last), coloured by phase, idle time by reason; the
+        first `ranks` rows. Returns matplotlib's axes.
+        """
         from .plots import plot_timeline
-        return plot_timeline(self, ranks, ax)
+        return plot_timeline(self, ranks, step, ax)
 
     def plot_links(self, links: int = 16, ax: Any = None) -> Any:
-        """Mean and peak utilisation of the busiest links. Returns the axes."""
+        """Mean and peak utilisation of the busiest links. Returns matplotlib's axes."""
         from .plots import plot_links
         return plot_links(self, links, ax)
 
     def plot_idle(self, ax: Any = None) -> Any:
-        """Where an accelerator's step goes: busy, and each reason to be idle. Returns the axes."""
+        """Where an accelerator's step goes: busy, and each reason to be idle. Returns matplotlib's axes."""
         from .plots import plot_idle
         return plot_idle(self, ax)
 
@@ -234,15 +238,11 @@ class Result:
         return _core.result_text(self._text, 80).rstrip()
 
     def _repr_html_(self) -> str:
+        import html as _escape
         return f"<pre>{_escape.escape(str(self))}</pre>"
 
-    def __getstate__(self) -> Tuple[Any, ...]:
-        columns = self._timelines() if self._timeline is not None else self._columns
-        return self._text, self._record, self._directory, columns
-
-    def __setstate__(self, state: Tuple[Any, ...]) -> None:
-        self.__init__(state[0], state[1], None, state[2])  # type: ignore[misc]
-        self._columns = state[3]
+    def __reduce__(self):
+        return Result, (self._text, self._record, self._scenario, None, self._fold, self._allow_oom)
 
 
 def _time(seconds: float) -> str:

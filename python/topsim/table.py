@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import html
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple, Union, overload
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Union, overload
 
 Column = Union[memoryview, "Words", List[Any]]
 
@@ -164,6 +163,7 @@ def _plain(rows: List[List[str]], names: List[str], total: int) -> str:
 
 
 def _html(rows: List[List[str]], names: List[str], total: int) -> str:
+    import html
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     more = f"<p>{total - len(rows)} more rows</p>" if total > len(rows) else ""
