@@ -1,0 +1,45 @@
+// Network models agree where they must: nothing shared, analytic = flow; anything shared, analytic is a lower
+// bound.
+#include <gtest/gtest.h>
+
+#include "tests/property/random_cluster.hpp"
+
+namespace topsim::property {
+namespace {
+
+const topology::Catalogue& catalogue() {
+  static const topology::Catalogue instance = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+  return instance;
+}
+
+executor::Outcome run(const Case& c, const std::string& model) {
+  const topology::Topology topology = topology::build(c.topology, catalogue());
+  const topology::Router router(topology, c.options.seed);
+  const collective::NcclModel nccl(router, {});
+  const program::Program program = workloads::training_step(c.workload, topology, catalogue());
+  executor::RunOptions options = c.options;
+  options.network = model;
+  return executor::simulate(program, router, nccl, options, nullptr);
+}
+
+TEST(Models, agree_to_the_picosecond_where_one_collective_runs_at_a_time) {
+  // One box, tensor parallelism alone: a layer's collectives follow each other, each alone on the NVLinks.
+  Case c = random_case(1, 1);
+  c.workload.plan = {};
+  c.workload.plan.tp = 8;
+  c.workload.plan.grad_accumulation = 2;
+  c.options.slow_ranks.clear();
+  EXPECT_EQ(run(c, "analytic").end, run(c, "flow").end);
+}
+
+TEST(Models, sharing_never_ends_before_the_analytic_bound) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Case c = random_case(seed, 4);
+    SCOPED_TRACE(c.text);
+    const auto analytic = run(c, "analytic"), flow = run(c, "flow");
+    // Rounding: a picosecond an event at most.
+    EXPECT_LE(analytic.end, flow.end + Duration(static_cast<std::int64_t>(flow.events)));
+  }
+}
+}  // namespace
+}  // namespace topsim::property
