@@ -1,0 +1,96 @@
+"""Every shipped scenario: its file satisfies the schema, and its result adds up."""
+
+import json
+import unittest
+
+import program
+
+PICOSECONDS = 10**12
+
+
+def picoseconds(seconds):
+    """Results hold whole picoseconds written in seconds: rounding gives the integer back."""
+    return round(seconds * PICOSECONDS)
+
+
+class Accounting(unittest.TestCase):
+    def test_busy_and_idle_of_every_rank_sum_to_the_step_exactly(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                result = program.result(path)
+                step = picoseconds(result["step"]["seconds"])
+                self.assertGreater(step, 0)
+                for rank in result["ranks"] + [result["accelerators"]]:
+                    parts = [rank["busy_seconds"], *rank["idle_seconds"].values()]
+                    self.assertEqual(sum(map(picoseconds, parts)), step, rank.get("rank", "mean"))
+                    self.assertTrue(all(part >= 0 for part in parts), parts)
+
+    def test_rank_classes_hold_every_accelerator_once(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                result = program.result(path)
+                self.assertEqual(sum(rank["count"] for rank in result["ranks"]), result["accelerators"]["count"])
+
+    def test_the_mean_over_ranks_is_the_mean_over_accelerators(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                result = program.result(path)
+                count = result["accelerators"]["count"]
+                busy = sum(rank["count"] * rank["busy_seconds"] for rank in result["ranks"]) / count
+                # Each class is rounded to whole picoseconds over the steps, and so is the mean.
+                self.assertAlmostEqual(busy, result["accelerators"]["busy_seconds"], delta=2 / PICOSECONDS)
+
+    def test_shares_are_shares_and_steps_are_mean_of_steps(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                result = program.result(path)
+                self.assertTrue(result["complete"])
+                steps = result["step"]["per_step"]
+                self.assertEqual(len(steps), result["scenario"]["run"]["steps"])
+                self.assertAlmostEqual(sum(steps) / len(steps), result["step"]["seconds"], delta=1 / PICOSECONDS)
+                for link in result["links"]:
+                    self.assertTrue(0 <= link["utilization"] <= link["peak_utilization"] + 1e-9, link["id"])
+                    self.assertLessEqual(link["peak_utilization"], 1 + 1e-9, link["id"])
+                idle = result["accelerators"]["idle_fraction"]
+                busy = result["accelerators"]["busy_seconds"] / result["step"]["seconds"]
+                self.assertAlmostEqual(idle + busy, 1, places=9)
+
+    def test_the_critical_path_is_as_long_as_the_step(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                result = program.result(path)
+                length = sum(part["seconds"] for part in result["critical_path"])
+                self.assertAlmostEqual(length, result["step"]["seconds"], delta=0.02 * result["step"]["seconds"])
+
+
+class Schemas(unittest.TestCase):
+    def setUp(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3-jsonschema is not installed")
+        self.jsonschema = jsonschema
+
+    def test_every_shipped_scenario_satisfies_the_schema(self):
+        schema = json.loads(program.output("schema"))
+        self.jsonschema.Draft202012Validator.check_schema(schema)
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                self.jsonschema.validate(json.loads(path.read_text()), schema)
+
+    def test_the_schema_refuses_what_the_reader_refuses(self):
+        schema = json.loads(program.output("schema"))
+        scenario = json.loads(program.SCENARIOS[0].read_text())
+        scenario["topology"]["node_count"] = 3
+        with self.assertRaises(self.jsonschema.ValidationError):
+            self.jsonschema.validate(scenario, schema)
+
+    def test_scenarios_say_what_they_are_on_one_screen(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                self.assertTrue(json.loads(path.read_text()).get("description"))
+                self.assertLess(len(path.read_text().splitlines()), 40)
+
+
+if __name__ == "__main__":
+    unittest.main()

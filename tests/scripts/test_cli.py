@@ -1,0 +1,188 @@
+"""The program as a shell sees it: exit codes, streams, width, interruption, installation."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import program
+
+IB = "configs/8xH100-ib.json"
+ESCAPE = "\x1b"
+LINES, COLUMNS = 24, 80
+
+
+class ExitCodes(unittest.TestCase):
+    def code(self, *words):
+        return program.topsim(*words).returncode
+
+    def test_zero_when_all_is_well(self):
+        self.assertEqual(self.code("run", IB), 0)
+        self.assertEqual(self.code("doctor"), 0)
+
+    def test_one_when_a_requested_check_fails(self):
+        done = program.topsim("run", IB, "--fail-if", "step_time > 1 ms")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed: step_time > 1 ms", done.stderr)
+        self.assertIn("step time", done.stdout)
+        self.assertEqual(self.code("run", IB, "--fail-if", "step_time > 1 h"), 0)
+
+    def test_two_for_mistakes_of_the_user_and_nothing_on_standard_output(self):
+        for words in (["rum"], ["run"], ["run", "missing.json"], ["run", IB, "--frmat", "json"],
+                      ["run", IB, "--format", "xml"], ["run", IB, "--set", "topology.nods=2"],
+                      ["run", IB, "--fail-if", "step_time > fast"], ["run", IB, "--network", "wire"],
+                      ["list", "cars"], ["schema", "nothing"], ["completion", "dos"]):
+            with self.subTest(words):
+                done = program.topsim(*words)
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stdout, "")
+                self.assertTrue(done.stderr.startswith("error: "), done.stderr)
+
+    def test_an_output_folder_that_cannot_be_written_is_the_users(self):
+        done = program.topsim("run", IB, "--out", "/proc/nowhere")
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+
+class Streams(unittest.TestCase):
+    def test_json_stands_alone_on_standard_output(self):
+        done = program.topsim("run", IB, "--format", "json")
+        self.assertEqual(json.loads(done.stdout)["format"], "topsim.result/1")
+
+    def test_pipes_get_no_colours_and_no_progress(self):
+        done = program.topsim("run", IB)
+        self.assertNotIn(ESCAPE, done.stdout + done.stderr)
+        self.assertEqual(done.stderr, "")
+
+    def test_a_closed_pipe_is_no_mistake_of_the_program(self):
+        command = f"'{program.TOPSIM}' list hardware | head -n 1; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", command], cwd=program.ROOT, capture_output=True, text=True, check=False)
+        self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE))
+        self.assertEqual(done.stderr, "")
+
+    def on_terminal(self, *words, **environment):
+        """What the program writes when standard output and standard error are a terminal."""
+        main, other = pty.openpty()
+        child = subprocess.Popen([program.TOPSIM, *words], cwd=program.ROOT, stdin=subprocess.DEVNULL, stdout=other,
+                                 stderr=other, env=program.environment(TERM="xterm", **environment))
+        os.close(other)
+        text = b""
+        try:
+            while block := os.read(main, 65536):
+                text += block
+        except OSError:  # the terminal is gone: the program has ended
+            pass
+        os.close(main)
+        child.wait(timeout=program.LIMIT_SECONDS)
+        return text.decode()
+
+    def test_no_color_is_respected_on_a_terminal(self):
+        self.assertNotIn(ESCAPE + "[3", self.on_terminal("run", IB, NO_COLOR="1"))
+        self.assertNotIn(ESCAPE + "[3", self.on_terminal("rum", NO_COLOR="1"))
+        self.assertIn(ESCAPE, self.on_terminal("rum"))
+
+    def test_a_terminal_sees_progress_after_half_a_second(self):
+        text = self.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8")
+        self.assertRegex(text, r"simulating step \d")
+        quiet = self.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8", "--quiet")
+        self.assertNotIn("simulating", quiet)
+
+
+class Screens(unittest.TestCase):
+    def test_a_run_fits_a_screen_of_24_lines_of_80_columns(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                lines = program.output("run", path, env=program.environment(COLUMNS=str(COLUMNS))).splitlines()
+                self.assertLessEqual(len(lines), LINES)
+                self.assertEqual([line for line in lines if len(line) > COLUMNS], [])
+
+    def test_narrow_terminals_are_not_overrun(self):
+        for columns in (40, 60, 100, 200):
+            with self.subTest(columns):
+                text = program.output("run", IB, env=program.environment(COLUMNS=str(columns)))
+                self.assertLessEqual(max(map(len, text.splitlines())), max(columns, 60))
+
+    def test_a_screen_and_its_json_tell_the_same(self):
+        text, result = program.output("run", IB), program.result(program.ROOT / IB)
+        value, unit = re.search(r"step time +([\d.]+) (\w+)", text).groups()
+        self.assertAlmostEqual(float(value) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit], result["step"]["seconds"],
+                               delta=0.005 * result["step"]["seconds"])
+        busy = float(re.search(r"accelerator busy +([\d.]+) %", text).group(1))
+        self.assertAlmostEqual(busy, 100 * (1 - result["accelerators"]["idle_fraction"]), delta=0.051)
+
+
+class Interruption(unittest.TestCase):
+    def test_an_interrupted_run_leaves_a_valid_partial_result(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number), program.temporary_folder() as folder:
+                child = subprocess.Popen(
+                    [program.TOPSIM, "run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=2000", "--set",
+                     "run.warmup=0", "--out", folder, "--format", "json"],
+                    cwd=program.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    text=True, env=program.environment())
+                time.sleep(3)
+                self.assertIsNone(child.poll(), "the scenario is too short to be interrupted")
+                asked = time.monotonic()
+                child.send_signal(number)
+                out, err = child.communicate(timeout=program.LIMIT_SECONDS)
+                self.assertLess(time.monotonic() - asked, 20)
+                self.assertEqual(child.returncode, 130, err)
+                self.assertIn("partial", err)
+                written = json.loads((pathlib.Path(folder) / "result.json").read_text())
+                self.assertEqual(written["format"], "topsim.result/1")
+                self.assertIs(written["complete"], False)
+                self.assertEqual(json.loads(out), written)
+
+
+class Installation(unittest.TestCase):
+    def setUp(self):
+        if not (program.BUILD / "topsim.1").exists():
+            self.skipTest("build the target `program` first")
+
+    def test_an_installed_program_works_from_any_folder(self):
+        with program.temporary_folder() as prefix:
+            subprocess.run(["cmake", "--install", program.BUILD, "--prefix", prefix], check=True, capture_output=True)
+            installed = pathlib.Path(prefix) / "bin" / "topsim"
+            there = program.output("run", "8xH100-ib", "--format", "json", cwd="/", program=installed)
+            self.assertEqual(json.loads(there)["step"], program.result(program.ROOT / IB)["step"])
+            self.assertIn(prefix, program.output("doctor", cwd="/", program=installed))
+            share = pathlib.Path(prefix) / "share"
+            for name in ("bash-completion/completions/topsim", "zsh/site-functions/_topsim",
+                         "fish/vendor_completions.d/topsim.fish", "man/man1/topsim.1",
+                         "topsim/configs/schema/scenario.schema.json"):
+                self.assertGreater((share / name).stat().st_size, 0, name)
+
+    def test_the_manual_page_knows_every_command(self):
+        page = program.output("man").replace("\\-", "-")
+        for name in command_names():
+            self.assertIn(f'.SS "topsim {name}"', page)
+
+
+class Completion(unittest.TestCase):
+    def complete(self, *words):
+        """What bash offers after the given words."""
+        script = 'eval "$(cat)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _topsim; printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "-c", script, "bash", *words], input=program.output("completion", "bash"),
+                              cwd=program.ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    def test_bash_completes_commands_options_and_values(self):
+        self.assertEqual(self.complete("topsim", "comp"), ["compare", "completion"])
+        self.assertIn("--fail-if", self.complete("topsim", "run", "--"))
+        self.assertEqual(self.complete("topsim", "run", "--network", "f"), ["flow"])
+        self.assertIn(IB, self.complete("topsim", "run", "configs/8xH100"))
+        self.assertIn("check", self.complete("topsim", "topo", ""))
+        self.assertEqual(self.complete("topsim", "bench", "all_r"), ["all_reduce"])
+
+
+def command_names():
+    listed = program.output("--help").split("commands:\n")[1].split("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines()]
+
+
+if __name__ == "__main__":
+    unittest.main()
