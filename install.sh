@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what topsim needs, builds it and puts `topsim` on PATH and the Python module beside the system python3.
-# Usage: sh install.sh [--prefix DIR] [--without-python] [--without-simgrid] [--build-only]
+# Usage: sh install.sh [--prefix DIR] [--without-python] [--without-simgrid] [--build-only] [--for-tests]
+# --build-only leaves the program in build/release; --for-tests does so and brings what the tests need (see test.sh).
 set -eu
 cd "$(dirname "$0")"
 
@@ -8,6 +9,7 @@ prefix=/usr/local
 python=1
 simgrid=1
 install=1
+tests=0
 fail() { echo "error: $1" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -16,8 +18,9 @@ while [ $# -gt 0 ]; do
     --without-python) python=0 ;;
     --without-simgrid) simgrid=0 ;;
     --build-only) install=0 ;;
-    -h|--help) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
-    *) fail "unknown option $1 (known: --prefix DIR, --without-python, --without-simgrid, --build-only)" ;;
+    --for-tests) install=0; tests=1 ;;
+    -h|--help) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
+    *) fail "unknown option $1; sh install.sh --help lists the known ones" ;;
   esac
   shift
 done
@@ -36,6 +39,8 @@ packages="g++ cmake ninja-build pkg-config libboost-graph-dev nlohmann-json3-dev
   libsqlite3-dev zlib1g-dev libprotobuf-dev protobuf-compiler"
 [ $python = 0 ] || packages="$packages python3-dev pybind11-dev python3-numpy python3-pandas python3-matplotlib"
 [ $simgrid = 0 ] || packages="$packages libsimgrid-dev"
+[ $tests = 0 ] || packages="$packages libgtest-dev libgmock-dev libbenchmark-dev clang-format chromium chromium-driver
+  python3-jsonschema python3-networkx python3-distributed python3-nbformat python3-nbclient python3-ipykernel"
 # The report page's chart library comes from npm; where node is already there, Debian's npm stays away.
 command -v npm >/dev/null 2>&1 || packages="$packages npm"
 

@@ -1,41 +1,58 @@
 """Builds and runs every test of the project and prints one closing line: N passed, N failed.
 
-C++ tests run under CTest, Python and web tests under unittest (python/tests, tests/web). With --full the long
-campaigns run too (TOPSIM_FULL=1 in the environment of the tests) and the C++ tests once more under the sanitizers.
+C++ tests run under CTest; the unittest files of tests/scripts (the program), tests/python (the module) and tests/web
+(the report page) run one process a file. With --full the long campaigns run too (TOPSIM_FULL=1 in the environment of
+the tests) and the C++ tests once more under the sanitizers. Words that are no option choose unittest files by name:
+`python3 tests/run.py cli examples` runs test_cli.py and test_examples.py alone.
 """
 
+import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
+import time
+import unittest
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = str(os.cpu_count() or 2)
+FOLDERS = ("tests/scripts", "tests/python", "tests/web")
+FILE_LIMIT_SECONDS = 1800
+TEST_LIMIT_SECONDS = 1200
 
 
 def call(command, **options):
     print("$ " + " ".join(str(part) for part in command), flush=True)
-    return subprocess.run(command, cwd=ROOT, **options)
+    return subprocess.run(command, cwd=ROOT, check=False, **options)
 
 
-def run_ctest(preset, configure=()):
-    """Returns (passed, failed, skipped) of one preset's CTest run; a failed build counts as one failure."""
-    for step in (["cmake", "--preset", preset, "-DBUILD_TESTING=ON", *configure],
-                 ["cmake", "--build", f"build/{preset}", "-j", JOBS]):
-        if call(step, stdout=subprocess.DEVNULL).returncode:
-            print(f"FAILED: {' '.join(step)}")
-            return 0, 1, 0
+def build(preset):
+    """True when all of a preset was built; what can be built is built even where something fails."""
+    configure = ["cmake", "--preset", preset, "-DBUILD_TESTING=ON"]
+    make = ["cmake", "--build", f"build/{preset}", "-j", JOBS, "--", "-k", "0"]
+    for step in (configure, make):
+        done = call(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            print(f"FAILED: {' '.join(step)}\n{done.stdout[-6000:]}", flush=True)
+            return False
+    return True
+
+
+def run_ctest(preset):
+    """Returns (passed, failed, skipped) of one preset's C++ tests; a failed build counts as one failure."""
+    passed, failed, skipped = 0, 0 if build(preset) else 1, 0
     report = ROOT / "build" / preset / "ctest.xml"
-    call(["ctest", "--test-dir", f"build/{preset}", "-j", JOBS, "--output-on-failure", "--no-tests=error",
-          "--timeout", "1200", "--output-junit", str(report), "-Q"], stdout=subprocess.DEVNULL)
-    passed = failed = skipped = 0
+    report.unlink(missing_ok=True)
+    call(["ctest", "--test-dir", f"build/{preset}", "-j", JOBS, "--output-on-failure", "--no-tests=error", "--timeout",
+          str(TEST_LIMIT_SECONDS), "--output-junit", report, "-Q"], stdout=subprocess.DEVNULL)
+    if not report.exists():
+        print(f"FAILED: {preset}: no C++ test ran")
+        return passed, failed + 1, skipped
     for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
-        status = case.get("status")
-        if status == "run":
+        if case.get("status") == "run":
             passed += 1
-        elif status in ("notrun", "disabled"):
+        elif case.find("skipped") is not None or case.get("status") == "disabled":
             skipped += 1
             print(f"skipped: {case.get('name')}")
         else:
@@ -45,40 +62,85 @@ def run_ctest(preset, configure=()):
     return passed, failed, skipped
 
 
-def run_unittest(folder):
-    """Runs the unittest files of a folder with the system python3; returns (passed, failed, skipped)."""
-    if not list((ROOT / folder).glob("test_*.py")):
-        return 0, 0, 0
-    environment = dict(os.environ, PYTHONPATH=str(ROOT / "build/release/python"),
+class Counter(unittest.TextTestResult):
+    """Counts tests, not their parts: a test with three failing subtests is one failure."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.passed = 0
+
+    def addSuccess(self, test):  # pylint: disable=invalid-name
+        super().addSuccess(test)
+        self.passed += 1
+
+    def counts(self):
+        """[passed, failed, skipped]"""
+        bad = {getattr(test, "test_case", test).id() for test, _ in self.failures + self.errors}
+        bad |= {test.id() for test in self.unexpectedSuccesses}
+        idle = {getattr(test, "test_case", test).id() for test, _ in self.skipped} - bad
+        return [self.passed + len(self.expectedFailures), len(bad), len(idle)]
+
+
+def run_file(path, answer):
+    """Runs one unittest file in this process and writes its counts to the file `answer`."""
+    sys.path.insert(0, str(pathlib.Path(path).parent))
+    suite = unittest.defaultTestLoader.loadTestsFromName(pathlib.Path(path).stem)
+    result = unittest.TextTestRunner(resultclass=Counter, verbosity=1).run(suite)
+    for test, reason in result.skipped:
+        print(f"skipped: {test.id()}: {reason}")
+    pathlib.Path(answer).write_text(json.dumps(result.counts()))
+
+
+def run_unittest(path):
+    """Returns (passed, failed, skipped) of one file; a file that ends in another way counts as one failure."""
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "build/release/python"), PYTHONDONTWRITEBYTECODE="1",
                        PATH=f"{ROOT / 'build/release'}:{os.environ['PATH']}")
-    result = call([sys.executable, "-m", "unittest", "discover", "-s", folder, "-p", "test_*.py"],
-                  env=environment, stderr=subprocess.PIPE, text=True)
-    ran = re.search(r"^Ran (\d+) tests?", result.stderr, re.M)
-    count = {key: int(match.group(1)) if (match := re.search(rf"{key}=(\d+)", result.stderr.splitlines()[-1])) else 0
-             for key in ("failures", "errors", "skipped")}
-    failed = count["failures"] + count["errors"]
-    if result.returncode and not failed:
-        failed = 1
-    if failed or count["skipped"]:
-        print(result.stderr)
-    passed = (int(ran.group(1)) if ran else 0) - failed - count["skipped"]
-    print(f"{folder}: {passed} passed, {failed} failed, {count['skipped']} skipped", flush=True)
-    return passed, failed, count["skipped"]
+    answer = ROOT / "build" / "release" / f"{path.stem}.json"
+    answer.unlink(missing_ok=True)
+    began = time.monotonic()
+    try:
+        done = subprocess.run([sys.executable, __file__, "--file", path, answer], cwd=ROOT, env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FILE_LIMIT_SECONDS, check=False)
+        text = done.stdout
+    except subprocess.TimeoutExpired as late:
+        text = (late.stdout or b"").decode(errors="replace") + f"\nnot done after {FILE_LIMIT_SECONDS} s"
+    counts = json.loads(answer.read_text()) if answer.exists() else [0, 1, 0]
+    if sum(counts) == 0:
+        counts = [0, 1, 0]
+        text += "\nno test in this file"
+    passed, failed, skipped = counts
+    if failed:
+        print(f"FAILED: {path.relative_to(ROOT)}\n{text}")
+    elif skipped:
+        print("\n".join(line for line in text.splitlines() if line.startswith("skipped: ")))
+    print(f"{path.relative_to(ROOT)}: {passed} passed, {failed} failed, {skipped} skipped"
+          f" ({time.monotonic() - began:.0f} s)", flush=True)
+    return passed, failed, skipped
 
 
-def main():
-    full = "--full" in sys.argv[1:]
-    if full:
+def main(words):
+    if words[:1] == ["--file"]:
+        run_file(*words[1:])
+        return 0
+    chosen = [word for word in words if word != "--full"]
+    if "--full" in words:
         os.environ["TOPSIM_FULL"] = "1"
-    totals = [run_ctest("release"), run_unittest("tests/scripts"), run_unittest("tests/python"),
-              run_unittest("tests/web")]
-    if full:
-        totals.append(run_ctest("asan"))
-        totals.append(run_ctest("tsan"))
+    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("test_*.py"))]
+    totals = []
+    if chosen:
+        files = [path for path in files if path.stem.removeprefix("test_") in chosen]
+        if len(files) != len(set(chosen)):
+            print(f"error: no such test file among {' '.join(chosen)}", file=sys.stderr)
+            return 2
+    else:
+        totals.append(run_ctest("release"))
+    totals += [run_unittest(path) for path in files]
+    if "--full" in words and not chosen:
+        totals += [run_ctest("asan"), run_ctest("tsan")]
     passed, failed, skipped = (sum(column) for column in zip(*totals))
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

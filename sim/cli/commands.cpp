@@ -9,7 +9,7 @@ constexpr std::array kCommands = {
     Command{"run", "Simulate a scenario: step time, link utilisation, why accelerators idle", configure_run,
             "topsim run configs/8xH100-ib.json\n"
             "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --format json\n"
-            "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 10 s'"},
+            "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
     Command{"topo", "Look at a topology: show, check, draw, import, export, list", configure_topo,
             "topsim topo show configs/8xH100-ib.json\n"
             "topsim topo check configs/8xH100-ib.json\n"
@@ -33,7 +33,7 @@ constexpr std::array kCommands = {
             "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
     Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},
     Command{"completion", "Shell completion script", configure_completion,
-            "topsim completion bash > /etc/bash_completion.d/topsim\n"
+            "topsim completion bash > ~/.local/share/bash-completion/completions/topsim\n"
             "topsim completion fish > ~/.config/fish/completions/topsim.fish"},
     Command{"man", "The manual page", configure_man, "topsim man > topsim.1"},
 };
