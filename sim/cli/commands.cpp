@@ -6,10 +6,11 @@ namespace topsim::cli {
 namespace {
 // To add a command: write configure_NAME in NAME.cpp, declare it in commands.hpp, add its line here.
 constexpr std::array kCommands = {
-    Command{"run", "Simulate a scenario: step time, link utilisation, why accelerators idle", configure_run,
-            "topsim run configs/8xH100-ib.json\n"
-            "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --format json\n"
-            "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
+    Command{
+        "run", "Simulate a scenario: step time, link utilisation, why accelerators idle", configure_run,
+        "topsim run configs/8xH100-ib.json\n"
+        "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --set workload.plan.dp=8 --format json\n"
+        "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
     Command{"topo", "Look at a topology: show, check, draw, import, export, list", configure_topo,
             "topsim topo show configs/8xH100-ib.json\n"
             "topsim topo check configs/8xH100-ib.json\n"

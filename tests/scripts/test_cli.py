@@ -1,15 +1,14 @@
 """The program as a shell sees it: exit codes, streams, width, interruption, installation."""
 
 import json
-import os
 import pathlib
-import pty
 import re
 import signal
 import subprocess
 import time
 import unittest
 
+import picture
 import program
 
 IB = "configs/8xH100-ib.json"
@@ -64,31 +63,15 @@ class Streams(unittest.TestCase):
         self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE))
         self.assertEqual(done.stderr, "")
 
-    def on_terminal(self, *words, **environment):
-        """What the program writes when standard output and standard error are a terminal."""
-        main, other = pty.openpty()
-        child = subprocess.Popen([program.TOPSIM, *words], cwd=program.ROOT, stdin=subprocess.DEVNULL, stdout=other,
-                                 stderr=other, env=program.environment(TERM="xterm", **environment))
-        os.close(other)
-        text = b""
-        try:
-            while block := os.read(main, 65536):
-                text += block
-        except OSError:  # the terminal is gone: the program has ended
-            pass
-        os.close(main)
-        child.wait(timeout=program.LIMIT_SECONDS)
-        return text.decode()
-
     def test_no_color_is_respected_on_a_terminal(self):
-        self.assertNotIn(ESCAPE + "[3", self.on_terminal("run", IB, NO_COLOR="1"))
-        self.assertNotIn(ESCAPE + "[3", self.on_terminal("rum", NO_COLOR="1"))
-        self.assertIn(ESCAPE, self.on_terminal("rum"))
+        self.assertNotIn(ESCAPE + "[3", picture.on_terminal("run", IB, NO_COLOR="1"))
+        self.assertNotIn(ESCAPE + "[3", picture.on_terminal("rum", NO_COLOR="1"))
+        self.assertIn(ESCAPE, picture.on_terminal("rum"))
 
     def test_a_terminal_sees_progress_after_half_a_second(self):
-        text = self.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8")
+        text = picture.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8")
         self.assertRegex(text, r"simulating step \d")
-        quiet = self.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8", "--quiet")
+        quiet = picture.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8", "--quiet")
         self.assertNotIn("simulating", quiet)
 
 

@@ -13,7 +13,7 @@ import program
 # Files that examples take for granted, and how a user gets them.
 GIVEN = {
     "topo.xml": ["topo", "export", "configs/8xH100-ib.json", "--as", "nccl", "-o", "topo.xml"],
-    "results/result.json": ["run", "configs/8xH100-ib.json", "--out", "results"],
+    "results/result.json": ["run", "configs/8xH100-ib.json", "--out", "results", "--quiet"],
     "old/result.json": ["run", "configs/8xH100-ib.json", "--out", "old"],
     "new/result.json": ["run", "configs/8xH100-ib.json", "--out", "new"],
 }
@@ -88,7 +88,8 @@ class Examples(unittest.TestCase):
         for page in [program.ROOT / "README.md", *program.ROOT.glob("*/**/README.md")]:
             if "build" in page.relative_to(program.ROOT).parts or "node_modules" in page.parts:
                 continue
-            for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+            for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
                 with self.subTest(f"{page.relative_to(program.ROOT)}: {target}"):
                     self.assertTrue((page.parent / target).exists())
 
