@@ -11,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/fold/refine.hpp"
+#include "sim/fold/shapes.hpp"
 
 namespace topsim::fold {
 namespace {
@@ -20,66 +21,6 @@ using program::OpKind;
 using program::Program;
 
 constexpr std::uint32_t kNone = System::kNone;
-
-struct CallShape {
-  CollectiveKind kind;
-  std::int64_t bytes;
-  auto operator<=>(const CallShape&) const = default;
-};
-
-// The distinct calls each program class makes in each slot, and which of them each op is.
-struct Shapes {
-  std::vector<std::vector<std::vector<CallShape>>> collectives;  // [class][slot]
-  std::vector<std::vector<std::vector<CallShape>>> sends;        // [class][peer slot]
-  std::vector<std::vector<std::vector<CallShape>>> host;         // [class][direction]
-  std::vector<std::vector<std::uint16_t>> op_shape;
-};
-
-std::vector<CallShape>* list_of(Shapes& shapes, std::size_t cls, const program::Op& op) {
-  switch (op.kind) {
-    case OpKind::collective:
-      return &shapes.collectives[cls][op.slot];
-    case OpKind::send:
-      return &shapes.sends[cls][op.slot];
-    case OpKind::host_copy:
-      return &shapes.host[cls][op.slot];
-    default:
-      return nullptr;
-  }
-}
-
-Shapes collect_shapes(const Program& program) {
-  Shapes shapes;
-  const std::size_t classes = program.classes.size();
-  shapes.collectives.assign(classes, std::vector<std::vector<CallShape>>(program.communicator_slots.size()));
-  shapes.sends.assign(classes, std::vector<std::vector<CallShape>>(program.peer_slots.size()));
-  shapes.host.assign(classes, std::vector<std::vector<CallShape>>(2));
-  shapes.op_shape.resize(classes);
-  const auto shape = [](const program::Op& op) {
-    const CollectiveKind kind = op.kind == OpKind::collective ? op.collective : CollectiveKind::send_recv;
-    return CallShape{kind, op.bytes.value()};
-  };
-  for (std::size_t c = 0; c < classes; ++c) {
-    const auto& ops = program.classes[c].ops;
-    for (const program::Op& op : ops) {
-      if (auto* list = list_of(shapes, c, op)) list->push_back(shape(op));
-    }
-    for (auto* lists : {&shapes.collectives[c], &shapes.sends[c], &shapes.host[c]}) {
-      for (auto& list : *lists) {  // sorted, so that all members of a communicator number them alike
-        std::sort(list.begin(), list.end());
-        list.erase(std::unique(list.begin(), list.end()), list.end());
-      }
-    }
-    shapes.op_shape[c].assign(ops.size(), 0);
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (const auto* list = list_of(shapes, c, ops[i])) {
-        const auto at = std::lower_bound(list->begin(), list->end(), shape(ops[i]));
-        shapes.op_shape[c][i] = static_cast<std::uint16_t>(at - list->begin());
-      }
-    }
-  }
-  return shapes;
-}
 
 // A communicator, an edge or a host copy path before folding.
 struct Group {
@@ -157,6 +98,7 @@ class Folder {
       for (std::uint32_t r = 0; r < program_.ranks; ++r) {
         const auto& calls = shapes_.host[program_.class_of_rank[r]][direction];
         if (calls.empty()) continue;
+        if (host_memory_.empty()) find_host_memory();
         groups_.push_back({program::Dimension::offload, &calls, kNone, RankId(r), RankId(),
                            static_cast<std::uint8_t>(direction), 0});
       }
@@ -178,16 +120,20 @@ class Folder {
   }
 
   DeviceId host_memory(DeviceId gpu) const {
-    const auto& topology = router_.topology();
-    for (std::size_t d = 0; d < topology.devices().size(); ++d) {
-      const auto& candidate = topology.devices()[d];
-      if (candidate.kind == topology::DeviceKind::host_memory &&
-          candidate.node == topology.device(gpu).node) {
-        return DeviceId(d);
-      }
-    }
+    const DeviceId memory = host_memory_[router_.topology().device(gpu).node];
+    if (memory.valid()) return memory;
     throw ConfigError("the node has no host memory to offload to",
                       "describe one in the node recipe, or offload none");
+  }
+
+  void find_host_memory() {
+    const auto& topology = router_.topology();
+    host_memory_.assign(topology.nodes(), DeviceId());
+    for (std::size_t d = 0; d < topology.devices().size(); ++d) {
+      const topology::Device& device = topology.devices()[d];
+      if (device.kind != topology::DeviceKind::host_memory) continue;
+      if (!host_memory_[device.node].valid()) host_memory_[device.node] = DeviceId(d);
+    }
   }
 
   std::uint32_t label(std::uint32_t shape, double coefficient) {
@@ -301,7 +247,7 @@ class Folder {
       system.links[id].members.push_back(link);
     }
     for (auto& link : system.links) std::sort(link.members.begin(), link.members.end());
-    assemble_groups(cls, local, first, system);
+    assemble_groups(cls, local, system);
     assemble_usage(cls, local, first, system);
     assemble_tables(cls, local, system);
     return system;
@@ -316,7 +262,7 @@ class Folder {
   }
 
   void assemble_groups(const std::vector<std::uint32_t>& cls, std::vector<std::uint32_t>& local,
-                       const std::vector<std::uint32_t>& first, System& system) {
+                       System& system) {
     for (const Group& group : groups_) {
       std::uint32_t& id = local[cls[group.item]];
       if (id == kNone) {
@@ -325,7 +271,6 @@ class Folder {
       }
       ++system.groups[id].count;
     }
-    static_cast<void>(first);
   }
 
   GroupClass make_group(const Group& group, const std::vector<std::uint32_t>& cls,
@@ -453,6 +398,7 @@ class Folder {
   Shapes shapes_;
   LabelledGraph graph_;
   std::vector<double> slowdown_;
+  std::vector<DeviceId> host_memory_;  // by node; filled when somebody copies there
   std::vector<Group> groups_;
   std::vector<std::uint32_t> group_of_item_, link_of_item_, link_items_;
   std::vector<LinkId> links_;
