@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import unittest
 
 import program
@@ -79,6 +80,17 @@ class Examples(unittest.TestCase):
                 with self.subTest(f"{page.relative_to(program.ROOT)}: {example}"):
                     self.check(example)
         self.assertGreater(self.runs, 0)
+
+    def test_the_readmes_python_runs(self):
+        if not list((program.BUILD / "python/topsim").glob("_core*.so")):
+            self.skipTest("the Python module is not built")
+        blocks = re.findall(r"^```python\n(.*?)^```", (program.ROOT / "README.md").read_text(), re.M | re.S)
+        environment = dict(self.environment, PYTHONPATH=str(program.BUILD / "python"))
+        for block in blocks:
+            done = subprocess.run([sys.executable, "-c", block], cwd=self.folder.name, env=environment, text=True,
+                                  capture_output=True, timeout=program.LIMIT_SECONDS, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(blocks)
 
     def test_the_readme_shows_every_command(self):
         shown = {example.split()[1] for example in examples_of_page(program.ROOT / "README.md")}
