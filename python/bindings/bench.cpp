@@ -14,11 +14,10 @@ py::tuple bench(const std::string& collective, scenario::Scenario scenario, cons
   const scenario::BenchCollective& what = scenario::bench_collective(collective);
   const scenario::BenchSizes sizes{scenario::bench_size(first), scenario::bench_size(last), factor};
   scenario::force(scenario, algorithm, protocol, channels);
-  const py::gil_scoped_release release;
-  const auto rows = scenario::bench(scenario, shipped_catalogue(), what.kind, sizes);
-  const std::string json = scenario::bench_json(rows), table = scenario::bench_table(what, rows);
-  const py::gil_scoped_acquire acquire;
-  return py::make_tuple(json, table);
+  const auto rows = interruptible(py::none(), [&](executor::Progress& progress) {
+    return scenario::bench(scenario, shipped_catalogue(), what.kind, sizes, &progress);
+  });
+  return py::make_tuple(scenario::bench_json(rows), scenario::bench_table(what, rows));
 }
 }  // namespace
 

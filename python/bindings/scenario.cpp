@@ -33,6 +33,5 @@ void bind_scenario(py::module_& module) {
       .def_readonly("description", &Scenario::description)
       .def_property_readonly("directory", [](const Scenario& s) { return s.topology.directory; })
       .def("to_json", [](const Scenario& s) { return scenario::to_json(s); });
-  module.def("schema", &scenario::schema, py::arg("name"));
 }
 }  // namespace topsim::python

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Optional, Union
+from typing import Any, Optional, Union
 
 from . import _core
 from .scenario import Changes, Source, _scenario

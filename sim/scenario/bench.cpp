@@ -130,12 +130,14 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
   return row;
 }
 
-std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
+std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes,
+                              const executor::Progress* progress) {
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(setting.scenario.network.model).make == nullptr;
   std::vector<BenchRow> rows;
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
+    if (progress != nullptr && progress->stop) break;
     BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
     row.choice = setting.nccl.choose(kind, row.size, setting.gpus);
     collective::Activity activity;
@@ -152,7 +154,8 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
 }  // namespace
 
 std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
-                            CollectiveKind kind, const BenchSizes& sizes) {
+                            CollectiveKind kind, const BenchSizes& sizes,
+                            const executor::Progress* progress) {
   try {
     topology::BuildOptions build;
     if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
@@ -161,7 +164,7 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
     const collective::NcclModel nccl(router, scenario.network.nccl);
     const Setting setting{scenario, router, nccl,
                           topology::place_ranks(scenario.topology, topology, scenario.run.seed)};
-    return rows_of(setting, kind, sizes);
+    return rows_of(setting, kind, sizes, progress);
   } catch (const ConfigError& error) {
     throw located(error, scenario);
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/collective/collective.hpp"
+#include "sim/executor/options.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 
@@ -25,6 +26,8 @@ struct BenchRow {
 
 // Sizes are cut to what nccl-tests would send (whole 16 bytes a rank). Collectives in the scenario's form
 // (pipelined or in steps; packets are always in steps). Throws ConfigError with places.
+// `progress` may be null; when its stop flag rises the rows so far come back.
 [[nodiscard]] std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
-                                          collective::CollectiveKind kind, const BenchSizes& sizes);
+                                          collective::CollectiveKind kind, const BenchSizes& sizes,
+                                          const executor::Progress* progress = nullptr);
 }  // namespace topsim::scenario

@@ -1,5 +1,7 @@
 """topsim.run, load and Result: what goes in, what comes out, and that it is the command's own answer."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -207,6 +209,16 @@ class Threads(unittest.TestCase):
         with self.assertRaises(Enough):
             topsim.run(SCENARIO, progress=progress, **{"run.steps": 400})
         self.assertEqual(len(seen), 1)
+
+    def test_a_bar_is_shown_where_one_is_wanted(self):
+        try:
+            import tqdm  # noqa: F401
+        except ImportError as error:
+            self.skipTest(str(error))
+        shown = io.StringIO()
+        with contextlib.redirect_stderr(shown):
+            topsim.run(SCENARIO, timeline=False, progress=True, **{"run.steps": 60})
+        self.assertIn("simulating", shown.getvalue())
 
     def test_control_c_stops_a_run_at_once(self):
         script = ("import signal, threading, topsim\n"
