@@ -52,6 +52,9 @@ def run_ctest(preset):
     for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
         if case.get("status") == "run":
             passed += 1
+        elif case.get("name").endswith("_NOT_BUILT"):
+            failed += 1
+            print(f"FAILED: {case.get('name')}")
         elif case.find("skipped") is not None or case.get("status") == "disabled":
             skipped += 1
             print(f"skipped: {case.get('name')}")
