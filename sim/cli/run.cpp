@@ -12,6 +12,7 @@
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/csv.hpp"
+#include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 struct Options {
   ScenarioOptions scenario;
-  std::string format = "table", out, trace, fail_if;
+  std::string format = "table", out, trace, html, fail_if;
   bool quiet = false, no_fold = false, allow_oom = false;
 };
 
@@ -41,7 +42,7 @@ scenario::Simulated simulate(const Options& options, bool& interrupted) {
   const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
   scenario::SimulateOptions how;
   how.fold = !options.no_fold;
-  how.timeline = !options.trace.empty() || !options.out.empty();
+  how.timeline = !options.trace.empty() || !options.html.empty() || !options.out.empty();
   how.allow_oom = options.allow_oom;
   executor::Progress progress;
   const InterruptGuard guard(progress);
@@ -63,6 +64,16 @@ void print(const Options& options, const scenario::Simulated& simulated, const s
   std::cout.flush();
 }
 
+// report.html in --out is left out where the build has no page; --html was refused before the simulation.
+void write_page(const Options& options, const scenario::Simulated& simulated) {
+  if (!report::has_page() || (options.html.empty() && options.out.empty())) return;
+  const std::string page =
+      report::to_html(simulated.result, simulated.timeline ? &*simulated.timeline : nullptr,
+                      simulated.picture ? &*simulated.picture : nullptr);
+  if (!options.html.empty()) report::write_file(options.html, page);
+  if (!options.out.empty()) report::write_file(options.out + "/report.html", page);
+}
+
 // The checks of --fail-if, after everything was written.
 int judge_result(const std::optional<Condition>& condition, const report::Result& result) {
   if (!condition) return kOk;
@@ -77,6 +88,7 @@ int run(const Options& options) {
   check_format(options.format);
   std::optional<Condition> condition;
   if (!options.fail_if.empty()) condition = parse_condition(options.fail_if);
+  if (!options.html.empty()) report::require_page();
   bool interrupted = false;
   const scenario::Simulated simulated = simulate(options, interrupted);
   const report::Timeline* timeline = simulated.timeline ? &*simulated.timeline : nullptr;
@@ -84,6 +96,7 @@ int run(const Options& options) {
   if (!options.out.empty()) {
     result_file = report::write_directory(options.out, simulated.result, simulated.record, timeline);
   }
+  write_page(options, simulated);
   if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
   print(options, simulated, result_file);
   if (interrupted) {
@@ -100,6 +113,8 @@ Action configure_run(CLI::App& app) {
   app.add_option("--format", options->format, "What is printed")->type_name("table|json|csv");
   app.add_option("--out", options->out, "Write result.json, run.json and tables there")->type_name("DIR");
   app.add_option("--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json)")
+      ->type_name("FILE");
+  app.add_option("--html", options->html, "The report page: one file that opens in a browser, offline")
       ->type_name("FILE");
   app.add_option("--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
       ->type_name("EXPR");

@@ -125,6 +125,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
                                          prepared.program, prepared.memory, outcome);
   if (options.timeline) {
     simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
+    simulated.picture = report::make_picture(prepared.topology, outcome);
   }
   simulated.record = report::make_run_record(outcome, wall_seconds() - begin);
   return simulated;

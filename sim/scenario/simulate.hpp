@@ -5,6 +5,7 @@
 
 #include "sim/executor/options.hpp"
 #include "sim/program/program.hpp"
+#include "sim/report/html/picture.hpp"
 #include "sim/report/result.hpp"
 #include "sim/report/timeline.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -28,7 +29,8 @@ struct Prepared {
 struct Simulated {
   report::Result result;
   report::RunRecord record;
-  std::optional<report::Timeline> timeline;
+  std::optional<report::Timeline> timeline;  // both with SimulateOptions::timeline
+  std::optional<report::Picture> picture;
 };
 
 // Independent of every other call: many may run side by side. Throws ConfigError with places. `progress` may

@@ -1,0 +1,63 @@
+// Theme, colours that people with any colour vision tell apart, and the charts' common frame.
+const schemes = {
+  light: {
+    ink: "#17202b", soft: "#5b6776", line: "#dde2e8", panel: "#ffffff", box: "#f3f5f8", idle: "#c3ccd6",
+    ramp: ["#fbe6c0", "#fdc98a", "#fc8d59", "#d7301f", "#7f0000"], heat: ["#ffffff", "#fdd49e", "#fc8d59", "#d7301f", "#7f0000"],
+  },
+  dark: {
+    ink: "#e6ebf1", soft: "#93a1b1", line: "#2a333e", panel: "#171d25", box: "#1d2530", idle: "#465362",
+    ramp: ["#6b4a8c", "#a13d86", "#dd513a", "#fca50a", "#fcffa4"], heat: ["#171d25", "#56106e", "#bb3754", "#f98c0a", "#fcffa4"],
+  },
+};
+// Work is blue, waits are the warm and grey tones of Okabe and Ito's palette, moved apart in lightness.
+const stateColours = {
+  forward: "#8ec5ef", backward: "#3d8fd1", weight_gradient: "#2a6aa8", recompute: "#9fb7e8", optimizer: "#1d4470",
+  gradient_sync: "#5f7fbf", parameter_sync: "#7896cf", transfer: "#a9c3d9", other_work: "#6fa3c7",
+  pipeline_bubble: "#9aa3ad", tensor_parallel: "#e69f00", data_parallel: "#d55e00", pipeline_transfer: "#cc79a7",
+  context_parallel: "#8c6bb1", expert_parallel: "#009e73", straggler: "#f0e442", host: "#7a5c3e", offload: "#56b4a9", other: "#c9ced4",
+};
+const busyColour = "#3d8fd1";
+const stored = () => { try { return localStorage.getItem("topsim-theme"); } catch { return null; } };
+const themeName = () =>
+  hash().get("theme") || stored() || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+let scheme = schemes.light;
+const drawn = [];  // [{chart, make}]: drawn again when the theme changes
+
+const applyTheme = (name) => {
+  document.documentElement.dataset.theme = name;
+  scheme = schemes[name] || schemes.light;
+  for (const each of drawn) each.draw();
+};
+// `make` returns an option; `height` follows what is drawn.
+const draw = (id, height, make, renderer = "svg") => {
+  const at = element(id);
+  at.style.height = height + "px";
+  const chart = echarts.init(at, null, { renderer });
+  const each = { chart, draw: () => chart.setOption(Object.assign({
+    animation: false, textStyle: { color: scheme.ink, fontFamily: "system-ui, 'DejaVu Sans', sans-serif" }, aria: { enabled: false },
+  }, make()), { notMerge: true }) };
+  each.draw();
+  drawn.push(each);
+  return chart;
+};
+const tooltip = (extraOptions = {}) => Object.assign({
+  confine: true, backgroundColor: scheme.panel, borderColor: scheme.line, textStyle: { color: scheme.ink, fontSize: 13 },
+}, extraOptions);
+const colourAt = (ramp, share) => {
+  const at = Math.max(0, Math.min(1, share)) * (ramp.length - 1), low = Math.min(Math.floor(at), ramp.length - 2);
+  const parts = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+  const [a, b] = [parts(ramp[low]), parts(ramp[low + 1])];
+  return `rgb(${a.map((value, i) => Math.round(value + (b[i] - value) * (at - low))).join(",")})`;
+};
+// Horizontal bars with the value behind each: rows of {name, value, text, colour, meaning}.
+const bars = (id, rows, axisText) => draw(id, rows.length * 30 + 12, () => ({
+  grid: { left: 206, right: 120, top: 4, bottom: 4 },
+  tooltip: tooltip({ formatter: (p) => `<b>${escapeText(p.name)}</b><br>${escapeText(rows[p.dataIndex].text)}` +
+    (rows[p.dataIndex].meaning ? `<br>${escapeText(rows[p.dataIndex].meaning)}` : "") }),
+  xAxis: { type: "value", show: false, name: axisText },
+  yAxis: { type: "category", inverse: true, data: rows.map((row) => row.name), axisTick: { show: false }, axisLine: { show: false },
+    axisLabel: { color: scheme.ink, fontSize: 13, width: 200, overflow: "truncate" } },
+  series: [{ type: "bar", barWidth: 14, itemStyle: { borderRadius: 3 },
+    data: rows.map((row) => ({ value: row.value, itemStyle: { color: row.colour } })),
+    label: { show: true, position: "right", color: scheme.ink, formatter: (p) => rows[p.dataIndex].text } }],
+}));

@@ -1,0 +1,74 @@
+// Tables that sort by their headings. A column: [heading, row -> value, value -> text, more].
+const table = (id, caption, columns, rows, options = {}) => {
+  let by = options.by ?? 0, down = true;
+  const limit = 300, at = element(id);
+  const compare = (a, b) => (typeof a === "number" ? a - b : String(a).localeCompare(String(b)));
+  const show = () => {
+    const sorted = by < 0 ? rows : [...rows].sort((a, b) => (down ? -1 : 1) * compare(columns[by][1](a), columns[by][1](b)));
+    const number = (i) => (rows.length > 0 && typeof columns[i][1](rows[0]) === "number" ? ' class="number"' : "");
+    const head = columns.map(([heading], i) => `<th scope="col"${number(i)}${i === by ? ` aria-sort="${down ? "descending" : "ascending"}"` : ""}>` +
+      `<button type="button" data-column="${i}">${heading}${i === by ? (down ? " ↓" : " ↑") : ""}</button></th>`).join("");
+    const body = sorted.slice(0, limit).map((row) => `<tr${options.mark ? options.mark(row) : ""}>` + columns.map(([, value, text, more], i) =>
+      `<td${number(i)} data-value="${escapeText(value(row))}">${escapeText(text ? text(value(row)) : value(row))}${more ? more(row) : ""}</td>`).join("") + "</tr>").join("");
+    at.innerHTML = `<div class="scroll" tabindex="0"><table><caption hidden>${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>` +
+      (rows.length > limit ? `<p class="hint">The first ${limit} of ${whole(rows.length)} rows; all are in result.json.</p>` : "");
+  };
+  at.addEventListener("click", (event) => {
+    const column = event.target.dataset.column;
+    if (column === undefined) return;
+    down = by === +column ? !down : true;
+    by = +column;
+    show();
+    at.querySelector(`[data-column="${by}"]`).focus();
+  });
+  show();
+  return show;
+};
+const meter = (share) => `<span class="meter"><i style="width:${Math.min(100, share * 100).toFixed(1)}%;background:${colourAt(schemes.light.ramp, 0.15 + 0.85 * share)}"></i></span>`;
+
+const drawTables = () => {
+  table("links", "Links", [
+    ["link", (row) => row.id], ["alike", (row) => row.count, whole], ["type", (row) => row.type],
+    ["mean use", (row) => row.utilization, percent, (row) => meter(row.utilization)],
+    ["highest", (row) => row.peak_utilization, percent, (row) => meter(row.peak_utilization)],
+    ["carried", (row) => row.bytes, bytes], ["speed", (row) => row.capacity, rate], ["busy", (row) => row.busy_seconds, duration],
+  ], result.links, { by: 3 });
+  table("collectives", "Collectives", [
+    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls", (row) => row.calls, whole],
+    ["size", (row) => row.bytes, memoryText], ["each", (row) => row.seconds_each, duration],
+    ["sum of calls", (row) => row.seconds_each * row.calls, duration],
+    ["bus bandwidth", (row) => row.bus_bandwidth, rate], ["algorithm", (row) => [row.algorithm, row.protocol].filter(Boolean).join(", ") + (row.channels ? `, ${plural(row.channels, "channel")}` : "")],
+  ], result.collectives, { by: 5 });
+  const showRanks = table("ranks", "Ranks", [
+    ["first rank", (row) => row.rank, whole], ["alike", (row) => row.count, whole], ["device", (row) => row.device], ["program", (row) => row.program],
+    ["busy", (row) => row.busy_seconds, duration, (row) => " " + percent(result.step.seconds > 0 ? row.busy_seconds / result.step.seconds : 0)],
+    ["idle", (row) => Object.values(row.idle_seconds).reduce((a, b) => a + b, 0), duration],
+    ["mostly", (row) => { const [first] = idleRows(row.idle_seconds); return first ? `${stateName(first[0])}, ${duration(first[1])}` : ""; }],
+  ], result.ranks, { by: -1, mark: (row) => (row === result.ranks[chosenClass()] ? ' class="chosen"' : "") });
+  return showRanks;
+};
+const chosenClass = () => (hash().has("rank") ? classOfRank(+hash().get("rank")) : -1);
+
+const drawPath = (id, rows, colour) => {
+  if (rows.length === 0) { element(id).textContent = "Not known for this run."; return; }
+  const shown = rows.slice(0, 12), rest = rows.slice(12);
+  if (rest.length > 0) {
+    shown.push({ what: plural(rest.length, "smaller part"), seconds: rest.reduce((a, r) => a + r.seconds, 0), share: rest.reduce((a, r) => a + r.share, 0) });
+  }
+  bars(id, shown.map((row) => ({ name: row.what, value: row.seconds, text: `${duration(row.seconds)}  ${percent(row.share)}`, colour: colour(row.what) })));
+};
+const drawMemory = () => {
+  const { parts, capacity_bytes: capacity, per_accelerator_bytes: used } = result.memory;
+  const rows = Object.entries(parts).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
+  if (rows.length === 0 || !capacity) return element("memory").remove();
+  const colours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#7a5c3e"];
+  const all = [...rows, ...(capacity > used ? [["free", capacity - used]] : [])];
+  draw("memory", 70, () => ({
+    grid: { left: 2, right: 2, top: 4, bottom: 30 },
+    legend: { bottom: 0, left: 0, icon: "roundRect", itemWidth: 12, itemHeight: 12, textStyle: { color: scheme.ink } },
+    tooltip: tooltip({ formatter: (p) => `<b>${p.seriesName}</b><br>${memoryText(p.value)} of ${memoryText(capacity)}` }),
+    xAxis: { type: "value", show: false, max: Math.max(capacity, used) }, yAxis: { type: "category", show: false, data: [""] },
+    series: all.map(([name, value], i) => ({ name, type: "bar", stack: "m", barWidth: 24, data: [value], itemStyle: { color: name === "free" ? scheme.line : colours[i % colours.length] },
+      label: { show: value > 0.08 * capacity, color: name === "free" ? scheme.soft : "#17202b", formatter: () => memoryText(value) } })),
+  }));
+};

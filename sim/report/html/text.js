@@ -1,0 +1,51 @@
+// Numbers as people read them: at most three significant digits, a unit on each.
+const digits = (value) => {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 9.995e5) return Math.round(value).toLocaleString("en");
+  const places = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+  return value.toFixed(places);
+};
+const scaled = (value, steps, unit) => {
+  for (const [factor, prefix] of steps) {
+    if (Math.abs(value) >= factor * 0.9995) return [digits(value / factor), prefix + unit];
+  }
+  const [factor, prefix] = steps[steps.length - 1];
+  return [digits(value / factor), prefix + unit];
+};
+const metric = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+const binary = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
+const durationParts = (seconds) => scaled(seconds, [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]], "s");
+const countParts = (value) => (value < 1e4 ? [digits(value), ""] : scaled(value, metric, ""));
+const duration = (seconds) => (seconds === 0 ? "0 s" : durationParts(seconds).join(" "));
+const bytes = (value) => scaled(value, metric, "B").join(" ");
+const memoryText = (value) => scaled(value, binary, "B").join(" ");
+const rate = (value) => scaled(value, metric, "B/s").join(" ");
+const bits = (value) => scaled(value * 8, metric, "bit/s").join(" ");
+const percent = (share) => {
+  const value = share * 100;
+  return (value === 0 ? "0" : value < 0.01 ? "< 0.01" : value < 10 ? value.toFixed(2) : value.toFixed(1)) + " %";
+};
+const whole = (value) => value.toLocaleString("en");
+const plural = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : /(s|x|ch|sh)$/.test(noun) ? "es" : "s"}`;
+const escapeText = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+
+const reasonNames = {
+  pipeline_bubble: "pipeline bubble", tensor_parallel: "exposed tensor parallel", data_parallel: "exposed data parallel",
+  pipeline_transfer: "exposed pipeline transfer", context_parallel: "exposed context parallel",
+  expert_parallel: "exposed expert parallel", straggler: "waiting for the slowest", host: "host and launch",
+  offload: "offload", other: "other idle",
+};
+const reasonMeanings = {
+  pipeline_bubble: "no work of the pipeline's schedule is ready",
+  tensor_parallel: "tensor-parallel collectives that no computation hides",
+  data_parallel: "gradient and parameter exchange that no computation hides",
+  pipeline_transfer: "activations on their way between pipeline stages",
+  context_parallel: "attention's exchange along the sequence that no computation hides",
+  expert_parallel: "tokens on their way to and from experts",
+  straggler: "waiting inside a collective for its last member",
+  host: "the host has not launched the work yet",
+  offload: "data on its way to or from host memory or disk",
+  other: "idle for another reason",
+};
+const stateName = (state) => reasonNames[state] || state.replace(/_/g, " ");
