@@ -1,6 +1,7 @@
 """Same input and seed: the same bytes, on the screen and in every file that `--out` writes."""
 
 import json
+import os
 import pathlib
 import unittest
 
@@ -38,6 +39,18 @@ class Determinism(unittest.TestCase):
         with program.temporary_folder() as elsewhere:
             there = program.output("run", path, "--format", "json", cwd=elsewhere)
         self.assertTrue(there == program.result_text(path))
+
+    def test_the_number_of_threads_changes_nothing(self):
+        words = ["compare", "configs/8xH100-ib.json", "configs/8xH100-roce.json", "--format", "json"]
+        many = program.output(*words)
+        # The thread pool takes as many threads as the process may use processors.
+        allowed = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, {min(allowed)})
+            one = program.output(*words)
+        finally:
+            os.sched_setaffinity(0, allowed)
+        self.assertTrue(many == one)
 
     def test_set_is_the_same_as_writing_it_in_the_file(self):
         path = program.ROOT / "configs/8xH100-ib.json"
