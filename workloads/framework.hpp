@@ -18,13 +18,14 @@ struct Framework {
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
   std::string_view summary;  // one line for lists and messages
   FrameworkFamily family = FrameworkFamily::megatron;
-  bool supported = true;
 
   // Plan.
   RecomputeKind recompute = RecomputeKind::none;
   AttentionKernel attention = AttentionKernel::flash;
   bool sequence_parallel = true;  // with tp > 1
   int zero = 1;
+  int least_zero = 0, most_zero = 1;  // what the release can do
+  bool pipelines_sharded = true;      // ZeRO 2 and 3 under a pipeline
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   bool overlap_p2p = true;  // with virtual stages only: 1F1B sends and receives in exposed pairs
   TensorOverlap tp_overlap = TensorOverlap::async;
@@ -36,8 +37,16 @@ struct Framework {
 
   // Gradients.
   bool gradients_fp32 = true;     // accumulated and reduced in fp32
+  bool parameters_fp32 = false;   // weights live in fp32 and are cast for use; else a 16-bit working copy
   double bucket_elements = 40e6;  // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
+  Bytes bucket{}, first_bucket{};  // DDP counts bytes; 0: elements
+  bool exposed_buckets = false;    // buckets exist without overlap too
+  double bucket_copies = 0;        // passes that copy gradients into buckets and back
+  bool scatter_gradients = true;   // a sharded optimiser's gradients are reduce-scattered, else all-reduced
+  bool prefetch_forward = false;   // ZeRO-3: the next unit's gather is launched before this one computes
+  int outstanding_reductions = 1;  // ZeRO-3, FSDP
+  double live_parameters = 0;      // gathered parameters held at most; 0: two units
 
   // Host.
   Duration launch{};        // to issue one kernel, eager

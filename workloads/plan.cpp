@@ -43,10 +43,8 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   refuse(workload.model.experts.count > 0, "model", "a mixture-of-experts model", "choose a dense model");
   refuse(workload.model.attention.kind == AttentionKind::mla, "model", "multi-head latent attention",
          "choose a model with mha or gqa attention");
-  refuse(plan.zero.value_or(0) > 1, "plan.zero", "ZeRO stage 2 or 3", "set zero to 0 or 1");
   refuse(plan.zero_group.kind != ZeroGroup::Kind::all, "plan.zero_group", "a shard group smaller than dp",
-         "leave zero_group out");
-  refuse(plan.hsdp_shard.has_value(), "plan.hsdp_shard", "hybrid sharding", "leave hsdp_shard out");
+         "use framework fsdp with hsdp_shard");
   refuse(plan.offload != Offload::none, "plan.offload", "offload", "set offload to none");
   refuse(plan.tp_overlap == TensorOverlap::userbuffers, "plan.tp_overlap", "user-buffer overlap",
          "set tp_overlap to async");
@@ -225,13 +223,76 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool full = precision.gemm == Precision::fp32 || precision.gemm == Precision::tf32;
   const bool sixteen = precision.gemm == Precision::fp16 || precision.gemm == Precision::bf16;
   plan.activations = precision.attention.value_or(full || sixteen ? precision.gemm : Precision::bf16);
-  plan.mixed_precision = !full;
-  plan.parameter_bytes = full ? 4 : 2;
+  plan.mixed_precision = !full && !defaults.parameters_fp32;
+  plan.cast_weights = !full && defaults.parameters_fp32;
+  plan.parameter_bytes = full || defaults.parameters_fp32 ? 4 : 2;
   plan.gradient_bytes = full || defaults.gradients_fp32 ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
-  plan.gathered_parameter_bytes = plan.parameter_bytes;
+  plan.gathered_parameter_bytes = full ? 4 : 2;
   if (precision.parameters_all_gather)
     plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
+}
+
+// What data-parallel ranks share, and when they exchange it.
+void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  const int copies = plan.dp * plan.cp;
+  const int zero = spec.zero.value_or(defaults.zero);
+  if (zero < defaults.least_zero || zero > defaults.most_zero) {
+    std::string help =
+        zero > defaults.most_zero
+            ? "frameworks fsdp (2, 3) and deepspeed (0 to 3) do; leave zero out for the default"
+            : "whole copies: framework ddp; leave zero out for the default";
+    mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", defaults.name, zero), help);
+  }
+  if (zero > 1 && plan.pp > 1 && !defaults.pipelines_sharded)
+    mistakes.add("plan.zero",
+                 fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
+                 "set zero to 1, or pp to 1");
+  plan.zero = copies > 1 ? zero : 0;
+  plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
+  plan.shard_ranks = copies;
+  if (spec.hsdp_shard) {
+    if (!plan.unit_shards || defaults.family != FrameworkFamily::fsdp) {
+      mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
+                   "use framework fsdp");
+    } else if (copies % *spec.hsdp_shard != 0) {
+      mistakes.add("plan.hsdp_shard",
+                   fmt::format("hsdp_shard = {} does not divide dp x cp = {}", *spec.hsdp_shard, copies));
+    } else if (*spec.hsdp_shard < 2) {
+      mistakes.add("plan.hsdp_shard", "a shard group needs at least 2 ranks", "whole copies: framework ddp");
+    } else {
+      plan.shard_ranks = *spec.hsdp_shard;
+    }
+  }
+  // DeepSpeed's overlap_comm is on for stage 3 alone; FSDP and stage 3 always prefetch.
+  plan.overlap_grad_reduce =
+      spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.unit_shards);
+  plan.overlap_param_gather =
+      plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather || plan.unit_shards);
+  // Under a pipeline FSDP keeps parameters and gradients whole until the last micro-batch (torchtitan).
+  plan.reshard_after_forward =
+      plan.zero == 3 && (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
+  plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
+  plan.prefetch_forward = defaults.prefetch_forward;
+  plan.outstanding_reductions = defaults.outstanding_reductions;
+  plan.scatter_gradients = defaults.scatter_gradients;
+  plan.bucket_copies = plan.unit_shards || copies == 1 ? 0 : defaults.bucket_copies;
+  plan.cast_weights = plan.cast_weights && !plan.unit_shards;  // shards are cast before they are gathered
+  plan.live_parameters = defaults.live_parameters;
+  plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
+  plan.gradient_shards = plan.zero >= 2 ? plan.shard_ranks : 1;
+  plan.parameter_shards = plan.unit_shards ? plan.shard_ranks : 1;
+
+  if (defaults.family == FrameworkFamily::fsdp) return;  // a unit is a bucket
+  if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
+  if (spec.bucket_size) {
+    plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
+  } else if (defaults.bucket.value() > 0) {
+    plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / plan.gradient_bytes;
+  } else {
+    plan.bucket_elements = std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * copies);
+  }
+  plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / plan.gradient_bytes;
 }
 
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes) {
@@ -277,9 +338,6 @@ int Plan::global_stage(int stage, int chunk) const {
 Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   Mistakes mistakes;
   const Framework& defaults = framework(workload.framework);
-  if (!defaults.supported)
-    mistakes.add("framework", fmt::format("framework \"{}\" is not supported yet", defaults.name),
-                 "use megatron");
   refuse_unsupported(workload, mistakes);
   check_shape(workload, mistakes);
 
@@ -331,21 +389,12 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
           fmt::format("{} heads do not divide over tp x cp = {}", workload.model.heads, plan.tp * plan.cp),
           "Ulysses splits heads: lower cp, or choose cp_kind ring");
   }
-  plan.zero = plan.dp * plan.cp > 1 ? spec.zero.value_or(defaults.zero) : 0;
   plan.recompute = spec.recompute.value_or(RecomputeSpec{defaults.recompute, std::nullopt});
   plan.attention = workload.model.attention.kernel.value_or(defaults.attention);
-  plan.overlap_grad_reduce = spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce);
-  plan.overlap_param_gather =
-      plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather);
   plan.overlap_p2p = spec.overlap_p2p.value_or(defaults.overlap_p2p && plan.virtual_stages > 1);
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   set_precision(workload, defaults, plan);
-  plan.optimizer_shards = plan.zero >= 1 ? plan.dp * plan.cp : 1;
-  if (plan.overlap_grad_reduce)
-    plan.bucket_elements =
-        spec.bucket_size
-            ? static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes
-            : std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * plan.dp * plan.cp);
+  set_data_parallel(spec, defaults, plan, mistakes);
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph);
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : defaults.launch);
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;

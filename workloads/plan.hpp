@@ -33,6 +33,16 @@ struct Plan {
   double parameter_bytes = 2;               // working copy
   double gathered_parameter_bytes = 2;      // sent by the parameter all-gather
   double bucket_elements = 0;               // gradients of one bucket; 0: all in one
+  double first_bucket_elements = 0;         // of the first one to fill; 0: as the others
+  double bucket_copies = 0;                 // passes that copy gradients into buckets and back
+  bool scatter_gradients = true;            // where the optimiser is sharded; else all-reduced
+  bool reduce_every_micro_batch = false;
+  bool cast_weights = false;  // fp32 weights, cast for every forward pass
+  bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
+  bool reshard_after_forward = false, prefetch_forward = false;
+  int outstanding_reductions = 1;
+  double live_parameters = 0;  // gathered ones held at most; 0: two units
+  int shard_ranks = 1;         // of the dp x cp ranks, those that share one set of shards
   double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   Duration launch{};            // host time to issue one kernel

@@ -1,6 +1,7 @@
 #include "workloads/memory/memory.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/model.hpp"
@@ -50,16 +51,43 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
   return peak;
 }
 
-double stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
-  double parameters = 0;
+// Parameters of a stage's units (embedding, layers, head) in forward order.
+std::vector<double> unit_parameters(const ModelSpec& model, const Plan& plan, int stage) {
+  std::vector<double> units;
   for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
     const int global = plan.global_stage(stage, chunk);
-    parameters += plan.stage_layers[static_cast<std::size_t>(global)] * layer_parameters(model).total();
-    if (global == 0) parameters += embedding_parameters(model);
+    if (global == 0) units.push_back(embedding_parameters(model) / plan.tp);
+    for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i)
+      units.push_back(layer_parameters(model).total() / plan.tp);
     const bool own_head = !model.tied_embeddings || plan.pp > 1;
-    if (global == plan.global_stages() - 1 && own_head) parameters += head_parameters(model);
+    if (global == plan.global_stages() - 1 && own_head) units.push_back(head_parameters(model) / plan.tp);
   }
-  return parameters / plan.tp;
+  return units;
+}
+
+// Parameters beside the shards that units are gathered into, at the peak: this unit and the one whose gather
+// is under way, or everything.
+double gathered_parameters(const Plan& plan, const std::vector<double>& units, double parameters) {
+  if (!plan.unit_shards) return 0;
+  if (!plan.reshard_after_forward) return parameters;
+  double pair = 0;
+  for (std::size_t i = 0; i < units.size(); ++i)
+    pair = std::max(pair, units[i] + (i + 1 < units.size() ? units[i + 1] : 0));
+  return std::max(pair, std::min(parameters, plan.live_parameters));
+}
+
+// Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards.
+double gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters) {
+  if (plan.unit_shards) {
+    if (!plan.reduce_every_micro_batch) return parameters * bytes_of(plan.activations);
+    if (plan.bucket_elements > 0) return std::min(parameters, plan.bucket_elements) * plan.gradient_bytes;
+    // The unit's gradients as the backward pass leaves them, and the buffer that is sent.
+    return *std::max_element(units.begin(), units.end()) * (bytes_of(plan.activations) + plan.gradient_bytes);
+  }
+  if (plan.bucket_copies <= 0) return 0;
+  // Copied into buckets and back, all buckets exist all the time; else one.
+  return plan.gradient_bytes *
+         (plan.bucket_copies > 1 ? parameters : std::min(parameters, plan.bucket_elements));
 }
 }  // namespace
 
@@ -79,6 +107,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   // columns.
   bytes += tokens * (e * (heads + 2 * kv_heads) * model.head_dim + input * heads * model.head_dim +
                      e * (model.gated_ffn ? 2 : 1) * ffn + input * ffn);
+  // Eager SwiGLU keeps the activated gate for its product with the other half.
+  if (model.gated_ffn && !plan.fused_kernels) bytes += tokens * e * ffn;
   if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
     // Softmax output, and after dropout its mask and output.
     bytes += heads * tokens * plan.sequence * (e + (plan.dropout ? 1 + e : 0));
@@ -90,10 +120,15 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());
   for (int stage = 0; stage < plan.pp; ++stage) {
-    const double parameters = stage_parameters(model, plan, stage);
+    const std::vector<double> units = unit_parameters(model, plan, stage);
+    const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
     MemoryParts parts;
-    parts.weights = parameters * plan.parameter_bytes / plan.parameter_shards;
-    parts.gradients = parameters * plan.gradient_bytes / plan.gradient_shards;
+    parts.weights = parameters * plan.parameter_bytes / plan.parameter_shards +
+                    gathered_parameters(plan, units, parameters) * plan.gathered_parameter_bytes;
+    // Autocast keeps the 16-bit copies of a pass.
+    if (plan.cast_weights) parts.weights += parameters * bytes_of(plan.activations);
+    parts.gradients =
+        parameters * plan.gradient_bytes / plan.gradient_shards + gradient_buffers(plan, units, parameters);
     // Moments 8; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer = parameters * (8 + master) / plan.optimizer_shards;

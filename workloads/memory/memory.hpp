@@ -2,7 +2,11 @@
 //
 // Model states (18 bytes a parameter with fp32 gradients): working copy 2, gradients 4, master copy 4, both
 // moments 8; what ZeRO shards is divided by the ranks that share it (1: the last three, 2: gradients too, 3:
-// all).
+// all). Beside them (training-and-collectives.md 4.9 and 6; Psi parameters of the rank, N ranks that share):
+//   DDP + autocast   weights 4, their 16-bit copies 2, gradients 4, buckets 4, moments 8: 22 Psi
+//   FSDP2            16 Psi / N; two units in 16 bits; gradients of one unit in 16 bits and in 32
+//   ZeRO-2           2 Psi + 18 Psi / N and one bucket of 5e8 elements
+//   ZeRO-3           20 Psi / N, 1e9 live parameters and one bucket
 //
 // Activations of one layer and one micro-batch (Korthikanti et al. 2022, section 4; s sequence, b
 // micro-batch, h hidden, a heads, t tensor-parallel size; 16-bit GPT shape with dropout), divided by the

@@ -94,17 +94,27 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
       groups.end();
     });
   }
-  // Context-parallel ranks hold the same weights: they reduce gradients together.
-  if (plan.dp * plan.cp > 1) {
+  // Context-parallel ranks hold the same weights: they reduce gradients together. Hybrid sharding cuts the
+  // group into runs that share one set of shards, and joins those that hold the same shard.
+  const int copies = plan.dp * plan.cp;
+  const auto data_groups = [&](int count, int first_step, int size, int step) {
     Groups groups(program, Dimension::data);
-    slots.data = groups.slot();
     for_each(plan.tp, 1, 1, plan.pp, [&](Coordinates at) {
-      groups.begin();
-      for (at.dp = 0; at.dp < plan.dp; ++at.dp)
-        for (at.cp = 0; at.cp < plan.cp; ++at.cp) groups.member(layout.rank_of(at));
-      groups.end();
+      for (int group = 0; group < count; ++group) {
+        groups.begin();
+        for (int i = 0; i < size; ++i) {
+          const int index = group * first_step + i * step;
+          at.dp = index / plan.cp, at.cp = index % plan.cp;
+          groups.member(layout.rank_of(at));
+        }
+        groups.end();
+      }
     });
-  }
+    return groups.slot();
+  };
+  const int shard = plan.unit_shards ? plan.shard_ranks : copies;
+  if (shard > 1) slots.data = data_groups(copies / shard, shard, shard, 1);
+  if (shard > 1 && shard < copies) slots.replicas = data_groups(shard, 1, copies / shard, shard);
   if (tied_embeddings && plan.pp > 1) {
     Groups groups(program, Dimension::embedding);
     slots.embedding = groups.slot();

@@ -28,6 +28,7 @@ class Layout {
 struct Slots {
   static constexpr std::uint8_t kNoSlot = 255;
   std::uint8_t tensor = kNoSlot, context = kNoSlot, data = kNoSlot, embedding = kNoSlot, norm = kNoSlot;
+  std::uint8_t replicas = kNoSlot;  // hybrid sharding: ranks that hold the same shard
   // Peers: to the next stage and to the previous one; `turned` for the second chunk of V-shaped schedules,
   // where activations flow towards the first stage.
   std::uint8_t next = kNoSlot, previous = kNoSlot, turned_next = kNoSlot, turned_previous = kNoSlot;

@@ -127,7 +127,8 @@ void StageEmitter::join() {
 
 std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slot, Phase phase,
                                        std::string_view label, program::CollectiveKind kind, double bytes,
-                                       std::span<const std::uint32_t> after, bool host_sync) {
+                                       std::span<const std::uint32_t> after, bool host_sync,
+                                       bool follows_compute) {
   flush();
   Op op;
   op.kind = OpKind::collective;
@@ -142,7 +143,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.slot = slot;
   op.bytes = Bytes(std::llround(bytes));
   std::vector<std::uint32_t> dependencies(after.begin(), after.end());
-  if (last_compute_ != kNoOp) dependencies.push_back(last_compute_);
+  if (follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);
   return builder_.add(op, dependencies);
 }
 

@@ -31,10 +31,12 @@ class StageEmitter {
   void at(const Position& position) { position_ = position; }
 
   void compute(Part part, program::Phase phase, const KernelCost& cost);
-  // On its own stream, after the compute before it and `after`. Returns the op.
+  // On its own stream, after `after` and, unless told otherwise, the compute before it. Returns the op.
   std::uint32_t collective(std::string_view stream, std::uint8_t slot, program::Phase phase,
                            std::string_view label, program::CollectiveKind kind, double bytes,
-                           std::span<const std::uint32_t> after = {}, bool host_sync = false);
+                           std::span<const std::uint32_t> after = {}, bool host_sync = false,
+                           bool follows_compute = true);
+  [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
   // A message of the pipeline; `posted_after_compute`: not before the compute emitted so far.
   std::uint32_t message(program::OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
                         bool posted_after_compute, bool host_sync);

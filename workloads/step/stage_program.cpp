@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "workloads/model.hpp"
+#include "workloads/step/data_parallel.hpp"
 #include "workloads/step/stage_emitter.hpp"
 
 namespace topsim::workloads {
@@ -30,7 +32,13 @@ class StageProgram {
         stage_(stage),
         builder_(program, fmt::format("stage {}", stage)),
         emitter_(builder_, plan, slots) {
-    for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) chunks_.push_back(make_chunk(chunk));
+    std::vector<ChunkParameters> held;
+    for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+      chunks_.push_back(make_chunk(chunk));
+      held.push_back(parameters_of(chunks_.back()));
+      parameters_ += held.back().total();
+    }
+    data_ = make_data_parallel(std::move(held), plan, compute, slots, emitter_);
   }
 
   void build() {
@@ -43,16 +51,11 @@ class StageProgram {
 
  private:
   struct Chunk {
+    int index = 0;
     int first_layer = 0, layers = 0;
     int recomputed = 0;                // the first so many of them
     bool first = false, last = false;  // of the model
-    double parameters = 0;
-    std::vector<double> buckets;        // gradients in elements, in the order in which they become ready
-    std::vector<std::uint32_t> gather;  // ops that gather the buckets' parameters, in forward order
-    std::size_t gathered = 0;           // buckets the forward has waited for
-    double used = 0, covered = 0;  // parameters that forward pieces have read; that gathered buckets hold
-    double ready = 0;              // gradients ready since the last reduction
-    int backward_done = 0;         // micro-batches
+    int backward_done = 0;             // micro-batches
   };
 
   const PiecePair& layer(const Chunk& chunk, int index) const {
@@ -61,6 +64,7 @@ class StageProgram {
 
   Chunk make_chunk(int index) const {
     Chunk chunk;
+    chunk.index = index;
     const int global = plan_.global_stage(stage_, index);
     for (int i = 0; i < global; ++i) chunk.first_layer += plan_.stage_layers[static_cast<std::size_t>(i)];
     chunk.layers = plan_.stage_layers[static_cast<std::size_t>(global)];
@@ -68,61 +72,37 @@ class StageProgram {
     chunk.last = global == plan_.global_stages() - 1;
     if (plan_.recompute.kind == RecomputeKind::full)
       chunk.recomputed = std::min(chunk.layers, plan_.recompute.layers.value_or(chunk.layers));
+    return chunk;
+  }
 
-    // Walk the backward once to know the buckets: Megatron closes one as soon as it holds bucket_elements.
-    double open = 0;
+  ChunkParameters parameters_of(const Chunk& chunk) const {
+    ChunkParameters result;
     const auto walk = [&](const PieceList& list) {
+      double unit = 0;
       for (const Piece& piece : list.pieces()) {
         if (piece.parameters <= 0) continue;
-        chunk.parameters += piece.parameters;
-        open += piece.parameters;
-        if (plan_.bucket_elements > 0 && open >= plan_.bucket_elements)
-          chunk.buckets.push_back(open), open = 0;
+        result.gradients.push_back(piece.parameters);
+        unit += piece.parameters;
       }
+      result.units.push_back(unit);
     };
     if (chunk.last) walk(pieces_.head.backward);
     for (int i = chunk.layers - 1; i >= 0; --i) walk(layer(chunk, i).backward);
     if (chunk.first) walk(pieces_.embedding.backward);
-    if (open > 0) chunk.buckets.push_back(open);
-    return chunk;
-  }
-
-  double parameters() const {
-    double sum = 0;
-    for (const Chunk& chunk : chunks_) sum += chunk.parameters;
-    return sum;
+    std::reverse(result.units.begin(), result.units.end());
+    return result;
   }
 
   void begin_step() {
     // Gradient buffers are zeroed; also what parameter gathers follow, so that they come after the last
     // step's update.
     emitter_.compute(Part::optimizer, Phase::optimizer,
-                     compute_.memory_bound(parameters() * plan_.gradient_bytes, MemoryKernel::optimizer));
+                     compute_.memory_bound(parameters_ * plan_.gradient_bytes, MemoryKernel::optimizer));
     emitter_.flush();
   }
 
   // --- forward and backward of one chunk
   // --------------------------------------------------------------------------
-
-  void gather_bucket(Chunk& chunk) {
-    const std::size_t next = chunk.gather.size();
-    if (next >= chunk.buckets.size()) return;
-    const double elements = chunk.buckets[chunk.buckets.size() - 1 - next];
-    chunk.gather.push_back(emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
-                                               CollectiveKind::all_gather,
-                                               elements * plan_.gathered_parameter_bytes));
-  }
-
-  // Before the first use of each bucket's weights its gather must have ended; the next one is launched then.
-  void need_parameters(Chunk& chunk, double count) {
-    chunk.used += count;
-    while (chunk.gathered < chunk.buckets.size() && chunk.covered < chunk.used - 0.5) {
-      if (chunk.gather.size() <= chunk.gathered) gather_bucket(chunk);
-      gather_bucket(chunk);
-      chunk.covered += chunk.buckets[chunk.buckets.size() - 1 - chunk.gathered];
-      emitter_.wait_for(chunk.gather[chunk.gathered++]);
-    }
-  }
 
   // A measured time stands for everything that the stage does in a task.
   void replay(const StageTask& task) {
@@ -141,14 +121,14 @@ class StageProgram {
   }
 
   void forward(int micro_batch, Chunk& chunk) {
-    const bool gathers = plan_.overlap_param_gather && micro_batch == 0;
-    const auto on_parameters = [&](double count) {
-      if (gathers) need_parameters(chunk, count);
-    };
+    const auto on_parameters = [&](double count) { data_->reads(chunk.index, count, micro_batch); };
+    int unit = 0;
     const auto run = [&](const PieceList& list, int layer_index) {
       if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
       emitter_.at({micro_batch, layer_index});
+      data_->before_forward(chunk.index, unit, micro_batch);
       emitter_.emit(list, Phase::forward, WeightGradients::with, on_parameters);
+      data_->after_forward(chunk.index, unit++);
     };
     if (chunk.first) run(pieces_.embedding.forward, 0);
     for (int i = 0; i < chunk.layers; ++i) run(layer(chunk, i).forward, chunk.first_layer + i);
@@ -156,36 +136,29 @@ class StageProgram {
     emitter_.flush();
   }
 
-  void reduce_gradients(Chunk& chunk) {
-    if (chunk.ready <= 0) return;
-    reductions_.push_back(emitter_.collective(
-        "data", slots_.data, Phase::gradient_sync, "gradients",
-        plan_.optimizer_shards > 1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-        chunk.ready * plan_.gradient_bytes));
-    chunk.ready = 0;
-  }
-
   void backward(int micro_batch, Chunk& chunk, Action action) {
     const WeightGradients weights = action == Action::backward         ? WeightGradients::with
                                     : action == Action::backward_input ? WeightGradients::without
                                                                        : WeightGradients::only;
-    if (action != Action::backward_input) ++chunk.backward_done;
+    const bool completes = action != Action::backward_input;
+    if (completes) ++chunk.backward_done;
     const bool last = chunk.backward_done == plan_.micro_batches;
     const auto on_parameters = [&](double count) {
-      if (!last || slots_.data == Slots::kNoSlot || action == Action::backward_input) return;
-      chunk.ready += count;
-      if (plan_.bucket_elements > 0 && chunk.ready >= plan_.bucket_elements) reduce_gradients(chunk);
+      if (completes) data_->completes(chunk.index, count, last);
     };
+    int unit = chunk.layers + (chunk.first ? 1 : 0) + (chunk.last ? 1 : 0);
     const auto run = [&](const PieceList& list, int layer_index) {
       if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
       emitter_.at({micro_batch, layer_index});
+      data_->before_backward(chunk.index, --unit);
       emitter_.emit(list, Phase::backward, weights, on_parameters);
+      if (completes) data_->after_backward(chunk.index, unit, last);
     };
     if (chunk.last) run(pieces_.head.backward, model_.layers - 1);
     for (int i = chunk.layers - 1; i >= 0; --i) run(layer(chunk, i).backward, chunk.first_layer + i);
     if (chunk.first) run(pieces_.embedding.backward, 0);
     emitter_.flush();
-    if (last && plan_.overlap_grad_reduce) reduce_gradients(chunk);
+    if (completes) data_->end_of_backward(chunk.index, last);
   }
 
   // --- pipeline
@@ -309,9 +282,7 @@ class StageProgram {
 
   void end_step() {
     emitter_.at({plan_.micro_batches - 1, 0});
-    if (slots_.data != Slots::kNoSlot)
-      for (Chunk& chunk : chunks_) reduce_gradients(chunk);
-    for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
+    data_->finish_gradients();
 
     int layers = 0;
     for (const Chunk& chunk : chunks_) layers += chunk.layers;
@@ -332,16 +303,11 @@ class StageProgram {
                                             words * plan_.gradient_bytes));
     }
     optimizer();
-    if (plan_.optimizer_shards > 1 && !plan_.overlap_param_gather) {
-      emitter_.wait_for(emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
-                                            CollectiveKind::all_gather,
-                                            parameters() * plan_.gathered_parameter_bytes));
-      emitter_.join();
-    }
+    data_->after_optimizer();
   }
 
   void optimizer() {
-    const double mine = parameters() / plan_.optimizer_shards;
+    const double mine = parameters_ / plan_.optimizer_shards;
     // The norm reads every gradient of the shard once; fp16 looks for infinities as well.
     const double passes = plan_.activations == Precision::fp16 ? 2 : 1;
     emitter_.compute(
@@ -368,7 +334,8 @@ class StageProgram {
   program::RankProgramBuilder builder_;
   StageEmitter emitter_;
   std::vector<Chunk> chunks_;
-  std::vector<std::uint32_t> reductions_;
+  double parameters_ = 0;
+  std::unique_ptr<DataParallel> data_;
 };
 }  // namespace
 

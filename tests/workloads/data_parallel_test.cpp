@@ -1,0 +1,257 @@
+// What data-parallel frameworks send, in which order and when, and what they hold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using program::CollectiveKind;
+using program::OpKind;
+using program::Phase;
+
+constexpr double kMiB = 1024.0 * 1024;
+
+// 4 layers of 12 h^2 + 13 h = 12,596,224 parameters, embedding (51200 + 2048) h, head tied to it.
+WorkloadSpec small(std::string framework, int accumulation = 1) {
+  WorkloadSpec workload;
+  workload.model = gpt(4, 1024, 16);
+  workload.framework = std::move(framework);
+  workload.plan.grad_accumulation = accumulation;
+  return workload;
+}
+
+std::vector<program::Op> collectives(const program::Program& program, Phase phase) {
+  std::vector<program::Op> ops;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::collective && op.phase == phase && op.bytes > Bytes(4)) ops.push_back(op);
+  return ops;
+}
+double bytes(const std::vector<program::Op>& ops) {
+  return std::accumulate(ops.begin(), ops.end(), 0.0, [](double sum, const auto& op) {
+    return sum + static_cast<double>(op.bytes.value());
+  });
+}
+// Matrices that ops of the backward pass complete: the tied head is a matmul of its own.
+double parameters_of(const ModelSpec& given) {
+  const ModelSpec model = complete(given);
+  return model.layers * layer_parameters(model).total() + embedding_parameters(model) +
+         head_parameters(model);
+}
+
+// fp32 gradients: the head alone (51200 x 1024 x 4 B = 200 MiB) overfills the first bucket of 1 MiB; fc2
+// (16 MiB) waits for fc1 (16 MiB), together above 25 MiB; proj (4 MiB) + qkv (12 MiB) for the next fc2.
+TEST(DistributedDataParallel, BucketsFillInReverseOrder) {
+  const auto program = training_step(small("ddp"), a100(), 8);
+  program::validate(program);
+  const auto sent = collectives(program, Phase::gradient_sync);
+  for (const auto& op : sent) EXPECT_EQ(op.collective, CollectiveKind::all_reduce);
+  ASSERT_GE(sent.size(), 4u);
+  EXPECT_NEAR(static_cast<double>(sent[0].bytes.value()), 200 * kMiB, 1);
+  EXPECT_NEAR(static_cast<double>(sent[1].bytes.value()) / kMiB, 32, 0.1);  // fc2, fc1
+  EXPECT_NEAR(static_cast<double>(sent[2].bytes.value()) / kMiB, 32, 0.1);  // proj, qkv, fc2 of the next
+  EXPECT_DOUBLE_EQ(bytes(sent), 4 * parameters_of(small("ddp").model));
+}
+
+// The first all-reduce starts long before the backward pass ends: hidden behind it, the step is no longer.
+TEST(DistributedDataParallel, AllReduceHidesBehindTheBackwardPass) {
+  const WorkloadSpec workload = small("ddp");
+  const auto program = training_step(workload, a100(), 8);
+  Replay slow = free_network();
+  const Duration alone = slow.run(program).step;
+  slow.collective = [](const program::Op& op, const program::Communicator&) {
+    return op.phase == Phase::gradient_sync && op.bytes > Bytes(100 << 20) ? from_microseconds(300)
+                                                                           : Duration{};
+  };
+  const auto result = slow.run(program);
+  // Two of them are so large: the head's, hidden, and the embedding's at the end, exposed.
+  EXPECT_LT(seconds(result.step - alone), 310e-6);
+  EXPECT_GT(seconds(result.step - alone), 250e-6);
+}
+
+TEST(DistributedDataParallel, AccumulationReducesOnce) {
+  const auto once = training_step(small("ddp", 1), a100(), 8),
+             often = training_step(small("ddp", 4), a100(), 8);
+  EXPECT_EQ(collectives(once, Phase::gradient_sync).size(), collectives(often, Phase::gradient_sync).size());
+}
+
+// 16-bit gradients halve the bytes and so the number of parameters for which a bucket stands doubles.
+TEST(DistributedDataParallel, GradientsMayBeSentIn16Bits) {
+  WorkloadSpec workload = small("ddp");
+  workload.precision.gradients = Precision::bf16;
+  EXPECT_DOUBLE_EQ(bytes(collectives(training_step(workload, a100(), 8), Phase::gradient_sync)),
+                   2 * parameters_of(workload.model));
+}
+
+// Per micro-batch: a 16-bit gather of every unit forward, of all but the last again backward, and a
+// reduce-scatter in fp32 of every unit.
+TEST(FullySharded, WireBytesAreGathersTwiceAndOneReduction) {
+  for (const int accumulation : {1, 3}) {
+    const WorkloadSpec workload = small("fsdp", accumulation);
+    const auto program = training_step(workload, a100(), 8);
+    program::validate(program);
+    const double all = parameters_of(workload.model), head = 51200.0 * 1024;
+    const auto gathers = collectives(program, Phase::parameter_sync);
+    EXPECT_DOUBLE_EQ(bytes(gathers), accumulation * 2 * (2 * all - head));
+    EXPECT_EQ(gathers.size(), accumulation * 11u);
+    const auto reductions = collectives(program, Phase::gradient_sync);
+    EXPECT_DOUBLE_EQ(bytes(reductions), accumulation * 4 * all);
+    for (const auto& op : reductions) EXPECT_EQ(op.collective, CollectiveKind::reduce_scatter);
+  }
+}
+
+TEST(FullySharded, Zero2KeepsParametersForTheBackwardPass) {
+  WorkloadSpec workload = small("fsdp");
+  workload.plan.zero = 2;
+  EXPECT_DOUBLE_EQ(bytes(collectives(training_step(workload, a100(), 8), Phase::parameter_sync)),
+                   2 * parameters_of(workload.model));
+}
+
+// Gathers of 50 us beside layers that compute for longer are hidden, but for the first of the step (nothing
+// runs before it): the whole step grows by less than four of the eleven.
+TEST(FullySharded, GathersArePrefetched) {
+  WorkloadSpec workload = small("fsdp");
+  workload.plan.micro_batch = 8;
+  const auto program = training_step(workload, a100(), 8);
+  Replay network = free_network();
+  const Duration alone = network.run(program).step;
+  network.collective = [](const program::Op& op, const program::Communicator&) {
+    return op.phase == Phase::parameter_sync ? from_microseconds(50) : Duration{};
+  };
+  const double grown = seconds(network.run(program).step - alone);
+  EXPECT_GE(grown, 50e-6);
+  EXPECT_LT(grown, 4 * 50e-6);
+}
+
+// At most one reduce-scatter is outstanding: when each takes T, far longer than a unit computes, the compute
+// stream stalls and the step is longer by about the six of them.
+TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
+  const auto program = training_step(small("fsdp"), a100(), 8);
+  Replay network = free_network();
+  network.collective = [](const program::Op& op, const program::Communicator&) {
+    return op.phase == Phase::gradient_sync && op.bytes > Bytes(4) ? from_microseconds(100000) : Duration{};
+  };
+  const auto& ops = program.classes[0].ops;
+  const auto ended = network.run(program).ended[0];
+  Duration previous{};
+  int seen = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != OpKind::collective || ops[i].phase != Phase::gradient_sync || ops[i].bytes <= Bytes(4))
+      continue;
+    // The copy into the buffer of this unit is the compute op before it: not before the last one ended.
+    EXPECT_GE(ended[i - 1], previous);
+    ++seen;
+    previous = ended[i];
+  }
+  EXPECT_EQ(seen, 6);
+}
+
+// 32 ranks in shards of 8: gathers within 8, then one all-reduce of each shard (1/8 of the unit) over the
+// four ranks that hold it.
+TEST(FullySharded, HybridShardingReducesShardsOverReplicas) {
+  WorkloadSpec workload = small("fsdp");
+  workload.plan.hsdp_shard = 8;
+  const auto program = training_step(workload, a100(), 32);
+  program::validate(program);
+  double over_replicas = 0, within = 0;
+  for (const auto& op : collectives(program, Phase::gradient_sync)) {
+    const auto members = program.members_of(program.communicator_slots[op.slot][9]);
+    if (op.collective == CollectiveKind::all_reduce) {
+      EXPECT_EQ(std::vector<RankId>(members.begin(), members.end()),
+                (std::vector<RankId>{RankId(1), RankId(9), RankId(17), RankId(25)}));
+      over_replicas += static_cast<double>(op.bytes.value());
+    } else {
+      EXPECT_EQ(members.size(), 8u);
+      EXPECT_EQ(members[0], RankId(8));
+      within += static_cast<double>(op.bytes.value());
+    }
+  }
+  EXPECT_NEAR(over_replicas, within / 8, 8);
+}
+
+// DeepSpeed 1 and 2: an all-reduce of each 5e8-element bucket (here one) and a gather: 2 + 1 Psi in 16 bits;
+// stage 2 reduces every micro-batch.
+TEST(DeepSpeed, Stages1And2AllReduceBucketsAndGather) {
+  for (const int stage : {1, 2}) {
+    WorkloadSpec workload = small("deepspeed", 3);
+    workload.plan.zero = stage;
+    const auto program = training_step(workload, a100(), 8);
+    program::validate(program);
+    const double all = parameters_of(workload.model);
+    const auto reductions = collectives(program, Phase::gradient_sync);
+    for (const auto& op : reductions) EXPECT_EQ(op.collective, CollectiveKind::all_reduce);
+    EXPECT_DOUBLE_EQ(bytes(reductions), (stage == 1 ? 1 : 3) * 2 * all);
+    EXPECT_DOUBLE_EQ(bytes(collectives(program, Phase::parameter_sync)), 2 * all);
+  }
+}
+
+// overlap_comm is off: the compute stream waits for each bucket.
+TEST(DeepSpeed, ReductionsAreExposedByDefault) {
+  WorkloadSpec workload = small("deepspeed");
+  workload.plan.bucket_size = Bytes(50 << 20);
+  const auto program = training_step(workload, a100(), 8);
+  const auto count = collectives(program, Phase::gradient_sync).size();
+  ASSERT_GT(count, 2u);
+  Replay network = free_network();
+  const Duration alone = network.run(program).step;
+  network.collective = [](const program::Op& op, const program::Communicator&) {
+    return op.phase == Phase::gradient_sync && op.bytes > Bytes(4) ? from_microseconds(100) : Duration{};
+  };
+  EXPECT_NEAR(seconds(network.run(program).step - alone), static_cast<double>(count) * 100e-6, 1e-9);
+}
+
+// Stage 3: gathers forward and backward, a reduce-scatter, every micro-batch, all in 16 bits: 3 Psi less the
+// unit that stays.
+TEST(DeepSpeed, Stage3GathersForEveryPass) {
+  WorkloadSpec workload = small("deepspeed", 2);
+  workload.plan.zero = 3;
+  const auto program = training_step(workload, a100(), 8);
+  program::validate(program);
+  const double all = parameters_of(workload.model), head = 51200.0 * 1024;
+  EXPECT_DOUBLE_EQ(bytes(collectives(program, Phase::parameter_sync)), 2 * 2 * (2 * all - head));
+  EXPECT_DOUBLE_EQ(bytes(collectives(program, Phase::gradient_sync)), 2 * 2 * all);
+}
+
+// States in bytes a parameter (memory.hpp), Psi = 4 layers + embedding (its head is tied) = 104,914,... ; N
+// = 8.
+TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
+  const ModelSpec model = complete(small("ddp").model);
+  const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
+  const double all = 4 * layer + embedding;
+  const auto states = [&](const WorkloadSpec& workload) {
+    const MemoryParts parts = memory_use(workload, a100(), 8).peak();
+    return parts.weights + parts.gradients + parts.optimizer;
+  };
+  EXPECT_DOUBLE_EQ(states(small("ddp")), 22 * all);
+  // Embedding and first layer gathered; the embedding's gradients are the largest.
+  EXPECT_DOUBLE_EQ(states(small("fsdp")), 16 * all / 8 + 2 * (embedding + layer) + (2 + 4) * embedding);
+  WorkloadSpec deepspeed = small("deepspeed");
+  // The bucket of 5e8 elements holds everything: 2 Psi.
+  deepspeed.plan.zero = 1;
+  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 2 * all + 16 * all / 8 + 2 * all);
+  deepspeed.plan.zero = 2;
+  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 18 * all / 8 + 2 * all);
+  deepspeed.plan.zero = 3;  // all parameters are below the 1e9 that may live
+  EXPECT_DOUBLE_EQ(states(deepspeed), 20 * all / 8 + 2 * all + 2 * all);
+}
+
+TEST(DataParallelPlan, StagesThatAFrameworkLacksAreRefused) {
+  for (const auto& [name, zero] : {std::pair{"megatron", 3}, {"ddp", 1}, {"fsdp", 1}}) {
+    WorkloadSpec workload = small(name);
+    workload.plan.zero = zero;
+    EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError) << name;
+  }
+  WorkloadSpec workload = small("deepspeed");
+  workload.plan.zero = 2, workload.plan.pp = 2;
+  EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError);
+}
+}  // namespace
+}  // namespace topsim::workloads

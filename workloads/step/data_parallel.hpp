@@ -1,0 +1,51 @@
+// What data-parallel ranks exchange during a step, as hooks that a stage's program calls at the places where
+// a framework hangs its own (training-and-collectives.md section 6).
+//
+//   Buckets  whole parameters on every rank; gradients are reduced in buckets as they become ready (Megatron,
+//            DistributedDataParallel, DeepSpeed ZeRO 0-2), updated parameters gathered where the optimiser is
+//            sharded.
+//   Units    parameters in shards; each unit (a layer, the embedding, the head) is gathered before it is used
+//            and its gradients are reduce-scattered (FSDP2, DeepSpeed ZeRO-3).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/step/stage_emitter.hpp"
+
+namespace topsim::workloads {
+
+// Parameters of a rank's chunks of the model. Units are in forward order; `gradients` are the parameters
+// completed by each piece of the backward pass, in its order.
+struct ChunkParameters {
+  std::vector<double> units;
+  std::vector<double> gradients;
+  [[nodiscard]] double total() const;
+};
+
+class DataParallel {
+ public:
+  virtual ~DataParallel() = default;
+  // Before a unit's kernels; where a piece reads weights; the same backward, where a piece completes
+  // gradients. `last`: the step's last backward of this chunk.
+  virtual void before_forward(int chunk, int unit, int micro_batch) = 0;
+  virtual void reads(int chunk, double parameters, int micro_batch) = 0;
+  virtual void after_forward(int chunk, int unit) = 0;
+  virtual void before_backward(int chunk, int unit) = 0;
+  virtual void completes(int chunk, double parameters, bool last) = 0;
+  virtual void after_backward(int chunk, int unit, bool last) = 0;
+  virtual void end_of_backward(int chunk, bool last) = 0;
+  // After the last backward of the stage: the compute stream waits for every reduction. After the optimiser.
+  virtual void finish_gradients() = 0;
+  virtual void after_optimizer() = 0;
+};
+
+// REQUIRES: everything outlives the result.
+[[nodiscard]] std::unique_ptr<DataParallel> make_data_parallel(std::vector<ChunkParameters> chunks,
+                                                               const Plan& plan, const ComputeModel& compute,
+                                                               const Slots& slots, StageEmitter& emitter);
+[[nodiscard]] std::unique_ptr<DataParallel> make_units(std::vector<ChunkParameters> chunks, const Plan& plan,
+                                                       const ComputeModel& compute, const Slots& slots,
+                                                       StageEmitter& emitter);
+}  // namespace topsim::workloads

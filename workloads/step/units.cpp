@@ -1,0 +1,147 @@
+// Parameters in shards, gathered unit by unit: FSDP2 and DeepSpeed ZeRO-3 (training-and-collectives.md 6.3,
+// 6.5). Gathers and reductions share one communicator, so NCCL runs them in the order of their launch.
+//
+//   forward   gather of unit i: may start once unit i - 2 has been copied out of its gather's buffer; with
+//             explicit prefetch it is launched before unit i - 1 computes
+//   backward  gather of unit i - 1: launched before unit i computes, may start once unit i is copied out
+//             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
+//             wire, then the reduce-scatter of unit i
+#include <algorithm>
+#include <deque>
+
+#include "workloads/step/data_parallel.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+using program::CollectiveKind;
+using program::Phase;
+
+class Units final : public DataParallel {
+ public:
+  Units(std::vector<ChunkParameters> chunks, const Plan& plan, const ComputeModel& compute,
+        const Slots& slots, StageEmitter& emitter)
+      : chunks_(std::move(chunks)), plan_(plan), compute_(compute), slots_(slots), emitter_(emitter) {
+    for (const ChunkParameters& chunk : chunks_) gathers_.emplace_back(chunk.units.size());
+  }
+
+  void before_forward(int chunk, int unit, int) override {
+    use(chunk, unit, Phase::forward);
+    if (plan_.prefetch_forward && plan_.overlap_param_gather) launch(chunk, unit + 1, copied_);
+  }
+  void before_backward(int chunk, int unit) override {
+    use(chunk, unit, Phase::backward);
+    if (plan_.overlap_param_gather) launch(chunk, unit - 1, copied_);
+  }
+  void reads(int, double, int) override {}
+  void completes(int, double, bool) override {}
+
+  void after_forward(int chunk, int unit) override {
+    // The unit whose backward comes next stays whole.
+    const bool turning = unit + 1 == static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
+    if (plan_.reshard_after_forward && !turning) at(chunk, unit) = {};
+  }
+
+  void after_backward(int chunk, int unit, bool last) override {
+    if (!last && !plan_.reduce_every_micro_batch) return;  // gradients and parameters stay whole
+    at(chunk, unit) = {};
+    ready_ += parameters_of(chunk, unit);
+    if (ready_ >= plan_.bucket_elements) reduce();
+  }
+  void end_of_backward(int, bool last) override {
+    if (last || plan_.reduce_every_micro_batch) reduce();
+  }
+  void finish_gradients() override {
+    for (const std::uint32_t op : outstanding_) emitter_.wait_for(op);
+    outstanding_.clear();
+    if (replicated_ != StageEmitter::kNoOp) emitter_.wait_for(replicated_);
+  }
+  void after_optimizer() override {}
+
+ private:
+  struct State {
+    std::uint32_t gather = StageEmitter::kNoOp;
+    bool whole = false;  // copied out, ready to compute with
+  };
+  State& at(int chunk, int unit) {
+    return gathers_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
+  }
+  double parameters_of(int chunk, int unit) const {
+    return chunks_[static_cast<std::size_t>(chunk)].units[static_cast<std::size_t>(unit)];
+  }
+
+  // `after`: the copy that frees the gather's buffer; kNoOp: the compute emitted so far.
+  void launch(int chunk, int unit, std::uint32_t after) {
+    if (unit < 0 || unit >= static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size())) return;
+    State& state = at(chunk, unit);
+    if (state.whole || state.gather != StageEmitter::kNoOp) return;
+    if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
+    const std::span<const std::uint32_t> freed(&after, after == StageEmitter::kNoOp ? 0 : 1);
+    state.gather = emitter_.collective(
+        "data", slots_.data, Phase::parameter_sync, "parameters", CollectiveKind::all_gather,
+        parameters_of(chunk, unit) * plan_.gathered_parameter_bytes, freed, false, freed.empty());
+  }
+
+  void use(int chunk, int unit, Phase phase) {
+    State& state = at(chunk, unit);
+    if (state.whole) return;
+    launch(chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
+    emitter_.wait_for(state.gather);
+    // Out of the gather's buffer into the parameters: read and written.
+    emitter_.compute(Part::norm, phase,
+                     compute_.memory_bound(parameters_of(chunk, unit) * 2 * plan_.gathered_parameter_bytes,
+                                           MemoryKernel::elementwise));
+    emitter_.flush();
+    copied_before_ = copied_;
+    copied_ = emitter_.last_compute();
+    state = {StageEmitter::kNoOp, true};
+  }
+
+  void reduce() {
+    if (ready_ <= 0) return;
+    while (outstanding_.size() >= static_cast<std::size_t>(plan_.outstanding_reductions)) {
+      emitter_.wait_for(outstanding_.front());
+      outstanding_.pop_front();
+    }
+    // Gradients, as wide as activations, into the buffer that is sent.
+    emitter_.compute(Part::optimizer, Phase::gradient_sync,
+                     compute_.memory_bound(ready_ * (bytes_of(plan_.activations) + plan_.gradient_bytes),
+                                           MemoryKernel::elementwise));
+    const std::uint32_t op =
+        emitter_.collective("data", slots_.data, Phase::gradient_sync, "gradients",
+                            CollectiveKind::reduce_scatter, ready_ * plan_.gradient_bytes);
+    if (plan_.overlap_grad_reduce) {
+      outstanding_.push_back(op);
+    } else {
+      emitter_.wait_for(op);
+    }
+    if (slots_.replicas != Slots::kNoSlot) {
+      // Hybrid sharding: every shard is then summed over the replicas, on a communicator of its own.
+      replicated_ = emitter_.collective("replicas", slots_.replicas, Phase::gradient_sync,
+                                        "shards of gradients", CollectiveKind::all_reduce,
+                                        ready_ * plan_.gradient_bytes / plan_.parameter_shards,
+                                        std::span<const std::uint32_t>(&op, 1), false, false);
+      if (!plan_.overlap_grad_reduce) emitter_.wait_for(replicated_);
+    }
+    ready_ = 0;
+  }
+
+  std::vector<ChunkParameters> chunks_;
+  const Plan& plan_;
+  const ComputeModel& compute_;
+  const Slots& slots_;
+  StageEmitter& emitter_;
+  std::vector<std::vector<State>> gathers_;
+  std::deque<std::uint32_t> outstanding_;
+  std::uint32_t copied_ = StageEmitter::kNoOp, copied_before_ = StageEmitter::kNoOp;
+  std::uint32_t replicated_ = StageEmitter::kNoOp;
+  double ready_ = 0;
+};
+}  // namespace
+
+std::unique_ptr<DataParallel> make_units(std::vector<ChunkParameters> chunks, const Plan& plan,
+                                         const ComputeModel& compute, const Slots& slots,
+                                         StageEmitter& emitter) {
+  return std::make_unique<Units>(std::move(chunks), plan, compute, slots, emitter);
+}
+}  // namespace topsim::workloads
