@@ -56,7 +56,7 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
   const PlanSpec& plan = workload.plan;
   const auto positive = [&](const char* path, int value) {
-    if (value < 1) mistakes.add(path, fmt::format("must be at least 1, is {}", value));
+    if (value < 1) mistakes.add(path, fmt::format("{} must be at least 1, is {}", path, value));
     return value >= 1;
   };
   bool sound = positive("plan.tp", plan.tp);

@@ -1,10 +1,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -65,12 +67,53 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
+// The command that was being parsed, as deep as it got: "topo", then "show".
+const CLI::App& innermost(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return *at;
+}
+
+// "topsim topo show"
+std::string words_of(const CLI::App& command) {
+  return (command.get_parent() == nullptr ? "" : words_of(*command.get_parent()) + ' ') + command.get_name();
+}
+
+// The first example of help that begins with these words; empty where there is none.
+std::string example_of(const std::string& words) {
+  for (const Command& command : commands()) {
+    std::istringstream lines{std::string(command.examples)};
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind(words + ' ', 0) == 0) return line;
+    }
+  }
+  return {};
+}
+
+// "topsim run needs SCENARIO": what is missing by the name that --help gives it, with an example.
+int missing_argument(const CLI::App& command, const std::string& see) {
+  std::string missing;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    const std::string type = option->get_type_name();
+    missing +=
+        (missing.empty() ? "" : " and ") + (type.find('|') == std::string::npos ? type : "one of " + type);
+  }
+  if (missing.empty()) {
+    std::vector<std::string> parts;
+    for (const CLI::App* sub : command.get_subcommands({})) parts.push_back(sub->get_name());
+    missing = "one of: " + join(parts);
+  }
+  const std::string words = words_of(command);
+  const std::string example = example_of(words);
+  return user_error(words + " needs " + missing, (example.empty() ? "" : "e.g. " + example + "; ") + see);
+}
+
 // CLI11's words for what it could not parse, with the closest flag or the remedy.
 int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.front();
-  const std::string see =
-      "topsim " + (chosen.empty() ? "" : command.get_name() + " ") + "--help lists the options";
+  const CLI::App& command = innermost(app);
+  const std::string see = words_of(command) + " --help lists the options";
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return missing_argument(command, see);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const auto extras = app.remaining(true);
     const std::string word = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
@@ -81,6 +124,12 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
   if (!message.empty() && message.back() == '.') message.pop_back();
   return user_error(message, see);
+}
+
+int unknown_command(const std::string& word) {
+  const auto close = closest(word, command_names());
+  return user_error("unknown command \"" + word + '"',
+                    close ? "did you mean topsim " + *close + "?" : "commands: " + join(command_names()));
 }
 
 int guarded(const Action& action) {
@@ -126,27 +175,27 @@ void declare(CLI::App& app, std::span<Action> actions) {
 }
 
 int run_command_line(int argc, const char* const* argv) {
-  if (argc < 2) {
-    std::cout << teaching();
-    return kOk;
+  std::vector<const char*> words(argv, argv + argc);
+  // "topsim help run" is "topsim run --help".
+  if (words.size() > 1 && std::string_view(words[1]) == "help") {
+    words.erase(words.begin() + 1);
+    if (words.size() > 1) words.push_back("--help");
   }
-  const std::string first = argv[1];
-  if (first == "--help" || first == "-h" || (first == "help" && argc == 2)) {
+  const std::string first = words.size() > 1 ? words[1] : "--help";
+  if (first == "--help" || first == "-h") {
     std::cout << teaching();
     return kOk;
   }
   const std::vector<std::string> names = command_names();
   if (first.substr(0, 1) != "-" && std::find(names.begin(), names.end(), first) == names.end()) {
-    const auto close = closest(first, names);
-    return user_error("unknown command \"" + first + '"',
-                      close ? "did you mean topsim " + *close + "?" : "commands: " + join(names));
+    return unknown_command(first);
   }
   CLI::App app;
   std::vector<Action> actions(commands().size());
   return guarded([&] {
     declare(app, actions);
     try {
-      app.parse(argc, argv);
+      app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForHelp&) {
       std::cout << (app.get_subcommands().empty() ? teaching()
                                                   : app.get_subcommands().front()->help("topsim"));

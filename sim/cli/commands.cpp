@@ -28,8 +28,10 @@ constexpr std::array kCommands = {
             "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
     Command{"explain", "Critical path, what limits, what a faster part would buy", configure_explain,
             "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20"},
-    Command{"list", "What scenarios may name: hardware, models, fabrics, networks, collectives",
-            configure_list, "topsim list hardware\ntopsim list hardware h100-sxm5\ntopsim list models"},
+    Command{"list", "What there is: scenarios, hardware, models, fabrics, networks, collectives",
+            configure_list,
+            "topsim list\ntopsim list scenarios\ntopsim list hardware\ntopsim list hardware "
+            "h100-sxm5\ntopsim list models"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
             "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
     Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},

@@ -13,6 +13,7 @@
 #include "sim/config/object.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/report/text.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 #include "workloads/fields.hpp"
 
@@ -80,6 +81,16 @@ void list_models() {
   print_table({"model", "layers", "hidden", "heads", "experts", "source"}, std::move(rows));
 }
 
+void list_scenarios() {
+  const config::Library library = shipped_library();
+  std::vector<Row> rows;
+  for (const std::string& name : library.names("")) {
+    const scenario::Scenario scenario = scenario::read_scenario(name, {}, library);
+    rows.push_back({name, scenario.description});
+  }
+  print_table({"scenario", "what it is"}, std::move(rows));
+}
+
 void list_networks() {
   std::vector<Row> rows;
   for (const network::Model& model : network::models()) {
@@ -108,12 +119,23 @@ void list_collectives() {
 struct Topic {
   const char* name;
   void (*print)();
+  const char* summary;
 };
-constexpr Topic kTopics[] = {{"hardware", list_hardware},
-                             {"models", list_models},
-                             {"fabrics", list_fabrics},
-                             {"networks", list_networks},
-                             {"collectives", list_collectives}};
+constexpr Topic kTopics[] = {
+    {"scenarios", list_scenarios, "the scenarios that come with topsim"},
+    {"hardware", list_hardware, "accelerators, nodes, links, switches, NICs: what topology may name"},
+    {"models", list_models, "what workload.model may name"},
+    {"fabrics", list_fabrics, "what topology.fabric may name"},
+    {"networks", list_networks, "what network.model may name"},
+    {"collectives", list_collectives, "what topsim bench measures"}};
+
+void list_topics() {
+  std::vector<Row> rows;
+  for (const Topic& topic : kTopics)
+    rows.push_back({"topsim list " + std::string(topic.name), topic.summary});
+  rows.push_back({"topsim list hardware ID", "every figure of one entry, with its source"});
+  print_table({"command", "what it lists"}, std::move(rows));
+}
 }  // namespace
 
 Action configure_list(CLI::App& app) {
@@ -121,10 +143,14 @@ Action configure_list(CLI::App& app) {
   std::string names;
   for (const Topic& topic : kTopics) names += (names.empty() ? "" : "|") + std::string(topic.name);
   const auto id = std::make_shared<std::string>();
-  app.add_option("what", *what, "What to list")->required()->type_name(names);
+  app.add_option("what", *what, "What to list")->type_name(names);
   app.add_option("id", *id, "hardware, fabrics: every figure of this entry, with its source")
       ->type_name("ID");
   return [what, id] {
+    if (what->empty()) {
+      list_topics();
+      return kOk;
+    }
     if (!id->empty() && (*what == "hardware" || *what == "fabrics")) {
       show_entry(*id);
       return kOk;

@@ -21,7 +21,10 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
   std::string names;
   for (const network::Model& model : network::models())
     names += (names.empty() ? "" : "|") + std::string(model.name);
-  app.add_option("--network", network, "Network model")->type_name(names);
+  app.add_option("--network", network, "Network model")->type_name(names)->check([](const std::string& name) {
+    (void)network::find_model(name);  // throws with the closest
+    return std::string();
+  });
   app.add_option("--seed", seed, "Seed of everything drawn at random")->type_name("N");
 }
 

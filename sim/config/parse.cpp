@@ -189,6 +189,7 @@ class Handler {
     result.help = std::move(help);
     problems.push_back(std::move(result));
   }
+  bool explain_word(std::size_t start, const Span& place);
   void explain(const std::string& token, const Json::exception& error);
 
   const Source& source_;
@@ -202,6 +203,53 @@ class Handler {
 };
 
 // A sentence of ours for the mistakes people make, the library's words for the rest.
+// A word without quotes, or a number that begins with 0; false where it is neither.
+bool Handler::explain_word(std::size_t start, const Span& place) {
+  const auto is_digit = [&](std::size_t at) {
+    return at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at])) != 0;
+  };
+  const auto is_letter = [&](std::size_t at) {
+    return at < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at])) != 0;
+  };
+  const auto span_from = [&](std::size_t begin, std::size_t end) {
+    const std::size_t before = begin == 0 ? std::string::npos : text_.rfind('\n', begin - 1);
+    const std::size_t line_start = before == std::string::npos ? 0 : before + 1;
+    return Span{place.line, static_cast<int>(begin - line_start) + 1, static_cast<int>(end - begin)};
+  };
+  std::size_t first = start, last = start;
+  while (first > 0 && is_digit(first - 1)) --first;
+  while (is_digit(last)) ++last;
+  const bool inside_number = first > 0 && (is_letter(first - 1) || text_[first - 1] == '.');
+  if (last > first + 1 && text_[first] == '0' && !inside_number) {
+    const std::size_t figure = std::min(text_.find_first_not_of('0', first), last - 1);
+    problem(span_from(first, last), "a number does not begin with 0", "",
+            "write " + text_.substr(figure, last - figure));
+    return true;
+  }
+  if (!is_letter(start)) return false;
+  last = start;
+  while (is_letter(last) || is_digit(last) ||
+         (last < text_.size() && std::strchr("-_.", text_[last]) != nullptr)) {
+    ++last;
+  }
+  const std::string word = text_.substr(start, last - start);
+  for (const char* literal : {"true", "false", "null"}) {
+    if (word == literal) return false;
+    if (word.size() == std::strlen(literal) && word.substr(1) == literal + 1) {
+      problem(span_from(start, last), "not JSON: " + word, "", "write " + std::string(literal));
+      return true;
+    }
+  }
+  if (open_.empty()) {
+    problem(span_from(start, last), "not JSON: a file begins with {", "",
+            "a scenario is a JSON object, see configs/8xH100-ib.json");
+  } else {
+    problem(span_from(start, last), "not JSON: " + word + " stands without quotes", "",
+            "write \"" + word + '"');
+  }
+  return true;
+}
+
 void Handler::explain(const std::string& token, const Json::exception& error) {
   std::size_t start = token_start();
   // "02": the lexer stopped inside what looked like one word.
@@ -241,6 +289,7 @@ void Handler::explain(const std::string& token, const Json::exception& error) {
     return problem(one, "JSON has no comments", "", "write a key that begins with //: \"// why\": \"...\"");
   }
   if (begins("'")) return problem(one, "JSON strings stand in double quotes", "", "write \" instead of '");
+  if (explain_word(std::min(start, text_.size()), span)) return;
   if (std::strstr(error.what(), "number overflow") != nullptr) {
     return problem(span, "the number " + token.substr(0, 40) + " is too large", "",
                    "numbers reach 1.8e308; write a quantity with a larger unit");
@@ -262,6 +311,10 @@ void Handler::explain(const std::string& token, const Json::exception& error) {
   if (words.find("expected ','") != std::string::npos || words.find("; expected '}'") != std::string::npos ||
       words.find("; expected ']'") != std::string::npos) {
     help = "is a comma missing before this?";
+  } else if (words.find("expected ':'") != std::string::npos) {
+    help = "a key and its value are joined by a colon";
+  } else if (words.find("backslash") != std::string::npos) {
+    help = "write \\\\ for one backslash";
   }
   problem(one, "not JSON: " + words, "", help);
 }

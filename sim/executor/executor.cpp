@@ -328,7 +328,7 @@ class Executor {
         break;
       }
     }
-    throw ConfigError("the workload cannot finish: every rank waits for another", waiting);
+    throw Blocked("the workload cannot finish: every rank waits for another", waiting);
   }
 
   Outcome outcome();

@@ -9,6 +9,7 @@
 // (NCCL's receiver posts its buffers only then).
 #pragma once
 
+#include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/outcome.hpp"
@@ -16,6 +17,11 @@
 #include "sim/program/program.hpp"
 
 namespace topsim::executor {
+
+// Nothing moves any more though the program is not done.
+class Blocked : public ConfigError {
+  using ConfigError::ConfigError;
+};
 
 // Runs warmup + steps steps. Throws ConfigError when the program deadlocks, saying who waits for whom.
 // `progress` may be null; when its stop flag rises the outcome so far comes back with complete = false.

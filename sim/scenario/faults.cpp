@@ -108,4 +108,21 @@ void apply_faults(std::span<const FaultSpec> faults, const Topology& topology,
   for (std::size_t i = 0; i < faults.size(); ++i) all.add(faults[i], "faults[" + std::to_string(i) + ']');
   all.finish();
 }
+
+std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults) {
+  std::vector<Problem> problems;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const FaultSpec& fault = faults[i];
+    const bool down = fault.kind == FaultKind::link_down || fault.kind == FaultKind::nic_down ||
+                      (fault.kind == FaultKind::link_degraded && fault.factor == 0);
+    if (!down || fault.lasts) continue;
+    Problem problem;
+    problem.path = "faults[" + std::to_string(i) + "].target";
+    problem.message =
+        "the workload cannot finish: its transfers wait for " + fault.target + ", which stays down";
+    problem.help = "say how long with \"for\", e.g. \"for\": \"2 s\", or use link_degraded";
+    problems.push_back(std::move(problem));
+  }
+  return problems;
+}
 }  // namespace topsim::scenario

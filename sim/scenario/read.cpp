@@ -98,6 +98,7 @@ Scenario finish(Document document, const fs::path& folder, std::span<const std::
 }  // namespace
 
 std::string find_scenario(const std::string& path, const config::Library& library) {
+  if (path.empty()) throw ConfigError("the name of the scenario is empty", "e.g. configs/8xH100-ib.json");
   std::error_code error;
   if (fs::exists(path, error)) return path;
   const fs::path typed(path);
@@ -120,7 +121,7 @@ std::string find_scenario(const std::string& path, const config::Library& librar
   std::vector<std::string> known = library.names("");
   const auto close = closest(typed.stem().string(), known);
   std::string help = "looked for " + fs::absolute(typed, error).lexically_normal().string();
-  if (close) help += "; did you mean " + *close + "?";
+  help += close ? "; did you mean " + *close + "?" : "; shipped: " + join(known);
   throw ConfigError("no such scenario: \"" + path + '"', help);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/report/make_result.hpp"
 #include "sim/scenario/facts.hpp"
@@ -112,14 +113,26 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   return prepared;
 }
 
+executor::Outcome run_to_the_end(const Scenario& scenario, const Prepared& prepared,
+                                 const topology::Router& router, const executor::RunOptions& options,
+                                 executor::Progress* progress) {
+  const collective::NcclModel nccl(router, scenario.network.nccl);
+  try {
+    return executor::simulate(prepared.program, router, nccl, options, progress);
+  } catch (const executor::Blocked&) {
+    auto down = parts_that_stay_down(scenario.faults);
+    if (down.empty()) throw;
+    throw ConfigError(std::move(down));
+  }
+}
+
 Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                              const Prepared& prepared, const SimulateOptions& options,
                              executor::Progress* progress) {
   const double begin = wall_seconds();
   const topology::Router router(prepared.topology, scenario.run.seed);
-  const collective::NcclModel nccl(router, scenario.network.nccl);
-  const executor::Outcome outcome = executor::simulate(
-      prepared.program, router, nccl, run_options(scenario, options, prepared.topology, catalogue), progress);
+  const executor::Outcome outcome = run_to_the_end(
+      scenario, prepared, router, run_options(scenario, options, prepared.topology, catalogue), progress);
   Simulated simulated;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);

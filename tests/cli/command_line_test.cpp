@@ -67,7 +67,7 @@ TEST(CommandLine, AMistypedCommandOrOptionGetsTheClosest) {
 TEST(CommandLine, UserErrorsExitWithTwoAndSayWhere) {
   Outcome outcome = call({"run"});
   EXPECT_EQ(outcome.code, kUserError);
-  EXPECT_THAT(outcome.err, HasSubstr("scenario is required"));
+  EXPECT_THAT(outcome.err, HasSubstr("topsim run needs SCENARIO"));
   outcome = call({"run", "no-such-scenario.json"});
   EXPECT_EQ(outcome.code, kUserError);
   EXPECT_THAT(outcome.err, HasSubstr("no such scenario"));

@@ -36,7 +36,17 @@ Topology build_file(const std::string& path, const Catalogue& catalogue, const B
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
   const Hardware hardware(catalogue);
   if (!spec.file.empty()) {
-    return build_file((std::filesystem::path(spec.directory) / spec.file).string(), catalogue, options);
+    const std::filesystem::path path = std::filesystem::path(spec.directory) / spec.file;
+    if (std::error_code error; !std::filesystem::exists(path, error)) {
+      const std::string tried = std::filesystem::absolute(path, error).lexically_normal().string();
+      throw ConfigError({Problem{{},
+                                 "topology.file",
+                                 "no such file: \"" + spec.file + '"',
+                                 {},
+                                 "looked for " + tried + "; topsim topo export writes such files",
+                                 {}}});
+    }
+    return build_file(path.string(), catalogue, options);
   }
   if (!spec.devices.empty()) return build_explicit(spec, hardware);
   TopologyBuilder builder;
