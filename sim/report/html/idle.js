@@ -11,7 +11,7 @@ const drawAnswer = () => {
     card("tokens", "Throughput", [countParts(throughput.tokens_per_second).join(" "), "tokens/s"],
       `${digits(throughput.samples_per_second)} samples/s`, throughput.tokens_per_second),
     card("mfu", "Model FLOPs utilisation", [digits(throughput.mfu * 100), "%"],
-      `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s per accelerator`, throughput.mfu),
+      `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s each`, throughput.mfu),
     card("busy", "Accelerators busy", [digits(busy * 100), "%"], `${duration(step.seconds - accelerators.busy_seconds)} idle a step`, busy),
     card("memory-use", "Memory of the fullest", memory.capacity_bytes ? memoryText(memory.per_accelerator_bytes).split(" ") : ["–", ""],
       memory.capacity_bytes ? `of ${memoryText(memory.capacity_bytes)}${memory.fits ? "" : ": <b>does not fit</b>"}` : "not known for a trace",

@@ -6,11 +6,44 @@ const missing = (section, text) => {
 };
 const trackName = (track) => `${track.program} · rank ${whole(track.rank)}${track.count > 1 ? ` × ${whole(track.count)}` : ""}`;
 
+// Cells shorter than `grain` become cells of about that length that hold shares; zooming in takes them apart.
+const coarser = (cells, grain) => {
+  const merged = [], held = new Map();
+  let begin = 0, end = 0;
+  const flush = () => {
+    const sum = [...held.values()].reduce((a, b) => a + b, 0);
+    let low = 0;
+    for (const [state, seconds] of [...held].sort((a, b) => a[0] - b[0])) {
+      merged.push({ begin, length: end - begin, state, low, share: seconds / sum });
+      low += seconds / sum;
+    }
+    held.clear();
+  };
+  for (const cell of cells) {
+    if (cell.low === 0 && (cell.length >= grain || end - begin >= grain || held.size === 0)) {
+      flush();
+      begin = cell.begin;
+    }
+    held.set(cell.state, (held.get(cell.state) || 0) + cell.length * cell.share);
+    end = Math.max(end, cell.begin + cell.length);
+    if (cell.length >= grain && cell.share === 1) flush();
+  }
+  flush();
+  return merged;
+};
+
 const drawTimeline = () => {
   const data = extra.timeline;
   if (!data || data.tracks.length === 0) return missing("time", "This run kept no timeline: topsim run SCENARIO.json --html FILE does.");
-  const cells = data.tracks.flatMap((track, row) => cellsOf(track).map((cell) => ({ row, ...cell })));
-  const used = [...new Set(cells.map((cell) => cell.state))].sort((a, b) => a - b);
+  const tracks = data.tracks.map(cellsOf);
+  const used = [...new Set(tracks.flat().map((cell) => cell.state))].sort((a, b) => a - b);
+  let cells = new Map(), share = 1;  // by state, at the zoom's grain; the share of the step in view
+  const refine = () => {
+    const all = tracks.flatMap((track, row) => coarser(track, share * data.seconds / 450).map((cell) => ({ ...cell, row })));
+    cells = new Map(used.map((state) => [state, all.filter((cell) => cell.state === state)]));
+  };
+  const dataOf = (state) => cells.get(state).map((cell) => ({ value: [cell.row, cell.begin, cell.begin + cell.length], cell }));
+  refine();
   const colourOf = (state) => stateColours[state < data.busy_states && data.states[state] === "other" ? "other_work" : data.states[state]] || "#888";
   const nameOf = (state) => (state < data.busy_states ? data.states[state].replace(/_/g, " ") : stateName(data.states[state]));
   element("timeline-hint").textContent =
@@ -35,16 +68,22 @@ const drawTimeline = () => {
       { type: "slider", filterMode: "weakFilter", bottom: 8, height: 20, labelFormatter: duration, borderColor: scheme.line, textStyle: { color: scheme.soft }, showDataShadow: false }],
     series: used.map((state) => ({
       name: nameOf(state), type: "custom", itemStyle: { color: colourOf(state) }, encode: { x: [1, 2], y: 0 }, progressive: 0,
-      data: cells.filter((cell) => cell.state === state).map((cell) => ({ value: [cell.row, cell.begin, cell.begin + cell.length], cell })),
+      data: dataOf(state),
       renderItem: (params, api) => {
-        const cell = params.context.cells?.[params.dataIndex] || (params.context.cells = cells.filter((c) => c.state === state))[params.dataIndex];
-        const a = api.coord([cell.begin, cell.row]), b = api.coord([cell.begin + cell.length, cell.row]);
-        const left = Math.max(a[0], params.coordSys.x), right = Math.min(b[0], params.coordSys.x + params.coordSys.width);
+        const cell = cells.get(state)[params.dataIndex], a = api.coord([cell.begin, cell.row]), b = api.coord([cell.begin + cell.length, cell.row]);
+        const left = Math.round(Math.max(a[0], params.coordSys.x)), right = Math.round(Math.min(b[0], params.coordSys.x + params.coordSys.width));
         return right <= left ? null : { type: "rect", style: { fill: colourOf(state) },
-          shape: { x: left, y: a[1] - band / 2 + band * cell.low, width: Math.max(0.35, right - left), height: band * cell.share } };
+          shape: { x: left, y: a[1] - band / 2 + band * cell.low, width: right - left, height: band * cell.share } };
       },
     })),
   }), "canvas");
+  chart.on("datazoom", () => {
+    const { start, end } = chart.getOption().dataZoom[0];
+    if (Math.abs((end - start) / 100 / share - 1) < 0.2) return;
+    share = (end - start) / 100;
+    refine();
+    chart.setOption({ series: used.map((state) => ({ data: dataOf(state) })) });
+  });
   const move = (shift, zoom) => {
     const { start, end } = chart.getOption().dataZoom[0], span = end - start, middle = (start + end) / 2 + shift * span;
     const half = Math.min(50, span * zoom / 2), from = Math.max(0, Math.min(100 - 2 * half, middle - half));

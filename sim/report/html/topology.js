@@ -70,6 +70,10 @@ const drawTopology = () => {
   const picture = drawnPart(extra.picture);
   const lines = linesOf(picture), { at, boxes, columns, height } = layoutOf(picture);
   const of = (line) => Math.max(...line.map((link) => link[colourBy]));
+  const styleOf = (line) => ({ color: of(line) > 0 ? colourAt(scheme.ramp, of(line)) : scheme.idle, opacity: of(line) > 0 ? 1 : 0.65,
+    width: Math.max(1.5, Math.min(8, 1.5 + 2.2 * Math.log10(line[0].capacity / 5e9))) });
+  const textOf = (line) => `<b>${escapeText(line[0].type)}</b><br>` + line.map(linkText).join("<br>");
+  const loops = lines.filter((line) => line[0].from === line[0].to), between = lines.filter((line) => line[0].from !== line[0].to);
   const switches = picture.devices.filter((d) => d.kind === "switch").reduce((sum, d) => sum + d.count, 0);
   element("cluster-hint").textContent =
     `${plural(result.accelerators.count, "accelerator")}, ${plural(picture.nodes.reduce((sum, n) => sum + n.count, 0), "node")}, ` +
@@ -95,29 +99,42 @@ const drawTopology = () => {
           { type: "text", style: { x: a[0] + 12, y: a[1] + 6, text: box.text, fill: scheme.soft, font: "600 12px sans-serif" } }] };
       },
     }, {
-      type: "graph", coordinateSystem: "cartesian2d", z: 2, symbol: "rect", emphasis: { focus: "adjacency", lineStyle: { width: 7 } },
+      type: "custom", silent: true, z: 1, data: at,
+      renderItem: (params, api) => {
+        const [x, y] = api.coord(at[params.dataIndex]), gpu = picture.devices[params.dataIndex].kind === "accelerator";
+        return { type: "rect", shape: { x: x - 61, y: y - 18, width: 122, height: 36, r: 7 },
+          style: { fill: scheme.panel, stroke: gpu ? busyColour : scheme.soft, lineWidth: gpu ? 2 : 1 } };
+      },
+    }, {
+      type: "custom", z: 3, data: loops.map((line) => ({ value: at[line[0].from], text: textOf(line), line })),
+      renderItem: (params, api) => {  // links among the members of one shape
+        const line = loops[params.dataIndex], [x, y] = api.coord(at[line[0].from]), reach = 26 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length;
+        return { type: "bezierCurve", shape: { x1: x - 61, y1: y - 11, x2: x - 61, y2: y + 11, cpx1: x - 61 - reach, cpy1: y - 20, cpx2: x - 61 - reach, cpy2: y + 20 },
+          style: { stroke: styleOf(line).color, lineWidth: styleOf(line).width, fill: "none", lineDash: of(line) > 0 ? null : [5, 4] } };
+      },
+    }, {
+      type: "graph", coordinateSystem: "cartesian2d", z: 2, symbol: "rect", emphasis: { focus: "adjacency", lineStyle: { width: 7 }, itemStyle: { color: scheme.panel } },
       data: picture.devices.map((device, i) => ({
-        name: String(i), value: at[i], symbolSize: [122, 36],
-        itemStyle: { color: scheme.panel, borderColor: device.kind === "accelerator" ? busyColour : scheme.soft, borderWidth: device.kind === "accelerator" ? 2 : 1.2 },
+        name: String(i), value: at[i], symbolSize: [118, 32],
+        itemStyle: { color: scheme.panel },
         label: { show: true, color: scheme.ink, fontSize: 12, lineHeight: 14,
           formatter: `{b|${deviceName(device)} × ${whole(device.count)}}\n{s|${device.name}}`,
           rich: { b: { fontWeight: 600, fontSize: 12.5 }, s: { color: scheme.soft, fontSize: 10.5 } } },
         text: `<b>${escapeText(device.name)}</b>${device.count > 1 ? ` and ${whole(device.count - 1)} alike` : ""}<br>${escapeText(device.model)}` +
           (device.rank >= 0 ? `<br>rank ${device.rank}` : device.kind === "accelerator" ? "<br>not part of the job" : ""),
       })),
-      links: lines.map((line) => ({
+      links: between.map((line) => ({
         source: String(line[0].from), target: String(line[0].to),
-        lineStyle: { color: of(line) > 0 ? colourAt(scheme.ramp, of(line)) : scheme.idle, opacity: of(line) > 0 ? 1 : 0.65,
-          width: Math.max(1.5, Math.min(8, 1.5 + 2.2 * Math.log10(line[0].capacity / 5e9))), type: of(line) > 0 ? "solid" : "dashed",
+        lineStyle: { ...styleOf(line), type: of(line) > 0 ? "solid" : "dashed",
           curveness: Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0 : 0.22 },
-        text: `<b>${escapeText(line[0].type)}</b><br>` + line.map(linkText).join("<br>"),
+        text: textOf(line), line,
       })),
     }],
   });
   const chart = draw("topology", Math.min(2400, Math.max(230, (height + 0.6) * 58 + 60)), option);
   chart.on("click", (p) => {
     if (p.dataType === "node") return showDetails(picture.devices[+p.name].name, [["what", p.data.text]]);
-    const line = lines[p.dataIndex];
+    const line = p.data.line;
     showDetails(line[0].type, line.map((link) => [link.id, linkText(link)]));
   });
   const tools = element("cluster-tools");
