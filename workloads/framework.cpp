@@ -44,6 +44,7 @@ std::array<Framework, 6> make_table() {
   ddp.zero = ddp.most_zero = 0;
   ddp.tp_overlap = TensorOverlap::none;
   ddp.fused_kernels = false;
+  ddp.hopper_attention = false;  // aten/src/ATen/native/transformers/cuda/flash_attn is version 2
   ddp.parameters_fp32 = true;
   ddp.bucket = 25_MiB;
   ddp.first_bucket = 1_MiB;

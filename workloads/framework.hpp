@@ -34,6 +34,7 @@ struct Framework {
   bool fused_kernels = true;         // norms, bias + activation, bias + dropout + residual, Adam
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   bool dropout = false;
+  bool hopper_attention = true;  // flash attention for Hopper; PyTorch's own is FlashAttention-2
 
   // Gradients.
   bool gradients_fp32 = true;     // accumulated and reduced in fp32

@@ -399,6 +399,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : defaults.launch);
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
   plan.dropout = defaults.dropout;
+  plan.hopper_attention = defaults.hopper_attention;
   plan.fused_kernels = defaults.fused_kernels;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
   mistakes.finish();

@@ -48,6 +48,7 @@ struct Plan {
   Duration launch{};            // host time to issue one kernel
   bool synchronises_p2p = false;
   bool dropout = false;
+  bool hopper_attention = true;
   bool fused_kernels = true, fused_cross_entropy = false;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,

@@ -18,6 +18,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   settings.gemm_efficiency = workload.compute.gemm_efficiency;
   settings.clock = workload.compute.clock;
   settings.fused = plan.fused_kernels;
+  settings.hopper_attention = plan.hopper_attention;
   const ComputeModel compute(accelerator, settings);
 
   StepPieces pieces;

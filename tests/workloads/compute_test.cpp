@@ -89,5 +89,24 @@ TEST(Models, FlopsOfGptShapesAreTheClosedForm) {
   EXPECT_NEAR(model_flops_per_sequence(model, 2048, true),
               72 * s * layers * h * h * (1 + s / (12 * h) + v / (12 * h * layers)), 1e4);
 }
+
+// 64 heads of 128, 16,384 causal tokens: 4 s^2 / 2 a d FLOPs. FlashAttention-2 has 35 % of 989 TFLOP/s less
+// the 384 keys of offset a row of 8192; on an A100 nothing changes.
+TEST(ComputeModel, FlashAttention2IsSlowOnHopper) {
+  AttentionShape shape;
+  shape.heads = shape.kv_heads = 64, shape.queries = shape.keys = 16384,
+  shape.head_dim = shape.value_dim = 128;
+  ComputeSettings old;
+  old.hopper_attention = false;
+  const auto seconds_on = [&](const topology::Accelerator& accelerator, const ComputeSettings& settings) {
+    return ComputeModel(accelerator, settings)
+        .attention_forward(shape, AttentionKernel::flash, Precision::bf16)
+        .seconds;
+  };
+  const double flops = 2.0 * 16384 * 16384 * 64 * 128;
+  EXPECT_NEAR(seconds_on(h100(), old), flops / (0.35 * 989e12) * (8192 + 384) / 8192, 1e-9);
+  EXPECT_GT(seconds_on(h100(), old), 1.8 * seconds_on(h100(), {}));
+  EXPECT_EQ(seconds_on(a100(), old), seconds_on(a100(), {}));
+}
 }  // namespace
 }  // namespace topsim::workloads

@@ -61,8 +61,12 @@ struct FlashConstants {
 // TFLOP/s (SimuMax B200 profile).
 constexpr std::array<FlashConstants, 3> kFlash{
     {{100, 0.72, 0.70, 512}, {90, 0.69, 0.58, 512}, {0, 0.73, 0.62, 384}}};
+// FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
+// abstract).
+constexpr FlashConstants kFlash2OnHopper{90, 0.35, 0.35, 384};
 
-const FlashConstants& flash_constants(int compute_capability) {
+const FlashConstants& flash_constants(int compute_capability, bool hopper_attention) {
+  if (compute_capability == 90 && !hopper_attention) return kFlash2OnHopper;
   for (const FlashConstants& row : kFlash)
     if (compute_capability >= row.compute_capability) return row;
   return kFlash.back();
@@ -175,7 +179,8 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
                                            Precision precision) const {
   KernelCost cost;
   if (kernel == AttentionKernel::flash) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability);
+    const FlashConstants& constants =
+        flash_constants(accelerator_.compute_capability, settings_.hopper_attention);
     cost = flash(accelerator_, shape, peak(precision).value() * settings_.clock, constants.forward, 1,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 1;
@@ -200,7 +205,8 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
                                             Precision precision) const {
   KernelCost cost;
   if (kernel == AttentionKernel::flash) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability);
+    const FlashConstants& constants =
+        flash_constants(accelerator_.compute_capability, settings_.hopper_attention);
     cost = flash(accelerator_, shape, peak(precision).value() * settings_.clock, constants.backward, 2.5,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion

@@ -63,6 +63,8 @@ struct ComputeSettings {
   std::optional<double> gemm_efficiency;  // replaces the tile model: share of the data sheet's rate
   double clock = 1;                       // derating of the compute rate
   bool fused = true;                      // memory-bound kernels are fused
+  bool hopper_attention =
+      true;  // flash attention written for Hopper (FlashAttention-3, cuDNN), else version 2
 };
 
 class ComputeModel {
