@@ -16,14 +16,6 @@
 namespace topsim::fold {
 namespace {
 
-ConfigError unreachable(const topology::Router& router, DeviceId from, DeviceId to) {
-  Problem problem;
-  problem.path = "topology.fabric";
-  problem.message = router.why_unreachable(from, to);
-  problem.help = "topsim topo check finds what is not joined; topsim list fabrics names what can join nodes";
-  return ConfigError({std::move(problem)});
-}
-
 using collective::CollectiveKind;
 using program::OpKind;
 using program::Program;
@@ -124,7 +116,7 @@ class Folder {
     DeviceId to = group.to.valid() ? device(group.to) : host_memory(from);
     if (!group.to.valid() && group.slot == 1) std::swap(from, to);
     nccl_.lower_message(Bytes(call.bytes), from, to, group.slot, out);
-    if (out.usage.empty() && from != to) throw unreachable(router_, from, to);
+    if (out.usage.empty() && from != to) throw ConfigError(router_.why_unreachable(from, to));
   }
 
   DeviceId host_memory(DeviceId gpu) const {

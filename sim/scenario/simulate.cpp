@@ -113,6 +113,25 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   return prepared;
 }
 
+// The first rank that rank 0 does not reach: threads lower collectives side by side and any of them may be
+// the first to fail, a message must be the same every time.
+std::optional<Problem> unreachable_rank(const topology::Router& router) {
+  const auto ranks = router.topology().accelerators();
+  for (const DeviceId rank : ranks) {
+    topology::RouteQuery query;
+    query.from = ranks.front(), query.to = rank;
+    topology::Route route;
+    router.route(query, route);
+    if (rank == ranks.front() || route.reachable()) continue;
+    Problem problem;
+    problem.path = "topology.fabric";
+    problem.message = router.why_unreachable(query.from, query.to);
+    problem.help = "topsim topo check finds what is not joined; topsim list fabrics names what joins nodes";
+    return problem;
+  }
+  return std::nullopt;
+}
+
 executor::Outcome run_to_the_end(const Scenario& scenario, const Prepared& prepared,
                                  const topology::Router& router, const executor::RunOptions& options,
                                  executor::Progress* progress) {
@@ -123,6 +142,10 @@ executor::Outcome run_to_the_end(const Scenario& scenario, const Prepared& prepa
     auto down = parts_that_stay_down(scenario.faults);
     if (down.empty()) throw;
     throw ConfigError(std::move(down));
+  } catch (const ConfigError&) {
+    const auto problem = unreachable_rank(router);
+    if (!problem) throw;
+    throw ConfigError({*problem});
   }
 }
 

@@ -70,5 +70,27 @@ TEST(PacketNetwork, agrees_with_the_fluid_model_on_an_idle_path_within_one_packe
     }
   }
 }
+
+// Without peer-to-peer PCIe the way leads through host memory and passes the CPU twice. On an idle path
+// nothing is faster than the slowest link: 16 MiB at PCIe 4 x16's payload rate.
+TEST(PacketNetwork, carries_a_message_over_a_path_that_passes_a_device_twice) {
+  topology::TopologySpec spec;
+  spec.node.use = "srv-8x4090-dual";
+  const Topology server = topology::build(spec, topology::test::catalogue());
+  const topology::Router router(server, 1);
+  topology::Route route;
+  std::vector<Usage> usage;
+  constexpr double kBytes = 16 << 20;
+  const Transfer transfer = message(router, 0, 7, kBytes, route, usage);
+  double slowest = 0;
+  for (const topology::LinkShare& share : route.links) {
+    const double rate = server.link(share.link).capacity.value();
+    if (slowest == 0 || rate < slowest) slowest = rate;
+  }
+  PacketNetwork packets(router, PacketSpec{});
+  const double took = static_cast<double>(run(packets, transfer).count()) * 1e-12;
+  EXPECT_GE(took, kBytes / slowest);
+  EXPECT_LT(took, 1.05 * kBytes / slowest);
+}
 }  // namespace
 }  // namespace topsim::network::packet

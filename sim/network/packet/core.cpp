@@ -131,11 +131,25 @@ void Core::port_threshold(PortIndex p) {
   ports[p].mark_from = std::max(credit_total_[p], 512U) * 64 / 16 * level;
 }
 
+// Each port begins where the one before ended: one path, in order.
+bool Core::is_walk(std::span<const PortIndex> path, DeviceIndex from, DeviceIndex to) const {
+  for (const PortIndex p : path) {
+    if (graph.ports[p].from != from) return false;
+    from = graph.ports[p].to;
+  }
+  return !path.empty() && from == to;
+}
+
 Way Core::way(const Connection& connection, bool forward_way, std::uint64_t hash) {
   const DeviceIndex from = forward_way ? connection.from : connection.to;
   const DeviceIndex to = forward_way ? connection.to : connection.from;
   const auto& given = forward_way ? connection.path : connection.back;
   const bool fixed = settings.path == PathChoice::flow_hash || settings.path == PathChoice::destination;
+  // A single path may pass a device twice (through host memory and back): as a graph it would be a circle.
+  if (!given.empty() && is_walk(given, from, to)) return paths_.chain(given);
+  if (const std::vector<PortIndex> turned(given.rbegin(), given.rend()); is_walk(turned, from, to)) {
+    return paths_.chain(turned);
+  }
   if (!given.empty()) return paths_.all_of(given, from, to);
   if (!fixed) return paths_.all_of(paths_.all_shortest(from, to), from, to);
   return paths_.chain(paths_.shortest(from, to, settings.path == PathChoice::destination ? mix(to) : hash));

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <random>
+#include <span>
 #include <vector>
 
 #include "sim/network/packet/congestion.hpp"
@@ -137,6 +138,7 @@ class Core {
   [[nodiscard]] std::vector<PortIndex> find_cycle() const;
 
   Way way(const Connection& connection, bool forward_way, std::uint64_t hash);
+  bool is_walk(std::span<const PortIndex> path, DeviceIndex from, DeviceIndex to) const;
 
   Paths paths_;
   std::vector<Packet> packets_;
