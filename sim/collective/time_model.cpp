@@ -16,22 +16,24 @@ using nccl::CommunicatorFacts;
 // 095f58a): all-reduce, all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
 
 // Microseconds to start and for each step inside the box, by GPU generation (rows: Volta as Ampere, Ampere,
-// Hopper, Blackwell): regression of small LL, LL128 and Simple rings on their number of steps; residuals 2-6
-// %. The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. LL128 had too few sizes on Hopper and
-// Blackwell: Ampere's.
+// Hopper, Blackwell). LL and Simple: regression of small rings on their number of steps (all-reduce,
+// all-gather and reduce-scatter on 2, 4 and 8 GPUs), residuals 2-6 %. LL128 and its share below: differences
+// between neighbouring sizes of 2-16 MiB (A100: six rows on 4 and 8 GPUs, starts 10-15 us; H100: six rows,
+// starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. On B200 three rows at 8 and
+// 16 MiB fit no line: Ampere's first estimate stays, 35-40 % too fast there.
 struct StepCosts {
   double ll, ll_step, ll128, ll128_step, simple, simple_step;
 };
-constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 22.2, 1.47, 25.2, 5.9},
-                                              {8.4, 0.88, 22.2, 1.47, 25.2, 5.9},
-                                              {4.6, 0.80, 22.2, 1.47, 16.2, 2.0},
+constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
+                                              {8.4, 0.88, 12, 1.47, 25.2, 5.9},
+                                              {4.6, 0.80, 11, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
 // What LL moves in all relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 176 to 141 on H100, 310 to
 // 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few
 // channels work).
 constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
-// LL128's share of the tuner's rate: 0.75 (A100, 4-16 MiB), 0.92 (H100).
-constexpr double kLL128Share = 0.85;
+// LL128's share of the tuner's rate.
+constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
 // Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own
 // part is taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over
 // one NDR NIC.
@@ -43,12 +45,19 @@ constexpr double kOwnCopy = 2.5, kOwnCopyLowLatency = 1;
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
 // all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
-// Its pipeline fills for one and a half rounds of all channels and heads, and small chunks leave it idle
-// between rounds: rounds of 16 and 32 KiB chunks take 1.5 and 1.25 times as long as their bytes.
-constexpr double kNvlsFill = 1.5;
-double nvls_chunk_share(std::int64_t chunk) {
-  return chunk >= 64 << 10 ? 1.0 : chunk >= 32 << 10 ? 0.8 : 0.65;
+// It works in rounds: every channel moves one chunk of every head. A round of small chunks takes longer than
+// its bytes: slopes between the sizes that use one chunk, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
+// (32 KiB); B200: 0.53, 0.56-0.70. Held out: p5 (H100) 0.68, 0.82; H200 0.70, 0.82.
+double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
+  if (chunk >= 64 << 10) return 1;
+  if (generation == 3) return chunk >= 32 << 10 ? 0.63 : 0.53;
+  return chunk >= 32 << 10 ? 0.80 : 0.66;
 }
+// Before its first result stands the start of a Simple kernel, and rounds that fill the three stages (scatter,
+// reduce and gather), at the full rate: what the lines through one chunk's sizes leave at zero bytes, less the
+// start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds; B200 2.9, 1.2 and 2.5.
+// The tuner's 25 us stands for both.
+constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 // All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Start with LL (small) and Simple (64 KiB a
 // pair and more).
 constexpr double kDirectShare = 0.92;
@@ -172,7 +181,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
       rate = std::min(one_box ? kLowLatencyTotal * rate : rate, rate * choice.channels / kLowLatencyChannels);
       own_copy = kOwnCopyLowLatency;
     }
-    if (choice.protocol == Protocol::ll128) rate *= kLL128Share;
+    if (choice.protocol == Protocol::ll128) rate *= kLL128Share[gpu];
     if (choice.protocol == Protocol::simple && one_box) rate *= kSimpleShare;
     t.cap = 1 / (bus / rate + (one_box ? 1 / (n * own_copy * rate) : 0));
   }
@@ -183,14 +192,14 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
       t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
     const std::int64_t chunk =
         chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
-    t.cap *= nvls_chunk_share(chunk);
     // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
-    const double stages = kNvlsFill + network_hops(kind, choice.algorithm, facts.nodes);
+    const double stages = kNvlsFill[gpu] + network_hops(kind, choice.algorithm, facts.nodes);
     const double slowest =
         facts.nodes > 1 ? std::min(t.cap, facts.nvls_graph.bandwidth_inter * 1e9 * heads) : t.cap;
     const double round =
         std::min(s, static_cast<double>(choice.channels) * heads * static_cast<double>(chunk));
-    t.latency_us += stages * round / slowest * 1e6;
+    t.latency_us += kSteps[gpu].simple - nccl::kNvlinkLatency[4][2] + stages * round / slowest * 1e6;
+    t.cap *= nvls_chunk_share(chunk, gpu);
   }
   return t;
 }
