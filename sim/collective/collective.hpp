@@ -56,6 +56,7 @@ struct TimeOptions {
   bool network = true;          // the real fabric's latency where it exceeds InfiniBand's
   bool step_costs = true;       // fixed costs of a start and of each step
   bool protocol_shares = true;  // what LL, LL128 and Simple reach of the tuner's bandwidths
+  bool tree_pipeline = true;    // a tree's fill, hop by hop, in place of the tuner's corrections by size
   bool nvls_pipeline = true;    // what NVSwitch reduction reaches, and its pipeline's fill
 };
 

@@ -159,16 +159,22 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
       choice = placement.tuner->choose(wire, payload, overrides);
     }
   }
+  // The longest hop through the fabric that the channels really take.
   UsageBuilder reach(impl_->router);
-  reach.add({.from = gpus.front(), .to = gpus.back()}, 1);
+  if (choice.algorithm == Algorithm::ring) lower_ring(wire, placement, choice.channels, reach);
+  if (choice.algorithm == Algorithm::tree) lower_tree(placement, choice.channels, reach);
+  if (choice.algorithm == Algorithm::direct) reach.add({.from = gpus.front(), .to = gpus.back()}, 1);
   const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
-  const StepTiming steps = time_steps(choice, *placement.tuner, network, impl_->time);
   if (choice.algorithm == Algorithm::direct) {
     const Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
     return direct_steps(wire, payload, placement, timing);
   }
   const Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
-  if (choice.algorithm == Algorithm::tree) return tree_steps(payload, choice, placement, timing, steps);
+  const StepTiming steps =
+      time_steps(wire, choice, *placement.tuner, network, timing.latency_us, impl_->time);
+  if (choice.algorithm == Algorithm::tree)
+    return tree_steps(payload, choice, placement, tree_pipeline(choice, payload, *placement.tuner),
+                      timing.wire, steps);
   return ring_steps(wire, payload, choice, placement, timing, steps);
 }
 

@@ -15,7 +15,7 @@ namespace topsim::collective {
 [[nodiscard]] StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choice,
                                   const Placement& placement, const Timing& timing, const StepTiming& steps);
 [[nodiscard]] StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
-                                  const Timing& timing, const StepTiming& steps);
+                                  const TreePipeline& pipe, double wire, const StepTiming& steps);
 [[nodiscard]] StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& placement,
                                     const Timing& timing);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "sim/collective/lowering.hpp"
 #include "sim/collective/steps.hpp"
@@ -59,37 +60,46 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
 
 }  // namespace
 
+// A leaf sends at the pace of the whole tree, everybody else hands on what has arrived: so the pipeline fills
+// at the speed of a hop and then runs at the tree's rate. At most eight pieces (slots) are on an edge.
 StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
-                    const Timing& timing, const StepTiming& steps) {
-  constexpr std::size_t kWindow = 8;
+                    const TreePipeline& pipe, double wire, const StepTiming& steps) {
+  constexpr std::size_t kSlots = 8;
   const std::int64_t channels = choice.channels;
-  const std::int64_t chunk = chunk_bytes(CollectiveKind::all_reduce, choice.algorithm, choice.protocol,
-                                         choice.channels, bytes, placement.tuner->facts());
-  const double rate = timing.cap * timing.wire / static_cast<double>(channels);
+  const auto piece = std::max<std::int64_t>(1, std::llround(pipe.piece));
   StepBuilder plan;
   for (std::int64_t c = 0; c < channels; ++c) {
     std::vector<std::uint32_t> order;
     const std::vector<Node> nodes = tree_of(placement, static_cast<int>(c), order);
     const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
-    std::vector<std::vector<std::uint32_t>> up(nodes.size()),
-        down(nodes.size());  // by the edge's lower end, chunk by chunk
-    for (std::int64_t done = 0; done < share; done += chunk) {
-      const auto size =
-          static_cast<std::int64_t>(static_cast<double>(std::min(chunk, share - done)) * timing.wire);
-      const auto send = [&](std::uint32_t child, bool upwards, std::vector<std::uint32_t> after, bool first) {
+    // By the edge's lower end, piece by piece.
+    std::vector<std::vector<std::uint32_t>> up(nodes.size()), down(nodes.size());
+    for (std::int64_t done = 0; done < share; done += piece) {
+      const auto size = static_cast<double>(std::min(piece, share - done));
+      const auto send = [&](std::uint32_t child, bool upwards, std::vector<std::uint32_t> after) {
         const Node& node = nodes[child];
         auto& line = (upwards ? up : down)[child];
-        if (line.size() >= kWindow) after.push_back(line[line.size() - kWindow]);
-        const double latency =
-            (node.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
+        const bool leaf = upwards && node.children.empty();
+        double latency = (node.between ? steps.between_us : steps.inside_us) * 1e-6;
+        double time = size / pipe.hop_rate;
+        std::size_t window = kSlots;
+        if (leaf) {
+          // Piece k has arrived k periods after the first: as many under way as one takes periods.
+          const double period = size / pipe.rate;
+          window = std::min(kSlots, static_cast<std::size_t>(std::ceil((latency + time) / period - 1e-9)));
+          time = line.size() < window ? time + static_cast<double>(line.size()) * period
+                                      : std::max(time, static_cast<double>(window) * period - latency);
+          if (line.empty()) latency += steps.start_us * 1e-6;
+        }
+        if (line.size() >= window) after.push_back(line[line.size() - window]);
         StepMessage message{upwards ? child : node.parent,
                             upwards ? node.parent : child,
-                            Bytes(size),
+                            Bytes(std::llround(size * wire)),
                             static_cast<std::uint16_t>(c),
                             0,
                             0,
-                            from_microseconds(latency),
-                            BytesPerSecond(rate),
+                            from_microseconds(latency * 1e6),
+                            BytesPerSecond(size * wire / time),
                             upwards ? node.nic : node.parent_nic,
                             upwards ? node.parent_nic : node.nic};
         line.push_back(plan.add(message, after));
@@ -101,13 +111,12 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
         if (nodes[*r].parent == StepBuilder::kNothing) {
           at_root = after;
         } else {
-          send(*r, true, after, done == 0 && nodes[*r].children.empty());
+          send(*r, true, after);
         }
       }
       for (const std::uint32_t r : order)  // the result down
         for (const std::uint32_t child : nodes[r].children)
-          send(child, false, r == order.front() ? at_root : std::vector<std::uint32_t>{down[r].back()},
-               false);
+          send(child, false, r == order.front() ? at_root : std::vector<std::uint32_t>{down[r].back()});
     }
   }
   return plan.finish();

@@ -19,8 +19,8 @@ using nccl::CommunicatorFacts;
 // Hopper, Blackwell). LL and Simple: regression of small rings on their number of steps (all-reduce,
 // all-gather and reduce-scatter on 2, 4 and 8 GPUs), residuals 2-6 %. LL128 and its share below: differences
 // between neighbouring sizes of 2-16 MiB (A100: six rows on 4 and 8 GPUs, starts 10-15 us; H100: six rows,
-// starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. On B200 three rows at 8 and
-// 16 MiB fit no line: Ampere's first estimate stays, 35-40 % too fast there.
+// starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. On B200 three rows at 8
+// and 16 MiB fit no line: Ampere's first estimate stays, 35-40 % too fast there.
 struct StepCosts {
   double ll, ll_step, ll128, ll128_step, simple, simple_step;
 };
@@ -53,10 +53,10 @@ double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
   if (generation == 3) return chunk >= 32 << 10 ? 0.63 : 0.53;
   return chunk >= 32 << 10 ? 0.80 : 0.66;
 }
-// Before its first result stands the start of a Simple kernel, and rounds that fill the three stages (scatter,
-// reduce and gather), at the full rate: what the lines through one chunk's sizes leave at zero bytes, less the
-// start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds; B200 2.9, 1.2 and 2.5.
-// The tuner's 25 us stands for both.
+// Before its first result stands the start of a Simple kernel, and rounds that fill the three stages
+// (scatter, reduce and gather), at the full rate: what the lines through one chunk's sizes leave at zero
+// bytes, less the start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds;
+// B200 2.9, 1.2 and 2.5. The tuner's 25 us stands for both.
 constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 // All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Start with LL (small) and Simple (64 KiB a
 // pair and more).
@@ -99,6 +99,12 @@ double network_hops(CollectiveKind kind, Algorithm algorithm, int nodes) {
   }
 }
 
+// Hops from the furthest leaf of a tree to its root and back.
+double tree_depth(const CommunicatorFacts& facts) {
+  return 2 *
+         (static_cast<double>(facts.max_local_ranks) - 1 + (facts.nodes > 1 ? log2_floor(facts.nodes) : 0));
+}
+
 // Steps inside a box on the critical path of a ring or tree.
 double inner_steps(CollectiveKind kind, Algorithm algorithm, const CommunicatorFacts& facts) {
   const int n = facts.ranks, nodes = facts.nodes;
@@ -130,12 +136,44 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
     }
     return chunk;
   }
-  if (protocol == Protocol::ll) return slot / 2;           // half are flags
-  if (protocol == Protocol::ll128) return slot / 16 * 15;  // 8 bytes in 128
+  if (protocol == Protocol::ll) return slot / 2;  // half are flags
+  if (protocol == Protocol::ll128) {
+    std::int64_t chunk = slot / 16 * 15;  // 8 bytes in 128
+    if (algorithm == Algorithm::tree) {
+      const double local = static_cast<double>(facts.ranks) / facts.nodes;
+      const double depth = 1 + log2_floor(facts.nodes) + 0.1 * local;
+      const auto loops = [&] { return static_cast<double>(bytes / (channels * chunk)); };
+      while (loops() < depth * 64 / local && chunk > 128 << 10) chunk /= 2;
+      while (loops() < depth * 16 / local && chunk > 32 << 10) chunk /= 2;
+    }
+    return chunk;
+  }
   const bool ring = algorithm == Algorithm::ring;
   const bool half_buffer =
       ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
   return half_buffer ? 4 * slot : slot;
+}
+
+TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
+  const std::size_t p = static_cast<std::size_t>(choice.protocol);
+  const double channels = choice.channels, share = static_cast<double>(bytes) / channels;
+  TreePipeline pipe;
+  pipe.rate =
+      tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, choice.protocol).bandwidth * 1e9 / channels;
+  // One half of a channel's threads sends up, the other down, so an edge has half of what a channel moves,
+  // and no more than its part of the links where all channels run along the same chain.
+  const nccl::GraphSummary& graph = tuner.facts().tree;
+  const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2,
+               together = graph.bandwidth_intra * graph.channels / channels;
+  pipe.hop_rate = std::max(pipe.rate, std::min(alone, together) * 1e9);
+  // Simple hands on whole chunks; LL and LL128 what one half of the threads moves in one pass (8 and 60 bytes
+  // of payload a thread; device code of NCCL 2.30). Very large calls in larger pieces: nobody waits for them.
+  const double pass = nccl::kThreads[p] / 2.0 * (p == 0 ? 8 : 60);
+  const double chunk = static_cast<double>(chunk_bytes(
+      CollectiveKind::all_reduce, choice.algorithm, choice.protocol, choice.channels, bytes, tuner.facts()));
+  constexpr double kMostPieces = 512;
+  pipe.piece = std::min(share, p == 2 ? chunk : std::min(chunk, std::max(pass, share / kMostPieces)));
+  return pipe;
 }
 
 Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
@@ -156,9 +194,15 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (options.network)
     t.latency_us += network_hops(kind, choice.algorithm, facts.nodes) * std::max(0.0, network_us);
 
-  // The tuner's own corrections by size belong to the prediction too.
+  // The tuner's own corrections by size belong to the prediction too. For trees they stand for the pipeline's
+  // fill: the first piece waits at every hop, the others follow it at the tree's rate.
   const double modelled = microseconds(choice.model_time);
-  if (tree) t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
+  if (tree && options.tree_pipeline) {
+    const TreePipeline pipe = tree_pipeline(choice, bytes, tuner);
+    t.latency_us += (tree_depth(facts) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
+  } else if (tree) {
+    t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
+  }
   if (ring && choice.protocol == Protocol::simple)
     t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
 
@@ -204,21 +248,36 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   return t;
 }
 
-StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us,
-                      const TimeOptions& options) {
+StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner, double network_us,
+                      double latency_us, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const std::size_t row = choice.algorithm == Algorithm::tree ? 0 : 1,
                     p = static_cast<std::size_t>(choice.protocol);
   const StepCosts& costs = kSteps[generation(facts)];
   const double starts[] = {costs.ll, costs.ll128, costs.simple},
                steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
-  StepTiming t{nccl::kBaseLatency[row][p], nccl::kNvlinkLatency[row][p], nccl::kNetLatency[row][p]};
+  const nccl::PerAlgorithm& inside = (row == 0 ? facts.tree : facts.ring).type_intra == nccl::PathType::nvl
+                                         ? nccl::kNvlinkLatency
+                                         : nccl::kPcieLatency;
+  const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
+  StepTiming t{nccl::kBaseLatency[row][p], inside[row][p], nccl::kNetLatency[net_row][p]};
   if (options.step_costs) t.start_us = starts[p];
-  if (row == 1 && options.step_costs && (facts.nodes == 1 || p == 0)) t.inside_us = steps[p];
+  if (options.step_costs && (facts.nodes == 1 || p == 0)) t.inside_us = steps[p];
   if (facts.nodes > 1 && choice.algorithm == Algorithm::ring)
     t.inside_us = std::max(t.inside_us,
                            (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
   if (options.network) t.between_us += std::max(0.0, network_us);
+  if (row == 1 && kind <= CollectiveKind::reduce_scatter) {
+    // The tuner counts two crossings per pair of boxes and stretches the sum for large rings; the longest
+    // chain really crosses more often. Its steps share what the whole takes.
+    const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (facts.ranks - 1);
+    const int local = std::max(1, facts.ranks / facts.nodes);
+    const int crossings = facts.nodes > 1 ? (hops - 1) / local + 1 : 0;
+    const double chain = (hops - crossings) * t.inside_us + crossings * t.between_us;
+    const double factor = std::max(0.0, latency_us - t.start_us) / chain;
+    t.inside_us *= factor;
+    t.between_us *= factor;
+  }
   return t;
 }
 

@@ -27,8 +27,17 @@ struct StepTiming {
   double inside_us = 0;   // a hop inside the box
   double between_us = 0;  // a hop between boxes
 };
-[[nodiscard]] StepTiming time_steps(const Choice& choice, const nccl::Tuner& tuner, double network_us,
-                                    const TimeOptions& options);
+// `latency_us`: the whole collective's.
+[[nodiscard]] StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner,
+                                    double network_us, double latency_us, const TimeOptions& options);
+
+// How a tree's channel moves its share: in pieces, each handed on when it has arrived.
+struct TreePipeline {
+  double piece = 0;     // bytes
+  double rate = 0;      // bytes per second of a channel, all channels at work
+  double hop_rate = 0;  // of the first piece, which has the hop to itself
+};
+[[nodiscard]] TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner);
 
 // All-to-all and send/recv: `bytes` in and out of each rank.
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,

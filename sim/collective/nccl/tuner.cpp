@@ -158,6 +158,12 @@ double Tuner::bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol proto
   return bus * (full_rate ? static_cast<double>(facts_.ranks) / steps(kind, facts_.ranks) : 0.5);
 }
 
+double Tuner::tree_channel_bandwidth(Protocol protocol) const {
+  if (protocol == Protocol::simple) return kTreeSimple[generation_][0];
+  if (protocol == Protocol::ll128) return kTreeLL128[generation_][0];
+  return kLowLatencyMax[generation_][0] / std::max(1, facts_.channels);
+}
+
 double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
   const GraphSummary& g = graph(algorithm);
   const std::size_t a = row(algorithm), p = row(protocol);

@@ -33,6 +33,8 @@ class Tuner {
   // REQUIRES: kind is one of the five collectives. Overrides that leave nothing fall back to the ring.
   [[nodiscard]] Choice choose(CollectiveKind kind, std::int64_t bytes, const Overrides& overrides) const;
   [[nodiscard]] int channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) const;
+  // What one channel of a tree moves at most, both ways together, GB/s.
+  [[nodiscard]] double tree_channel_bandwidth(Protocol protocol) const;
   [[nodiscard]] const CommunicatorFacts& facts() const { return facts_; }
 
  private:
