@@ -18,7 +18,7 @@ using nccl::CommunicatorFacts;
 // Microseconds to start and for each step inside the box, by GPU generation (rows: Volta as Ampere, Ampere,
 // Hopper, Blackwell). LL and Simple: regression of small rings on their number of steps (all-reduce,
 // all-gather and reduce-scatter on 2, 4 and 8 GPUs), residuals 2-6 %. LL128 and its share below: differences
-// between neighbouring sizes of 2-16 MiB (A100: six rows on 4 and 8 GPUs, starts 10-15 us; H100: six rows,
+// between neighbouring sizes of 2-16 MiB (A100: nine rows on 4 and 8 GPUs, starts 10-15 us; H100: six rows,
 // starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. On B200 three rows at 8
 // and 16 MiB fit no line: Ampere's first estimate stays, 35-40 % too fast there.
 struct StepCosts {
@@ -32,7 +32,7 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
 // 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few
 // channels work).
 constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
-// LL128's share of the tuner's rate.
+// LL128's share of the tuner's rate: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100).
 constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
 // Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own
 // part is taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over
@@ -47,7 +47,7 @@ constexpr double kOwnCopy = 2.5, kOwnCopyLowLatency = 1;
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
 // It works in rounds: every channel moves one chunk of every head. A round of small chunks takes longer than
 // its bytes: slopes between the sizes that use one chunk, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
-// (32 KiB); B200: 0.53, 0.56-0.70. Held out: p5 (H100) 0.68, 0.82; H200 0.70, 0.82.
+// (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81.
 double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
   if (chunk >= 64 << 10) return 1;
   if (generation == 3) return chunk >= 32 << 10 ? 0.63 : 0.53;
