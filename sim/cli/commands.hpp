@@ -9,6 +9,7 @@ Action configure_topo(CLI::App& app);
 Action configure_bench(CLI::App& app);
 Action configure_compare(CLI::App& app);
 Action configure_explain(CLI::App& app);
+Action configure_validate(CLI::App& app);
 Action configure_list(CLI::App& app);
 Action configure_schema(CLI::App& app);
 Action configure_doctor(CLI::App& app);

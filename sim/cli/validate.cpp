@@ -1,0 +1,43 @@
+// topsim validate: predictions beside what real owners measured.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "sim/cli/commands.hpp"
+#include "sim/cli/scenario_options.hpp"
+#include "sim/validation/validate.hpp"
+
+namespace topsim::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> cases;
+  std::string format = "table";
+  bool each = false;
+  int jobs = 0;
+};
+
+int run(const Options& options) {
+  if (options.format != "table" && options.format != "json")
+    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  const config::Library library = shipped_library();
+  const topology::Catalogue catalogue = topology::Catalogue::load(library.directories().front());
+  const auto files = validation::find_cases(options.cases, library);
+  const validation::Report report = validation::validate(files, catalogue, library, options.jobs);
+  std::cout << (options.format == "json" ? validation::to_json(report)
+                                         : validation::to_text(report, options.each))
+            << std::flush;
+  return report.passed() ? kOk : kCheckFailed;
+}
+}  // namespace
+
+Action configure_validate(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("case", options->cases, "Files, families or cases of configs/validation; all when left out")
+      ->type_name("CASE");
+  app.add_option("--format", options->format, "What is printed")->type_name("table|json");
+  app.add_flag("--each", options->each, "Also a line for each case");
+  app.add_option("--jobs", options->jobs, "Cases at a time; all cores when left out")->type_name("N");
+  return [options] { return run(*options); };
+}
+}  // namespace topsim::cli

@@ -1,0 +1,195 @@
+#include "sim/validation/case.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "sim/base/suggest.hpp"
+#include "sim/config/document.hpp"
+#include "sim/config/object.hpp"
+
+namespace topsim::validation {
+
+const config::Object<Bar>& table(config::Type<Bar>) {
+  static const auto object =
+      config::Object<Bar>("bar", "The largest error of a family, as shares of the published figures")
+          .field("mean", &Bar::mean, "mean of the absolute errors")
+          .field("median", &Bar::median, "median of the absolute errors")
+          .field("percentile_90", &Bar::percentile_90, "90th percentile of the absolute errors")
+          .field("max", &Bar::max, "largest absolute error")
+          .field("bias", &Bar::bias, "absolute value of the mean error");
+  return object;
+}
+const config::Object<LeftOut>& table(config::Type<LeftOut>) {
+  static const auto object = config::Object<LeftOut>("left out", "Rows of the source that are not in the table")
+                                 .field("rows", &LeftOut::rows, "how many", config::required())
+                                 .field("why", &LeftOut::why, "why", config::required());
+  return object;
+}
+
+namespace {
+using config::Kind;
+using config::Node;
+using config::Reader;
+
+template <class T>
+void read_member(const Node& root, const char* key, T& out, Reader& reader) {
+  if (const Node node = root.find(key)) config::codec_for<T>()->read(node, out, reader);
+}
+
+Duration duration_of(const Node& node, Reader& reader) {
+  Duration value{};
+  config::codec_for<Duration>()->read(node, value, reader);
+  return value;
+}
+
+std::optional<program::CollectiveKind> collective_of(const Node& node, Reader& reader) {
+  std::vector<std::string> known;
+  for (int i = 0; i <= static_cast<int>(program::CollectiveKind::send_recv); ++i) {
+    const auto kind = static_cast<program::CollectiveKind>(i);
+    if (node.is(Kind::string) && program::name_of(kind) == node.text()) return kind;
+    known.emplace_back(program::name_of(kind));
+  }
+  reader.problem(node, "no such collective", "", "collectives: " + join(known));
+  return std::nullopt;
+}
+
+class TableReader {
+ public:
+  TableReader(const Node& root, CaseFile& file, Reader& reader) : root_(root), file_(file), reader_(reader) {}
+
+  void read() {
+    const Node columns = root_.find("columns"), rows = root_.find("rows"), base = root_.find("base");
+    if (!columns.is(Kind::array) || !rows.is(Kind::array) || !base.is(Kind::object)) {
+      reader_.problem(root_, "a case file needs \"base\", \"columns\" and \"rows\"");
+      return;
+    }
+    base_ = config::to_text(base.value());
+    for (std::size_t i = 0; i < columns.size(); ++i) columns_.push_back(columns[i].text());
+    for (std::size_t i = 0; i < rows.size(); ++i) read_row(rows[i]);
+  }
+
+ private:
+  void read_row(const Node& row) {
+    if (!row.is(Kind::array) || row.size() != columns_.size()) {
+      reader_.problem(row, "a row needs one value for each of the " + std::to_string(columns_.size()) + " columns");
+      return;
+    }
+    Case result;
+    result.family = file_.name;
+    result.source = file_.source;
+    result.base = base_;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!row[i].is(Kind::null)) read_cell(columns_[i], row[i], result);
+    }
+    if (!names_.insert(result.name).second) reader_.problem(row, "the name \"" + result.name + "\" is taken");
+    if (result.collective ? result.points.empty() : result.published <= Duration{})
+      reader_.problem(row, "a row needs a published figure", "",
+                      "\"published\", or \"collective\" and \"points\"");
+    file_.cases.push_back(std::move(result));
+  }
+
+  void read_cell(const std::string& column, const Node& cell, Case& out) {
+    if (column == "name") {
+      out.name = cell.text();
+    } else if (column == "family") {
+      out.family = cell.text();
+    } else if (column == "source") {
+      out.source = file_.source.empty() ? cell.text() : file_.source + ", " + cell.text();
+    } else if (column == "published") {
+      out.published = duration_of(cell, reader_);
+    } else if (column == "collective") {
+      out.collective = collective_of(cell, reader_);
+    } else if (column == "points") {
+      read_points(cell, out);
+    } else {
+      out.assignments.push_back(column + '=' + value_of(column, cell));
+    }
+  }
+
+  void read_points(const Node& cell, Case& out) {
+    for (std::size_t i = 0; i < cell.size(); ++i) {
+      const config::ParsedQuantity size = config::parse_quantity(config::Dimension::size, cell[i].key());
+      if (size.error) reader_.problem_at_key(cell[i], size.error->message, size.error->label, size.error->help);
+      out.points.push_back({Bytes(size.exact), duration_of(cell[i], reader_)});
+    }
+  }
+
+  std::string value_of(const std::string& column, const Node& cell) const {
+    if (cell.is(Kind::string)) {
+      // Not at_path(): the columns' names contain dots themselves.
+      if (const Node named = root_.find("named").find(column).find(cell.text()))
+        return config::to_text(named.value(), 0);
+    }
+    return config::to_text(cell.value(), 0);
+  }
+
+  Node root_;
+  CaseFile& file_;
+  Reader& reader_;
+  std::string base_;
+  std::vector<std::string> columns_;
+  std::set<std::string> names_;
+};
+
+bool names(const std::string& word, const CaseFile& file, const Case& c) {
+  if (word == file.name || word == c.family || word == c.name) return true;
+  return std::any_of(c.points.begin(), c.points.end(),
+                     [&](const Point& point) { return word == band_of(c.family, point.size); });
+}
+}  // namespace
+
+CaseFile read_case_file(const std::string& path) {
+  const config::Document document = config::Document::read_file(path);
+  const Node root = document.root();
+  CaseFile file;
+  file.name = std::filesystem::path(path).stem().string();
+  Reader reader;
+  read_member(root, "description", file.description, reader);
+  read_member(root, "source", file.source, reader);
+  read_member(root, "bars", file.bars, reader);
+  read_member(root, "goals", file.goals, reader);
+  read_member(root, "left_out", file.left_out, reader);
+  TableReader(root, file, reader).read();
+  reader.finish();
+  return file;
+}
+
+std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const config::Library& library) {
+  std::vector<CaseFile> files;
+  std::vector<std::string> known;
+  for (const std::string& name : library.names("validation")) {
+    files.push_back(read_case_file(library.find("validation", name)));
+    known.push_back(name);
+  }
+  if (files.empty())
+    throw ConfigError("there are no validation cases", "they live in the folder validation of topsim's configs");
+  if (wanted.empty()) return files;
+
+  std::set<std::string> used;
+  for (CaseFile& file : files) {
+    std::erase_if(file.cases, [&](const Case& c) {
+      bool keep = false;
+      for (const std::string& word : wanted) {
+        if (!names(word, file, c)) continue;
+        keep = true;
+        used.insert(word);
+      }
+      return !keep;
+    });
+  }
+  for (const std::string& word : wanted) {
+    if (used.contains(word)) continue;
+    const auto close = closest(word, known);
+    throw ConfigError("no validation case, family or file \"" + word + '"',
+                      (close ? "did you mean " + *close + "? " : std::string()) + "files: " + join(known));
+  }
+  std::erase_if(files, [](const CaseFile& file) { return file.cases.empty(); });
+  return files;
+}
+
+std::string band_of(const std::string& family, Bytes size) {
+  constexpr Bytes kMedium{std::int64_t{64} << 10}, kLarge{16'000'000};
+  return family + (size < kMedium ? "/small" : size < kLarge ? "/medium" : "/large");
+}
+}  // namespace topsim::validation

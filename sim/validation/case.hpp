@@ -1,0 +1,72 @@
+// Published measurements, as scenarios with the figure that their owners printed. A file of configs/validation
+// is a table: a scenario that all its rows share, and rows that say what each of them changes.
+//
+//   { "description": "...", "source": "...",
+//     "bars":   { "vtrain-multi": { "mean": 0.09 } },          today's level; below it `topsim validate` fails
+//     "goals":  { "vtrain-multi": { "mean": 0.05 } },          where it should be; shown, never failed
+//     "left_out": [ { "rows": 12, "why": "..." } ],            rows of the source that are not here
+//     "base":   { ... a scenario ... },
+//     "named":  { "workload.model": { "gpt-18b": { ... } } },  long values by a short name, one map a column
+//     "columns": ["name", "workload.plan.tp", "workload.model", "published", "source"],
+//     "rows":   [["a", 8, "gpt-18b", "9.6 s", "row 28"], ...] }
+//
+// A column is a path of the scenario (null: as the base says), or one of name, published, source, family (the
+// file's name where there is none), and for sweeps collective and points: {"64 KiB": "21 us", ...}. The
+// points of a sweep are cases of the families FILE/small (below 64 KiB), FILE/medium and FILE/large (16 MB
+// and above).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/config/reader.hpp"
+#include "sim/program/program.hpp"
+
+namespace topsim::validation {
+
+struct Point {
+  Bytes size{};
+  Duration published{};
+};
+
+// A row: one training step, or one collective at many sizes.
+struct Case {
+  std::string name, family, source;
+  std::string base;                      // scenario, JSON text
+  std::vector<std::string> assignments;  // what the row changes, as --set does
+  Duration published{};                  // of the step
+  std::optional<program::CollectiveKind> collective;
+  std::vector<Point> points;  // of the collective
+};
+
+// Shares, 0.06 for 6 %. Unset: not asked for.
+struct Bar {
+  std::optional<double> mean, median, percentile_90, max, bias;
+};
+
+struct LeftOut {
+  int rows = 0;
+  std::string why;
+};
+
+struct CaseFile {
+  std::string name, description, source;
+  std::map<std::string, Bar> bars, goals;  // by family
+  std::vector<LeftOut> left_out;
+  std::vector<Case> cases;
+};
+
+// Throws ConfigError with all mistakes of the file.
+[[nodiscard]] CaseFile read_case_file(const std::string& path);
+
+// All files of the library's validation folders, sorted by name. With `wanted`: only the cases whose file, family
+// or name is one of these; throws ConfigError when one of them names nothing.
+[[nodiscard]] std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted,
+                                               const config::Library& library);
+
+// The family of a sweep's point.
+[[nodiscard]] std::string band_of(const std::string& family, Bytes size);
+}  // namespace topsim::validation

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/validation/validate.hpp"
+
+namespace topsim::validation {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", share * 100);
+}
+std::string signed_percent(double share) {
+  return fmt::format("{:+.1f} %", share * 100);
+}
+std::string time_text(double seconds) {
+  return seconds < 0.1 ? fmt::format("{:.5g} us", seconds * 1e6) : fmt::format("{:.5g} s", seconds);
+}
+
+struct Limit {
+  const char* name;
+  const std::optional<double> Bar::*member;
+};
+constexpr Limit kLimits[] = {{"mean", &Bar::mean},
+                             {"median", &Bar::median},
+                             {"p90", &Bar::percentile_90},
+                             {"max", &Bar::max},
+                             {"bias", &Bar::bias}};
+
+std::string limits_text(const Bar& bar) {
+  std::string text;
+  for (const Limit& limit : kLimits) {
+    if (const auto& value = bar.*limit.member)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit.name, percent(*value));
+  }
+  return text;
+}
+
+std::string verdict(const Summary& summary) {
+  std::string text = limits_text(summary.bar);
+  if (summary.failed > 0) {
+    text = fmt::format("FAILED: {} not simulated", summary.failed);
+  } else if (!summary.meets(summary.bar)) {
+    text = "FAILED: above " + text;
+  } else if (!summary.meets(summary.goal)) {
+    text += fmt::format("{}goal {} missed", text.empty() ? "" : "; ", limits_text(summary.goal));
+  }
+  return text;
+}
+
+Json json_of(const Bar& bar) {
+  Json json = Json::object();
+  for (const Limit& limit : kLimits)
+    if (const auto& value = bar.*limit.member) json[limit.name] = *value;
+  return json;
+}
+
+Json json_of(const Summary& s) {
+  return {{"n", s.cases},
+          {"mean_abs_error", s.mean},
+          {"median_abs_error", s.median},
+          {"percentile_90_abs_error", s.percentile_90},
+          {"max_abs_error", s.max},
+          {"bias", s.bias},
+          {"not_simulated", s.failed},
+          {"bar", json_of(s.bar)},
+          {"goal", json_of(s.goal)},
+          {"passed", s.passed()}};
+}
+}  // namespace
+
+std::string to_text(const Report& report, bool cases) {
+  std::size_t width = 6;
+  for (const auto& [family, summary] : report.families) width = std::max(width, family.size());
+  std::string text;
+  if (cases) {
+    std::size_t name_width = 4;
+    for (const Prediction& p : report.predictions) name_width = std::max(name_width, p.name.size());
+    text += fmt::format("{:<{}}  {:>12}  {:>12}  {:>8}\n", "case", name_width, "published", "predicted", "error");
+    for (const Prediction& p : report.predictions) {
+      text += fmt::format("{:<{}}  {:>12}  ", p.name, name_width, p.published > 0 ? time_text(p.published) : "");
+      text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", time_text(*p.predicted), signed_percent(p.error()),
+                                        p.fits ? "" : "  does not fit memory")
+                          : "not simulated: " + p.problem + '\n';
+    }
+    text += '\n';
+  }
+  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", "family", width, "cases", "mean",
+                      "median", "p90", "max", "bias", "bar");
+  for (const auto& [family, s] : report.families) {
+    text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", family, width, s.cases,
+                        percent(s.mean), percent(s.median), percent(s.percentile_90), percent(s.max),
+                        signed_percent(s.bias), verdict(s));
+  }
+  return text;
+}
+
+std::string to_json(const Report& report) {
+  Json json = {{"format", "topsim.validate/1"}, {"cases", Json::array()}, {"families", Json::object()}};
+  for (const Prediction& p : report.predictions) {
+    Json one = {{"name", p.name}, {"family", p.family}, {"published", p.published}};
+    one["predicted"] = p.predicted ? Json(*p.predicted) : Json();
+    one["error"] = p.predicted ? Json(p.error()) : Json();
+    if (!p.problem.empty()) one["problem"] = p.problem;
+    if (!p.fits) one["fits"] = false;
+    one["source"] = p.source;
+    json["cases"].push_back(std::move(one));
+  }
+  for (const auto& [family, summary] : report.families) json["families"][family] = json_of(summary);
+  return json.dump(2) + '\n';
+}
+}  // namespace topsim::validation
