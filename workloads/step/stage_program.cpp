@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "workloads/model.hpp"
 #include "workloads/step/data_parallel.hpp"
@@ -214,12 +215,24 @@ class StageProgram {
     return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
   }
 
-  // How many tasks ahead the receive of a task is posted. Exposed pairs: with the send before it. Overlapped:
-  // while the task before is computed. Around the wrap Megatron posts it when the far end produces, p - 1
-  // forwards earlier.
-  int posted_ahead(const Route& input) const {
-    if (plan_.overlap_p2p) return 2;
-    return input.wraps ? 2 * plan_.pp : 1;
+  // The tasks between two exchanges with the neighbours, as [first, last] of the order. Megatron's interleaved
+  // schedule without overlap exchanges once for each forward and the backward after it
+  // (send_forward_backward_recv_forward_backward in schedules.py), everywhere else after every task.
+  std::vector<std::pair<std::size_t, std::size_t>> exchanges(const std::vector<StageTask>& order) const {
+    const auto is_forward = [](const StageTask& task) { return task.action == Action::forward; };
+    const auto leading = static_cast<std::size_t>(
+        std::find_if_not(order.begin(), order.end(), is_forward) - order.begin());
+    const auto forwards = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), is_forward));
+    // The last of the leading forwards already belongs to the steady state, unless all of them warm up.
+    const bool in_pairs =
+        plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p && leading < forwards;
+    std::vector<std::pair<std::size_t, std::size_t>> result;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const bool pair = in_pairs && i + 1 >= leading && i + 1 < order.size() && is_forward(order[i]);
+      result.emplace_back(i, pair ? i + 1 : i);
+      if (pair) ++i;
+    }
+    return result;
   }
 
   void run_schedule() {
@@ -227,49 +240,65 @@ class StageProgram {
         order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.virtual_stages);
     std::vector<std::uint32_t> receive(order.size(), kNoOp);
     std::size_t post_next[2] = {0, 0};  // by wraps: first task whose receive has not been considered
-    const auto post_receives = [&](std::size_t before) {
-      bool posted_natural = false;
+    // Posts receives of tasks up to `last`; around the wrap Megatron posts them when the far end produces,
+    // p - 1 forwards earlier.
+    const auto post_receives = [&](std::size_t first, std::size_t last) {
       for (const bool wraps : {true, false}) {
+        const std::size_t until =
+            wraps && !plan_.overlap_p2p ? first + 2 * static_cast<std::size_t>(plan_.pp) - 1 : last;
         std::size_t& next = post_next[wraps ? 1 : 0];
-        for (; next < order.size(); ++next) {
+        for (; next < order.size() && next <= until; ++next) {
           const auto input = input_of(order[next]);
           if (!input || input->wraps != wraps) continue;
-          if (next > before + static_cast<std::size_t>(posted_ahead(*input)) - 1) break;
           emitter_.at({order[next].micro_batch, 0});
           const bool natural = !plan_.overlap_p2p && !wraps;
           receive[next] = emitter_.message(OpKind::recv, input->slot, input->stream, message_bytes(),
                                            !plan_.overlap_p2p, natural && plan_.synchronises_p2p);
-          posted_natural |= natural;
         }
       }
-      return posted_natural;
+    };
+    const auto send = [&](const StageTask& task, bool alone) {
+      const auto output = output_of(task);
+      if (!output) return kNoOp;
+      emitter_.at({task.micro_batch, 0});
+      if (!plan_.stage_times.transfer.empty())
+        emitter_.transfer(plan_.stage_times.transfer[static_cast<std::size_t>(stage_)], output->stream);
+      return emitter_.message(OpKind::send, output->slot, output->stream, message_bytes(), true,
+                              alone && plan_.synchronises_p2p);
     };
 
-    post_receives(0);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const StageTask& task = order[i];
-      Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
-      if (plan_.overlap_p2p) post_receives(i);
-      if (receive[i] != kNoOp) emitter_.wait_for(receive[i]);
-      if (plan_.replays()) {
-        replay(task);
-      } else if (task.action == Action::forward) {
-        forward(task.micro_batch, chunk);
-      } else {
-        backward(task.micro_batch, chunk, task.action);
+    const auto exchanged = exchanges(order);
+    for (std::size_t e = 0; e < exchanged.size(); ++e) {
+      const auto [first, last] = exchanged[e];
+      if (e == 0 && !plan_.overlap_p2p) post_receives(first, last);
+      for (std::size_t i = first; i <= last; ++i) {
+        if (plan_.overlap_p2p) post_receives(i, i + 1);  // while the task before is computed
+        if (receive[i] != kNoOp) emitter_.wait_for(receive[i]);
+        run_task(order[i]);
+        if (plan_.overlap_p2p) send(order[i], false);
       }
-      std::uint32_t sent = kNoOp;
-      if (const auto output = output_of(task)) {
-        const bool alone = !plan_.overlap_p2p && (i + 1 == order.size() || !receives_next(order[i + 1]));
-        if (!plan_.stage_times.transfer.empty())
-          emitter_.transfer(plan_.stage_times.transfer[static_cast<std::size_t>(stage_)], output->stream);
-        sent = emitter_.message(OpKind::send, output->slot, output->stream, message_bytes(), true,
-                                alone && plan_.synchronises_p2p);
-      }
-      if (!plan_.overlap_p2p) {
-        post_receives(i + 1);
-        if (sent != kNoOp) emitter_.wait_for(sent);
-      }
+      if (plan_.overlap_p2p) continue;
+      // Exposed: what was computed leaves with the receives of what comes next, and all of it is waited for.
+      const bool at_end = e + 1 == exchanged.size();
+      const auto next = at_end ? std::pair(order.size(), order.size()) : exchanged[e + 1];
+      bool alone = true;
+      for (std::size_t i = next.first; !at_end && i <= next.second; ++i) alone &= !receives_next(order[i]);
+      std::vector<std::uint32_t> sent;
+      for (std::size_t i = first; i <= last; ++i) sent.push_back(send(order[i], alone));
+      post_receives(next.first, next.second);
+      for (const std::uint32_t op : sent)
+        if (op != kNoOp) emitter_.wait_for(op);
+    }
+  }
+
+  void run_task(const StageTask& task) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
+    if (plan_.replays()) {
+      replay(task);
+    } else if (task.action == Action::forward) {
+      forward(task.micro_batch, chunk);
+    } else {
+      backward(task.micro_batch, chunk, task.action);
     }
   }
   bool receives_next(const StageTask& task) const {
