@@ -391,7 +391,12 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   }
   plan.recompute = spec.recompute.value_or(RecomputeSpec{defaults.recompute, std::nullopt});
   plan.attention = workload.model.attention.kernel.value_or(defaults.attention);
-  plan.overlap_p2p = spec.overlap_p2p.value_or(defaults.overlap_p2p && plan.virtual_stages > 1);
+  // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (sail-sg/
+  // zero-bubble, zb_schedules.py); exposed pairs would make neighbours wait for each other in a circle.
+  const bool zero_bubble =
+      plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p || plan.schedule == Schedule::zb_v;
+  plan.overlap_p2p =
+      spec.overlap_p2p.value_or(zero_bubble || (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   set_precision(workload, defaults, plan);
   set_data_parallel(spec, defaults, plan, mistakes);

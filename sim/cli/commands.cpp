@@ -36,8 +36,6 @@ constexpr std::array kCommands = {
             "topsim validate\n"
             "topsim validate korthikanti-2022 --each\n"
             "topsim validate --format json > validation.json"},
-    Command{"list", "What scenarios may name: hardware, models, fabrics, networks, collectives",
-            configure_list, "topsim list hardware\ntopsim list hardware h100-sxm5\ntopsim list models"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
             "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
     Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},

@@ -1,11 +1,12 @@
 // topsim validate: predictions beside what real owners measured.
+#include "sim/validation/validate.hpp"
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/scenario_options.hpp"
-#include "sim/validation/validate.hpp"
 
 namespace topsim::cli {
 namespace {

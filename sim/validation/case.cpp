@@ -21,9 +21,10 @@ const config::Object<Bar>& table(config::Type<Bar>) {
   return object;
 }
 const config::Object<LeftOut>& table(config::Type<LeftOut>) {
-  static const auto object = config::Object<LeftOut>("left out", "Rows of the source that are not in the table")
-                                 .field("rows", &LeftOut::rows, "how many", config::required())
-                                 .field("why", &LeftOut::why, "why", config::required());
+  static const auto object =
+      config::Object<LeftOut>("left out", "Rows of the source that are not in the table")
+          .field("rows", &LeftOut::rows, "how many", config::required())
+          .field("why", &LeftOut::why, "why", config::required());
   return object;
 }
 
@@ -72,7 +73,8 @@ class TableReader {
  private:
   void read_row(const Node& row) {
     if (!row.is(Kind::array) || row.size() != columns_.size()) {
-      reader_.problem(row, "a row needs one value for each of the " + std::to_string(columns_.size()) + " columns");
+      reader_.problem(
+          row, "a row needs one value for each of the " + std::to_string(columns_.size()) + " columns");
       return;
     }
     Case result;
@@ -110,7 +112,8 @@ class TableReader {
   void read_points(const Node& cell, Case& out) {
     for (std::size_t i = 0; i < cell.size(); ++i) {
       const config::ParsedQuantity size = config::parse_quantity(config::Dimension::size, cell[i].key());
-      if (size.error) reader_.problem_at_key(cell[i], size.error->message, size.error->label, size.error->help);
+      if (size.error)
+        reader_.problem_at_key(cell[i], size.error->message, size.error->label, size.error->help);
       out.points.push_back({Bytes(size.exact), duration_of(cell[i], reader_)});
     }
   }
@@ -163,7 +166,8 @@ std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const c
     known.push_back(name);
   }
   if (files.empty())
-    throw ConfigError("there are no validation cases", "they live in the folder validation of topsim's configs");
+    throw ConfigError("there are no validation cases",
+                      "they live in the folder validation of topsim's configs");
   if (wanted.empty()) return files;
 
   std::set<std::string> used;

@@ -1,9 +1,10 @@
-// Published measurements, as scenarios with the figure that their owners printed. A file of configs/validation
-// is a table: a scenario that all its rows share, and rows that say what each of them changes.
+// Published measurements, as scenarios with the figure that their owners printed. A file of
+// configs/validation is a table: a scenario that all its rows share, and rows that say what each of them
+// changes.
 //
 //   { "description": "...", "source": "...",
-//     "bars":   { "vtrain-multi": { "mean": 0.09 } },          today's level; below it `topsim validate` fails
-//     "goals":  { "vtrain-multi": { "mean": 0.05 } },          where it should be; shown, never failed
+//     "bars":   { "vtrain-multi": { "mean": 0.09 } },          today's level; below it `topsim validate`
+//     fails "goals":  { "vtrain-multi": { "mean": 0.05 } },          where it should be; shown, never failed
 //     "left_out": [ { "rows": 12, "why": "..." } ],            rows of the source that are not here
 //     "base":   { ... a scenario ... },
 //     "named":  { "workload.model": { "gpt-18b": { ... } } },  long values by a short name, one map a column
@@ -62,8 +63,8 @@ struct CaseFile {
 // Throws ConfigError with all mistakes of the file.
 [[nodiscard]] CaseFile read_case_file(const std::string& path);
 
-// All files of the library's validation folders, sorted by name. With `wanted`: only the cases whose file, family
-// or name is one of these; throws ConfigError when one of them names nothing.
+// All files of the library's validation folders, sorted by name. With `wanted`: only the cases whose file,
+// family or name is one of these; throws ConfigError when one of them names nothing.
 [[nodiscard]] std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted,
                                                const config::Library& library);
 

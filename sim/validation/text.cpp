@@ -80,17 +80,19 @@ std::string to_text(const Report& report, bool cases) {
   if (cases) {
     std::size_t name_width = 4;
     for (const Prediction& p : report.predictions) name_width = std::max(name_width, p.name.size());
-    text += fmt::format("{:<{}}  {:>12}  {:>12}  {:>8}\n", "case", name_width, "published", "predicted", "error");
+    text +=
+        fmt::format("{:<{}}  {:>12}  {:>12}  {:>8}\n", "case", name_width, "published", "predicted", "error");
     for (const Prediction& p : report.predictions) {
-      text += fmt::format("{:<{}}  {:>12}  ", p.name, name_width, p.published > 0 ? time_text(p.published) : "");
-      text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", time_text(*p.predicted), signed_percent(p.error()),
-                                        p.fits ? "" : "  does not fit memory")
+      text +=
+          fmt::format("{:<{}}  {:>12}  ", p.name, name_width, p.published > 0 ? time_text(p.published) : "");
+      text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", time_text(*p.predicted),
+                                        signed_percent(p.error()), p.fits ? "" : "  does not fit memory")
                           : "not simulated: " + p.problem + '\n';
     }
     text += '\n';
   }
-  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", "family", width, "cases", "mean",
-                      "median", "p90", "max", "bias", "bar");
+  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", "family", width, "cases",
+                      "mean", "median", "p90", "max", "bias", "bar");
   for (const auto& [family, s] : report.families) {
     text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", family, width, s.cases,
                         percent(s.mean), percent(s.median), percent(s.percentile_90), percent(s.max),

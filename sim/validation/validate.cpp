@@ -94,14 +94,17 @@ Summary summarise(const std::vector<const Prediction*>& predictions) {
 }
 
 bool Summary::meets(const Bar& limits) const {
-  const auto within = [](double value, const std::optional<double>& limit) { return !limit || value <= *limit; };
+  const auto within = [](double value, const std::optional<double>& limit) {
+    return !limit || value <= *limit;
+  };
   return within(mean, limits.mean) && within(median, limits.median) &&
          within(percentile_90, limits.percentile_90) && within(max, limits.max) &&
          within(std::abs(bias), limits.bias);
 }
 
 bool Report::passed() const {
-  return std::all_of(families.begin(), families.end(), [](const auto& entry) { return entry.second.passed(); });
+  return std::all_of(families.begin(), families.end(),
+                     [](const auto& entry) { return entry.second.passed(); });
 }
 
 Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& catalogue,

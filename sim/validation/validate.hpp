@@ -31,7 +31,7 @@ struct Summary {
 };
 
 struct Report {
-  std::vector<Prediction> predictions;     // in the order of the files and their rows
+  std::vector<Prediction> predictions;  // in the order of the files and their rows
   std::map<std::string, Summary> families;
   [[nodiscard]] bool passed() const;
 };

@@ -115,7 +115,8 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
   const int shard = plan.unit_shards ? plan.shard_ranks : copies;
   if (shard > 1) slots.data = data_groups(copies / shard, shard, shard, 1);
   if (shard > 1 && shard < copies) slots.replicas = data_groups(shard, 1, copies / shard, shard);
-  if (tied_embeddings && plan.pp > 1) {
+  // ZB-V puts the first and the last part of the model on the same stage: nothing to sum between stages.
+  if (tied_embeddings && plan.pp > 1 && plan.schedule != Schedule::zb_v) {
     Groups groups(program, Dimension::embedding);
     slots.embedding = groups.slot();
     for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {

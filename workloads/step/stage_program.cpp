@@ -215,17 +215,16 @@ class StageProgram {
     return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
   }
 
-  // The tasks between two exchanges with the neighbours, as [first, last] of the order. Megatron's interleaved
-  // schedule without overlap exchanges once for each forward and the backward after it
+  // The tasks between two exchanges with the neighbours, as [first, last] of the order. Megatron's
+  // interleaved schedule without overlap exchanges once for each forward and the backward after it
   // (send_forward_backward_recv_forward_backward in schedules.py), everywhere else after every task.
   std::vector<std::pair<std::size_t, std::size_t>> exchanges(const std::vector<StageTask>& order) const {
     const auto is_forward = [](const StageTask& task) { return task.action == Action::forward; };
-    const auto leading = static_cast<std::size_t>(
-        std::find_if_not(order.begin(), order.end(), is_forward) - order.begin());
+    const auto leading =
+        static_cast<std::size_t>(std::find_if_not(order.begin(), order.end(), is_forward) - order.begin());
     const auto forwards = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), is_forward));
     // The last of the leading forwards already belongs to the steady state, unless all of them warm up.
-    const bool in_pairs =
-        plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p && leading < forwards;
+    const bool in_pairs = plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p && leading < forwards;
     std::vector<std::pair<std::size_t, std::size_t>> result;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const bool pair = in_pairs && i + 1 >= leading && i + 1 < order.size() && is_forward(order[i]);

@@ -1,0 +1,167 @@
+#include "sim/validation/validate.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::validation {
+namespace {
+using namespace testing;
+namespace fs = std::filesystem;
+
+class Files : public Test {
+ protected:
+  Files() : folder_(fs::temp_directory_path() / ("topsim-validation-" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_ / "validation");
+  }
+  ~Files() override { fs::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = (folder_ / "validation" / (name + ".json")).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  config::Library library() const { return config::Library({folder_.string(), "configs"}); }
+  fs::path folder_;
+};
+
+const char* const kTable = R"({
+  "source": "a paper",
+  "bars": {"mine": {"mean": 0.5}},
+  "base": {"topology": {"node": "dgx-a100", "nodes": 1},
+           "workload": {"model": "llama2-7b", "plan": {"tp": 8}, "framework": "megatron"},
+           "run": {"steps": 1, "warmup": 0}},
+  "named": {"workload.model": {"short": {"layers": 2, "hidden": 4096, "heads": 32, "vocab": 32000,
+                                         "sequence": 2048}}},
+  "columns": ["name", "workload.model", "workload.plan.global_batch", "collective", "points", "published",
+              "source"],
+  "rows": [["a step", "short", 4, null, null, "10 ms", "table 1"],
+           ["a sweep", null, null, "all_reduce", {"8 KiB": "20 us", "1 MiB": "60 us", "16 MiB": "200 us"},
+            null, "table 2"]]
+})";
+
+TEST_F(Files, ARowIsTheBaseWithItsColumnsSet) {
+  const CaseFile file = read_case_file(write("mine", kTable));
+  ASSERT_EQ(file.cases.size(), 2u);
+  const Case& step = file.cases[0];
+  EXPECT_EQ(step.family, "mine");
+  EXPECT_EQ(step.source, "a paper, table 1");
+  EXPECT_EQ(step.published, Duration(10'000'000'000));
+  EXPECT_THAT(step.assignments, ElementsAre(AllOf(HasSubstr("workload.model="), HasSubstr("\"layers\": 2")),
+                                            "workload.plan.global_batch=4"));
+  const Case& sweep = file.cases[1];
+  EXPECT_EQ(sweep.collective, program::CollectiveKind::all_reduce);
+  ASSERT_EQ(sweep.points.size(), 3u);
+  EXPECT_EQ(sweep.points[1].size, Bytes(1 << 20));
+  EXPECT_EQ(sweep.points[1].published, Duration(60'000'000));
+}
+
+TEST_F(Files, StepsAndSweepsArePredictedAndSweepsAreCutBySize) {
+  write("mine", kTable);
+  const auto files = find_cases({"mine"}, library());
+  const auto catalogue = topology::Catalogue::load("configs");
+  const Report report = validate(files, catalogue, library(), 2);
+  ASSERT_EQ(report.predictions.size(), 4u);
+  EXPECT_THAT(report.families,
+              ElementsAre(Key("mine"), Key("mine/large"), Key("mine/medium"), Key("mine/small")));
+  for (const Prediction& p : report.predictions) {
+    ASSERT_TRUE(p.predicted) << p.problem;
+    EXPECT_GT(*p.predicted, 0);
+  }
+  // The same bytes on one core.
+  EXPECT_EQ(to_json(report), to_json(validate(files, catalogue, library(), 1)));
+}
+
+// No case's figure is an input of its own prediction.
+TEST_F(Files, TenTimesTheFigureLeavesThePredictionAsItIs) {
+  write("mine", kTable);
+  auto files = find_cases({"mine"}, library());
+  const auto catalogue = topology::Catalogue::load("configs");
+  const Report before = validate(files, catalogue, library());
+  for (Case& c : files[0].cases) {
+    c.published *= 10;
+    for (Point& point : c.points) point.published *= 10;
+  }
+  const Report after = validate(files, catalogue, library());
+  for (std::size_t i = 0; i < before.predictions.size(); ++i)
+    EXPECT_EQ(before.predictions[i].predicted, after.predictions[i].predicted);
+}
+
+TEST_F(Files, ARowThatCannotBeSimulatedFailsItsFamily) {
+  std::string text = kTable;
+  text.replace(text.find("\"tp\": 8"), 7, "\"tp\": 3");
+  write("mine", text);
+  const Report report =
+      validate(find_cases({"a step"}, library()), topology::Catalogue::load("configs"), library());
+  ASSERT_EQ(report.predictions.size(), 1u);
+  EXPECT_FALSE(report.predictions[0].predicted);
+  EXPECT_THAT(report.predictions[0].problem, HasSubstr("tp"));
+  EXPECT_FALSE(report.passed());
+}
+
+TEST_F(Files, MistakesOfATableHaveTheirPlace) {
+  std::string text = kTable;
+  text.replace(text.find("\"10 ms\""), 7, "\"10\"");
+  try {
+    (void)read_case_file(write("mine", text));
+    FAIL() << "a figure without a unit was read";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems().front().place.line, 11);
+  }
+  EXPECT_THROW((void)find_cases({"mime"}, library()), ConfigError);
+}
+
+Prediction prediction(double published, double predicted) {
+  Prediction p;
+  p.published = published;
+  p.predicted = predicted;
+  return p;
+}
+
+// Errors -10 %, +20 %, 0 %, +30 %, -20 %: absolute 0, 10, 20, 20, 30.
+TEST(Summary, IsThatOfTheRelativeErrors) {
+  const Prediction all[] = {prediction(10, 9), prediction(10, 12), prediction(5, 5), prediction(10, 13),
+                            prediction(10, 8)};
+  std::vector<const Prediction*> pointers;
+  for (const Prediction& p : all) pointers.push_back(&p);
+  Summary summary = summarise(pointers);
+  EXPECT_NEAR(summary.mean, 0.16, 1e-12);
+  EXPECT_NEAR(summary.median, 0.20, 1e-12);
+  EXPECT_NEAR(summary.percentile_90, 0.30, 1e-12);
+  EXPECT_NEAR(summary.max, 0.30, 1e-12);
+  EXPECT_NEAR(summary.bias, 0.04, 1e-12);
+  summary.bar.mean = 0.15;
+  EXPECT_FALSE(summary.passed());
+  summary.bar.mean = 0.17;
+  EXPECT_TRUE(summary.passed());
+  summary.bar.bias = 0.03;
+  EXPECT_FALSE(summary.passed());
+}
+
+TEST(Shipped, EveryRowNamesItsSourceAndEveryBarAFamilyOfItsFile) {
+  for (const CaseFile& file : find_cases({}, config::Library({"configs"}))) {
+    for (const Case& c : file.cases) EXPECT_FALSE(c.source.empty()) << file.name << ' ' << c.name;
+    for (const auto& [family, bar] : file.bars) {
+      const bool known = std::any_of(file.cases.begin(), file.cases.end(), [&](const Case& c) {
+        return c.family == family || std::any_of(c.points.begin(), c.points.end(), [&](const Point& point) {
+                 return band_of(c.family, point.size) == family;
+               });
+      });
+      EXPECT_TRUE(known) << file.name << ": " << family;
+    }
+  }
+}
+
+// The quick families, so that a change elsewhere cannot spoil them unseen; all of them: topsim validate.
+TEST(Shipped, QuickFamiliesHoldTheirBars) {
+  const config::Library library({"configs"});
+  const auto files = find_cases({"korthikanti-2022", "nccl-h100-1-node", "nccl-a100-1-node"}, library);
+  const Report report = validate(files, topology::Catalogue::load("configs"), library);
+  EXPECT_TRUE(report.passed()) << to_text(report, false);
+}
+}  // namespace
+}  // namespace topsim::validation
