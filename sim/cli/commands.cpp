@@ -33,9 +33,9 @@ constexpr std::array kCommands = {
             "topsim list\ntopsim list scenarios\ntopsim list hardware\ntopsim list hardware "
             "h100-sxm5\ntopsim list models"},
     Command{"validate", "Predictions beside what real owners measured", configure_validate,
-            "topsim validate\n"
+            "topsim validate korthikanti-2022\n"
             "topsim validate korthikanti-2022 --each\n"
-            "topsim validate --format json > validation.json"},
+            "topsim validate korthikanti-2022 --format json > validation.json"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
             "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
     Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},
