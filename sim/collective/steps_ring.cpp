@@ -50,8 +50,8 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
   const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
   const std::size_t window = pipeline ? 8 : static_cast<std::size_t>(slices);
   // Between boxes a step's latency is on the wire, and the proxies keep all eight slots busy. The tuner's hop
-  // also holds their waiting for each other, so slices, not slots, are counted: with four slices (eight slots)
-  // a ring over two H100 boxes takes 277 us at 256 KiB where the tuner says 193.
+  // also holds their waiting for each other, so slices, not slots, are counted: with four slices (eight
+  // slots) a ring over two H100 boxes takes 277 us at 256 KiB where the tuner says 193.
   const std::size_t window_between = 8;
   // All channels and the slices in flight share what the algorithm reaches on an edge.
   const double per_edge = pipeline ? 1 : static_cast<double>(rounds) / static_cast<double>(n);
