@@ -391,8 +391,9 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   }
   plan.recompute = spec.recompute.value_or(RecomputeSpec{defaults.recompute, std::nullopt});
   plan.attention = workload.model.attention.kernel.value_or(defaults.attention);
-  // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (sail-sg/
-  // zero-bubble, zb_schedules.py); exposed pairs would make neighbours wait for each other in a circle.
+  // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (recalled of
+  // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
+  // neighbours wait for each other in a circle.
   const bool zero_bubble =
       plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p || plan.schedule == Schedule::zb_v;
   plan.overlap_p2p =

@@ -128,6 +128,8 @@ void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint
       {.from = from, .to = to, .connection = connection, .allow_pxn = impl_->overrides.pxn.value_or(true)},
       1);
   usage.finish(1, out.usage);
+  // 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit
+  // yet.
   out.latency = usage.fabric_latency() + from_microseconds(10);
   out.weight = 2;
   out.ctas = 2;

@@ -161,6 +161,7 @@ class NcclBoxes : public testing::TestWithParam<Box> {};
 
 TEST_P(NcclBoxes, DevicesHangWhereNcclsTopologyFileHasThem) {
   std::ifstream file(std::string(TOPSIM_SOURCE_DIR "/../shared/data/nccl-2.30.7/") + GetParam().file);
+  // Data of others: read where it lies beside the project, never committed.
   if (!file) GTEST_SKIP() << "no " << GetParam().file << " beside the project";
   const std::vector<Behind> expected = read_nccl_topology(file);
   const NodeRecipe& node = shipped().node(GetParam().node);

@@ -62,6 +62,7 @@ TEST(ProtobufWriter, WritesTheExamplesOfTheFormatsOwnPage) {
 
 // protoc decodes the trace with the public field numbers, independently of the writer.
 TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
+  // test.sh installs protoc; a plain build need not have it.
   if (std::system("protoc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "protoc is not installed";
   const auto file = std::filesystem::temp_directory_path() / "topsim_trace_test.pftrace";
   write_trace(file, sample_timeline());

@@ -99,6 +99,7 @@ TEST(Import, GluedCellsAreTakenApart) {
 TEST(Import, SamplesOfOthersAreReadOrRefusedWithASentence) {
   const std::filesystem::path samples =
       std::filesystem::path(TOPSIM_SOURCE_DIR) / "../shared/data/topologies";
+  // Data of others: read where it lies beside the project, never committed.
   if (!std::filesystem::exists(samples)) GTEST_SKIP() << "no samples beside the project";
   for (const char* name :
        {"ibnetdiscover/own-ibsim-2leaf-1spine.out", "ibnetdiscover/topograph-single-ca.out",

@@ -55,6 +55,7 @@ struct FlashConstants {
   double forward, backward;
   double key_offset;
 };
+// Recalled from the papers, not read again and not fitted to the attention sweeps:
 // FlashAttention-2 on A100, head size 128, causal: 0.52 of 312 TFLOP/s forward at 2 k tokens, 0.70 at 16 k;
 // 0.41 and 0.60 backward (Dao 2023, figures 4-6). FlashAttention-3 on H100: 0.43 at 2 k, 0.65 at 16 k
 // forward; 0.55 backward (Shah et al. 2024, figures 5-6). Blackwell: 0.706 forward, 0.694 backward of 2250
@@ -62,7 +63,8 @@ struct FlashConstants {
 constexpr std::array<FlashConstants, 3> kFlash{
     {{100, 0.72, 0.70, 512}, {90, 0.69, 0.58, 512}, {0, 0.73, 0.62, 384}}};
 // FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
-// abstract).
+// abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
+// test of it.
 constexpr FlashConstants kFlash2OnHopper{90, 0.35, 0.35, 384};
 
 const FlashConstants& flash_constants(int compute_capability, bool hopper_attention) {
