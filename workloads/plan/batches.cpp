@@ -1,0 +1,84 @@
+// Accelerators into replicas, and the batch into micro-batches.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
+  const std::int64_t model_ranks = std::int64_t{plan.tp} * plan.pp * plan.cp;
+  const std::int64_t available = accelerators;
+  const std::string product = fmt::format("tp {} x pp {} x cp {}", plan.tp, plan.pp, plan.cp);
+  if (!plan.dp) {
+    if (available % model_ranks == 0 && available > 0) return static_cast<int>(available / model_ranks);
+    mistakes.add("plan",
+                 fmt::format("{} = {} accelerators for one replica, which does not divide the {} there are",
+                             product, model_ranks, available),
+                 available >= model_ranks
+                     ? fmt::format("use {} accelerators for dp = {}", available / model_ranks * model_ranks,
+                                   available / model_ranks)
+                     : "lower tp, pp or cp, or add nodes");
+    return 1;
+  }
+  const std::int64_t wanted = model_ranks * *plan.dp;
+  if (*plan.dp < 1) {
+    mistakes.add("plan.dp", fmt::format("must be at least 1, is {}", *plan.dp),
+                 "leave dp out and it follows");
+    return 1;
+  }
+  if (wanted != available) {
+    std::string help;
+    if (available % model_ranks == 0 && available > 0) {
+      help = fmt::format("dp = {} fits (or leave dp out)", available / model_ranks);
+    } else if (available > model_ranks) {
+      help = fmt::format("dp = {} would use {} of them: set topology.accelerators to {}",
+                         available / model_ranks, available / model_ranks * model_ranks,
+                         available / model_ranks * model_ranks);
+    } else {
+      help = fmt::format("one replica alone needs {}: lower tp, pp or cp, or add nodes", model_ranks);
+    }
+    mistakes.add("plan",
+                 fmt::format("{} x dp {} = {} accelerators, the topology has {}", product, *plan.dp, wanted,
+                             available),
+                 help);
+  }
+  return *plan.dp;
+}
+
+void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
+  const int per_round = plan.micro_batch * plan.dp;
+  if (spec.global_batch && spec.grad_accumulation &&
+      *spec.global_batch != *spec.grad_accumulation * per_round) {
+    mistakes.add("plan.global_batch",
+                 fmt::format("global_batch = {}, but micro_batch {} x dp {} x grad_accumulation {} = {}",
+                             *spec.global_batch, plan.micro_batch, plan.dp, *spec.grad_accumulation,
+                             *spec.grad_accumulation * per_round),
+                 "give one of the two");
+  } else if (spec.global_batch) {
+    plan.micro_batches = *spec.global_batch / per_round;
+    if (*spec.global_batch < 1 || *spec.global_batch % per_round != 0) {
+      const int below = std::max(1, plan.micro_batches) * per_round;
+      mistakes.add("plan.global_batch",
+                   fmt::format("global_batch = {} is no multiple of micro_batch {} x dp {} = {}",
+                               *spec.global_batch, plan.micro_batch, plan.dp, per_round),
+                   fmt::format("{} or {} would be", below, below + per_round));
+      plan.micro_batches = std::max(1, plan.micro_batches);
+    }
+  } else {
+    plan.micro_batches = spec.grad_accumulation.value_or(1);
+    if (plan.micro_batches < 1) {
+      mistakes.add("plan.grad_accumulation", fmt::format("must be at least 1, is {}", plan.micro_batches));
+      plan.micro_batches = 1;
+    }
+  }
+  plan.global_batch = plan.micro_batches * per_round;
+  if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0)
+    mistakes.add(
+        "plan.global_batch",
+        fmt::format("the interleaved schedule needs a multiple of pp = {} micro-batches, this plan has {}",
+                    plan.pp, plan.micro_batches),
+        fmt::format("global_batch = {} would be", (plan.micro_batches / plan.pp + 1) * plan.pp * per_round));
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,45 @@
+// Number formats, and measured stage times.
+#include <fmt/format.h>
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan) {
+  const PrecisionSpec& precision = workload.precision;
+  plan.gemm = precision.gemm;
+  const bool full = precision.gemm == Precision::fp32 || precision.gemm == Precision::tf32;
+  const bool sixteen = precision.gemm == Precision::fp16 || precision.gemm == Precision::bf16;
+  plan.activations = precision.attention.value_or(full || sixteen ? precision.gemm : Precision::bf16);
+  plan.mixed_precision = !full && !defaults.parameters_fp32;
+  plan.cast_weights = !full && defaults.parameters_fp32;
+  plan.parameter_bytes = full || defaults.parameters_fp32 ? 4 : 2;
+  plan.gradient_bytes = full || defaults.gradients_fp32 ? 4 : 2;
+  if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
+  plan.gathered_parameter_bytes = full ? 4 : 2;
+  if (precision.parameters_all_gather)
+    plan.gathered_parameter_bytes = bytes_of(*precision.parameters_all_gather);
+}
+
+void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes) {
+  const auto spread = [&](const char* key, const std::vector<Duration>& times) {
+    const auto stages = static_cast<std::size_t>(plan.pp);
+    if (times.size() <= 1) return std::vector<Duration>(stages, times.empty() ? Duration{} : times.front());
+    if (times.size() != stages)
+      mistakes.add(fmt::format("compute.stage_times.{}", key),
+                   fmt::format("{} times for {} stages", times.size(), stages),
+                   "one for all, or one for each stage");
+    return times;
+  };
+  if (given.forward.empty()) {
+    if (!given.backward_input.empty() || !given.backward_weight.empty() || !given.transfer.empty())
+      mistakes.add("compute.stage_times", "stage times need the forward pass", "add \"forward\"");
+    return;
+  }
+  plan.stage_times.forward = spread("forward", given.forward);
+  plan.stage_times.backward_input = spread("backward_input", given.backward_input);
+  plan.stage_times.backward_weight = spread("backward_weight", given.backward_weight);
+  if (!given.transfer.empty()) plan.stage_times.transfer = spread("transfer", given.transfer);
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,38 @@
+// The parts of resolve() (plan.hpp), one file each: every part fills what it is named for and reports all
+// that is wrong with it. The order in which resolve() calls them matters; what a part reads is set before it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "workloads/framework.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::workloads {
+
+// Everything wrong with a workload, to be thrown at once. Paths are those below "workload.".
+class Mistakes {
+ public:
+  void add(std::string path, std::string message, std::string help = {});
+  void finish() const;  // throws ConfigError where there are any
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes);
+void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
+
+// Layers of every global stage. Reads pp, virtual_stages, schedule.
+[[nodiscard]] std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan,
+                                             Mistakes& mistakes);
+// Replicas, from the accelerators where the plan leaves dp out.
+[[nodiscard]] int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes);
+void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
+void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
+void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
+// What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp and the precision.
+void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+}  // namespace topsim::workloads

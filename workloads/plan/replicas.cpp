@@ -1,0 +1,70 @@
+// What data-parallel ranks share, and when they exchange it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  const int copies = plan.dp * plan.cp;
+  const int zero = spec.zero.value_or(defaults.zero);
+  if (zero < defaults.least_zero || zero > defaults.most_zero) {
+    std::string help =
+        zero > defaults.most_zero
+            ? "frameworks fsdp (2, 3) and deepspeed (0 to 3) do; leave zero out for the default"
+            : "whole copies: framework ddp; leave zero out for the default";
+    mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", defaults.name, zero), help);
+  }
+  if (zero > 1 && plan.pp > 1 && !defaults.pipelines_sharded)
+    mistakes.add("plan.zero",
+                 fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
+                 "set zero to 1, or pp to 1");
+  plan.zero = copies > 1 ? zero : 0;
+  plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
+  plan.shard_ranks = copies;
+  if (spec.hsdp_shard) {
+    if (!plan.unit_shards || defaults.family != FrameworkFamily::fsdp) {
+      mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
+                   "use framework fsdp");
+    } else if (copies % *spec.hsdp_shard != 0) {
+      mistakes.add("plan.hsdp_shard",
+                   fmt::format("hsdp_shard = {} does not divide dp x cp = {}", *spec.hsdp_shard, copies));
+    } else if (*spec.hsdp_shard < 2) {
+      mistakes.add("plan.hsdp_shard", "a shard group needs at least 2 ranks", "whole copies: framework ddp");
+    } else {
+      plan.shard_ranks = *spec.hsdp_shard;
+    }
+  }
+  // DeepSpeed's overlap_comm is on for stage 3 alone; FSDP and stage 3 always prefetch.
+  plan.overlap_grad_reduce =
+      spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.unit_shards);
+  plan.overlap_param_gather =
+      plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather || plan.unit_shards);
+  // Under a pipeline FSDP keeps parameters and gradients whole until the last micro-batch (torchtitan).
+  plan.reshard_after_forward =
+      plan.zero == 3 && (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
+  plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
+  plan.prefetch_forward = defaults.prefetch_forward;
+  plan.outstanding_reductions = defaults.outstanding_reductions;
+  plan.scatter_gradients = defaults.scatter_gradients;
+  plan.bucket_copies = plan.unit_shards || copies == 1 ? 0 : defaults.bucket_copies;
+  plan.cast_weights = plan.cast_weights && !plan.unit_shards;  // shards are cast before they are gathered
+  plan.live_parameters = defaults.live_parameters;
+  plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
+  plan.gradient_shards = plan.zero >= 2 ? plan.shard_ranks : 1;
+  plan.parameter_shards = plan.unit_shards ? plan.shard_ranks : 1;
+
+  if (defaults.family == FrameworkFamily::fsdp) return;  // a unit is a bucket
+  if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
+  if (spec.bucket_size) {
+    plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
+  } else if (defaults.bucket.value() > 0) {
+    plan.bucket_elements = static_cast<double>(defaults.bucket.value()) / plan.gradient_bytes;
+  } else {
+    plan.bucket_elements = std::max(defaults.bucket_elements, defaults.bucket_elements_per_rank * copies);
+  }
+  plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / plan.gradient_bytes;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,46 @@
+// The model against the plan: counts are positive, tensor-parallel ranks divide what they split.
+#include <fmt/format.h>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
+  const ModelSpec& model = workload.model;
+  const PlanSpec& plan = workload.plan;
+  const auto positive = [&](const char* path, int value) {
+    if (value < 1) mistakes.add(path, fmt::format("{} must be at least 1, is {}", path, value));
+    return value >= 1;
+  };
+  bool sound = positive("plan.tp", plan.tp);
+  sound &= positive("plan.pp", plan.pp);
+  sound &= positive("plan.cp", plan.cp);
+  sound &= positive("plan.ep", plan.ep);
+  sound &= positive("plan.virtual_stages", plan.virtual_stages);
+  sound &= positive("plan.micro_batch", plan.micro_batch);
+  sound &= positive("model.layers", model.layers);
+  sound &= positive("model.hidden", model.hidden);
+  sound &= positive("model.heads", model.heads);
+  sound &= positive("model.vocab", model.vocab);
+  mistakes.finish();
+  if (!sound) return;
+
+  const auto divisible = [&](const char* what, int value) {
+    if (value % plan.tp == 0) return;
+    int fits = plan.tp;
+    while (value % fits != 0) --fits;
+    mistakes.add("plan.tp", fmt::format("tp = {} does not divide the model's {} {}", plan.tp, value, what),
+                 fmt::format("the largest tp below it that does is {}", fits));
+  };
+  divisible("attention heads", model.heads);
+  divisible("FFN columns", model.ffn);
+  if (model.kv_heads % plan.tp != 0 && plan.tp % model.kv_heads != 0)
+    mistakes.add("plan.tp",
+                 fmt::format("tp = {} neither divides nor is a multiple of the model's {} key-value heads",
+                             plan.tp, model.kv_heads),
+                 "choose a tp that divides them");
+  if (model.heads % model.kv_heads != 0)
+    mistakes.add("model.kv_heads",
+                 fmt::format("{} heads cannot share {} key-value heads evenly", model.heads, model.kv_heads));
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,60 @@
+// Which layers a pipeline stage holds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes) {
+  const std::vector<int>& given = workload.plan.stage_layers;
+  const int virtual_stages = plan.virtual_stages;
+  const int layers = workload.model.layers;
+  const int stages = plan.pp * virtual_stages;
+  if (given.empty()) {
+    if (layers % stages == 0) return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
+    std::vector<int> proposal(static_cast<std::size_t>(stages), layers / stages);
+    // The ends carry embedding and LM head: extra layers go to the middle.
+    for (int i = 0; i < layers % stages; ++i) {
+      const int middle = stages / 2 + (i % 2 == 0 ? i / 2 : -(i + 1) / 2);
+      ++proposal[static_cast<std::size_t>((middle + stages) % stages)];
+    }
+    const std::string what = virtual_stages > 1
+                                 ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, virtual_stages)
+                                 : fmt::format("pp = {}", plan.pp);
+    mistakes.add("plan.pp", fmt::format("{} layers do not divide into {} stages ({})", layers, stages, what),
+                 stages <= layers ? fmt::format("say how: \"stage_layers\": [{}]", fmt::join(proposal, ", "))
+                                  : fmt::format("at most {} stages can hold a layer each", layers));
+    return {};
+  }
+  std::vector<int> result = given;
+  if (static_cast<int>(result.size()) == plan.pp && virtual_stages > 1) {
+    result.assign(static_cast<std::size_t>(stages), 0);
+    for (int stage = 0; stage < plan.pp; ++stage) {
+      const int here = given[static_cast<std::size_t>(stage)];
+      if (here % virtual_stages != 0)
+        mistakes.add("plan.stage_layers",
+                     fmt::format("stage {} has {} layers, which do not divide into {} virtual stages", stage,
+                                 here, virtual_stages),
+                     "list every virtual stage in model order");
+      for (int chunk = 0; chunk < virtual_stages; ++chunk)
+        result[static_cast<std::size_t>(plan.global_stage(stage, chunk))] = here / virtual_stages;
+    }
+  }
+  if (static_cast<int>(result.size()) != stages) {
+    mistakes.add("plan.stage_layers", fmt::format("{} entries for {} stages", given.size(), stages),
+                 virtual_stages > 1 ? "one entry for each stage, or for each virtual stage in model order"
+                                    : "one entry for each stage");
+    return {};
+  }
+  if (std::any_of(result.begin(), result.end(), [](int n) { return n < 0; }))
+    mistakes.add("plan.stage_layers", "a stage cannot have fewer than 0 layers");
+  const int sum = std::accumulate(result.begin(), result.end(), 0);
+  if (sum != layers)
+    mistakes.add("plan.stage_layers",
+                 fmt::format("the entries sum to {}, the model has {} layers", sum, layers));
+  return result;
+}
+}  // namespace topsim::workloads
