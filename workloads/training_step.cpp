@@ -26,8 +26,9 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   pieces.head = head(model, plan, compute);
   // With full recompute of some layers the others keep everything.
   const bool full = plan.recompute.kind == RecomputeKind::full;
-  pieces.layer = dense_layer(model, plan, compute, full ? RecomputeKind::none : plan.recompute.kind);
-  pieces.layer_recomputed = full ? dense_layer(model, plan, compute, RecomputeKind::full) : pieces.layer;
+  pieces.layer = transformer_layer(model, plan, compute, full ? RecomputeKind::none : plan.recompute.kind);
+  pieces.layer_recomputed =
+      full ? transformer_layer(model, plan, compute, RecomputeKind::full) : pieces.layer;
 
   program::Program program;
   const Slots slots = lay_out(plan, model.tied_embeddings, program);

@@ -56,10 +56,10 @@ struct PiecePair {
   PieceList forward, backward;
 };
 
-// One dense transformer layer on one tensor-parallel rank, one micro-batch: operations, order and overlap of
+// One transformer layer on one tensor-parallel rank, one micro-batch: operations, order and overlap of
 // training-and-collectives.md 4.1 and 4.2. Recompute of `kind` is part of the backward list.
-[[nodiscard]] PiecePair dense_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
-                                    RecomputeKind recompute);
+[[nodiscard]] PiecePair transformer_layer(const ModelSpec& model, const Plan& plan,
+                                          const ComputeModel& compute, RecomputeKind recompute);
 // Word embedding on the first stage; final norm, LM head and vocabulary-parallel cross entropy on the last
 // (4.5).
 [[nodiscard]] PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);

@@ -1,0 +1,112 @@
+// Attention half of a layer (training-and-collectives.md 4.1, 4.2, 4.6).
+#include <algorithm>
+
+#include "workloads/layer/blocks.hpp"
+
+namespace topsim::workloads {
+
+using program::CollectiveKind;
+
+Attention::Attention(const LayerKernels& kernels, const LayerParameters& parameters)
+    : kernels_(kernels),
+      parameters_(parameters),
+      heads_(kernels.model.heads / static_cast<double>(kernels.plan.tp)),
+      kv_heads_(std::max(1.0, kernels.model.kv_heads / static_cast<double>(kernels.plan.tp))),
+      qkv_width_((heads_ + 2 * kv_heads_) * kernels.model.head_dim),
+      context_width_(heads_ * kernels.model.head_dim),
+      qkv_(kernels.linear(kernels.tokens, qkv_width_, kernels.hidden)),
+      proj_(kernels.linear(kernels.tokens, kernels.hidden, context_width_)) {
+  const Plan& plan = kernels.plan;
+  shape_.batch = plan.micro_batch;
+  shape_.heads = heads_;
+  shape_.kv_heads = kv_heads_;
+  shape_.queries = static_cast<double>(plan.sequence) / plan.cp;
+  shape_.keys = plan.sequence;
+  shape_.head_dim = shape_.value_dim = kernels.model.head_dim;
+  shape_.causal = kernels.model.attention.causal;
+  shape_.dropout = plan.dropout;
+}
+
+int Attention::forward(PieceList& list) const {
+  const double t = kernels_.plan.tp;
+  list.compute(Part::norm, kernels_.norm_forward(), Piece::kNone, parameters_.norms / t);
+  const int gathered = kernels_.gather(list, Part::attention, kernels_.bytes);
+  list.compute(Part::attention, qkv_.forward + rotary(), gathered, parameters_.qkv / t);
+  const int answered = core_forward(list);
+  list.compute(Part::attention, proj_.forward, answered, parameters_.proj / t);
+  return kernels_.reduce(list, Part::attention, kernels_.bytes);
+}
+
+int Attention::backward(PieceList& list, RecomputeKind recompute) const {
+  const double t = kernels_.plan.tp;
+  const int ready = kernels_.gather(list, Part::attention, kernels_.bytes);
+  list.compute(Part::attention, proj_.input_gradient, ready);
+  list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
+  if (recompute == RecomputeKind::selective) {
+    PieceList again;
+    core_forward(again);
+    list.append(again.recomputed());
+  }
+  const int answered = core_backward(list);
+  list.compute(Part::attention, rotary(), answered);
+  return kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t);
+}
+
+// The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,
+// one from each end, so that causal work is even; both return what the next piece must wait for.
+int Attention::core_forward(PieceList& list) const {
+  const KernelCost core =
+      kernels_.compute.attention_forward(shape_, kernels_.plan.attention, kernels_.plan.activations);
+  return exchange(list, core, 1);
+}
+
+int Attention::core_backward(PieceList& list) const {
+  const KernelCost core =
+      kernels_.compute.attention_backward(shape_, kernels_.plan.attention, kernels_.plan.activations);
+  return exchange(list, core, 2);
+}
+
+int Attention::exchange(PieceList& list, const KernelCost& core, int passes) const {
+  const int c = kernels_.plan.cp;
+  const auto exchanged = [&](CollectiveKind kind, double bytes) {
+    return list.collective(Part::attention, kind, bytes, c, Group::context);
+  };
+  const double keys_values = 2 * kernels_.tokens * kv_heads_ * kernels_.model.head_dim * kernels_.element;
+  if (c == 1) {
+    list.compute(Part::attention, core);
+    return Piece::kNone;
+  }
+  if (kernels_.plan.cp_kind ==
+      ContextKind::all_gather) {  // the gradients of keys and values return the same way
+    list.compute(Part::attention, core, exchanged(CollectiveKind::all_gather, c * keys_values));
+    return passes == 1 ? Piece::kNone : exchanged(CollectiveKind::reduce_scatter, c * keys_values);
+  }
+  if (kernels_.plan.cp_kind ==
+      ContextKind::ulysses) {  // from a part of the sequence to a part of the heads, and back
+    const double answer = kernels_.tokens * context_width_ * kernels_.element;
+    const double question = kernels_.tokens * qkv_width_ * kernels_.element;
+    list.compute(Part::attention, core,
+                 exchanged(CollectiveKind::all_to_all, passes == 1 ? question : answer));
+    return exchanged(CollectiveKind::all_to_all, passes == 1 ? answer : question);
+  }
+  // Ring: while a block of keys and values is worked on, the next one arrives; backward their gradients
+  // travel too.
+  int arrived = Piece::kNone;
+  for (int step = 0; step < c; ++step) {
+    const int next = step + 1 < c ? exchanged(CollectiveKind::send_recv, passes * keys_values) : Piece::kNone;
+    KernelCost block = core * (1.0 / c);
+    block.kernels = core.kernels + 1;  // and the correction of the softmax so far
+    list.compute(Part::attention, block, arrived);
+    arrived = next;
+  }
+  return Piece::kNone;
+}
+
+// GPT shapes add the QKV bias in the matmul's epilogue and have no rotary embedding.
+KernelCost Attention::rotary() const {
+  if (!kernels_.model.gated_ffn) return {};
+  const double elements = kernels_.tokens * (heads_ + kv_heads_) * kernels_.model.head_dim;
+  return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
+                                       kernels_.plan.fused_kernels ? 2 : 8);
+}
+}  // namespace topsim::workloads

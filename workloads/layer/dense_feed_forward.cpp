@@ -1,0 +1,43 @@
+// A dense feed-forward network (training-and-collectives.md 4.1 and 4.2, rows 9 to 13).
+#include "workloads/layer/blocks.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+class DenseFeedForward final : public FeedForward {
+ public:
+  DenseFeedForward(const LayerKernels& kernels, const LayerParameters& parameters)
+      : kernels_(kernels),
+        parameters_(parameters),
+        ffn_(kernels.model.ffn / static_cast<double>(kernels.plan.tp)),
+        fc1_(kernels.linear(kernels.tokens, kernels.gates() * ffn_, kernels.hidden)),
+        fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_)) {}
+
+  int forward(PieceList& list) const override {
+    const int gathered = kernels_.gather(list, Part::mlp, kernels_.bytes);
+    list.compute(Part::mlp, fc1_.forward + kernels_.activation_forward(kernels_.tokens, ffn_) + fc2_.forward,
+                 gathered, (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp);
+    return kernels_.reduce(list, Part::mlp, kernels_.bytes);
+  }
+
+  int backward(PieceList& list) const override {
+    const int ready = kernels_.gather(list, Part::mlp, kernels_.bytes);
+    list.compute(Part::mlp, fc2_.input_gradient, ready);
+    list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone, parameters_.fc2 / kernels_.plan.tp);
+    list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_));
+    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp);
+  }
+
+ private:
+  const LayerKernels& kernels_;
+  LayerParameters parameters_;
+  double ffn_;
+  Linear fc1_, fc2_;
+};
+}  // namespace
+
+std::unique_ptr<FeedForward> dense_feed_forward(const LayerKernels& kernels,
+                                                const LayerParameters& parameters) {
+  return std::make_unique<DenseFeedForward>(kernels, parameters);
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,37 @@
+// Forward and backward of one transformer layer, from its two halves.
+#include "workloads/layer/blocks.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+PieceList forward(const LayerKernels& kernels, const Attention& attention, const FeedForward& feed_forward) {
+  PieceList list;
+  const int attended = attention.forward(list);
+  list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward(), attended);
+  const int done = feed_forward.forward(list);
+  list.compute(Part::norm, kernels.residual_forward(), done);
+  return list;
+}
+}  // namespace
+
+PiecePair transformer_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
+                            RecomputeKind recompute) {
+  const LayerKernels kernels(model, plan, compute);
+  const LayerParameters parameters = layer_parameters(model);
+  const Attention attention(kernels, parameters);
+  const auto feed_forward = dense_feed_forward(kernels, parameters);
+
+  PiecePair result;
+  result.forward = forward(kernels, attention, *feed_forward);
+  PieceList& list = result.backward;
+  if (recompute == RecomputeKind::full) list = result.forward.recomputed();
+  const double norm = parameters.norms / 2 / plan.tp;
+  list.compute(Part::norm, kernels.residual_backward());
+  const int fed = feed_forward->backward(list);
+  list.compute(Part::norm, kernels.norm_backward() + kernels.residual_backward(), fed, norm);
+  const int attended = attention.backward(list, recompute);
+  list.compute(Part::norm, kernels.norm_backward(), attended, norm);
+  return result;
+}
+}  // namespace topsim::workloads

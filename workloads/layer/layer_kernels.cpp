@@ -1,0 +1,76 @@
+#include "workloads/layer/layer_kernels.hpp"
+
+namespace topsim::workloads {
+
+using program::CollectiveKind;
+
+LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, const ComputeModel& costs)
+    : model(model_spec),
+      plan(resolved),
+      compute(costs),
+      tokens(resolved.tokens()),
+      rows(resolved.sequence_parallel ? tokens / resolved.tp : tokens),
+      hidden(model_spec.hidden),
+      element(bytes_of(resolved.activations)),
+      bytes(tokens * hidden * element) {}
+
+Linear LayerKernels::linear(double m, double n, double k, double batch) const {
+  const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
+  // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10).
+  const auto cast = [&](double elements) {
+    return narrow ? compute.memory_bound(batch * elements * (2 + 1 + 1), MemoryKernel::elementwise)
+                  : KernelCost{};
+  };
+  Linear result;
+  result.forward = cast(m * k) + cast(n * k) + compute.gemm({m, n, k, batch}, plan.gemm);
+  result.input_gradient = cast(m * n) + compute.gemm({m, k, n, batch}, plan.gemm);
+  result.weight_gradient = compute.gemm(
+      {n, k, m, batch}, plan.gemm, plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);
+  return result;
+}
+
+KernelCost LayerKernels::norm_forward(double count, double width) const {
+  return compute.memory_bound(2 * count * width * element, MemoryKernel::norm);
+}
+KernelCost LayerKernels::norm_backward(double count, double width) const {
+  // Reads the gradient and the input, writes the gradient; a second kernel for the gains.
+  return compute.memory_bound(3 * count * width * element, MemoryKernel::norm, 2);
+}
+
+KernelCost LayerKernels::residual_forward() const {
+  return compute.memory_bound(rows * hidden * (3 * element + (plan.dropout ? 1 : 0)), MemoryKernel::add,
+                              plan.fused_kernels || !plan.dropout ? 1 : 3);
+}
+KernelCost LayerKernels::residual_backward() const {
+  return compute.memory_bound(rows * hidden * (3 * element + (plan.dropout ? 2 * element + 1 : 0)),
+                              MemoryKernel::add, plan.dropout ? 2 : 1);
+}
+
+KernelCost LayerKernels::activation_forward(double count, double ffn) const {
+  return compute.memory_bound(count * (gates() + 1) * ffn * element, MemoryKernel::elementwise,
+                              plan.fused_kernels ? 1 : 2);
+}
+KernelCost LayerKernels::activation_backward(double count, double ffn) const {
+  return compute.memory_bound(count * (2 * gates() + 1) * ffn * element, MemoryKernel::elementwise,
+                              plan.fused_kernels ? 1 : 3);
+}
+
+int LayerKernels::gather(PieceList& list, Part part, double whole) const {
+  if (!plan.sequence_parallel) return Piece::kNone;
+  return list.collective(part, CollectiveKind::all_gather, whole, plan.tp);
+}
+int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
+  return list.collective(part,
+                         plan.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                         whole, plan.tp);
+}
+
+int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters) const {
+  const bool exposed = plan.tp_overlap == TensorOverlap::none;
+  const int input = gather(list, part, bytes);
+  list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);
+  const int gradient = reduce(list, part, bytes);
+  list.weight_gradient(part, work.weight_gradient, exposed ? gradient : input, parameters);
+  return exposed ? Piece::kNone : gradient;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,51 @@
+// What the parts of a layer share: sizes of one micro-batch on one rank, kernels between the matmuls, and the
+// collectives of tensor parallelism. Symbols as in training-and-collectives.md: M tokens of the rank, h
+// hidden, t tensor-parallel size, S = M h bytes of the whole activation; with sequence parallelism the parts
+// between the matmuls hold M / t tokens.
+#pragma once
+
+#include "workloads/layer/pieces.hpp"
+
+namespace topsim::workloads {
+
+// The work of one linear layer Y[M x n] = X[M x k] W.
+struct Linear {
+  KernelCost forward, input_gradient, weight_gradient;
+};
+
+class LayerKernels {
+ public:
+  // REQUIRES: everything outlives the object.
+  LayerKernels(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
+
+  const ModelSpec& model;
+  const Plan& plan;
+  const ComputeModel& compute;
+  double tokens, rows, hidden, element;
+  double bytes;  // S
+
+  // `batch` independent ones of that shape, in one launch each.
+  [[nodiscard]] Linear linear(double m, double n, double k, double batch = 1) const;
+
+  [[nodiscard]] KernelCost norm_forward() const { return norm_forward(rows, hidden); }
+  [[nodiscard]] KernelCost norm_backward() const { return norm_backward(rows, hidden); }
+  [[nodiscard]] KernelCost norm_forward(double count, double width) const;
+  [[nodiscard]] KernelCost norm_backward(double count, double width) const;
+  [[nodiscard]] KernelCost residual_forward() const;  // bias, dropout (a byte of mask), residual
+  // Dropout backward, and the sum of the two branches' gradients.
+  [[nodiscard]] KernelCost residual_backward() const;
+  // GeLU or SwiGLU between FC1 and FC2 of that inner width.
+  [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
+  [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
+  [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
+
+  // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
+  // parallelism. Return what the next piece must wait for.
+  int gather(PieceList& list, Part part, double whole) const;
+  int reduce(PieceList& list, Part part, double whole) const;
+  // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
+  // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
+  // transfer is waited for at once. Returns what the next piece must wait for.
+  int column_backward(PieceList& list, Part part, const Linear& work, double parameters) const;
+};
+}  // namespace topsim::workloads
