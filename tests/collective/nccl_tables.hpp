@@ -10,7 +10,7 @@
 namespace topsim::test {
 
 inline std::string golden(const std::string& name) {
-  return std::string(TOPSIM_SOURCE_DIR) + "/tests/golden/nccl/" + name;
+  return TOPSIM_SOURCE_DIR "/tests/golden/nccl/" + name;
 }
 
 inline std::string text_of(const std::string& path) {
