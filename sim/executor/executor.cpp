@@ -144,7 +144,7 @@ class Executor {
     RankState& rank = ranks_[r];
     for (bool moved = true; moved && rank.ops_left > 0;) {
       moved = false;
-      for (std::uint8_t s = 0; s < rank.table->ops.size(); ++s) {
+      for (std::uint16_t s = 0; s < rank.table->ops.size(); ++s) {
         const std::uint32_t op = rank.head(s);
         if (op == kNoOp || !rank.dependencies_done(op)) continue;
         const SimTime issued = rank.issue_time(op);
@@ -318,7 +318,7 @@ class Executor {
     std::string waiting;
     int shown = 0;
     for (std::uint32_t r = 0; r < ranks_.size() && shown < 4; ++r) {
-      for (std::uint8_t s = 0; s < ranks_[r].table->ops.size(); ++s) {
+      for (std::uint16_t s = 0; s < ranks_[r].table->ops.size(); ++s) {
         if (!ranks_[r].running[s]) continue;
         const std::uint32_t op = ranks_[r].table->ops[s][ranks_[r].next[s]];
         waiting +=

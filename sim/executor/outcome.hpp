@@ -65,7 +65,7 @@ struct TimelineEvent {
   std::uint32_t rank_class;
   std::uint32_t op;  // index in the RankProgram
   std::uint16_t step;
-  std::uint8_t stream;
+  std::uint16_t stream;
   SimTime begin, end;  // collectives: begin = own arrival; see `ready`
   SimTime ready;       // collectives: last member's arrival; recv: the send's begin; else = begin
 };

@@ -77,7 +77,7 @@ struct RankState {
   }
 
   // Head of a stream that has not started, or kNoOp.
-  [[nodiscard]] std::uint32_t head(std::uint8_t stream) const {
+  [[nodiscard]] std::uint32_t head(std::uint16_t stream) const {
     if (running[stream] || next[stream] >= table->ops[stream].size()) return kNoOp;
     return table->ops[stream][next[stream]];
   }
@@ -102,7 +102,7 @@ struct RankState {
         last = candidate;
       }
     };
-    const std::uint8_t stream = program->ops[op].stream;
+    const std::uint16_t stream = program->ops[op].stream;
     if (table->position[op] > 0) consider(table->ops[stream][table->position[op] - 1]);
     for (std::uint32_t d : program->dependencies_of(op)) consider(d);
     if (program->ops[op].launch.count() > 0 || table->sync_before[op] != kNoOp) {
@@ -111,7 +111,7 @@ struct RankState {
     return last;
   }
   void finish(std::uint32_t op, SimTime now) {
-    const std::uint8_t stream = program->ops[op].stream;
+    const std::uint16_t stream = program->ops[op].stream;
     running[stream] = false;
     ++next[stream];
     --ops_left;

@@ -28,7 +28,7 @@ struct Group {
   const std::vector<CallShape>* calls;
   std::uint32_t communicator = kNone;  // else an edge:
   RankId from, to;                     // to invalid: host memory
-  std::uint8_t slot = 0;               // communicator, peer or host direction
+  std::uint16_t slot = 0;              // communicator, peer or host direction
   std::uint32_t item = 0;              // in the graph
 };
 
@@ -80,7 +80,7 @@ class Folder {
                              c.value,
                              {},
                              {},
-                             static_cast<std::uint8_t>(slot),
+                             static_cast<std::uint16_t>(slot),
                              0});
         }
       }
@@ -91,7 +91,7 @@ class Folder {
         const auto& calls = shapes_.sends[program_.class_of_rank[r]][slot];
         if (!peer.valid() || calls.empty()) continue;
         groups_.push_back({program_.peer_dimension[slot], &calls, kNone, RankId(r), peer,
-                           static_cast<std::uint8_t>(slot), 0});
+                           static_cast<std::uint16_t>(slot), 0});
       }
     }
     for (std::size_t direction = 0; direction < 2; ++direction) {
@@ -100,7 +100,7 @@ class Folder {
         if (calls.empty()) continue;
         if (host_memory_.empty()) find_host_memory();
         groups_.push_back({program::Dimension::offload, &calls, kNone, RankId(r), RankId(),
-                           static_cast<std::uint8_t>(direction), 0});
+                           static_cast<std::uint16_t>(direction), 0});
       }
     }
   }
@@ -205,7 +205,7 @@ class Folder {
         graph_.connect(r.value, group.item, kMember | group.slot);
       }
     } else {
-      graph_.connect(group.from.value, group.item, kMember | 0x100U | group.slot);
+      graph_.connect(group.from.value, group.item, kMember | 0x10000U | group.slot);
       if (group.to.valid()) graph_.connect(group.to.value, group.item, kReceiver | group.slot);
     }
     for (std::size_t s = 0; s < lowered.size(); ++s) {

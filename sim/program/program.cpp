@@ -68,8 +68,8 @@ RankProgramBuilder::RankProgramBuilder(Program& program, std::string name) : pro
   result_.dependency_begin = {0};
 }
 
-std::uint8_t RankProgramBuilder::stream(std::string_view name) {
-  return static_cast<std::uint8_t>(intern(result_.streams, name));
+std::uint16_t RankProgramBuilder::stream(std::string_view name) {
+  return static_cast<std::uint16_t>(intern(result_.streams, name));
 }
 
 std::uint16_t RankProgramBuilder::label(std::string_view text) {

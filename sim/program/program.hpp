@@ -71,7 +71,7 @@ enum class Phase : std::uint8_t {
 struct Op {
   OpKind kind = OpKind::compute;
   Phase phase = Phase::other;
-  std::uint8_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
+  std::uint16_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
   bool host_sync = false;   // the host waits for this op before it launches the next
   std::uint16_t label = 0;  // index into Program::labels
   std::uint16_t micro_batch = 0;
@@ -81,7 +81,7 @@ struct Op {
   float memory_bound = 0;  // compute: share of `duration` limited by memory bandwidth, 0..1
   Flops flops{};           // compute: model FLOPs it does (recompute counts zero); for utilisation figures
   CollectiveKind collective = CollectiveKind::all_reduce;
-  std::uint8_t slot = 0;  // collective: which of the rank's communicators; send/recv: which peer slot
+  std::uint16_t slot = 0;  // collective: which of the rank's communicators; send/recv: which peer slot
   Bytes bytes{};  // collective: NCCL's count (all_gather, reduce_scatter: total = per rank x n); else message
 };
 
@@ -124,7 +124,7 @@ struct Program {
   // none.
   std::vector<std::vector<RankId>> peer_slots;
   // A send on slot s is received by the peer on its slot peer_counterpart[s] (next <-> previous).
-  std::vector<std::uint8_t> peer_counterpart;
+  std::vector<std::uint16_t> peer_counterpart;
   std::vector<Dimension> peer_dimension;  // per peer slot
   std::vector<std::string> labels;        // op names, for people: "layer forward attention"
   StepFacts facts;
@@ -145,7 +145,7 @@ void validate(const Program& program);
 class RankProgramBuilder {
  public:
   RankProgramBuilder(Program& program, std::string name);
-  std::uint8_t stream(std::string_view name);  // interned
+  std::uint16_t stream(std::string_view name);  // interned
   std::uint16_t label(std::string_view text);
   // Returns the op's index, to be named as a dependency of later ops.
   std::uint32_t add(const Op& op, std::span<const std::uint32_t> dependencies = {});

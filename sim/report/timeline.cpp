@@ -63,7 +63,7 @@ void pair_messages(const Program& program, const Outcome& outcome, std::vector<S
   for (std::size_t i = 0; i < outcome.ranks.size(); ++i) {
     for (RankId member : outcome.ranks[i].members) class_of[member.index()] = static_cast<std::uint32_t>(i);
   }
-  using Key = std::tuple<std::uint32_t, std::uint8_t, SimTime>;
+  using Key = std::tuple<std::uint32_t, std::uint16_t, SimTime>;
   std::map<Key, std::deque<std::size_t>> receives;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const TimelineEvent& event = outcome.timeline[i];

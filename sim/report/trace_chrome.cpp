@@ -26,9 +26,9 @@ class ChromeTrace {
   static constexpr std::uint32_t kLinks = 0x7FFFFFFF;
 
   static std::uint32_t thread(std::uint32_t lane, std::size_t stream) {
-    return lane * 64 + static_cast<std::uint32_t>(stream);  // 63: the idle reasons
+    return lane << 16U | static_cast<std::uint32_t>(stream);  // 65,535: the idle reasons
   }
-  static constexpr std::size_t kIdle = 63;
+  static constexpr std::size_t kIdle = 65535;
 
   void name_process(std::uint32_t process, std::string_view name) {
     event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", process, quoted(name));
