@@ -26,6 +26,10 @@ constexpr std::array kCommands = {
             "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
             "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
             "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
+    Command{"sweep", "The same scenario with other values: grids and lists, resumable", configure_sweep,
+            "topsim sweep configs/8xH100-ib.json --vary workload.plan.tp=4,8 --vary workload.plan.pp=1,2\n"
+            "topsim sweep configs/8xH100-ib.json --vary topology.nodes=8,16 --out sweep.sqlite --best mfu\n"
+            "topsim sweep configs/8xH100-ib.json --vary run.seed=1,2,3 --format csv > sweep.csv"},
     Command{"explain", "Critical path, what limits, what a faster part would buy", configure_explain,
             "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20"},
     Command{"list", "What there is: scenarios, hardware, models, fabrics, networks, collectives",

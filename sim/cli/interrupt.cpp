@@ -5,11 +5,11 @@
 namespace topsim::cli {
 namespace {
 // A signal handler gets no argument: what it sets has to be reachable from here.
-std::atomic<executor::Progress*> watched{nullptr};
-static_assert(std::atomic<executor::Progress*>::is_always_lock_free);
+std::atomic<std::atomic<bool>*> watched{nullptr};
+static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free);
 
 void on_signal(int) {
-  if (executor::Progress* progress = watched.load()) progress->stop.store(true);
+  if (std::atomic<bool>* stop = watched.load()) stop->store(true);
 }
 
 void handle(void (*handler)(int), int flags) {
@@ -21,8 +21,8 @@ void handle(void (*handler)(int), int flags) {
 }
 }  // namespace
 
-InterruptGuard::InterruptGuard(executor::Progress& progress) {
-  watched.store(&progress);
+InterruptGuard::InterruptGuard(std::atomic<bool>& stop) {
+  watched.store(&stop);
   handle(on_signal, static_cast<int>(SA_RESETHAND));  // the second one finds the default: it kills
 }
 

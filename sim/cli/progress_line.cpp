@@ -45,9 +45,13 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
 }
 
-ProgressLine::ProgressLine(const executor::Progress& progress, bool enabled) : progress_(progress) {
+ProgressLine::ProgressLine(Text text, bool enabled) : text_(std::move(text)) {
   if (enabled) thread_ = std::thread([this] { draw(); });
 }
+
+ProgressLine::ProgressLine(const executor::Progress& progress, bool enabled)
+    : ProgressLine([&progress](double wall, int columns) { return progress_text(progress, wall, columns); },
+                   enabled) {}
 
 ProgressLine::~ProgressLine() {
   if (!thread_.joinable()) return;
@@ -66,7 +70,7 @@ void ProgressLine::draw() {
   for (auto next = begin + kPatience; !finished_.wait_until(lock, next, [this] { return done_; });
        next = Clock::now() + kRedraw) {
     const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
-    std::fprintf(stderr, "\r\x1b[2K%s", progress_text(progress_, wall, columns_of_stderr()).c_str());
+    std::fprintf(stderr, "\r\x1b[2K%s", text_(wall, columns_of_stderr()).c_str());
     std::fflush(stderr);
     drawn = true;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -15,7 +16,9 @@ namespace topsim::cli {
 
 class ProgressLine {
  public:
+  using Text = std::function<std::string(double wall_seconds, int columns)>;
   // `enabled`: stderr is a terminal and nobody said --quiet.
+  ProgressLine(Text text, bool enabled);
   ProgressLine(const executor::Progress& progress, bool enabled);
   ~ProgressLine();  // erases the line
   ProgressLine(const ProgressLine&) = delete;
@@ -23,7 +26,7 @@ class ProgressLine {
 
  private:
   void draw();
-  const executor::Progress& progress_;
+  Text text_;
   std::mutex mutex_;
   std::condition_variable finished_;
   bool done_ = false;

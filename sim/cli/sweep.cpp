@@ -1,0 +1,146 @@
+// topsim sweep: the same scenario with other values, many at a time, kept in a file that survives anything.
+#include "sim/study/sweep.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "sim/cli/commands.hpp"
+#include "sim/cli/interrupt.hpp"
+#include "sim/cli/progress_line.hpp"
+#include "sim/cli/scenario_options.hpp"
+#include "sim/report/terminal.hpp"
+#include "sim/study/sweep_choice.hpp"
+#include "sim/study/sweep_figures.hpp"
+#include "sim/study/sweep_text.hpp"
+
+namespace topsim::cli {
+namespace {
+
+struct Options {
+  ScenarioOptions scenario;
+  std::vector<std::string> vary, pareto;
+  std::string points, out, best, format = "table";
+  int jobs = 0;
+  bool all = false, quiet = false, allow_oom = false;
+};
+
+study::SweepSpace space_of(const Options& options) {
+  study::SweepSpace space;
+  if (!options.points.empty()) space = study::read_points(options.points);
+  for (const std::string& each : options.vary) space = study::product(space, study::vary(each));
+  if (space.points.empty())
+    throw ConfigError("topsim sweep needs --vary or --points", "e.g. --vary workload.plan.tp=1,2,4,8");
+  return space;
+}
+
+std::string progress_text(const study::SweepProgress& progress, double wall_seconds) {
+  const std::size_t done = progress.done, total = progress.total, found = progress.found;
+  std::string text = fmt::format("{} of {} points", done, total);
+  if (const std::size_t failed = progress.failed; failed > 0)
+    text += fmt::format(" \u00b7 {} failed", failed);
+  if (done > found && wall_seconds > 0) {
+    const double rate = static_cast<double>(done - found) / wall_seconds;
+    text += fmt::format(" \u00b7 {:.1f} a second \u00b7 {:.0f} s left", rate,
+                        static_cast<double>(total - done) / rate);
+  }
+  return text;
+}
+
+// Figures are named before anything runs: a mistake in a name must not cost hours.
+std::vector<std::size_t> pareto_figures(const Options& options) {
+  std::vector<std::size_t> figures;
+  for (const std::string& name : options.pareto) figures.push_back(study::sweep_figure(name));
+  return figures.empty() ? study::usual_pareto_figures() : figures;
+}
+
+int run(const Options& options) {
+  if (options.format != "table" && options.format != "json" && options.format != "csv")
+    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json, csv");
+  study::SweepReport report;
+  report.space = space_of(options);
+  report.pareto_figures = pareto_figures(options);
+  if (!options.best.empty()) report.by = study::sweep_figure(options.best);
+
+  const std::string directory = shipped_library().directories().front();
+  const topology::Catalogue catalogue = topology::Catalogue::load(directory);
+  study::SweepBase base;
+  base.catalogue = &catalogue;
+  base.inputs = study::inputs_digest(directory);
+  base.allow_oom = options.allow_oom;
+  base.read = [&options](std::span<const std::string> assignments) {
+    ScenarioOptions changed = options.scenario;
+    changed.assignments.insert(changed.assignments.end(), assignments.begin(), assignments.end());
+    return changed.load();
+  };
+  study::check_values(report.space, base);
+  const auto& set = options.scenario.assignments;
+  const bool dp_is_set = std::any_of(set.begin(), set.end(), [](const std::string& assignment) {
+    return assignment.rfind("workload.plan.dp=", 0) == 0;
+  });
+  if (!dp_is_set && study::let_data_parallel_follow(report.space, base) && !options.quiet)
+    std::cerr << "note: dp follows from the accelerators; --set workload.plan.dp=N holds it\n";
+  study::SweepStore store(options.out, report.space, study::sweep_identity(report.space, base));
+
+  study::SweepProgress progress;
+  {
+    const InterruptGuard guard(progress.stop);
+    const ProgressLine line([&](double wall, int) { return progress_text(progress, wall); },
+                            !options.quiet && isatty(STDERR_FILENO) == 1);
+    study::run_sweep(report.space, base, store, options.jobs, progress);
+  }
+  report.rows = store.rows();
+  report.scenario = std::filesystem::path(options.scenario.path).stem().string();
+  report.complete = report.rows.size() == report.space.points.size();
+  if (options.best.empty()) report.by = study::usual_figure(report.rows);
+  if (!options.quiet && progress.found > 0)
+    std::cerr << progress.found << " of " << progress.total << " points were there, "
+              << progress.done - progress.found << " simulated now\n";
+  const auto columns = static_cast<std::size_t>(report::options_of_stdout().columns);
+  std::cout << (options.format == "json"  ? study::sweep_json(report)
+                : options.format == "csv" ? study::sweep_csv(report)
+                                          : study::sweep_table(report, options.all ? 0 : 20, columns))
+            << std::flush;
+  if (!report.complete) {
+    if (!options.quiet)
+      std::cerr << "interrupted: " << report.rows.size() << " of " << report.space.points.size()
+                << " points are done" << (options.out.empty() ? "" : "; the same command goes on from there")
+                << '\n';
+    return kInterrupted;
+  }
+  const bool any =
+      std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.ok; });
+  if (!any) throw ConfigError("no point of the sweep can be simulated", report.rows.front().message);
+  return kOk;
+}
+}  // namespace
+
+Action configure_sweep(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  options->scenario.declare(app);
+  app.add_option("--vary", options->vary, "A point for each value; with several, for each combination")
+      ->type_name("PATH=V1,V2,...")
+      ->allow_extra_args(false);
+  app.add_option("--points", options->points, "A list of points: CSV with paths in its first line, or JSON")
+      ->type_name("FILE");
+  app.add_option("--out", options->out, "Rows go to this SQLite file as they finish; given again, it goes on")
+      ->type_name("FILE.sqlite");
+  app.add_option("--jobs", options->jobs, "Simulations at once; 0: one a core")->type_name("N");
+  app.add_option("--best", options->best,
+                 "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
+      ->type_name("KEY");
+  app.add_option("--pareto", options->pareto, "Figures of which no other point is better in all")
+      ->delimiter(',')
+      ->type_name("KEY,KEY");
+  app.add_option("--format", options->format, "What is printed")->type_name("table|json|csv");
+  app.add_flag("--all", options->all, "Every point in the table, not the first 20");
+  app.add_flag("--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
+  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
+  return [options] { return run(*options); };
+}
+}  // namespace topsim::cli

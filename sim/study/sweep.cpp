@@ -1,0 +1,249 @@
+#include "sim/study/sweep.hpp"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <new>
+#include <set>
+#include <thread>
+
+#include "sim/base/error.hpp"
+#include "sim/report/version.hpp"
+#include "sim/scenario/simulate.hpp"
+#include "sim/study/digest.hpp"
+#include "sim/study/ensemble.hpp"
+#include "sim/study/sweep_figures.hpp"
+
+namespace topsim::study {
+namespace {
+namespace fs = std::filesystem;
+using scenario::Scenario;
+
+std::string content(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+// One sentence without the places of a file: the same wherever the sweep runs.
+std::string sentence(const ConfigError& error) {
+  const Problem& problem = error.problems().front();
+  std::string text = problem.message;
+  if (!problem.label.empty()) text += " (" + problem.label + ')';
+  if (!problem.help.empty()) text += "; " + problem.help;
+  if (error.problems().size() > 1) text += "; and " + std::to_string(error.problems().size() - 1) + " more";
+  return text;
+}
+
+std::string key_of(const SweepBase& base, const Scenario& scenario) {
+  Digest digest;
+  digest.add(base.inputs).add(base.allow_oom ? "oom" : "").add(scenario::to_json(scenario));
+  const fs::path folder = scenario.topology.directory;
+  if (!scenario.topology.file.empty()) digest.add(content(folder / scenario.topology.file));
+  if (scenario.workload.trace) digest.add(content(folder / scenario.workload.trace->path));
+  return digest.text();
+}
+
+std::string key_of_unreadable(const SweepBase& base, std::span<const std::string> assignments,
+                              const std::string& message) {
+  Digest digest;
+  digest.add(base.inputs).add(message);
+  for (const std::string& assignment : assignments) digest.add(assignment);
+  return digest.text();
+}
+
+// Simulations poll the stop flag of their own Progress: one flag for all would have their threads write to
+// one cache line at every event. This hands the sweep's flag on.
+class Stopper {
+ public:
+  explicit Stopper(SweepProgress& progress) : progress_(progress), thread_([this] { watch(); }) {}
+  ~Stopper() {
+    {
+      const std::lock_guard lock(mutex_);
+      finished_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  Stopper(const Stopper&) = delete;
+  Stopper& operator=(const Stopper&) = delete;
+
+  void begin(executor::Progress& run) {
+    const std::lock_guard lock(mutex_);
+    running_.insert(&run);
+  }
+  void end(executor::Progress& run) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(&run);
+  }
+
+ private:
+  void watch() {
+    constexpr std::chrono::milliseconds kPeriod(20);
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kPeriod, [this] { return finished_; })) {
+      if (!progress_.stop) continue;
+      for (executor::Progress* run : running_) run->stop = true;
+    }
+  }
+
+  SweepProgress& progress_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool finished_ = false;
+  std::set<executor::Progress*> running_;
+  std::thread thread_;
+};
+
+struct Sweep {
+  const SweepSpace& space;
+  const SweepBase& base;
+  SweepStore& store;
+  SweepProgress& progress;
+  Stopper& stopper;
+
+  void point(std::size_t number) {
+    const std::vector<std::string> assignments = space.assignments(number);
+    if (!store.claim(number, point_key(base, assignments))) {
+      ++progress.found;
+      ++progress.done;
+      return;
+    }
+    SweepRow row;
+    row.point = number;
+    executor::Progress run;
+    stopper.begin(run);
+    // Without isolation this thread could begin another point while it waits for the threads that help it.
+    const bool complete =
+        tbb::this_task_arena::isolate([&] { return run_point(base, assignments, row, run); });
+    stopper.end(run);
+    if (!complete || progress.stop) return;
+    store.add(row);
+    if (!row.ok) ++progress.failed;
+    ++progress.done;
+  }
+};
+}  // namespace
+
+std::string inputs_digest(const std::string& config_directory) {
+  Digest digest;
+  digest.add(report::version()).add(report::commit());
+  std::error_code ignored;
+  std::set<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(config_directory) / "hardware", ignored))
+    if (entry.path().extension() == ".json") files.insert(entry.path());
+  for (const fs::path& file : files) digest.add(content(file));
+  return digest.text();
+}
+
+void check_values(const SweepSpace& space, const SweepBase& base) {
+  std::vector<Problem> mistakes;
+  for (std::size_t p = 0; p < space.paths.size(); ++p) {
+    std::set<std::string> seen;
+    for (const auto& point : space.points) {
+      if (!seen.insert(point[p]).second) continue;
+      const std::string assignment = space.paths[p] + '=' + point[p];
+      try {
+        (void)base.read(std::span(&assignment, 1));
+      } catch (const ConfigError& error) {
+        for (const Problem& problem : error.problems()) {
+          if (problem.source_line == assignment) mistakes.push_back(problem);
+        }
+      }
+    }
+  }
+  if (!mistakes.empty()) throw ConfigError(std::move(mistakes));
+}
+
+bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base) {
+  const auto varies = [&](std::string_view path) {
+    return std::find(space.paths.begin(), space.paths.end(), path) != space.paths.end();
+  };
+  constexpr std::string_view kSizes[] = {"workload.plan.tp", "workload.plan.pp",      "workload.plan.cp",
+                                         "topology.nodes",   "topology.accelerators", "topology.node"};
+  if (varies("workload.plan.dp") || std::none_of(std::begin(kSizes), std::end(kSizes), varies)) return false;
+  try {
+    if (!base.read({}).workload.plan.dp) return false;
+  } catch (const ConfigError&) {
+    return false;  // the points will say what is wrong
+  }
+  base.read = [given = base.read](std::span<const std::string> assignments) {
+    std::vector<std::string> all{"workload.plan.dp=null"};
+    all.insert(all.end(), assignments.begin(), assignments.end());
+    return given(all);
+  };
+  return true;
+}
+
+std::string point_key(const SweepBase& base, std::span<const std::string> assignments) {
+  try {
+    return key_of(base, base.read(assignments));
+  } catch (const ConfigError& error) {
+    return key_of_unreadable(base, assignments, sentence(error));
+  }
+}
+
+std::string sweep_identity(const SweepSpace& space, const SweepBase& base) {
+  Digest digest;
+  for (const std::string& path : space.paths) digest.add(path);
+  for (const auto& point : space.points) {
+    for (const std::string& value : point) digest.add(value);
+  }
+  // The first point's scenario stands for all: they differ in the values above only.
+  if (!space.points.empty()) digest.add(point_key(base, space.assignments(0)));
+  return digest.text();
+}
+
+bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,
+               executor::Progress& progress) {
+  scenario::SimulateOptions how;
+  how.allow_oom = base.allow_oom;
+  try {
+    const Scenario scenario = base.read(assignments);
+    row.key = key_of(base, scenario);
+    const scenario::Prepared prepared = scenario::prepare(scenario, *base.catalogue, how);
+    const report::Result result =
+        scenario::simulate(scenario, *base.catalogue, prepared, how, &progress).result;
+    if (!result.complete) return false;
+    row.figures = figures_of(result, cost_model(scenario, prepared.topology, *base.catalogue));
+    row.ok = true;
+  } catch (const ConfigError& error) {
+    row.message = sentence(error);
+    if (row.key.empty()) row.key = key_of_unreadable(base, assignments, row.message);
+  } catch (const std::bad_alloc&) {
+    throw;  // the machine's state, nothing to remember
+  } catch (const std::exception& error) {
+    row.message = std::string("internal error: ") + error.what();
+  }
+  return true;
+}
+
+void run_sweep(const SweepSpace& space, const SweepBase& base, SweepStore& store, int jobs,
+               SweepProgress& progress) {
+  progress.total = space.points.size();
+  Stopper stopper(progress);
+  Sweep sweep{space, base, store, progress, stopper};
+  const int cores = tbb::this_task_arena::max_concurrency();
+  const int lanes = jobs > 0 ? std::min(jobs, cores) : cores;
+  std::atomic<std::size_t> next{0};
+  tbb::task_arena arena(lanes);
+  // Lanes take the next point in turn: rows appear in about the order of the points.
+  arena.execute([&] {
+    tbb::parallel_for(0, lanes, [&](int) {
+      for (std::size_t i = next++; i < space.points.size() && !progress.stop; i = next++) {
+        try {
+          sweep.point(i);
+        } catch (...) {
+          progress.stop = true;
+          throw;
+        }
+      }
+    });
+  });
+}
+}  // namespace topsim::study

@@ -1,0 +1,55 @@
+// Many scenarios that differ in a few values, simulated side by side. Rows go to the store as they finish; a
+// point whose row is stored is not run again. The rows do not depend on how many ran at once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "sim/executor/options.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/study/sweep_store.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::study {
+
+// What all points share.
+struct SweepBase {
+  // The scenario with these values set, as --set takes them. Throws ConfigError.
+  std::function<scenario::Scenario(std::span<const std::string> assignments)> read;
+  const topology::Catalogue* catalogue = nullptr;
+  std::string inputs;  // digest of what lies outside the scenario: inputs_digest()
+  bool allow_oom = false;
+};
+
+struct SweepProgress {
+  std::atomic<bool> stop{false};  // points that run are given up, their rows left out
+  std::atomic<std::size_t> total{0}, done{0}, found{0}, failed{0};  // found: stored before
+};
+
+// Of this topsim and of the hardware figures in `config_directory`: rows of other ones are not taken for
+// these.
+[[nodiscard]] std::string inputs_digest(const std::string& config_directory);
+
+// Throws ConfigError with the mistakes in the space that no scenario could have: paths that do not exist,
+// values that cannot be read. Each value is read once.
+void check_values(const SweepSpace& space, const SweepBase& base);
+
+// When the space changes how many accelerators a replica or the job has, a "dp" that the file gives would
+// refuse nearly every point: it is left out, and follows. Not when the space, or what `read` sets itself,
+// names dp. Returns whether it did.
+bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
+
+// What decides the outcome of a point; what tells this sweep from others.
+[[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);
+[[nodiscard]] std::string sweep_identity(const SweepSpace& space, const SweepBase& base);
+
+// Simulates one point. What goes wrong with it is its row's message. False: stopped, the row is not complete.
+[[nodiscard]] bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,
+                             executor::Progress& progress);
+
+// All points that are not stored. `jobs` at a time, 0: one a core.
+void run_sweep(const SweepSpace& space, const SweepBase& base, SweepStore& store, int jobs,
+               SweepProgress& progress);
+}  // namespace topsim::study

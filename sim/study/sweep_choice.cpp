@@ -1,0 +1,76 @@
+#include "sim/study/sweep_choice.hpp"
+
+#include <algorithm>
+
+#include "sim/study/sweep_figures.hpp"
+
+namespace topsim::study {
+namespace {
+// Smaller is better.
+double loss(const SweepRow& row, std::size_t figure) {
+  const double value = *row.figures[figure];
+  return sweep_figures()[figure].more_is_better ? -value : value;
+}
+bool has(const SweepRow& row, std::size_t figure) {
+  return row.ok && row.figures[figure].has_value();
+}
+}  // namespace
+
+std::vector<std::size_t> ranked(std::span<const SweepRow> rows, std::size_t figure) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (has(rows[i], figure)) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return loss(rows[a], figure) < loss(rows[b], figure);
+  });
+  return order;
+}
+
+std::vector<std::size_t> pareto(std::span<const SweepRow> rows, std::span<const std::size_t> figures) {
+  std::vector<std::size_t> used;
+  for (const std::size_t figure : figures) {
+    const auto lacks = [&](const SweepRow& row) { return row.ok && !has(row, figure); };
+    if (std::none_of(rows.begin(), rows.end(), lacks)) used.push_back(figure);
+  }
+  const auto losses = [&](std::size_t row) {
+    std::vector<double> values;
+    for (const std::size_t figure : used) values.push_back(loss(rows[row], figure));
+    return values;
+  };
+  // In lexicographic order a row can only be beaten by one before it, and it is enough to ask those that
+  // nobody beats.
+  std::vector<std::pair<std::vector<double>, std::size_t>> candidates;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].ok && !used.empty()) candidates.emplace_back(losses(i), i);
+  }
+  std::sort(candidates.begin(), candidates.end());
+  std::vector<std::pair<std::vector<double>, std::size_t>> front;
+  for (const auto& candidate : candidates) {
+    const auto beats = [&](const auto& other) {
+      if (other.first == candidate.first) return false;
+      for (std::size_t f = 0; f < used.size(); ++f) {
+        if (other.first[f] > candidate.first[f]) return false;
+      }
+      return true;
+    };
+    if (std::none_of(front.begin(), front.end(), beats)) front.push_back(candidate);
+  }
+  std::vector<std::size_t> result;
+  for (const auto& each : front) result.push_back(each.second);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::size_t usual_figure(std::span<const SweepRow> rows) {
+  const std::size_t tokens = sweep_figure("tokens_per_second");
+  const bool made =
+      std::any_of(rows.begin(), rows.end(), [&](const SweepRow& row) { return has(row, tokens); });
+  return made ? tokens : sweep_figure("step_seconds");
+}
+
+std::vector<std::size_t> usual_pareto_figures() {
+  return {sweep_figure("step_seconds"), sweep_figure("usd_per_hour"), sweep_figure("accelerators"),
+          sweep_figure("memory_bytes")};
+}
+}  // namespace topsim::study

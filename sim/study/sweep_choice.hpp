@@ -1,0 +1,24 @@
+// Which points of a sweep to look at: the best by one figure, and those that no other point beats.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/study/sweep_store.hpp"
+
+namespace topsim::study {
+
+// Indices into `rows` of those that have the figure, best first; equal ones in the order of the points.
+[[nodiscard]] std::vector<std::size_t> ranked(std::span<const SweepRow> rows, std::size_t figure);
+
+// The Pareto set: rows such that no other is at least as good in all figures and better in one. Of equal rows
+// all are in it. Figures that some row lacks count for none. Indices into `rows`, ascending.
+[[nodiscard]] std::vector<std::size_t> pareto(std::span<const SweepRow> rows,
+                                              std::span<const std::size_t> figures);
+
+// What is ranked by when nobody says: tokens per second, where tokens are made, else the step time.
+[[nodiscard]] std::size_t usual_figure(std::span<const SweepRow> rows);
+// Step time against what is paid for it: cost per hour, accelerators, memory.
+[[nodiscard]] std::vector<std::size_t> usual_pareto_figures();
+}  // namespace topsim::study

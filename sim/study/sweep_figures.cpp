@@ -1,0 +1,136 @@
+#include "sim/study/sweep_figures.hpp"
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
+#include "sim/report/text.hpp"
+
+namespace topsim::study {
+namespace {
+using report::CostModel;
+using report::Draws;
+using report::Result;
+using Value = std::optional<double>;
+
+// As result.json writes it, to the last digit.
+double si(Duration time) {
+  return static_cast<double>(time.count()) / 1e12;
+}
+
+std::string seconds_text(double value) {
+  return report::duration_text(from_seconds(value));
+}
+std::string number_text(double value) {
+  return value >= 1000 ? report::count_text(value) : report::three_digits(value);
+}
+
+double dollars_a_second(const CostModel& cost) {
+  return cost.per_second(Draws(0));
+}
+bool priced(const CostModel& cost) {
+  return cost.bill.capital(Draws(0)) > 0;
+}
+Value unless_zero(double value) {
+  return value > 0 ? Value(value) : Value();
+}
+
+struct Column {
+  SweepFigure figure;
+  Value (*value)(const Result& result, const CostModel& cost);
+};
+
+// The idle reasons are added to these by their names.
+std::span<const Column> columns() {
+  static const Column list[] = {
+      {{"step_seconds", "step time", false, seconds_text},
+       [](const Result& r, const CostModel&) -> Value { return si(r.step); }},
+      {{"tokens_per_second", "tokens of all accelerators", true, number_text},
+       [](const Result& r, const CostModel&) { return unless_zero(r.throughput.tokens_per_second); }},
+      {{"samples_per_second", "sequences of all accelerators", true, number_text},
+       [](const Result& r, const CostModel&) { return unless_zero(r.throughput.samples_per_second); }},
+      {{"tokens_per_second_per_accelerator", "tokens of one accelerator", true, number_text},
+       [](const Result& r, const CostModel&) {
+         return unless_zero(r.throughput.tokens_per_second_per_accelerator);
+       }},
+      {{"model_tflops_per_accelerator", "model FLOP/s of one accelerator, 1e12", true, number_text},
+       [](const Result& r, const CostModel&) {
+         return unless_zero(r.throughput.model_tflops_per_accelerator);
+       }},
+      {{"mfu", "model FLOPs utilisation, a share", true, report::percent_text},
+       [](const Result& r, const CostModel&) { return unless_zero(r.throughput.mfu); }},
+      {{"idle_fraction", "share of the step that accelerators idle", false, report::percent_text},
+       [](const Result& r, const CostModel&) -> Value {
+         return r.step > Duration{} ? Value(si(r.account.idle_total()) / si(r.step)) : Value();
+       }},
+      {{"memory_bytes", "of the fullest accelerator", false, report::bytes_text},
+       [](const Result& r, const CostModel&) {
+         return unless_zero(static_cast<double>(r.memory.per_accelerator.value()));
+       }},
+      {{"memory_capacity_bytes", "of one accelerator", true, report::bytes_text},
+       [](const Result& r, const CostModel&) {
+         return unless_zero(static_cast<double>(r.memory.capacity.value()));
+       }},
+      {{"accelerators", "that the job uses", false, number_text},
+       [](const Result& r, const CostModel&) -> Value { return r.accelerators; }},
+      {{"capital_usd", "purchase of the cluster", false, report::dollars_text},
+       [](const Result&, const CostModel& c) { return unless_zero(c.bill.capital(Draws(0))); }},
+      {{"watts", "of every part at full load, with the building", false, number_text},
+       [](const Result&, const CostModel& c) {
+         return unless_zero(c.bill.watts() * c.pue.at(Draws(0)("pue")));
+       }},
+      {{"usd_per_hour", "purchase written off, and electricity", false, report::dollars_text},
+       [](const Result&, const CostModel& c) {
+         return priced(c) ? Value(dollars_a_second(c) * 3600) : Value();
+       }},
+      {{"usd_per_million_tokens", "the same for a million tokens", false, report::dollars_text},
+       [](const Result& r, const CostModel& c) {
+         const double tokens = r.throughput.tokens_per_second;
+         return priced(c) && tokens > 0 ? Value(dollars_a_second(c) / tokens * 1e6) : Value();
+       }},
+  };
+  return list;
+}
+
+std::vector<SweepFigure> all_figures() {
+  std::vector<SweepFigure> figures;
+  for (const Column& column : columns()) figures.push_back(column.figure);
+  figures.push_back({"busy_seconds", "of one accelerator, a step", true, seconds_text});
+  for (std::size_t reason = 0; reason < executor::kReasons; ++reason) {
+    const std::string name(name_of(static_cast<executor::Reason>(reason)));
+    figures.push_back({"idle_seconds." + name, "idle for this reason, a step", false, seconds_text});
+  }
+  return figures;
+}
+}  // namespace
+
+std::span<const SweepFigure> sweep_figures() {
+  static const std::vector<SweepFigure> figures = all_figures();
+  return figures;
+}
+
+std::size_t sweep_figure(const std::string& name) {
+  const auto figures = sweep_figures();
+  // The words of --fail-if mean the same here.
+  const std::string wanted = name == "step_time" ? "step_seconds"
+                             : name == "idle"    ? "idle_fraction"
+                             : name == "memory"  ? "memory_bytes"
+                                                 : name;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    if (figures[i].name == wanted) return i;
+    names.push_back(figures[i].name);
+  }
+  const auto close = closest(name, names);
+  throw ConfigError("no figure \"" + name + '"',
+                    (close ? "did you mean " + *close + "? " : std::string()) + "figures: " + join(names));
+}
+
+std::vector<std::optional<double>> figures_of(const report::Result& result, const report::CostModel& cost) {
+  std::vector<std::optional<double>> values;
+  for (const Column& column : columns()) values.push_back(column.value(result, cost));
+  values.emplace_back(si(result.account.busy));
+  for (const Duration idle : result.account.idle) values.emplace_back(si(idle));
+  return values;
+}
+}  // namespace topsim::study

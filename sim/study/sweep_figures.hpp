@@ -1,0 +1,29 @@
+// What a sweep keeps of every run: the columns of its table, in SI units and shares, dollars and watts.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/report/cost.hpp"
+#include "sim/report/result.hpp"
+
+namespace topsim::study {
+
+struct SweepFigure {
+  std::string name;     // "step_seconds"
+  std::string meaning;  // one line
+  bool more_is_better = false;
+  std::string (*text)(double value) = nullptr;  // as people read it
+};
+
+// In the order of the columns.
+[[nodiscard]] std::span<const SweepFigure> sweep_figures();
+// Index into sweep_figures(); unknown names throw ConfigError with the closest and the list.
+[[nodiscard]] std::size_t sweep_figure(const std::string& name);
+
+// Values in the same order; none where there is nothing to say (no price is published, no tokens are made).
+[[nodiscard]] std::vector<std::optional<double>> figures_of(const report::Result& result,
+                                                            const report::CostModel& cost);
+}  // namespace topsim::study

@@ -1,0 +1,253 @@
+#include "sim/study/sweep_store.hpp"
+
+#include <sqlite3.h>
+
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "sim/base/error.hpp"
+#include "sim/report/version.hpp"
+#include "sim/study/digest.hpp"
+#include "sim/study/sweep_figures.hpp"
+
+namespace topsim::study {
+namespace {
+
+constexpr const char* kFormat = "topsim.sweep/1";
+constexpr int kPatienceMilliseconds = 10000;  // for another process that writes
+
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return text + '"';
+}
+
+class Database {
+ public:
+  explicit Database(std::string file) : file_(std::move(file)) {
+    // Threads share one connection behind the store's own lock.
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    const std::string name = file_.empty() ? ":memory:" : file_;
+    if (sqlite3_open_v2(name.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
+      const ConfigError error = failure();
+      sqlite3_close_v2(handle_);
+      throw error;
+    }
+    sqlite3_busy_timeout(handle_, kPatienceMilliseconds);
+  }
+  ~Database() { sqlite3_close_v2(handle_); }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  void run(const std::string& sql) const {
+    if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) throw failure();
+  }
+  [[nodiscard]] sqlite3* handle() const { return handle_; }
+  [[nodiscard]] ConfigError failure() const {
+    return ConfigError("cannot use \"" + file_ + "\" for the sweep: " + sqlite3_errmsg(handle_),
+                       "name another file with --out");
+  }
+
+ private:
+  std::string file_;
+  sqlite3* handle_ = nullptr;
+};
+
+class Statement {
+ public:
+  Statement(const Database& database, const std::string& sql) : database_(database) {
+    if (sqlite3_prepare_v2(database.handle(), sql.c_str(), -1, &handle_, nullptr) != SQLITE_OK)
+      throw database.failure();
+  }
+  ~Statement() { sqlite3_finalize(handle_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(const std::string& text) {
+    return check(
+        sqlite3_bind_text(handle_, ++bound_, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
+  }
+  Statement& bind(std::int64_t number) { return check(sqlite3_bind_int64(handle_, ++bound_, number)); }
+  Statement& bind(const std::optional<double>& number) {
+    ++bound_;
+    return check(number ? sqlite3_bind_double(handle_, bound_, *number) : sqlite3_bind_null(handle_, bound_));
+  }
+  // Numbers stay numbers, so that queries compare them as such.
+  Statement& bind_value(const std::string& text) {
+    const config::Value value = value_of(text);
+    if (value.kind == config::Kind::integer) return bind(value.integer);
+    if (value.kind == config::Kind::number) return bind(std::optional<double>(value.number));
+    return bind(plain(text));
+  }
+
+  bool step() {
+    const int code = sqlite3_step(handle_);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) throw database_.failure();
+    return code == SQLITE_ROW;
+  }
+  void run() {
+    step();
+    sqlite3_reset(handle_);
+    bound_ = 0;
+  }
+  [[nodiscard]] std::string text(int column) const {
+    const unsigned char* value = sqlite3_column_text(handle_, column);
+    return value == nullptr ? std::string() : reinterpret_cast<const char*>(value);
+  }
+  [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(handle_, column); }
+  [[nodiscard]] std::optional<double> number(int column) const {
+    if (sqlite3_column_type(handle_, column) == SQLITE_NULL) return {};
+    return sqlite3_column_double(handle_, column);
+  }
+
+ private:
+  Statement& check(int code) {
+    if (code != SQLITE_OK) throw database_.failure();
+    return *this;
+  }
+  const Database& database_;
+  sqlite3_stmt* handle_ = nullptr;
+  int bound_ = 0;
+};
+
+std::string figure_columns(const char* type) {
+  std::string text;
+  for (const SweepFigure& figure : sweep_figures()) text += ", " + quoted(figure.name) + type;
+  return text;
+}
+
+std::string path_columns(const SweepSpace& space) {
+  std::string text;
+  for (const std::string& path : space.paths) text += ", " + quoted(path);
+  return text;
+}
+
+std::string marks(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += i == 0 ? "?" : ", ?";
+  return text;
+}
+}  // namespace
+
+struct SweepStore::Impl {
+  Impl(const std::string& file, const SweepSpace& swept, const std::string& identity)
+      : space(swept), database(file) {
+    open(file, identity);
+    const std::size_t figures = sweep_figures().size();
+    add_point = std::make_unique<Statement>(
+        database, "INSERT OR REPLACE INTO points VALUES (" + marks(2 + space.paths.size()) + ")");
+    add_run = std::make_unique<Statement>(database,
+                                          "INSERT OR IGNORE INTO runs VALUES (" + marks(3 + figures) + ")");
+    Statement keys(database, "SELECT key FROM runs");
+    while (keys.step()) known.insert(keys.text(0));
+    stored_before = known.size();
+    Statement points(database, "SELECT point, key FROM points");
+    while (points.step()) noted.emplace(points.integer(0), points.text(1));
+  }
+
+  void open(const std::string& file, const std::string& identity) {
+    // A write-ahead log needs no wait for the disk at every row to survive the death of the process.
+    database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    database.run("BEGIN IMMEDIATE");
+    database.run("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
+    refuse_foreign(file);
+    database.run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, status TEXT, message TEXT" +
+                 figure_columns(" REAL") + ") WITHOUT ROWID");
+    if (meta("sweep") != identity) {
+      database.run("DROP VIEW IF EXISTS rows; DROP TABLE IF EXISTS points");
+      database.run("CREATE TABLE points (point INTEGER PRIMARY KEY, key TEXT" + path_columns(space) + ")");
+      database.run("CREATE VIEW rows AS SELECT point" + path_columns(space) + ", status, message" +
+                   figure_columns("") + " FROM points JOIN runs USING (key) ORDER BY point");
+    }
+    for (const auto& [key, value] : {std::pair{"format", std::string(kFormat)},
+                                     {"sweep", identity},
+                                     {"figures", figure_columns("")},
+                                     {"topsim", std::string(report::version())}}) {
+      Statement(database, "INSERT OR REPLACE INTO meta VALUES (?, ?)")
+          .bind(std::string(key))
+          .bind(value)
+          .run();
+    }
+    database.run("COMMIT");
+  }
+
+  [[nodiscard]] std::optional<std::string> meta(const std::string& key) const {
+    Statement query(database, "SELECT value FROM meta WHERE key = ?");
+    query.bind(key);
+    return query.step() ? std::optional(query.text(0)) : std::nullopt;
+  }
+
+  void refuse_foreign(const std::string& file) const {
+    Statement tables(database, "SELECT count(*) FROM sqlite_master WHERE name <> 'meta'");
+    tables.step();
+    if (tables.integer(0) == 0) return;
+    if (meta("format") != kFormat)
+      throw ConfigError('"' + file + "\" holds something else than a sweep", "name another file with --out");
+    if (meta("figures") != figure_columns(""))
+      throw ConfigError(
+          '"' + file + "\" was written by topsim " + meta("topsim").value_or("?") + ", with other columns",
+          "name another file with --out");
+  }
+
+  SweepSpace space;
+  Database database;
+  std::unique_ptr<Statement> add_point, add_run;
+  std::set<std::string> known;  // stored, or claimed
+  std::set<std::pair<std::int64_t, std::string>> noted;
+  std::size_t stored_before = 0;
+  mutable std::mutex mutex;
+};
+
+SweepStore::SweepStore(const std::string& file, const SweepSpace& space, const std::string& identity)
+    : impl_(std::make_unique<Impl>(file, space, identity)) {}
+SweepStore::~SweepStore() = default;
+
+bool SweepStore::claim(std::size_t point, const std::string& key) {
+  const std::lock_guard lock(impl_->mutex);
+  const auto number = static_cast<std::int64_t>(point);
+  if (impl_->noted.emplace(number, key).second) {
+    impl_->add_point->bind(number).bind(key);
+    for (const std::string& value : impl_->space.points[point]) impl_->add_point->bind_value(value);
+    impl_->add_point->run();
+  }
+  return impl_->known.insert(key).second;
+}
+
+void SweepStore::add(const SweepRow& row) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->known.insert(row.key);
+  Statement& statement = *impl_->add_run;
+  statement.bind(row.key).bind(std::string(row.ok ? "ok" : "failed")).bind(row.message);
+  for (std::size_t i = 0; i < sweep_figures().size(); ++i)
+    statement.bind(row.ok ? row.figures[i] : std::optional<double>());
+  statement.run();
+}
+
+std::size_t SweepStore::stored_before() const {
+  return impl_->stored_before;
+}
+
+std::vector<SweepRow> SweepStore::rows() const {
+  const std::lock_guard lock(impl_->mutex);
+  Statement query(impl_->database, "SELECT point, key, status, message" + figure_columns("") +
+                                       " FROM points JOIN runs USING (key) ORDER BY point");
+  constexpr int kFixed = 4;
+  std::vector<SweepRow> rows;
+  while (query.step()) {
+    SweepRow row;
+    row.point = static_cast<std::size_t>(query.integer(0));
+    if (row.point >= impl_->space.points.size()) continue;
+    row.values = impl_->space.points[row.point];
+    row.key = query.text(1);
+    row.ok = query.text(2) == "ok";
+    row.message = query.text(3);
+    if (row.ok) {
+      for (std::size_t i = 0; i < sweep_figures().size(); ++i)
+        row.figures.push_back(query.number(kFixed + static_cast<int>(i)));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+}  // namespace topsim::study

@@ -1,0 +1,54 @@
+// Where a sweep's rows are kept: an SQLite file, a transaction a row, so that nothing that was finished is
+// lost when the process is killed, and others may read while it runs.
+//
+//   runs    what was simulated, by the digest of everything that decides its outcome; never deleted
+//   points  the points of the sweep, each with the digest of its run
+//   rows    a view of both in the order of the points: what people query
+//   meta    which sweep the points belong to, which topsim wrote
+//
+// A file may serve several sweeps in turn: `points` and `rows` are those of the last one, `runs` is shared,
+// so a grid with one value more runs only what is new.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/study/sweep_space.hpp"
+
+namespace topsim::study {
+
+struct SweepRow {
+  std::size_t point = 0;
+  std::vector<std::string> values;  // of the space's paths
+  std::string key;                  // digest
+  bool ok = false;
+  std::string message;                         // why it could not be simulated
+  std::vector<std::optional<double>> figures;  // of sweep_figures(); empty when not ok
+};
+
+// All members may be called from several threads at once.
+class SweepStore {
+ public:
+  // `file` empty: in memory. `identity` tells this sweep from others over the same paths. Throws ConfigError
+  // when the file cannot be used.
+  SweepStore(const std::string& file, const SweepSpace& space, const std::string& identity);
+  ~SweepStore();
+  SweepStore(const SweepStore&) = delete;
+  SweepStore& operator=(const SweepStore&) = delete;
+
+  // Notes the point. True: its run is neither stored nor claimed by another point, and is the caller's to do.
+  [[nodiscard]] bool claim(std::size_t point, const std::string& key);
+  // Committed when this returns.
+  void add(const SweepRow& row);
+
+  [[nodiscard]] std::size_t stored_before() const;  // runs that were there when the file was opened
+  // Of the points whose run is stored, in their order.
+  [[nodiscard]] std::vector<SweepRow> rows() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace topsim::study

@@ -1,0 +1,198 @@
+#include "sim/study/sweep_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/suggest.hpp"
+#include "sim/report/text.hpp"
+#include "sim/report/version.hpp"
+#include "sim/study/sweep_choice.hpp"
+#include "sim/study/sweep_figures.hpp"
+
+namespace topsim::study {
+namespace {
+using report::pad_left;
+using report::width;
+
+// The table's columns, with headings that leave room for the paths on 80 columns.
+constexpr std::pair<const char*, const char*> kShown[] = {
+    {"step_seconds", "step time"}, {"tokens_per_second", "tokens/s"},        {"mfu", "MFU"},
+    {"idle_fraction", "idle"},     {"usd_per_million_tokens", "per Mtoken"}, {"memory_bytes", "memory"}};
+constexpr std::size_t kFailures = 8;
+
+// "tp" for workload.plan.tp where no other path ends in it.
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    const auto same = [&](const std::string& other) { return last(other) == last(path); };
+    names.push_back(std::count_if(paths.begin(), paths.end(), same) > 1 ? path : last(path));
+  }
+  return names;
+}
+
+// Columns to the right, as wide as their widest cell; columns that do not fit are left out.
+std::string aligned(const std::vector<std::vector<std::string>>& lines, std::size_t columns) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], width(line[c]));
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::size_t used = 0;
+    std::string row;
+    for (std::size_t c = 0; c < line.size(); ++c) {
+      used += widths[c] + 2;
+      if (used > columns) break;
+      row += "  " + pad_left(line[c], widths[c]);
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + '\n';
+  }
+  return text;
+}
+
+std::string settings_of(const SweepReport& report, const SweepRow& row,
+                        const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t p = 0; p < names.size(); ++p)
+    text += (p == 0 ? "" : " ") + names[p] + '=' + plain(report.space.points[row.point][p]);
+  return text;
+}
+
+std::string failures(const SweepReport& report, const std::vector<std::string>& names, std::size_t columns) {
+  std::map<std::string, std::vector<const SweepRow*>> by_message;
+  for (const SweepRow& row : report.rows) {
+    if (!row.ok) by_message[row.message].push_back(&row);
+  }
+  std::vector<std::pair<std::size_t, std::string>> order;  // by the first point
+  for (const auto& [message, rows] : by_message) order.emplace_back(rows.front()->point, message);
+  std::sort(order.begin(), order.end());
+  std::string text = order.empty() ? "" : "not simulated\n";
+  for (std::size_t i = 0; i < order.size() && i < kFailures; ++i) {
+    const auto& rows = by_message[order[i].second];
+    const std::string others = rows.size() > 1 ? fmt::format(" and {} more", rows.size() - 1) : "";
+    const std::string line =
+        "  " + settings_of(report, *rows.front(), names) + others + ": " + order[i].second;
+    for (const std::string& part : report::wrap(line, columns, 4)) text += part + '\n';
+  }
+  if (order.size() > kFailures) text += fmt::format("  and {} other reasons\n", order.size() - kFailures);
+  return text;
+}
+
+nlohmann::json json_value(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception&) {
+    return text;
+  }
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + '"';
+}
+}  // namespace
+
+std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t columns) {
+  const auto figures = sweep_figures();
+  const std::vector<std::size_t> order = ranked(report.rows, report.by);
+  const std::vector<std::size_t> front = pareto(report.rows, report.pareto_figures);
+  const std::vector<std::string> names = short_names(report.space.paths);
+
+  std::vector<std::pair<std::size_t, std::string>> shown;
+  for (const auto& [name, heading] : kShown) shown.emplace_back(sweep_figure(name), heading);
+  if (std::none_of(shown.begin(), shown.end(), [&](const auto& each) { return each.first == report.by; }))
+    shown.emplace(shown.begin(), report.by, figures[report.by].name);
+  std::erase_if(shown, [&](const auto& each) {
+    return std::none_of(report.rows.begin(), report.rows.end(),
+                        [&](const SweepRow& row) { return row.ok && row.figures[each.first]; });
+  });
+
+  const auto failed = static_cast<std::size_t>(
+      std::count_if(report.rows.begin(), report.rows.end(), [](const SweepRow& row) { return !row.ok; }));
+  std::string text =
+      fmt::format("{}: {}, {} simulated, {} not{}\n", report.scenario,
+                  report::plural(static_cast<double>(report.space.points.size()), "point"),
+                  report.rows.size() - failed, failed, report.complete ? "" : " (interrupted)");
+  if (!order.empty()) {
+    std::vector<std::vector<std::string>> lines(1);
+    lines[0].emplace_back("");
+    lines[0].insert(lines[0].end(), names.begin(), names.end());
+    for (const auto& each : shown) lines[0].push_back(each.second);
+    const std::size_t rows = most == 0 ? order.size() : std::min(most, order.size());
+    for (std::size_t i = 0; i < rows; ++i) {
+      const SweepRow& row = report.rows[order[i]];
+      const bool on_front = std::binary_search(front.begin(), front.end(), order[i]);
+      lines.push_back({std::string(i == 0 ? "*" : "") + (on_front ? "+" : "")});
+      for (const std::string& value : report.space.points[row.point]) lines.back().push_back(plain(value));
+      for (const auto& [figure, heading] : shown)
+        lines.back().push_back(row.figures[figure] ? figures[figure].text(*row.figures[figure]) : "-");
+    }
+    text += aligned(lines, columns);
+    if (rows < order.size()) text += fmt::format("  and {} more (--all)\n", order.size() - rows);
+    std::vector<std::string> criteria;
+    for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
+    const std::string key = fmt::format("* best {}   + {} that no other point beats in all of {}",
+                                        figures[report.by].name, front.size(), join(criteria));
+    for (const std::string& line : report::wrap(key, columns, 2)) text += line + '\n';
+  }
+  return text + failures(report, names, columns);
+}
+
+std::string sweep_json(const SweepReport& report) {
+  using nlohmann::json;
+  const auto figures = sweep_figures();
+  json document = {{"format", "topsim.sweep/1"},
+                   {"scenario", report.scenario},
+                   {"paths", report.space.paths},
+                   {"complete", report.complete},
+                   {"topsim", {{"version", report::version()}, {"commit", report::commit()}}},
+                   {"rows", json::array()}};
+  for (const SweepRow& row : report.rows) {
+    json each = {{"point", row.point},
+                 {"values", json::object()},
+                 {"status", row.ok ? "ok" : "failed"},
+                 {"message", row.message}};
+    for (std::size_t p = 0; p < report.space.paths.size(); ++p)
+      each["values"][report.space.paths[p]] = json_value(report.space.points[row.point][p]);
+    for (std::size_t f = 0; f < figures.size(); ++f)
+      each["figures"][figures[f].name] = row.ok && row.figures[f] ? json(*row.figures[f]) : json(nullptr);
+    document["rows"].push_back(std::move(each));
+  }
+  const std::vector<std::size_t> order = ranked(report.rows, report.by);
+  document["best"] = {{"figure", figures[report.by].name}, {"point", nullptr}};
+  if (!order.empty()) document["best"]["point"] = report.rows[order.front()].point;
+  json criteria = json::array(), front = json::array();
+  for (const std::size_t figure : report.pareto_figures) criteria.push_back(figures[figure].name);
+  for (const std::size_t row : pareto(report.rows, report.pareto_figures))
+    front.push_back(report.rows[row].point);
+  document["pareto"] = {{"figures", criteria}, {"points", front}};
+  return document.dump(1) + '\n';
+}
+
+std::string sweep_csv(const SweepReport& report) {
+  std::string text = "point";
+  for (const std::string& path : report.space.paths) text += ',' + csv_cell(path);
+  text += ",status,message";
+  for (const SweepFigure& figure : sweep_figures()) text += ',' + figure.name;
+  text += '\n';
+  for (const SweepRow& row : report.rows) {
+    text += std::to_string(row.point);
+    for (const std::string& value : report.space.points[row.point]) text += ',' + csv_cell(plain(value));
+    text += std::string(row.ok ? ",ok," : ",failed,") + csv_cell(row.message);
+    for (std::size_t f = 0; f < sweep_figures().size(); ++f) {
+      text += ',';
+      // nlohmann's decimals are the shortest that read back the same, as in JSON.
+      if (row.ok && row.figures[f]) text += nlohmann::json(*row.figures[f]).dump();
+    }
+    text += '\n';
+  }
+  return text;
+}
+}  // namespace topsim::study

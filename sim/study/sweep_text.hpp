@@ -1,0 +1,25 @@
+// A finished sweep as people and programs read it: a table, JSON ("topsim.sweep/1"), CSV.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/study/sweep_store.hpp"
+
+namespace topsim::study {
+
+struct SweepReport {
+  std::string scenario;  // its name
+  SweepSpace space;
+  std::vector<SweepRow> rows;  // in the order of the points
+  std::size_t by = 0;          // figure
+  std::vector<std::size_t> pareto_figures;
+  bool complete = true;
+};
+
+// Best first, at most `most` rows (0: all), then why the others failed.
+[[nodiscard]] std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t columns);
+[[nodiscard]] std::string sweep_json(const SweepReport& report);
+[[nodiscard]] std::string sweep_csv(const SweepReport& report);
+}  // namespace topsim::study

@@ -1,0 +1,146 @@
+"""topsim sweep as a shell sees it: killed at random it loses nothing and repeats nothing; streams, exit codes, formats."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+import program
+
+SMALL = {"topology": {"node": "h100x1", "nodes": 1},
+         "workload": {"model": {"layers": 2, "hidden": 1024, "heads": 8, "vocab": 32000}, "sequence": 1024,
+                      "precision": "bf16", "plan": {"micro_batch": 1, "global_batch": 4}},
+         "run": {"steps": 1, "warmup": 0}}
+BATCHES = ",".join(str(n) for n in range(1, 101))
+GRID = ["--vary", f"workload.plan.global_batch={BATCHES}", "--vary", "run.seed=" + ",".join(map(str, range(10)))]
+POINTS = 1000
+KILLS = 10
+
+
+def query(file, sql):
+    # A file that was just made has no tables yet.
+    with contextlib.closing(sqlite3.connect(file, timeout=10)) as database, \
+            contextlib.suppress(sqlite3.OperationalError):
+        return database.execute(sql).fetchall()
+    return []
+
+
+class Sweep(unittest.TestCase):
+    def setUp(self):
+        folder = program.temporary_folder()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.scenario = self.folder / "small.json"
+        self.scenario.write_text(json.dumps(SMALL))
+
+    def sweep(self, *words, **options):
+        return program.topsim("sweep", self.scenario, *words, **options)
+
+    def test_killed_at_random_ten_times_the_table_is_that_of_an_undisturbed_one(self):
+        undisturbed = self.folder / "undisturbed.sqlite"
+        began = time.monotonic()
+        calm = self.sweep(*GRID, "--out", undisturbed, "--format", "csv", "--quiet")
+        took = time.monotonic() - began
+        self.assertEqual(calm.returncode, 0, calm.stderr)
+        self.assertEqual(len(calm.stdout.splitlines()), POINTS + 1)
+
+        file = self.folder / "killed.sqlite"
+        draw = random.Random(20)
+        before, survived = [], 0
+        for _ in range(KILLS):
+            process = subprocess.Popen([program.TOPSIM, "sweep", self.scenario, *GRID, "--out", file, "--format", "csv"],
+                                       cwd=program.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(draw.uniform(0.02, 0.15) * took)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            rows = query(file, "SELECT * FROM runs")
+            self.assertLessEqual(set(before), set(rows), "a committed row was lost or changed")
+            survived += len(rows) > len(before)
+            before = rows
+        self.assertGreater(survived, 2, "the kills came before any row was written: the test tested nothing")
+        self.assertLess(len(before), POINTS, "the kills came after the end: the test tested nothing")
+
+        last = self.sweep(*GRID, "--out", file, "--format", "csv")
+        self.assertEqual(last.returncode, 0, last.stderr)
+        self.assertEqual(last.stdout, calm.stdout)
+        self.assertIn(f"{len(before)} of {POINTS} points were there, {POINTS - len(before)} simulated now", last.stderr)
+        for table in ("rows", "runs", "points"):
+            self.assertEqual(query(file, f"SELECT * FROM {table}"), query(undisturbed, f"SELECT * FROM {table}"))
+
+    def test_the_table_is_the_same_for_any_number_of_jobs(self):
+        words = ("--vary", "workload.plan.global_batch=2,4,6", "--vary", "run.seed=1,2", "--format", "json", "--quiet")
+        one = self.sweep(*words, "--jobs", 1)
+        self.assertEqual(one.returncode, 0, one.stderr)
+        for jobs in (2, 5):
+            self.assertEqual(self.sweep(*words, "--jobs", jobs).stdout, one.stdout)
+
+    def test_rows_are_those_of_run_and_json_csv_and_sqlite_agree(self):
+        file = self.folder / "s.sqlite"
+        words = ("--vary", "workload.plan.global_batch=2,4,5", "--vary", "workload.plan.micro_batch=2", "--out", file)
+        document = json.loads(self.sweep(*words, "--format", "json").stdout)
+        self.assertEqual(document["format"], "topsim.sweep/1")
+        self.assertEqual([row["status"] for row in document["rows"]], ["ok", "ok", "failed"])
+        self.assertIn("global_batch", document["rows"][2]["message"])
+        table = list(csv.DictReader(io.StringIO(self.sweep(*words, "--format", "csv").stdout)))
+        stored = query(file, 'SELECT "workload.plan.global_batch", step_seconds, message FROM rows')
+        for row, line, record in zip(document["rows"], table, stored):
+            self.assertEqual(record[0], row["values"]["workload.plan.global_batch"])
+            self.assertEqual(record[1], row["figures"]["step_seconds"])
+            self.assertEqual(record[2], row["message"])
+            self.assertEqual(line["step_seconds"], "" if record[1] is None else repr(record[1]))
+        run = json.loads(program.output("run", self.scenario, "--set", "workload.plan.global_batch=4", "--set",
+                                        "workload.plan.micro_batch=2", "--format", "json", "--quiet"))
+        self.assertEqual(document["rows"][1]["figures"]["step_seconds"], run["step"]["seconds"])
+        self.assertEqual(document["rows"][1]["figures"]["mfu"], run["throughput"]["mfu"])
+
+    def test_lists_of_points_are_read(self):
+        points = self.folder / "points.csv"
+        points.write_text("workload.plan.global_batch,workload.plan.micro_batch\n4,2\n6,3\n")
+        done = self.sweep("--points", points, "--format", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line.split(",")[1:4] for line in done.stdout.splitlines()[1:]],
+                         [["4", "2", "ok"], ["6", "3", "ok"]])
+
+    def test_an_interrupted_sweep_prints_what_is_done_and_goes_on_later(self):
+        file = self.folder / "s.sqlite"
+        process = subprocess.Popen([program.TOPSIM, "sweep", self.scenario, *GRID, "--out", file, "--format", "json"],
+                                   cwd=program.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not query(file, "SELECT 1 FROM runs LIMIT 1"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 130)
+        document = json.loads(out)
+        self.assertIs(document["complete"], False)
+        self.assertEqual(len(document["rows"]), len(query(file, "SELECT 1 FROM runs")))
+        self.assertIn("the same command goes on from there", err)
+
+    def test_mistakes_are_refused_before_anything_runs(self):
+        for words in ([], ["--vary", "run.sead=1"], ["--vary", "run.seed=x"], ["--vary", "run.seed"],
+                      ["--vary", "run.seed=1", "--best", "speed"], ["--vary", "run.seed=1", "--format", "xml"],
+                      ["--vary", "run.seed=1", "--vary", "run.seed=2"], ["--points", "nowhere.csv"],
+                      ["--vary", "run.seed=1", "--out", str(self.scenario)],
+                      ["--vary", "run.seed=1", "--out", os.devnull + "/x"]):
+            with self.subTest(words):
+                done = self.sweep(*words)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertEqual(done.stdout, "")
+                self.assertTrue(done.stderr.startswith("error: "), done.stderr)
+
+    def test_a_sweep_of_nothing_that_runs_is_the_users_mistake(self):
+        done = self.sweep("--vary", "workload.plan.tp=3,5")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no point of the sweep can be simulated", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+#include "sim/study/sweep_choice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "sim/base/error.hpp"
+#include "sim/study/sweep_figures.hpp"
+
+namespace topsim::study {
+namespace {
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const std::size_t kStep = sweep_figure("step_seconds");
+const std::size_t kMemory = sweep_figure("memory_bytes");
+const std::size_t kMfu = sweep_figure("mfu");
+
+SweepRow row(double step, double memory, double mfu = 0.5) {
+  SweepRow made;
+  made.ok = true;
+  made.figures.resize(sweep_figures().size());
+  made.figures[kStep] = step;
+  made.figures[kMemory] = memory;
+  made.figures[kMfu] = mfu;
+  return made;
+}
+
+TEST(SweepChoice, RanksByTheFiguresOwnDirectionAndLeavesOutWhatHasNone) {
+  std::vector<SweepRow> rows{row(2, 1, 0.3), row(1, 1, 0.5), SweepRow{}, row(3, 1, 0.5)};
+  EXPECT_THAT(ranked(rows, kStep), ElementsAre(1, 0, 3));
+  EXPECT_THAT(ranked(rows, kMfu), ElementsAre(1, 3, 0));  // equal ones in their order
+  rows[3].figures[kMfu].reset();
+  EXPECT_THAT(ranked(rows, kMfu), ElementsAre(1, 0));
+}
+
+TEST(SweepChoice, TheParetoSetHoldsWhatNothingBeats) {
+  // (step, memory): (1, 3) and (3, 1) are ends, (2, 2) between, (3, 3) is beaten, (2, 2) again is equal.
+  const std::vector<SweepRow> rows{row(1, 3), row(3, 1), row(2, 2), row(3, 3), row(2, 2)};
+  EXPECT_THAT(pareto(rows, std::vector{kStep, kMemory}), ElementsAre(0, 1, 2, 4));
+  EXPECT_THAT(pareto(rows, std::vector{kStep}), ElementsAre(0));
+  EXPECT_THAT(pareto({}, std::vector{kStep}), IsEmpty());
+}
+
+TEST(SweepChoice, TheParetoSetIsWhatItsDefinitionSaysOfRandomRows) {
+  std::mt19937 generator(7);
+  const auto random = [&] { return static_cast<double>(generator() % 8); };
+  std::vector<SweepRow> rows;
+  for (int i = 0; i < 200; ++i) rows.push_back(row(random(), random(), random()));
+  const std::vector<std::size_t> figures{kStep, kMemory, kMfu};
+  std::vector<std::size_t> expected;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    bool beaten = false;
+    for (const SweepRow& other : rows) {
+      const auto& a = other.figures;
+      const auto& b = rows[i].figures;
+      const bool no_worse = *a[kStep] <= *b[kStep] && *a[kMemory] <= *b[kMemory] && *a[kMfu] >= *b[kMfu];
+      const bool better = *a[kStep] < *b[kStep] || *a[kMemory] < *b[kMemory] || *a[kMfu] > *b[kMfu];
+      beaten = beaten || (no_worse && better);
+    }
+    if (!beaten) expected.push_back(i);
+  }
+  EXPECT_EQ(pareto(rows, figures), expected);
+}
+
+TEST(SweepChoice, AnUnknownFigureGetsTheClosest) {
+  try {
+    (void)sweep_figure("step_second");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().help, testing::HasSubstr("did you mean step_seconds?"));
+  }
+  EXPECT_EQ(sweep_figure("step_time"), kStep);
+}
+}  // namespace
+}  // namespace topsim::study

@@ -1,0 +1,158 @@
+#include "sim/study/sweep.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "sim/base/error.hpp"
+#include "sim/scenario/simulate.hpp"
+#include "sim/study/sweep_figures.hpp"
+#include "sim/study/sweep_text.hpp"
+
+namespace topsim::study {
+namespace {
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr const char* kTwoBoxes = R"({
+  "topology": {"node": "hgx-h100", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}},
+  "workload": {"model": "megatron-1.7b", "sequence": 2048, "precision": "bf16", "framework": "megatron",
+               "plan": {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8}},
+  "run": {"steps": 1, "warmup": 0, "seed": 1}})";
+
+class Sweeps : public testing::Test {
+ protected:
+  void SetUp() override {
+    base_.catalogue = &catalogue_;
+    base_.inputs = inputs_digest("configs");
+    base_.read = [this](std::span<const std::string> assignments) {
+      return scenario::parse_scenario(kTwoBoxes, "two", assignments, library_);
+    };
+    std::filesystem::remove(file_);
+  }
+  std::string csv(const SweepSpace& space, SweepStore& store, int jobs) {
+    run_sweep(space, base_, store, jobs, progress_);
+    return sweep_csv({"two", space, store.rows(), 0, {}, true});
+  }
+
+  config::Library library_{{"configs"}};
+  topology::Catalogue catalogue_ = topology::Catalogue::load("configs");
+  SweepBase base_;
+  SweepProgress progress_;
+  std::string file_ = testing::TempDir() + "/sweep_test.sqlite";
+};
+
+TEST_F(Sweeps, RowsDoNotDependOnHowManyRunAtOnceNorOnWhereTheyAreKept) {
+  const SweepSpace space = product(vary("workload.plan.tp=1,2,8"), vary("run.seed=1,2"));
+  const std::string identity = sweep_identity(space, base_);
+  SweepStore in_memory("", space, identity), in_file(file_, space, identity);
+  const std::string one = csv(space, in_memory, 1);
+  EXPECT_EQ(csv(space, in_file, 2), one);
+}
+
+TEST_F(Sweeps, ARowSaysWhatARunOfItsPointSays) {
+  const SweepSpace space = vary("workload.plan.micro_batch=1,2");
+  SweepStore store("", space, "");
+  run_sweep(space, base_, store, 1, progress_);
+  const auto rows = store.rows();
+  ASSERT_EQ(rows.size(), 2u);
+  const std::string two = "workload.plan.micro_batch=2";
+  const report::Result result =
+      scenario::simulate(base_.read(std::span(&two, 1)), catalogue_, {}, nullptr).result;
+  EXPECT_EQ(*rows[1].figures[sweep_figure("step_seconds")], static_cast<double>(result.step.count()) / 1e12);
+  EXPECT_EQ(*rows[1].figures[sweep_figure("mfu")], result.throughput.mfu);
+}
+
+TEST_F(Sweeps, WhatCannotRunIsARowWithItsSentence) {
+  const SweepSpace space = vary("workload.plan.pp=1,2");  // tp 8 x pp 2 x dp 2 = 32 of 16
+  SweepStore store("", space, "");
+  run_sweep(space, base_, store, 2, progress_);
+  const auto rows = store.rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_TRUE(rows[0].ok);
+  EXPECT_FALSE(rows[1].ok);
+  EXPECT_THAT(rows[1].message, HasSubstr("32 accelerators, the topology has 16"));
+  EXPECT_EQ(progress_.failed, 1u);
+}
+
+TEST_F(Sweeps, AStoredRowIsNotRunAgain) {
+  const SweepSpace space = vary("run.seed=1,2,3");
+  const std::string identity = sweep_identity(space, base_);
+  std::string first;
+  {
+    SweepStore store(file_, space, identity);
+    first = csv(space, store, 2);
+    EXPECT_EQ(progress_.found, 0u);
+  }
+  SweepStore store(file_, space, identity);
+  EXPECT_EQ(store.stored_before(), 3u);
+  EXPECT_EQ(csv(space, store, 2), first);
+  EXPECT_EQ(progress_.found, 3u);
+}
+
+TEST_F(Sweeps, AGridWithOneMoreValueRunsOnlyWhatIsNew) {
+  for (const char* values : {"run.seed=1,2", "run.seed=0,1,2"}) {
+    const SweepSpace space = vary(values);
+    SweepStore store(file_, space, sweep_identity(space, base_));
+    run_sweep(space, base_, store, 1, progress_);
+    EXPECT_EQ(store.rows().size(), space.points.size());
+  }
+  EXPECT_EQ(progress_.found, 2u);
+}
+
+TEST_F(Sweeps, RowsOfAnotherScenarioAreNotTakenForThese) {
+  const SweepSpace space = vary("run.seed=1");
+  { (void)csv(space, *std::make_unique<SweepStore>(file_, space, sweep_identity(space, base_)), 1); }
+  base_.read = [this](std::span<const std::string> assignments) {
+    std::vector<std::string> all{"workload.plan.micro_batch=2"};
+    all.insert(all.end(), assignments.begin(), assignments.end());
+    return scenario::parse_scenario(kTwoBoxes, "two", all, library_);
+  };
+  SweepStore store(file_, space, sweep_identity(space, base_));
+  run_sweep(space, base_, store, 1, progress_);
+  EXPECT_EQ(progress_.found, 0u);
+  EXPECT_EQ(store.rows().size(), 1u);
+}
+
+TEST_F(Sweeps, PointsThatAreTheSameScenarioRunOnce) {
+  // dp left out is dp = 2 of 16 accelerators at tp 8: the same job, but not the same scenario; the same value
+  // twice is.
+  const SweepSpace space = vary("run.seed=5,5,5");
+  SweepStore store("", space, "");
+  run_sweep(space, base_, store, 1, progress_);
+  EXPECT_EQ(progress_.found, 2u);
+  EXPECT_EQ(store.rows().size(), 3u);
+}
+
+TEST_F(Sweeps, AStoppedSweepKeepsWholeRowsOnly) {
+  const SweepSpace space = vary("run.seed=1,2,3,4");
+  SweepStore store("", space, "");
+  progress_.stop = true;
+  run_sweep(space, base_, store, 2, progress_);
+  EXPECT_TRUE(store.rows().empty());
+}
+
+TEST_F(Sweeps, PathsAndValuesThatNoScenarioHasAreRefusedAtOnce) {
+  for (const char* bad : {"workload.plan.tpp=1", "workload.plan.tp=many", "topology.nods=1"})
+    EXPECT_THROW(check_values(vary(bad), base_), ConfigError) << bad;
+  EXPECT_NO_THROW(check_values(vary("workload.plan.tp=3,5"), base_));  // a matter of the plan: a row
+}
+
+TEST_F(Sweeps, DataParallelismOfTheFileFollowsWhereTheSpaceChangesTheReplica) {
+  const SweepSpace space = vary("workload.plan.tp=4,8");
+  ASSERT_TRUE(let_data_parallel_follow(space, base_));
+  SweepStore store("", space, "");
+  run_sweep(space, base_, store, 2, progress_);
+  for (const SweepRow& row : store.rows()) EXPECT_TRUE(row.ok) << row.message;
+  EXPECT_FALSE(let_data_parallel_follow(vary("run.seed=1"), base_));
+  EXPECT_FALSE(let_data_parallel_follow(product(space, vary("workload.plan.dp=2")), base_));
+}
+
+TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
+  const SweepSpace space = vary("run.seed=1");
+  EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, ""), ConfigError);
+  EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, ""), ConfigError);
+}
+}  // namespace
+}  // namespace topsim::study
