@@ -1,6 +1,7 @@
 // Long work for a Python thread: without the GIL, and Ctrl-C reaches it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <future>
 
@@ -9,14 +10,12 @@
 
 namespace topsim::python {
 
-// Calls work(progress) on a thread of its own. Meanwhile the calling thread runs Python's signal handlers and
-// `on_progress(ops_done, ops_total, simulated_seconds, events, step)` (None: nothing) ten times a second;
-// what they raise stops the work and is raised here.
-template <class Work>
-auto interruptible(const py::object& on_progress, const Work& work) {
+// Calls work() on a thread of its own. Meanwhile the calling thread runs Python's signal handlers and tick()
+// ten times a second; what they raise raises `stop`, and is raised here once the work has ended.
+template <class Work, class Tick>
+auto interruptible(std::atomic<bool>& stop, const Tick& tick, const Work& work) {
   using namespace std::chrono_literals;
-  executor::Progress progress;
-  auto running = std::async(std::launch::async, [&] { return work(progress); });
+  auto running = std::async(std::launch::async, work);
   const auto finished_within = [&](std::chrono::milliseconds time) {
     const py::gil_scoped_release release;
     return running.wait_for(time) == std::future_status::ready;
@@ -24,17 +23,28 @@ auto interruptible(const py::object& on_progress, const Work& work) {
   try {
     while (!finished_within(100ms)) {
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-      if (on_progress.is_none()) continue;
-      on_progress(progress.ops_done.load(), progress.ops_total.load(),
-                  static_cast<double>(progress.now_ps.load()) / 1e12, progress.events.load(),
-                  progress.step.load());
+      tick();
     }
   } catch (...) {
-    progress.stop = true;
+    stop = true;
     const py::gil_scoped_release release;
     running.wait();
     throw;
   }
   return running.get();
+}
+
+// work(progress) of one simulation; `on_progress(ops_done, ops_total, simulated_seconds, events, step)` may
+// be None.
+template <class Work>
+auto interruptible(const py::object& on_progress, const Work& work) {
+  executor::Progress progress;
+  const auto tick = [&] {
+    if (on_progress.is_none()) return;
+    on_progress(progress.ops_done.load(), progress.ops_total.load(),
+                static_cast<double>(progress.now_ps.load()) / 1e12, progress.events.load(),
+                progress.step.load());
+  };
+  return interruptible(progress.stop, tick, [&] { return work(progress); });
 }
 }  // namespace topsim::python

@@ -27,5 +27,6 @@ PYBIND11_MODULE(_core, module) {
   topsim::python::bind_run(module);
   topsim::python::bind_compare(module);
   topsim::python::bind_bench(module);
+  topsim::python::bind_sweep(module);
   topsim::python::bind_topology(module);
 }

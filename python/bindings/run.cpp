@@ -5,30 +5,38 @@
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/columns.hpp"
 #include "python/bindings/interruptible.hpp"
+#include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/trace.hpp"
 #include "sim/scenario/simulate.hpp"
+#include "sim/study/explain.hpp"
 
 namespace topsim::python {
 namespace {
-using report::Timeline;
+
+// What a run keeps on request: what happened when, and the drawing of the cluster.
+struct Kept {
+  report::Timeline timeline;
+  report::Picture picture;
+};
 
 // (result.json, run.json, Timeline or None)
 py::tuple run(const scenario::Scenario& scenario, bool fold, bool timeline, bool allow_oom,
               const py::object& on_progress) {
   struct Finished {
     std::string result, record;
-    std::shared_ptr<Timeline> timeline;
+    std::shared_ptr<Kept> kept;
   };
   Finished finished = interruptible(on_progress, [&](executor::Progress& progress) {
     scenario::Simulated simulated =
         scenario::simulate(scenario, shipped_catalogue(), {fold, timeline, allow_oom}, &progress);
     Finished made{report::to_json(simulated.result), report::to_json(simulated.record), nullptr};
-    if (simulated.timeline) made.timeline = std::make_shared<Timeline>(std::move(*simulated.timeline));
+    if (simulated.timeline && simulated.picture)
+      made.kept = std::make_shared<Kept>(Kept{std::move(*simulated.timeline), std::move(*simulated.picture)});
     return made;
   });
-  return py::make_tuple(finished.result, finished.record, finished.timeline);
+  return py::make_tuple(finished.result, finished.record, finished.kept);
 }
 
 std::string load(const std::string& file) {
@@ -41,20 +49,44 @@ std::string text(const std::string& result, int columns) {
   options.columns = columns;
   return report::to_terminal(report::result_from_json(result, "result"), options);
 }
+
+std::string html(const Kept& kept, const std::string& result) {
+  const py::gil_scoped_release release;
+  report::require_page();
+  return report::to_html(report::result_from_json(result, "result"), &kept.timeline, &kept.picture);
+}
+
+// (explain JSON, text); `factor` 0: nothing is simulated again.
+py::tuple explain(const scenario::Scenario& scenario, const std::string& result, double factor,
+                  const py::object& on_progress) {
+  const report::Result read = report::result_from_json(result, "result");
+  std::optional<study::WhatIfs> what_ifs;
+  if (factor > 0) {
+    what_ifs = interruptible(on_progress, [&](executor::Progress& progress) {
+      return study::what_if_faster(scenario, shipped_catalogue(), factor, &progress);
+    });
+  }
+  constexpr int kColumns = 100;
+  return py::make_tuple(study::explain_json(read, what_ifs), study::explain_text(read, what_ifs, kColumns));
+}
 }  // namespace
 
 void bind_run(py::module_& module) {
-  py::class_<Timeline, std::shared_ptr<Timeline>>(module, "Timeline")
-      .def("slices", &slice_columns)
-      .def("idle", &idle_columns)
-      .def("links", &link_sample_columns)
-      .def("write_trace", [](const Timeline& timeline, const std::string& file) {
-        const py::gil_scoped_release release;
-        report::write_trace(file, timeline);
-      });
+  py::class_<Kept, std::shared_ptr<Kept>>(module, "Timeline")
+      .def("slices", [](const Kept& kept) { return slice_columns(kept.timeline); })
+      .def("idle", [](const Kept& kept) { return idle_columns(kept.timeline); })
+      .def("links", [](const Kept& kept) { return link_sample_columns(kept.timeline); })
+      .def("write_trace",
+           [](const Kept& kept, const std::string& file) {
+             const py::gil_scoped_release release;
+             report::write_trace(file, kept.timeline);
+           })
+      .def("html", &html, py::arg("result"));
   module.def("run", &run, py::arg("scenario"), py::arg("fold"), py::arg("timeline"), py::arg("allow_oom"),
              py::arg("on_progress"));
   module.def("load_result", &load, py::arg("file"));
   module.def("result_text", &text, py::arg("result"), py::arg("columns"));
+  module.def("explain", &explain, py::arg("scenario"), py::arg("result"), py::arg("factor"),
+             py::arg("on_progress"));
 }
 }  // namespace topsim::python

@@ -15,10 +15,12 @@ from ._core import version as __version__
 from .bench import Bench, bench
 from .compare import Comparison, compare
 from .errors import ConfigError, Problem
+from .explain import Explanation, explain
 from .result import Result, load, run
 from .scenario import Scenario
+from .sweep import Sweep, sweep
 from .table import Table
 from .topology import Topology
 
-__all__ = ["Bench", "Comparison", "ConfigError", "Problem", "Result", "Scenario", "Table", "Topology",
-           "bench", "compare", "load", "run"]
+__all__ = ["Bench", "Comparison", "ConfigError", "Explanation", "Problem", "Result", "Scenario", "Sweep", "Table",
+           "Topology", "bench", "compare", "explain", "load", "run", "sweep"]

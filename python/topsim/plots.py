@@ -100,3 +100,25 @@ def plot_idle(result: Any, ax: Any) -> Any:
     ax.set_xlabel("seconds a step, mean over accelerators")
     ax.set_title(f"{result.name}: where the step goes")
     return ax
+
+
+def plot_sweep(sweep: Any, x: str, y: str, ax: Any) -> Any:
+    rows = [row for row in sweep if row["status"] == "ok" and row[y] is not None]
+    ax = _axes(ax, 4)
+    numbers = all(isinstance(row[x], (int, float)) for row in rows)
+    values = list(dict.fromkeys(row[x] if numbers else str(row[x]) for row in rows))
+    # One line for each combination of what else was varied.
+    lines: Dict[Any, List[Any]] = {}
+    for row in rows:
+        others = ", ".join(f"{path.rsplit('.', 1)[-1]} {row[path]}" for path in sweep.paths if path != x)
+        lines.setdefault(others, []).append((row[x] if numbers else values.index(str(row[x])), row[y]))
+    for name, points in lines.items():
+        ax.plot(*zip(*sorted(points)), marker="o", label=name)
+    if not numbers:
+        ax.set_xticks(range(len(values)))
+        ax.set_xticklabels(values)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if len(lines) > 1:
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return ax

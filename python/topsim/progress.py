@@ -12,15 +12,16 @@ class Bar:
     function called with (ops_done, ops_total, simulated_seconds, events, step) ten times a second.
     """
 
-    def __init__(self, wanted: Union[bool, None, OnProgress]) -> None:
-        self._bar = None
+    def __init__(self, wanted: Union[bool, None, OnProgress], unit: str = "op", what: str = "simulating") -> None:
+        self._bar, self._unit, self._what = None, unit, what
         self.update: Optional[OnProgress] = wanted if callable(wanted) else None
         if self.update is None and (wanted or (wanted is None and _watched())):
             self.update = self._show if _tqdm() else None
 
     def _show(self, done: int, total: int, seconds: float, events: int, step: int) -> None:
         if self._bar is None:
-            self._bar = _tqdm()(total=total, unit="op", unit_scale=True, delay=0.5, leave=False, desc="simulating")
+            self._bar = _tqdm()(total=total, unit=self._unit, unit_scale=True, delay=0.5, leave=False,
+                               desc=self._what)
         self._bar.total = total
         self._bar.update(done - self._bar.n)
 

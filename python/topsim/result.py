@@ -202,10 +202,9 @@ class Result:
         self._events().write_trace(os.fspath(file))
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the report page: one file that opens offline."""
-        if not hasattr(_core, "write_html"):
-            raise NotImplementedError("this build of topsim has no report page")
-        _core.write_html(self._text, self._events(), os.fspath(file))
+        """Writes the report page: one file that opens offline. Raises ConfigError where this build has no page."""
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(self._events().html(self._text))
 
     def plot_timeline(self, ranks: int = 16, step: Optional[int] = None, ax: Any = None) -> Any:
         """What each rank's compute stream did during a step (None: the last), coloured by phase, idle time by reason; the

@@ -1,0 +1,77 @@
+"""Where a step goes, and what a faster part would buy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Union
+
+from . import _core
+from .progress import Bar, OnProgress
+from .result import Result, run
+from .scenario import Source
+from .table import Table
+
+
+def explain(what: Union[Result, Source], *, faster: float = 10, what_if: bool = True,
+            progress: Union[bool, None, OnProgress] = None) -> "Explanation":
+    """The critical path of a step, and the step with each part `faster` per cent faster, simulated again: what an upgrade
+    would buy, exactly.
+
+    what     a Result, or a scenario as `run` takes it
+    faster   per cent, above 0
+    what_if  False: nothing is simulated again
+
+    Raises ConfigError for mistakes in the scenario.
+    """
+    if not faster > 0:
+        raise ValueError("faster is in per cent and above 0")
+    result = what if isinstance(what, Result) else run(what, allow_oom=True, progress=progress)
+    with Bar(progress) as bar:
+        made = _core.explain(result.scenario._core, result.to_json(), 1 + faster / 100 if what_if else 0.0, bar.update)
+    return Explanation(*made)
+
+
+class Explanation:
+    """What `topsim explain` prints. Times in seconds, shares and gains between 0 and 1."""
+
+    def __init__(self, text: str, printed: str) -> None:
+        self._text, self._printed = text, printed
+        self._dict: Dict[str, Any] = json.loads(text)
+
+    @property
+    def critical_path(self) -> Table:
+        """what was done, seconds, share of the step."""
+        return Table._of_rows("critical_path", self._dict["critical_path"], ("what", "seconds", "share"))
+
+    @property
+    def limits(self) -> Table:
+        """what limited the critical path (a kind of link, computation, the host): what, seconds, share."""
+        return Table._of_rows("limits", self._dict["critical_path_links"], ("what", "seconds", "share"))
+
+    @property
+    def what_if(self) -> Table:
+        """part, step_seconds with it made faster, gain: the share of the step saved. Largest gain first."""
+        parts = self._dict.get("what_if", {"parts": []})["parts"]
+        return Table._of_rows("what_if", parts, ("part", "step_seconds", "gain"))
+
+    def to_json(self) -> str:
+        """topsim.explain/1, as `topsim explain --format json` prints it."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same as a dict."""
+        return json.loads(self._text)
+
+    def to_pandas(self):
+        """what_if as a DataFrame."""
+        return self.what_if.to_pandas()
+
+    def __repr__(self) -> str:
+        return self._printed.rstrip()
+
+    def _repr_html_(self) -> str:
+        import html
+        return f"<pre>{html.escape(self._printed)}</pre>"
+
+    def __reduce__(self):
+        return Explanation, (self._text, self._printed)

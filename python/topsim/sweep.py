@@ -1,0 +1,193 @@
+"""The same scenario with other values: many simulations, side by side, kept in a file that survives anything."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _core
+from .progress import Bar, OnProgress
+from .scenario import Changes, Scenario, Source, _scenario, _Text
+from .table import Table
+
+Vary = Mapping[str, Sequence[Any]]
+
+
+def sweep(scenario: Source, vary: Optional[Vary] = None, *, points: Optional[Iterable[Mapping[str, Any]]] = None,
+          out: Union[str, "os.PathLike[str]", None] = None, jobs: int = 0, best: str = "",
+          pareto: Sequence[str] = (), client: Any = None, allow_oom: bool = False, set: Changes = None,
+          seed: Optional[int] = None, network: Optional[str] = None,
+          progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Sweep":
+    """Simulates every combination of the values in `vary` and returns a Sweep, one row a point.
+
+    scenario   as `run` takes it; set, seed, network and keywords change it for all points
+    vary       {path: values}: {"workload.plan.tp": [1, 2, 4, 8], "topology.fabric.link": ["ib-ndr", "ib-xdr"]}; the last
+               path changes fastest
+    points     instead of a grid, or for each of its points: a list of {path: value}, all with the same paths
+    out        an SQLite file that rows go to as they finish. Given again, finished rows are not run again, however the
+               process before ended; None: kept in memory
+    jobs       simulations at once on this machine; 0: one a core
+    client     a dask.distributed.Client: points run on its workers, which need this very topsim; rows and resuming are
+               the same. A worker that dies costs its unfinished points another try
+    best       the figure that rows are ranked by (default: tokens_per_second)
+    pareto     the figures of the Pareto set (default: step_seconds, usd_per_hour, accelerators, memory_bytes)
+    progress   None: a tqdm bar where a person looks; True, False, or a function of (done, total, 0, 0, 0)
+
+    What cannot run (a plan that does not fit the memory, say) is a row with status "failed" and its sentence in
+    `message`. When the size of a replica or of the cluster varies, a `dp` that the file gives is left to follow.
+    Raises ConfigError for paths and values that no scenario has, KeyboardInterrupt on Ctrl-C (finished rows stay).
+    """
+    paths, rows = _space(vary, points)
+    made = _scenario(scenario, set, changes, seed, network)
+    source = _origin(made)
+    file = "" if out is None else os.fspath(out)
+    core = _core.Sweep(*source, paths, rows, file, allow_oom)
+    with Bar(progress, unit="point", what="sweeping") as bar:
+        if client is None:
+            core.run(jobs, bar.update)
+        else:
+            _run_on(client, core, source, paths, rows, allow_oom, bar)
+    return Sweep(*core.texts(best, list(pareto)))
+
+
+class Sweep(Table):
+    """Rows: point, one column a path, status ("ok" or "failed"), message, then figures in SI units (step_seconds,
+    tokens_per_second, mfu, memory_bytes, usd_per_million_tokens, idle_seconds.<reason>, ...), None where there is none.
+    `pandas.DataFrame(sweep)` and `to_pandas()` make a frame; str() is what `topsim sweep` prints.
+    """
+
+    def __init__(self, text: str, csv: str, table: str) -> None:
+        self._text, self._csv, self._table = text, csv, table
+        self._dict: Dict[str, Any] = json.loads(text)
+        rows = [{"point": row["point"], **row["values"], "status": row["status"], "message": row["message"],
+                 **row["figures"]} for row in self._dict["rows"]]
+        super().__init__("sweep", {key: [row[key] for row in rows] for key in (rows[0] if rows else {})})
+
+    @property
+    def paths(self) -> List[str]:
+        """What was varied."""
+        return list(self._dict["paths"])
+
+    @property
+    def best(self) -> Optional[Dict[str, Any]]:
+        """The best row by the figure of the sweep; None when no point could run."""
+        point = self._dict["best"]["point"]
+        return None if point is None else self._rows([point])[0]
+
+    @property
+    def pareto(self) -> Table:
+        """The rows that no other one beats in all figures of the Pareto set."""
+        return Table._of_rows("pareto", self._rows(self._dict["pareto"]["points"]), self.columns)
+
+    @property
+    def failed(self) -> Table:
+        """point, one column a path, message: what could not run, and why."""
+        rows = [row for row in self if row["status"] != "ok"]
+        keys = ["point", *self.paths, "message"]
+        return Table._of_rows("failed", [{key: row[key] for key in keys} for row in rows], keys)
+
+    def plot(self, x: str, y: str = "step_seconds", ax: Any = None) -> Any:
+        """`y` over `x`: a path (its last word is enough) or a figure. Returns matplotlib's axes."""
+        from .plots import plot_sweep
+        return plot_sweep(self, self._column_name(x), self._column_name(y), ax)
+
+    def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the page of the sweep: one file that opens offline."""
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(_core.sweep_html(self._text, self._dict["scenario"]))
+
+    def to_json(self) -> str:
+        """topsim.sweep/1, as `topsim sweep --format json` prints it."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same as a dict."""
+        return json.loads(self._text)
+
+    def to_csv(self) -> str:
+        """As `topsim sweep --format csv` prints it."""
+        return self._csv
+
+    def _rows(self, points: Sequence[int]) -> List[Dict[str, Any]]:
+        place = {point: i for i, point in enumerate(self["point"])} if len(self) else {}
+        return [self[place[point]] for point in points]
+
+    def _column_name(self, word: str) -> str:
+        if word in self.columns:
+            return word
+        found = [path for path in self.paths if path.rsplit(".", 1)[-1] == word]
+        if len(found) != 1:
+            raise KeyError(f"no column {word!r}; columns: {', '.join(self.columns)}")
+        return found[0]
+
+    def __str__(self) -> str:
+        return self._table.rstrip()
+
+    def __reduce__(self):
+        return Sweep, (self._text, self._csv, self._table)
+
+
+def _space(vary: Optional[Vary], points: Optional[Iterable[Mapping[str, Any]]]) -> Tuple[List[str], List[List[str]]]:
+    listed = [dict(point) for point in points] if points is not None else [{}]
+    grid = dict(vary or {})
+    paths = [*(listed[0] if listed else ()), *grid]
+    if not paths or not listed or len({*paths}) < len(paths):
+        raise ValueError("a sweep needs values: {\"workload.plan.tp\": [1, 2, 4]}, each path once")
+    for path, values in grid.items():
+        if isinstance(values, (str, Mapping)) or not len(list(values)):
+            raise ValueError(f"{path} needs a list of values")
+    rows = []
+    for point in listed:
+        if [*point] != [*listed[0]]:
+            raise ValueError(f"every point names the same paths in the same order; {point} does not")
+        for values in itertools.product(*grid.values()):
+            rows.append([json.dumps(_plain(value)) for value in (*point.values(), *values)])
+    return paths, rows
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers as Python's."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _origin(scenario: Scenario) -> Tuple[str, str, str, str, List[str]]:
+    """(path, text, name, directory, assignments): where to read it again with other values."""
+    source, changes = scenario._source, scenario._changes
+    if isinstance(source, Mapping):
+        source = _Text(json.dumps(source, indent=2), scenario.name, ".")
+    if isinstance(source, _Text):
+        return "", source.text, source.name, source.directory, changes
+    return os.fspath(source), "", "", "", changes
+
+
+def _run_on(client: Any, core: Any, source: Any, paths: List[str], rows: List[List[str]], allow_oom: bool,
+            bar: Bar) -> None:
+    """Points that are not stored run on dask's workers; this process alone writes rows."""
+    from dask.distributed import as_completed
+    if source[0]:  # workers need not see this machine's files
+        path, _, _, _, changes = source
+        scenario = Scenario(path)
+        source = ("", scenario.to_json(), scenario.name, os.path.abspath(scenario._core.directory), changes)
+    missing = core.missing()
+    done = len(rows) - len(missing)
+    futures = [client.submit(_remote, source, paths, rows[point], allow_oom, point, pure=False, retries=10)
+               for point in missing]
+    try:
+        for _, row in as_completed(futures, with_results=True):
+            if row.key != core.key(row.point):
+                raise RuntimeError(f"a worker has another topsim, or other hardware figures, than {_core.version} "
+                                   f"({_core.commit}) here: its rows would not be the same")
+            core.add(row)
+            done += 1
+            if bar.update is not None:
+                bar.update(done, len(rows), 0.0, 0, 0)
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def _remote(source: Any, paths: List[str], row: List[str], allow_oom: bool, point: int) -> Any:
+    one = _core.Sweep(*source, paths, [row], "", allow_oom)
+    return one.compute(0).at(point)

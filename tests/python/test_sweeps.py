@@ -1,0 +1,165 @@
+"""topsim.sweep: the rows of the command, resumable, on this machine and on dask's workers."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import topsim
+from small import two_boxes
+
+HAS_DASK = importlib.util.find_spec("distributed") is not None
+GRID = {"workload.plan.tp": [4, 8], "workload.plan.micro_batch": [1, 2, 3]}
+
+
+def stored(file, sql="SELECT * FROM rows"):
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        return database.execute(sql).fetchall()
+
+
+class Sweeps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.scenario = self.folder / "two.json"
+        self.scenario.write_text(json.dumps(two_boxes()))
+
+    def test_gives_the_bytes_that_the_command_prints(self):
+        program = pathlib.Path("build/release/topsim")
+        if not program.exists():
+            self.skipTest("the topsim program is not built")
+        words = [word for path, values in GRID.items() for word in ("--vary", f"{path}={','.join(map(str, values))}")]
+        printed = {form: subprocess.run([program, "sweep", self.scenario, *words, "--format", form, "--quiet"], check=True,
+                                        stdout=subprocess.PIPE, text=True).stdout for form in ("json", "csv")}
+        swept = topsim.sweep(self.scenario, GRID)
+        self.assertEqual(swept.to_json(), printed["json"])
+        self.assertEqual(swept.to_csv(), printed["csv"])
+
+    def test_a_row_is_what_run_gives_and_failures_say_why(self):
+        swept = topsim.sweep(two_boxes(), GRID)
+        self.assertEqual(len(swept), 6)
+        row = next(row for row in swept if (row["workload.plan.tp"], row["workload.plan.micro_batch"]) == (4, 2))
+        ran = topsim.run(two_boxes(), **{"workload.plan.tp": 4, "workload.plan.micro_batch": 2, "workload.plan.dp": None})
+        self.assertEqual(row["step_seconds"], ran.step_seconds)
+        self.assertEqual(row["idle_seconds.tensor_parallel"], ran.idle_seconds["tensor_parallel"])
+        # global_batch 8 does not divide into micro-batches of 3.
+        self.assertEqual([row["workload.plan.micro_batch"] for row in swept.failed], [3, 3])
+        self.assertTrue(all(row["message"] for row in swept.failed))
+        self.assertEqual(swept.best["tokens_per_second"], max(row["tokens_per_second"] or 0 for row in swept))
+        self.assertIn(swept.best["point"], swept.pareto["point"])
+        self.assertIn("step time", str(swept))
+        self.assertEqual(pickle.loads(pickle.dumps(swept)), swept)
+
+    def test_makes_frames(self):
+        try:
+            import pandas
+        except ImportError as error:
+            self.skipTest(str(error))
+        swept = topsim.sweep(two_boxes(), {"workload.plan.micro_batch": [1, 2, 3]})
+        for frame in (swept.to_pandas(), pandas.DataFrame(swept)):
+            self.assertEqual(list(frame["workload.plan.micro_batch"]), [1, 2, 3])
+            self.assertEqual(frame["step_seconds"].dtype, float)
+            self.assertEqual(frame["step_seconds"].isna().sum(), 1)
+
+    def test_lists_of_points_and_numpys_numbers(self):
+        listed = topsim.sweep(two_boxes(), points=[{"workload.plan.tp": 8, "run.seed": 1}, {"workload.plan.tp": 4, "run.seed": 2}])
+        self.assertEqual([(row["workload.plan.tp"], row["run.seed"]) for row in listed], [(8, 1), (4, 2)])
+        try:
+            import numpy
+        except ImportError as error:
+            self.skipTest(str(error))
+        self.assertEqual(topsim.sweep(two_boxes(), {"run.seed": numpy.array([1, 2])})["run.seed"], [1, 2])
+
+    def test_what_is_no_sweep_is_refused(self):
+        for vary in ({}, {"run.seed": []}, {"run.seed": "12"}):
+            with self.assertRaises(ValueError):
+                topsim.sweep(two_boxes(), vary)
+        for vary in ({"run.sead": [1]}, {"run.seed": ["x"]}, {"topology.nodes": [0]}):
+            with self.assertRaises(topsim.ConfigError):
+                topsim.sweep(two_boxes(), vary)
+
+    def test_goes_on_where_the_command_or_an_interrupted_call_stopped(self):
+        file = self.folder / "s.sqlite"
+        topsim.sweep(self.scenario, {"workload.plan.tp": [4], "workload.plan.micro_batch": [1, 2]}, out=file)
+        before = stored(file, "SELECT * FROM runs")
+        seen = []
+        swept = topsim.sweep(self.scenario, GRID, out=file, progress=lambda *state: seen.append(state))
+        self.assertLess(set(before), set(stored(file, "SELECT * FROM runs")))
+        self.assertEqual(swept, topsim.sweep(self.scenario, GRID))
+        self.assertEqual([row[0] for row in stored(file)], list(range(6)))
+
+    def test_control_c_keeps_what_is_finished(self):
+        file = self.folder / "s.sqlite"
+        script = ("import signal, threading, topsim, sys\n"
+                  "threading.Timer(0.7, lambda: signal.raise_signal(signal.SIGINT)).start()\n"
+                  "try:\n    topsim.sweep(sys.argv[1], {'run.seed': list(range(100000))}, out=sys.argv[2])\n"
+                  "except KeyboardInterrupt:\n    print('stopped')\n")
+        ran = subprocess.run([sys.executable, "-c", script, self.scenario, file], stdout=subprocess.PIPE, text=True,
+                             timeout=120, check=True)
+        self.assertEqual(ran.stdout, "stopped\n")
+        self.assertEqual(stored(file, "PRAGMA integrity_check"), [("ok",)])
+
+    def test_plots(self):
+        try:
+            import matplotlib
+        except ImportError as error:
+            self.skipTest(str(error))
+        matplotlib.use("Agg")
+        swept = topsim.sweep(two_boxes(), {"workload.plan.tp": [4, 8], "workload.plan.recompute": ["none", "full"]})
+        axes = swept.plot(x="tp", y="step_seconds")
+        self.assertEqual(len(axes.lines), 2)
+        self.assertEqual(swept.plot(x="recompute").get_xlabel(), "workload.plan.recompute")
+
+
+@unittest.skipUnless(HAS_DASK, "dask.distributed is not installed (python3-distributed)")
+class OnDask(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from dask.distributed import Client, LocalCluster
+        cls.cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
+                                   dashboard_address=None)
+        cls.client = Client(cls.cluster)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        cls.cluster.close()
+
+    def test_rows_and_resuming_are_those_of_one_machine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            here, there = os.path.join(folder, "here.sqlite"), os.path.join(folder, "there.sqlite")
+            alone = topsim.sweep("configs/8xH100-ib.json", {"workload.plan.tp": [8, 16], "run.seed": [1, 2]}, out=here)
+            half = topsim.sweep("configs/8xH100-ib.json", {"workload.plan.tp": [8], "run.seed": [1, 2]}, out=there)
+            self.assertEqual(len(half), 2)
+            done = []
+            spread = topsim.sweep("configs/8xH100-ib.json", {"workload.plan.tp": [8, 16], "run.seed": [1, 2]}, out=there,
+                                  client=self.client, progress=lambda *state: done.append(state[:2]))
+            self.assertEqual(spread.to_json(), alone.to_json())
+            self.assertEqual(stored(here), stored(there))
+            self.assertEqual(done, [(3, 4), (4, 4)], "what one machine had done was run again")
+
+    def test_a_worker_killed_midway_costs_nothing_but_time(self):
+        vary = {"workload.plan.micro_batch": [1, 2, 4], "run.seed": list(range(20))}
+        killed = []
+
+        def progress(done, total, *_):
+            if done >= 5 and not killed:
+                killed.append(list(self.client.run(os.getpid).values())[0])
+                os.kill(killed[0], signal.SIGKILL)
+
+        swept = topsim.sweep(two_boxes(), vary, client=self.client, progress=progress)
+        self.assertTrue(killed, "the sweep was over before a worker could be killed")
+        self.assertEqual(swept, topsim.sweep(two_boxes(), vary))
+
+
+if __name__ == "__main__":
+    unittest.main()
