@@ -74,6 +74,19 @@ config::CodecPtr<ZeroGroup> codec(config::Type<ZeroGroup>) {
       });
 }
 
+config::CodecPtr<PackingSpec> codec(config::Type<PackingSpec>) {
+  return std::make_shared<WordOrCount<PackingSpec, bool>>(
+      config::codec_for<bool>(),
+      [](const PackingSpec& spec) -> std::variant<bool, int> {
+        if (spec.documents) return *spec.documents;
+        return spec.on;
+      },
+      [](const std::variant<bool, int>& value) {
+        if (const int* documents = std::get_if<int>(&value)) return PackingSpec{*documents > 1, *documents};
+        return PackingSpec{std::get<bool>(value), std::nullopt};
+      });
+}
+
 config::CodecPtr<Precision> codec(config::Type<Precision>) {
   return names<Precision>({{"fp32", Precision::fp32},
                            {"tf32", Precision::tf32, "fp32 stored, TF32 matmuls"},
@@ -216,7 +229,10 @@ const Object<TraceSpec>& table(config::Type<TraceSpec>) {
       Object<TraceSpec>("trace", "A recorded or generated workload trace")
           .field("format", &TraceSpec::format, "of the file", one_of({"chakra", "goal", "aicb", "native"}),
                  config::required())
-          .field("path", &TraceSpec::path, "relative to the scenario", config::required());
+          .field("path", &TraceSpec::path, "relative to the scenario; Chakra: without .<rank>.et",
+                 config::required())
+          .field("groups", &TraceSpec::groups, "Chakra: JSON file of process groups",
+                 default_text("beside the trace, or in it"));
   return object;
 }
 
@@ -234,7 +250,8 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
                               {"prefill", Task::prefill, "inference: a batch of prompts"},
                               {"decode", Task::decode, "inference: one token a sequence"}}))
           .field("lora", &WorkloadSpec::lora, "adapters of task lora")
-          .field("packing", &WorkloadSpec::packing, "several documents share a sequence")
+          .field("packing", &WorkloadSpec::packing,
+                 "several documents share a sequence: true, or how many of equal length")
           .field("precision", &WorkloadSpec::precision, "number formats")
           .field("framework", &WorkloadSpec::framework,
                  "whose communication schedule and defaults; name or name@release")

@@ -21,5 +21,7 @@ const config::Object<WorkloadSpec>& table(config::Type<WorkloadSpec>);
 config::CodecPtr<RecomputeSpec> codec(config::Type<RecomputeSpec>);
 // "all", "node", or a number of ranks.
 config::CodecPtr<ZeroGroup> codec(config::Type<ZeroGroup>);
+// true, or how many documents share a sequence.
+config::CodecPtr<PackingSpec> codec(config::Type<PackingSpec>);
 config::CodecPtr<Precision> codec(config::Type<Precision>);
 }  // namespace topsim::workloads

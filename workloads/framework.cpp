@@ -14,7 +14,7 @@ using namespace topsim::literals;
 // kernel inside a CUDA graph about 2 us: training-and-collectives.md 4.10.
 constexpr Duration kEager = 6_us, kGraph = 2_us;
 
-std::array<Framework, 6> make_table() {
+std::array<Framework, 7> make_table() {
   Framework megatron;
   megatron.name = "megatron";
   megatron.release = "2024";
@@ -51,6 +51,19 @@ std::array<Framework, 6> make_table() {
   ddp.bucket_copies = 2;
   ddp.launch = kEager;
   ddp.graph_launch = kGraph;
+
+  // torch/nn/parallel/data_parallel.py: buckets of 10 MiB (replicate.py, comm.py: buffer_size), nothing
+  // overlaps.
+  Framework data_parallel = ddp;
+  data_parallel.name = "dataparallel";
+  data_parallel.summary =
+      "torch.nn.DataParallel: one process; device 0 broadcasts parameters and gathers outputs";
+  data_parallel.family = FrameworkFamily::dataparallel;
+  data_parallel.overlap_grad_reduce = data_parallel.overlap_param_gather = false;
+  data_parallel.bucket = 10_MiB;
+  data_parallel.first_bucket = Bytes(0);
+  data_parallel.exposed_buckets = true;
+  data_parallel.bucket_copies = 0;
 
   // PyTorch 2.5 fully_shard over fp32 shards with bf16 parameters and fp32 reductions, as torchtitan sets it:
   // _fsdp_param_group.py, torchtitan/parallelisms/parallelize_llama.py (reshard_after_forward unless there is
@@ -93,13 +106,13 @@ std::array<Framework, 6> make_table() {
   deepspeed.outstanding_reductions = 2;  // stage3.py, max_param_reduce_events
   deepspeed.live_parameters = 1e9;       // stage3_max_live_parameters
 
-  return {megatron, megatron2022, ddp, fsdp, compiled, deepspeed};
+  return {megatron, megatron2022, ddp, data_parallel, fsdp, compiled, deepspeed};
 }
 
 }  // namespace
 
 std::span<const Framework> frameworks() {
-  static const std::array<Framework, 6> table = make_table();
+  static const std::array<Framework, 7> table = make_table();
   return table;
 }
 

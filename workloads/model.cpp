@@ -49,4 +49,14 @@ double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causa
   const double forward = model.layers * (2 * s * matrices + scores) + 2 * s * h * model.vocab;
   return 3 * forward;
 }
+
+double inference_flops_per_request(const ModelSpec& model, int queries, int keys, bool causal_half) {
+  const double h = model.hidden, v = model.vocab;
+  // Scores of one token with itself, and what one token costs without them and without the head.
+  const double pair = 4.0 * model.layers * model.heads * model.head_dim;
+  const double token = model_flops_per_sequence(model, 1, false) / 3 - pair - 2 * h * v;
+  const double pairs = static_cast<double>(queries) * keys *
+                       (causal_half && model.attention.causal && queries > 1 ? 0.5 : 1.0);
+  return queries * token + pairs * pair + 2 * h * v;
+}
 }  // namespace topsim::workloads

@@ -30,4 +30,8 @@ struct LayerParameters {
 //   72 s L h^2 (1 + s / (6 h) + V / (12 h L))                      Narayanan et al., SC'21, eq. 3 (x 3/4)
 // causal_half: attention scores above the diagonal are not counted.
 [[nodiscard]] double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half);
+// Of one request's pass over `queries` tokens (a prompt, or one that attends to a cache), the LM head for its
+// last token alone.
+[[nodiscard]] double inference_flops_per_request(const ModelSpec& model, int queries, int keys,
+                                                 bool causal_half);
 }  // namespace topsim::workloads

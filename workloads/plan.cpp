@@ -43,6 +43,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.sequence = workload.sequence.value_or(workload.model.sequence);
   if (plan.sequence < 1)
     mistakes.add("sequence", "a sequence length is needed", "for example \"sequence\": 8192");
+  plan.task = workload.task;
+  plan.queries = plan.task == Task::decode ? 1 : plan.sequence;
   plan.schedule =
       spec.schedule.value_or(spec.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
   if (plan.schedule == Schedule::one_f_one_b && plan.virtual_stages > 1)
@@ -64,7 +66,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   check_rank_order(spec, plan, mistakes);
   set_stage_times(workload.compute.stage_times, plan, mistakes);
 
-  plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(defaults.sequence_parallel);
+  plan.sequence_parallel =
+      plan.tp > 1 && spec.sequence_parallel.value_or(defaults.sequence_parallel && !plan.inference());
   if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)
     mistakes.add(
         "plan.sequence_parallel",
@@ -94,13 +97,16 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   set_precision(workload, defaults, plan);
   set_data_parallel(spec, defaults, plan, mistakes);
-  const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph);
+  set_single_process(defaults, plan, mistakes);
+  const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : defaults.launch);
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
   plan.dropout = defaults.dropout;
   plan.hopper_attention = defaults.hopper_attention;
   plan.fused_kernels = defaults.fused_kernels;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
+  set_packing(workload, plan, mistakes);
+  set_inference(workload, plan, mistakes);
   mistakes.finish();
   return plan;
 }

@@ -11,7 +11,15 @@
 
 namespace topsim::workloads {
 
+// What a step is, and what `sequence` and the batches count:
+//   pretrain, finetune, lora   forward, backward and update of global_batch sequences
+//   prefill                    forward of global_batch prompts of `sequence` tokens; fills their key-value
+//   caches decode                     one more token for each of global_batch requests, whose caches hold
+//   `sequence` tokens
+// Inference takes micro_batch requests through a stage together; a replica's requests are in flight on its
+// stages at the same time, and each request's next token waits for its last.
 struct Plan {
+  Task task = Task::pretrain;
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
   int virtual_stages = 1;         // chunks of the model on one rank
   std::vector<int> stage_layers;  // layers of every global stage in model order, pp x virtual_stages entries
@@ -20,6 +28,8 @@ struct Plan {
   int micro_batches = 1;  // per replica and step
   int global_batch = 1;
   int sequence = 0;
+  int queries = 0;    // tokens of a sequence that one pass computes: all, or one when decoding
+  int documents = 1;  // that share a sequence; attention stays inside each
   bool sequence_parallel = false;
   int zero = 0;
   RecomputeSpec recompute;
@@ -46,6 +56,8 @@ struct Plan {
   double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   Duration launch{};            // host time to issue one kernel
+  bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
+  int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false;
   bool dropout = false;
   bool hopper_attention = true;
@@ -57,10 +69,11 @@ struct Plan {
   StageTimes stage_times;
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
+  [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
   // Tokens of one micro-batch that one context-parallel rank holds.
-  [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * sequence / cp; }
+  [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * queries / cp; }
   // The rank's chunk `chunk` is which stage of the model: j pp + r, or the V shape of ZB-V.
   [[nodiscard]] int global_stage(int stage, int chunk) const;
 };

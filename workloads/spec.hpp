@@ -117,8 +117,15 @@ struct ComputeSpec {
   double clock = 1;  // power or thermal derating of the compute clock
 };
 
+// Several documents share a sequence; attention stays inside each.
+struct PackingSpec {
+  bool on = false;
+  std::optional<int> documents;  // of equal length; unset: attention as of one, which is the most it can cost
+};
+
 struct TraceSpec {
   std::string format, path;
+  std::string groups;  // Chakra: JSON file of process groups; empty: beside the trace, or in it
 };
 
 struct WorkloadSpec {
@@ -127,7 +134,7 @@ struct WorkloadSpec {
   std::optional<int> sequence;
   Task task = Task::pretrain;
   std::optional<LoraSpec> lora;
-  bool packing = false;  // several documents share a sequence; attention stays inside each
+  PackingSpec packing;
   PrecisionSpec precision;
   std::string framework = "megatron";  // optionally @release
   ComputeSpec compute;

@@ -4,6 +4,7 @@
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 #include "workloads/step/layout.hpp"
+#include "workloads/step/single_process.hpp"
 #include "workloads/step/stage_program.hpp"
 
 namespace topsim::workloads {
@@ -19,11 +20,14 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   settings.clock = workload.compute.clock;
   settings.fused = plan.fused_kernels;
   settings.hopper_attention = plan.hopper_attention;
+  // The least of the 2 to 6 us measured for small kernels on A100 and H100 (training-and-collectives.md 4.4);
+  // training's kernels are too large for it to matter.
+  if (plan.inference()) settings.memory_fixed = from_microseconds(2);
   const ComputeModel compute(accelerator, settings);
 
   StepPieces pieces;
   pieces.embedding = embedding(model, plan, compute);
-  pieces.head = head(model, plan, compute);
+  pieces.head = plan.inference() ? PiecePair{sampling(model, plan, compute), {}} : head(model, plan, compute);
   // With full recompute of some layers the others keep everything.
   const bool full = plan.recompute.kind == RecomputeKind::full;
   pieces.layer = transformer_layer(model, plan, compute, full ? RecomputeKind::none : plan.recompute.kind);
@@ -31,15 +35,24 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
       full ? transformer_layer(model, plan, compute, RecomputeKind::full) : pieces.layer;
 
   program::Program program;
-  const Slots slots = lay_out(plan, model.tied_embeddings, program);
-  for (int stage = 0; stage < plan.pp; ++stage)
-    add_stage(program, model, plan, compute, pieces, slots, stage);
+  if (plan.single_process) {
+    Plan whole_batch = plan;
+    whole_batch.micro_batch = plan.micro_batch * plan.dp;
+    add_single_process(program, plan, compute, pieces, head(model, whole_batch, compute), model);
+  } else {
+    const Slots slots = lay_out(plan, model.tied_embeddings, program);
+    for (int stage = 0; stage < plan.pp; ++stage)
+      add_stage(program, model, plan, compute, pieces, slots, stage);
+  }
 
   program.facts.samples = plan.global_batch;
-  program.facts.tokens = static_cast<double>(plan.global_batch) * plan.sequence;
-  program.facts.model_flops = Flops(plan.global_batch * model_flops_per_sequence(model, plan.sequence, true));
-  program.facts.model_flops_full_attention =
-      Flops(plan.global_batch * model_flops_per_sequence(model, plan.sequence, false));
+  program.facts.tokens = static_cast<double>(plan.global_batch) * plan.queries;
+  const auto flops = [&](bool causal_half) {
+    return plan.inference() ? inference_flops_per_request(model, plan.queries, plan.sequence, causal_half)
+                            : plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half);
+  };
+  program.facts.model_flops = Flops(plan.global_batch * flops(true));
+  program.facts.model_flops_full_attention = Flops(plan.global_batch * flops(false));
   program.facts.peak_per_accelerator = compute.peak(plan.gemm);
   return program;
 }

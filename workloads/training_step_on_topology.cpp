@@ -16,6 +16,14 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
     if (topology.model_of(id) != first)
       throw ConfigError(fmt::format("the job mixes {} and {}", first, topology.model_of(id)),
                         "a plan runs on accelerators of one kind; choose them with topology.accelerators");
+  if (framework(workload.framework).family == FrameworkFamily::dataparallel && topology.nodes() > 1) {
+    Problem problem;
+    problem.path = "workload.framework";
+    problem.message =
+        fmt::format("framework dataparallel is one process, the job has {} nodes", topology.nodes());
+    problem.help = "use framework ddp, or one node";
+    throw ConfigError({problem});
+  }
   return training_step(workload, catalogue.accelerator(first),
                        static_cast<std::uint32_t>(accelerators.size()));
 }

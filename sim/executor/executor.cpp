@@ -368,9 +368,9 @@ Outcome Executor::outcome() {
   for (std::size_t s = warmup; s < boundaries.size(); ++s) {
     out.step_times.push_back(boundaries[s] - (s == 0 ? SimTime{} : boundaries[s - 1]));
   }
-  const bool staged = program_.classes.size() > 1;
+  const Reason at_end = reason_at_end(program_);
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
-    accounting_.close(r, staged ? Reason::pipeline_bubble : Reason::straggler);
+    accounting_.close(r, at_end);
     out.ranks.push_back({system_.ranks[r].program_class, system_.ranks[r].members, accounting_.steps(r)});
     out.ranks.back().steps.resize(out.step_times.size());
   }

@@ -1,5 +1,7 @@
 #include "sim/executor/reasons.hpp"
 
+#include <algorithm>
+
 namespace topsim::executor {
 
 using program::Dimension;
@@ -29,6 +31,17 @@ Reason while_running(Dimension dimension, bool point_to_point) {
 
 Reason before_running(Dimension dimension, bool spans_programs) {
   if (dimension == Dimension::offload) return Reason::offload;
+  // Replicas that do not all do the same: one of them works for all (torch.nn.DataParallel).
+  if (spans_programs && dimension == Dimension::data) return Reason::data_parallel;
   return spans_programs ? Reason::pipeline_bubble : Reason::straggler;
+}
+
+Reason reason_at_end(const program::Program& program) {
+  if (program.classes.size() <= 1) return Reason::straggler;
+  const auto& peers = program.peer_dimension;
+  const bool replicas = !peers.empty() && std::all_of(peers.begin(), peers.end(), [](Dimension dimension) {
+    return dimension == Dimension::data;
+  });
+  return replicas ? Reason::data_parallel : Reason::pipeline_bubble;
 }
 }  // namespace topsim::executor

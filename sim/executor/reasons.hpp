@@ -10,4 +10,6 @@ namespace topsim::executor {
 // Waiting for the other side to arrive: pipeline stages wait for work of the schedule, replicas for the
 // slowest of them.
 [[nodiscard]] Reason before_running(program::Dimension dimension, bool spans_programs);
+// A rank that is through, until the last one is.
+[[nodiscard]] Reason reason_at_end(const program::Program& program);
 }  // namespace topsim::executor

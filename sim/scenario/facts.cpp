@@ -37,7 +37,11 @@ std::string plan_text(const workloads::Plan& plan) {
   for (const auto& [name, size] : dimensions) {
     if (size > 1) text += kDot + std::string(name) + ' ' + std::to_string(size);
   }
-  return text + kDot + std::to_string(plan.global_batch) + " x " + std::to_string(plan.sequence) + " tokens";
+  const std::string batch = std::to_string(plan.global_batch), sequence = std::to_string(plan.sequence);
+  if (plan.task == workloads::Task::decode)
+    return text + kDot + "decodes 1 token for " + batch + " requests of " + sequence;
+  return text + kDot + (plan.task == workloads::Task::prefill ? "prefills " : "") + batch + " x " + sequence +
+         " tokens";
 }
 
 std::string_view name_of(workloads::Schedule schedule) {
@@ -79,7 +83,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.headline += kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan);
-  if (plan.pp > 1) facts.schedule = name_of(plan.schedule);
+  if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
   facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);
   facts.micro_batches = static_cast<std::uint32_t>(plan.micro_batches);

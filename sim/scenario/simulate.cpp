@@ -76,6 +76,7 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
                   {"optimizer", bytes(peak.optimizer)},
                   {"activations", bytes(peak.activations)},
                   {"recompute", bytes(peak.recompute)}};
+  if (peak.kv_cache > 0) memory.parts.push_back({"kv_cache", bytes(peak.kv_cache)});
   return memory;
 }
 

@@ -91,11 +91,9 @@ TEST(Plan, WhatIsNotSupportedIsRefusedAndNeverIgnored) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.offload = Offload::cpu;
   workload.plan.cp_kind = ContextKind::ring;
-  workload.packing = true;
   const auto problems = problems_of(workload);
-  ASSERT_EQ(problems.size(), 2u);
-  EXPECT_EQ(problems[0].path, "workload.packing");
-  EXPECT_EQ(problems[1].path, "workload.plan.offload");
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "workload.plan.offload");
 }
 
 TEST(Plan, EveryMistakeIsReportedAtOnce) {

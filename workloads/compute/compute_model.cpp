@@ -144,7 +144,8 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
     }
   }
   KernelCost cost;
-  cost.seconds = cost.memory_seconds = bytes / (accelerator_.memory_bandwidth.value() * share);
+  cost.seconds = cost.memory_seconds =
+      bytes / (accelerator_.memory_bandwidth.value() * share) + kernels * seconds(settings_.memory_fixed);
   cost.kernels = kernels;
   return cost;
 }
@@ -200,6 +201,19 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
     cost.kernels += 4;  // transposes and views made contiguous
   }
   cost.flops = score_flops(shape);
+  return cost;
+}
+
+KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision precision) const {
+  const double width = shape.head_dim + shape.value_dim;
+  const double bytes = bytes_of(precision) * shape.batch * width *
+                       (shape.kv_heads * (shape.keys + shape.queries) + shape.heads * shape.queries);
+  KernelCost cost;
+  cost.seconds = cost.memory_seconds =
+      bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction) +
+      2 * seconds(settings_.memory_fixed);
+  cost.kernels = 2;
+  cost.flops = 2 * shape.batch * shape.heads * shape.queries * shape.keys * width;
   return cost;
 }
 

@@ -63,6 +63,7 @@ struct ComputeSettings {
   std::optional<double> gemm_efficiency;  // replaces the tile model: share of the data sheet's rate
   double clock = 1;                       // derating of the compute rate
   bool fused = true;                      // memory-bound kernels are fused
+  Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
   bool hopper_attention =
       true;  // flash attention written for Hopper (FlashAttention-3, cuDNN), else version 2
 };
@@ -79,6 +80,9 @@ class ComputeModel {
   // over the scores.
   [[nodiscard]] KernelCost attention_forward(const AttentionShape& shape, AttentionKernel kernel,
                                              Precision precision) const;
+  // One token a sequence against its cache of `keys`: read once and limited by memory, work split over the
+  // keys (Flash-Decoding, 2023); a second kernel adds up the parts.
+  [[nodiscard]] KernelCost attention_decode(const AttentionShape& shape, Precision precision) const;
   [[nodiscard]] KernelCost attention_backward(const AttentionShape& shape, AttentionKernel kernel,
                                               Precision precision) const;
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;

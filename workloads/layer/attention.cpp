@@ -17,11 +17,11 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
       qkv_(kernels.linear(kernels.tokens, qkv_width_, kernels.hidden)),
       proj_(kernels.linear(kernels.tokens, kernels.hidden, context_width_)) {
   const Plan& plan = kernels.plan;
-  shape_.batch = plan.micro_batch;
+  shape_.batch = static_cast<double>(plan.micro_batch) * plan.documents;
   shape_.heads = heads_;
   shape_.kv_heads = kv_heads_;
-  shape_.queries = static_cast<double>(plan.sequence) / plan.cp;
-  shape_.keys = plan.sequence;
+  shape_.queries = static_cast<double>(plan.queries) / plan.cp / plan.documents;
+  shape_.keys = static_cast<double>(plan.sequence) / plan.documents;
   shape_.head_dim = shape_.value_dim = kernels.model.head_dim;
   shape_.causal = kernels.model.attention.causal;
   shape_.dropout = plan.dropout;
@@ -55,9 +55,12 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
 // The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,
 // one from each end, so that causal work is even; both return what the next piece must wait for.
 int Attention::core_forward(PieceList& list) const {
-  const KernelCost core =
-      kernels_.compute.attention_forward(shape_, kernels_.plan.attention, kernels_.plan.activations);
-  return exchange(list, core, 1);
+  const Plan& plan = kernels_.plan;
+  if (plan.task == Task::decode) {
+    list.compute(Part::attention, kernels_.compute.attention_decode(shape_, plan.activations));
+    return Piece::kNone;
+  }
+  return exchange(list, kernels_.compute.attention_forward(shape_, plan.attention, plan.activations), 1);
 }
 
 int Attention::core_backward(PieceList& list) const {

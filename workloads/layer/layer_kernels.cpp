@@ -16,13 +16,14 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
 
 Linear LayerKernels::linear(double m, double n, double k, double batch) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
+  const double weights = plan.inference() ? 0 : n * k;  // inference keeps them as the matmuls read them
   // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10).
   const auto cast = [&](double elements) {
     return narrow ? compute.memory_bound(batch * elements * (2 + 1 + 1), MemoryKernel::elementwise)
                   : KernelCost{};
   };
   Linear result;
-  result.forward = cast(m * k) + cast(n * k) + compute.gemm({m, n, k, batch}, plan.gemm);
+  result.forward = cast(m * k) + cast(weights) + compute.gemm({m, n, k, batch}, plan.gemm);
   result.input_gradient = cast(m * n) + compute.gemm({m, k, n, batch}, plan.gemm);
   result.weight_gradient = compute.gemm(
       {n, k, m, batch}, plan.gemm, plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);

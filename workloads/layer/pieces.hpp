@@ -64,4 +64,6 @@ struct PiecePair {
 // (4.5).
 [[nodiscard]] PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 [[nodiscard]] PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
+// Instead of the head where tokens are generated (4.5 without the loss).
+[[nodiscard]] PieceList sampling(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 }  // namespace topsim::workloads

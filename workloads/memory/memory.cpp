@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/memory/inference.hpp"
+#include "workloads/memory/single_process.hpp"
 #include "workloads/model.hpp"
 #include "workloads/schedule/schedule.hpp"
 
@@ -117,6 +119,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
 }
 
 MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
+  if (plan.inference()) return inference_memory(model, plan, capacity);
+  if (plan.single_process) return single_process_memory(model, plan, capacity);
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());
   for (int stage = 0; stage < plan.pp; ++stage) {

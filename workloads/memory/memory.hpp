@@ -32,13 +32,17 @@ struct MemoryParts {
   double weights = 0, gradients = 0, optimizer = 0;  // bytes
   double activations = 0;                            // kept for the backward pass, at the peak
   double recompute = 0;                              // of the layer that is being computed again
-  [[nodiscard]] double total() const { return weights + gradients + optimizer + activations + recompute; }
+  double kv_cache = 0;                               // inference: keys and values of all requests
+  [[nodiscard]] double total() const {
+    return weights + gradients + optimizer + activations + recompute + kv_cache;
+  }
 };
 
 struct MemoryUse {
   std::vector<MemoryParts> stages;
-  std::size_t fullest = 0;  // index of the stage that needs most
-  double capacity = 0;      // of one accelerator
+  std::size_t fullest = 0;       // index of the stage that needs most
+  const char* holder = "stage";  // what `stages` are, for messages
+  double capacity = 0;           // of one accelerator
   [[nodiscard]] const MemoryParts& peak() const { return stages[fullest]; }
   [[nodiscard]] bool fits() const { return peak().total() <= capacity; }
 };

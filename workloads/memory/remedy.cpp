@@ -25,6 +25,7 @@ std::string_view largest_part(const MemoryParts& parts) {
   consider(parts.gradients, "gradients");
   consider(parts.optimizer, "optimiser states");
   consider(parts.recompute, "the layer computed again");
+  consider(parts.kv_cache, "the key-value cache");
   return name;
 }
 
@@ -93,8 +94,8 @@ void require_fit(const WorkloadSpec& workload, const topology::Accelerator& acce
   const double total = use.peak().total();
   Problem problem;
   problem.path = "workload.plan";
-  problem.message = fmt::format("does not fit: stage {} needs {}, {} has {}", use.fullest, gibibytes(total),
-                                accelerator.id, gibibytes(use.capacity));
+  problem.message = fmt::format("does not fit: {} {} needs {}, {} has {}", use.holder, use.fullest,
+                                gibibytes(total), accelerator.id, gibibytes(use.capacity));
   problem.label =
       fmt::format("{} too much, most of it {}", gibibytes(total - use.capacity), largest_part(use.peak()));
   problem.help = find_remedy(workload, accelerator, accelerators) + "; --allow-oom simulates anyway";

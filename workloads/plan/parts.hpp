@@ -35,4 +35,9 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
 // What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp and the precision.
 void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+// torch.nn.DataParallel: cuts the batch and nothing else. Reads what set_data_parallel() sets.
+void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes);
+void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
+// Inference has no gradients and no optimiser: after everything else, which it puts right.
+void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 }  // namespace topsim::workloads

@@ -67,4 +67,19 @@ void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& pl
   }
   plan.first_bucket_elements = static_cast<double>(defaults.first_bucket.value()) / plan.gradient_bytes;
 }
+
+void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  if (defaults.family != FrameworkFamily::dataparallel) return;
+  plan.single_process = true;
+  plan.interpreter_threads = plan.dp;
+  if (plan.tp * plan.pp * plan.cp > 1)
+    mistakes.add("plan", "framework dataparallel copies the whole model to every device",
+                 "set tp, pp and cp to 1, or choose framework megatron");
+  if (plan.replays())
+    mistakes.add("compute.stage_times", "framework dataparallel has no stages", "leave stage_times out");
+  if (plan.overlap_grad_reduce)
+    mistakes.add("plan.overlap_grad_reduce",
+                 "framework dataparallel reduces gradients after the backward pass",
+                 "framework ddp overlaps them");
+}
 }  // namespace topsim::workloads

@@ -10,10 +10,8 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   const auto refuse = [&](bool present, const char* path, const char* what, const char* instead) {
     if (present) mistakes.add(path, fmt::format("{} is not supported yet", what), instead);
   };
-  refuse(workload.task != Task::pretrain && workload.task != Task::finetune, "task",
-         "a task other than pretrain and finetune", "leave task out");
+  refuse(workload.task == Task::lora, "task", "LoRA", "leave task out");
   refuse(workload.lora.has_value(), "lora", "LoRA", "leave lora out");
-  refuse(workload.packing, "packing", "packing of documents", "leave packing out");
   refuse(plan.ep > 1 || plan.etp > 1, "plan.ep", "expert parallelism", "set ep and etp to 1");
   refuse(workload.model.experts.count > 0, "model", "a mixture-of-experts model", "choose a dense model");
   refuse(workload.model.attention.kind == AttentionKind::mla, "model", "multi-head latent attention",

@@ -148,7 +148,7 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
   }
   if (plan.pp > 1) {
     const bool turned = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
-    const bool wrap = plan.virtual_stages > 1 && !turned;
+    const bool wrap = (plan.virtual_stages > 1 && !turned) || plan.task == Task::decode;
     slots.next = add_peers(program, plan, layout, 1, wrap);
     slots.previous = add_peers(program, plan, layout, -1, wrap);
     program.peer_counterpart = {slots.previous, slots.next};

@@ -52,10 +52,14 @@ std::uint16_t StageEmitter::label_of(Phase phase, Part part) {
   return builder_.label(fmt::format("{} {}", workloads::name_of(part), name_of(phase)));
 }
 
-Duration StageEmitter::launch_of(double kernels) {
+Duration StageEmitter::launch_of(double kernels, Phase phase) {
   if (kernels <= 0) return {};
-  const Duration launch = unlaunched_ + plan_.launch;
-  unlaunched_ = Duration(std::llround((kernels - 1) * static_cast<double>(plan_.launch.count())));
+  // Autograd and the optimiser launch without the interpreter's lock, or alone.
+  const bool in_turn =
+      phase == Phase::forward || phase == Phase::parameter_sync || phase == Phase::gradient_sync;
+  const Duration each = plan_.launch * (in_turn ? plan_.interpreter_threads : 1);
+  const Duration launch = unlaunched_ + each;
+  unlaunched_ = Duration(std::llround((kernels - 1) * static_cast<double>(each.count())));
   return launch;
 }
 
@@ -83,7 +87,7 @@ void StageEmitter::flush() {
   op.micro_batch = static_cast<std::uint16_t>(pending_.position.micro_batch);
   op.layer = static_cast<std::uint32_t>(pending_.position.layer);
   op.duration = from_seconds(cost.seconds);
-  op.launch = launch_of(cost.kernels);
+  op.launch = launch_of(cost.kernels, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
   op.flops = Flops(cost.flops);
   last_compute_ = builder_.add(op, waits_);
@@ -138,7 +142,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of(1);
+  op.launch = launch_of(1, phase);
   op.collective = kind;
   op.slot = slot;
   op.bytes = Bytes(std::llround(bytes));
@@ -158,7 +162,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.label = builder_.label(stream);
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of(1);
+  op.launch = launch_of(1, op.phase);
   op.slot = slot;
   op.bytes = bytes;
   if (posted_after_compute && last_compute_ != kNoOp) return builder_.add(op, std::span(&last_compute_, 1));

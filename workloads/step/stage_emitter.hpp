@@ -59,7 +59,7 @@ class StageEmitter {
   };
   // Host time until an op of so many kernels can start: the kernels before it that are still to be launched,
   // and its first. The rest is launched while it runs and delays what follows.
-  Duration launch_of(double kernels);
+  Duration launch_of(double kernels, program::Phase phase);
   std::uint16_t label_of(program::Phase phase, Part part);
 
   program::RankProgramBuilder& builder_;

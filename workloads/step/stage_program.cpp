@@ -10,6 +10,7 @@
 
 #include "workloads/model.hpp"
 #include "workloads/step/data_parallel.hpp"
+#include "workloads/step/optimizer.hpp"
 #include "workloads/step/stage_emitter.hpp"
 
 namespace topsim::workloads {
@@ -43,9 +44,14 @@ class StageProgram {
   }
 
   void build() {
-    if (!plan_.replays()) begin_step();
-    run_schedule();
-    if (!plan_.replays()) end_step();
+    if (plan_.task == Task::decode) {
+      decode();
+    } else {
+      const bool trains = !plan_.replays() && !plan_.inference();
+      if (trains) begin_step();
+      run_schedule();
+      if (trains) end_step();
+    }
     emitter_.join();
     builder_.finish();
   }
@@ -235,8 +241,7 @@ class StageProgram {
   }
 
   void run_schedule() {
-    const std::vector<StageTask> order =
-        order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.virtual_stages);
+    const std::vector<StageTask> order = tasks();
     std::vector<std::uint32_t> receive(order.size(), kNoOp);
     std::size_t post_next[2] = {0, 0};  // by wraps: first task whose receive has not been considered
     // Posts receives of tasks up to `last`; around the wrap Megatron posts them when the far end produces,
@@ -290,6 +295,42 @@ class StageProgram {
     }
   }
 
+  std::vector<StageTask> tasks() const {
+    if (!plan_.inference())
+      return order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.virtual_stages);
+    std::vector<StageTask> order;
+    for (int m = 0; m < plan_.micro_batches; ++m) order.push_back({Action::forward, m, 0});
+    return order;
+  }
+
+  // Stages form a ring: the last one's tokens are the first one's next input. Each stage begins with the
+  // messages whose work it did at the end of the step before, so that as many micro-batches go round as there
+  // are (one starts on each stage, what is more waits on the last) and nobody waits for a whole step.
+  void decode() {
+    Chunk& chunk = chunks_.front();
+    const int m = plan_.micro_batches, stages = plan_.pp;
+    const bool last = stage_ == stages - 1;
+    const int left_over = (stage_ < m ? 1 : 0) + (last ? std::max(0, m - stages) : 0);
+    const Bytes tokens(std::int64_t{plan_.micro_batch} * 8);
+    const auto send = [&](int index) {
+      if (stages == 1) return;
+      emitter_.at({index, 0});
+      emitter_.message(OpKind::send, slots_.next, last ? "send tokens" : "send activations",
+                       last ? tokens : message_bytes(), true, false);
+    };
+    for (int i = 0; i < left_over; ++i) send(m - left_over + i);
+    for (int i = 0; i < m; ++i) {
+      if (stages > 1) {
+        emitter_.at({i, 0});
+        emitter_.wait_for(emitter_.message(OpKind::recv, slots_.previous,
+                                           stage_ == 0 ? "receive tokens" : "receive activations",
+                                           stage_ == 0 ? tokens : message_bytes(), false, false));
+      }
+      forward(i, chunk);
+      if (i + left_over < m) send(i);
+    }
+  }
+
   void run_task(const StageTask& task) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
     if (plan_.replays()) {
@@ -330,27 +371,8 @@ class StageProgram {
                                             "embedding gradients", CollectiveKind::all_reduce,
                                             words * plan_.gradient_bytes));
     }
-    optimizer();
+    add_optimizer(emitter_, parameters_ / plan_.optimizer_shards, plan_, compute_, slots_.norm);
     data_->after_optimizer();
-  }
-
-  void optimizer() {
-    const double mine = parameters_ / plan_.optimizer_shards;
-    // The norm reads every gradient of the shard once; fp16 looks for infinities as well.
-    const double passes = plan_.activations == Precision::fp16 ? 2 : 1;
-    emitter_.compute(
-        Part::optimizer, Phase::optimizer,
-        compute_.memory_bound(passes * mine * plan_.gradient_bytes, MemoryKernel::optimizer, 2 * passes));
-    if (slots_.norm != Slots::kNoSlot)
-      emitter_.wait_for(emitter_.collective("norm", slots_.norm, Phase::gradient_sync, "gradient norm",
-                                            CollectiveKind::all_reduce, 4, {}, true));
-    // Adam: reads gradient, master weight and both moments, writes the last three in fp32 and the working
-    // copy.
-    const double adam = plan_.gradient_bytes + 12 + 12 + (plan_.mixed_precision ? plan_.parameter_bytes : 0);
-    emitter_.compute(
-        Part::optimizer, Phase::optimizer,
-        compute_.memory_bound(adam * mine, MemoryKernel::optimizer, plan_.fused_kernels ? 4 : 40));
-    emitter_.flush();
   }
 
   const ModelSpec& model_;

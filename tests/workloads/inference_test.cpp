@@ -1,0 +1,179 @@
+// Inference: a prompt through the model, or one more token for each request; what it computes, sends, holds.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using program::CollectiveKind;
+using program::OpKind;
+using program::Phase;
+
+WorkloadSpec serving(Task task, int pp = 1, int micro_batches = 1) {
+  WorkloadSpec workload;
+  workload.model = llama3_70b();
+  workload.task = task;
+  workload.plan.tp = 8, workload.plan.pp = pp;
+  workload.plan.micro_batch = 16;
+  workload.plan.grad_accumulation = micro_batches;
+  return workload;
+}
+std::uint32_t ranks(const WorkloadSpec& workload) {
+  return static_cast<std::uint32_t>(workload.plan.tp * workload.plan.pp);
+}
+program::Program step(const WorkloadSpec& workload) {
+  auto program = training_step(workload, h100(), ranks(workload));
+  program::validate(program);
+  return program;
+}
+
+TEST(Inference, ComputesForwardOnly) {
+  for (const Task task : {Task::prefill, Task::decode}) {
+    const auto program = step(serving(task));
+    for (const auto& op : program.classes[0].ops) EXPECT_EQ(op.phase, Phase::forward);
+  }
+}
+
+// Two all-reduces a layer and one after the embedding, each of 16 requests x 8192 x 2 B; then 16 rows of
+// logits.
+TEST(Inference, DecodingReducesOneTokenOfEachRequest) {
+  const auto program = step(serving(Task::decode));
+  int reductions = 0;
+  for (const auto& op : program.classes[0].ops) {
+    if (op.kind != OpKind::collective) continue;
+    if (op.collective == CollectiveKind::all_gather) {
+      EXPECT_EQ(op.bytes.value(), 16 * 128256 * 2);
+      continue;
+    }
+    EXPECT_EQ(op.bytes.value(), 16 * 8192 * 2);
+    ++reductions;
+  }
+  EXPECT_EQ(reductions, 2 * 80 + 1);
+}
+
+// Every weight is read once a token: 2 bytes each at 0.83 of 3.35 TB/s for the matrices of the layers
+// (855,638,016 a layer) and the head; nothing can be faster, and at 16 requests the rest is less than as much
+// again.
+TEST(Inference, DecodingIsBoundByWeights) {
+  const auto program = step(serving(Task::decode));
+  Duration busy{};
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::compute) busy += op.duration;
+  const double matrices = (80 * 855'638'016.0 + 128256.0 * 8192) / 8;
+  const double least = 2 * matrices / (0.83 * 3.35e12);
+  EXPECT_GT(seconds(busy), least);
+  EXPECT_LT(seconds(busy), 2 * least);
+}
+
+// Twice the cache costs exactly its bytes more: 80 layers x 16 requests x 8192 tokens x 2 x 128 x 2 B at 0.8
+// of 3.35 TB/s.
+TEST(Inference, AttentionReadsTheCache) {
+  WorkloadSpec workload = serving(Task::decode);
+  const auto busy = [&](int sequence) {
+    workload.sequence = sequence;
+    return seconds(free_network().run(step(workload)).busy[0]);
+  };
+  EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 2 * 128 * 2 / (0.8 * 3.35e12), 1e-9);
+}
+
+// One micro-batch on four stages: its next token needs all of them, one after the other.
+TEST(Inference, OneMicroBatchGoesRoundTheStages) {
+  const auto program = step(serving(Task::decode, 4, 1));
+  const auto result = free_network().run(program);
+  const Duration sum = std::accumulate(result.busy.begin(), result.busy.end(), Duration{});
+  EXPECT_EQ(result.step.count(), sum.count());
+}
+
+// Four keep all stages at work: a step is four turns of the slowest stage (the last, which has the head), and
+// the messages of a turn are on the way once.
+TEST(Inference, AsManyMicroBatchesAsStagesLeaveNoBubble) {
+  const auto program = step(serving(Task::decode, 4, 4));
+  const auto result = free_network().run(program);
+  EXPECT_EQ(result.step.count(), result.busy[3].count());
+  EXPECT_EQ(*std::max_element(result.busy.begin(), result.busy.end()), result.busy[3]);
+}
+
+TEST(Inference, MoreMicroBatchesThanStagesAreSentAndReceivedInTheSameNumber) {
+  for (const int micro_batches : {1, 2, 3, 4, 7}) {
+    const auto result = free_network().run(step(serving(Task::decode, 4, micro_batches)));
+    EXPECT_GE(result.step, result.busy[3]);
+  }
+}
+
+// 2 x 80 layers x 1 head of 128 x 2 B x 8192 tokens x 64 requests; weights 2 B each.
+TEST(Inference, HoldsWeightsAndTheKeyValueCache) {
+  WorkloadSpec workload = serving(Task::decode, 1, 4);
+  const MemoryUse use = memory_use(workload, h100(), 8);
+  EXPECT_DOUBLE_EQ(use.peak().kv_cache, 2.0 * 80 * 128 * 2 * 8192 * 64);
+  const ModelSpec model = complete(workload.model);
+  EXPECT_NEAR(use.peak().weights / (2 * total_parameters(model) / 8), 1, 1e-5);  // but the final norm
+  EXPECT_EQ(use.peak().gradients + use.peak().optimizer + use.peak().recompute, 0);
+  workload.precision.gemm = Precision::fp8;  // layers in a byte, embedding and head in two
+  const double ends = 2.0 * 128256 * 8192 / 8;
+  EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().weights,
+                   (use.peak().weights - 2 * ends) / 2 + 2 * ends);
+}
+
+// A decoded token: 2 FLOPs for each of the layers' and the head's weights, and 4 x 64 heads x 128 for each
+// pair of tokens in each layer.
+TEST(Inference, CountsTheFlopsOfOnePass) {
+  const auto program = step(serving(Task::decode));
+  const double weights = 80 * 855'638'016.0 + 128256.0 * 8192, pairs = 80 * 4.0 * 64 * 128 * 8192;
+  EXPECT_NEAR(program.facts.model_flops.value() / (16 * (2 * weights + pairs)), 1, 1e-12);
+  EXPECT_EQ(program.facts.tokens, 16);
+  // A prompt: the head for its last token, causal pairs half.
+  const auto prompt = step(serving(Task::prefill));
+  EXPECT_NEAR(prompt.facts.model_flops.value() /
+                  (16 * (8192 * 2 * 80 * 855'638'016.0 + 2 * 128256.0 * 8192 + 8192 * pairs / 2)),
+              1, 1e-12);
+  EXPECT_EQ(prompt.facts.tokens, 16 * 8192);
+}
+
+// A training scenario with another task is an inference scenario.
+TEST(Inference, KeysOfTrainingMayStay) {
+  WorkloadSpec workload = serving(Task::decode);
+  const auto plain = step(workload);
+  workload.plan.zero = 1;
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::full, {}};
+  workload.plan.schedule = Schedule::one_f_one_b;
+  workload.plan.sequence_parallel = workload.plan.overlap_grad_reduce = true;
+  const auto kept = step(workload);
+  EXPECT_EQ(free_network().run(kept).step, free_network().run(plain).step);
+}
+
+TEST(Inference, WhatHasNoMeaningIsRefused) {
+  WorkloadSpec workload = serving(Task::decode);
+  workload.packing.on = true;
+  workload.plan.cp = 2;
+  try {
+    (void)training_step(workload, h100(), 16);
+    FAIL() << "nothing of this exists in a decode step";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems().size(), 2u);
+  }
+}
+
+// Four documents of 2048 in a sequence of 8192: a quarter of the attention, everything else as it was.
+TEST(Packing, AttentionStaysInsideItsDocument) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.task = Task::finetune;
+  const auto whole = training_step(workload, h100(), 64);
+  workload.packing = {true, 4};
+  const auto packed = training_step(workload, h100(), 64);
+  const ModelSpec model = complete(workload.model);
+  const double attention = 3 * 80 * 0.5 * 4 * 8192.0 * 8192 * 64 * 128 * 128;
+  EXPECT_NEAR((whole.facts.model_flops.value() - packed.facts.model_flops.value()) / (0.75 * attention), 1,
+              1e-9);
+  workload.packing = {true, 3};
+  EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);
+}
+}  // namespace
+}  // namespace topsim::workloads

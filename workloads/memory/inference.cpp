@@ -1,0 +1,38 @@
+#include "workloads/memory/inference.hpp"
+
+#include <algorithm>
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+
+double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
+  const double heads = std::max(1.0, model.kv_heads / static_cast<double>(plan.tp));
+  return 2 * heads * model.head_dim * bytes_of(plan.activations);
+}
+
+MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {
+  const double element = bytes_of(plan.activations), t = plan.tp;
+  const double requests = static_cast<double>(plan.micro_batch) * plan.micro_batches;
+  const double width = (model.gated_ffn ? 2 : 1) * model.ffn / t;
+  MemoryUse use;
+  use.capacity = static_cast<double>(capacity.value());
+  for (int stage = 0; stage < plan.pp; ++stage) {
+    const int layers = plan.stage_layers[static_cast<std::size_t>(stage)];
+    MemoryParts parts;
+    parts.weights = layers * layer_parameters(model).total() / t * plan.parameter_bytes;
+    if (stage == 0) parts.weights += embedding_parameters(model) / t * element;
+    // The residual stream, the input and the widest inner activation of a layer.
+    parts.activations = plan.tokens() * element * (2 * model.hidden + width);
+    if (stage == plan.pp - 1) {
+      if (!model.tied_embeddings || plan.pp > 1) parts.weights += head_parameters(model) / t * element;
+      parts.activations = std::max(parts.activations, plan.micro_batch * (element + 4.0) * model.vocab);
+    }
+    parts.kv_cache = layers * cache_bytes_per_token(model, plan) * plan.sequence / plan.cp * requests;
+    use.stages.push_back(parts);
+    if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
+  }
+  return use;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,38 @@
+#include "workloads/memory/single_process.hpp"
+
+#include <algorithm>
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+
+MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {
+  const double parameters = total_parameters(model), element = bytes_of(plan.activations);
+  const double logits = plan.tokens() * model.vocab, hidden = plan.tokens() * model.hidden;
+  const bool full = plan.recompute.kind == RecomputeKind::full;
+  const int again = full ? std::min(model.layers, plan.recompute.layers.value_or(model.layers)) : 0;
+
+  MemoryParts other;
+  other.weights = parameters * (plan.parameter_bytes + (plan.cast_weights ? element : 0));
+  other.gradients = parameters * plan.gradient_bytes;
+  // Inputs of the final norm and of the LM head, the mask of the embedding's dropout, the output.
+  other.activations =
+      again * layer_activation_bytes(model, plan, RecomputeKind::full) +
+      (model.layers - again) *
+          layer_activation_bytes(model, plan, full ? RecomputeKind::none : plan.recompute.kind) +
+      2 * element * hidden + (plan.dropout ? hidden : 0) + element * logits;
+  if (full) other.recompute = layer_activation_bytes(model, plan, RecomputeKind::none);
+
+  MemoryParts first = other;
+  first.gradients += parameters * plan.gradient_bytes * (plan.dp == 1 ? 0 : plan.micro_batches > 1 ? 2 : 1);
+  first.optimizer = 8 * parameters;
+  first.activations += (plan.dp == 1 ? 4 : element + 4) * plan.dp * logits;
+
+  MemoryUse use;
+  use.capacity = static_cast<double>(capacity.value());
+  use.stages = {first, other};
+  use.holder = "device";
+  return use;
+}
+}  // namespace topsim::workloads

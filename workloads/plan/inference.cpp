@@ -1,0 +1,50 @@
+// What a plan means where nothing is trained (plan.hpp, Plan::task).
+#include <fmt/format.h>
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
+  if (!plan.inference()) return;
+  const PlanSpec& spec = workload.plan;
+  const auto refuse = [&](bool present, const char* path, const char* why) {
+    if (present) mistakes.add(path, fmt::format("{}: inference {}", path, why), "leave it out");
+  };
+  // What is said about gradients, optimiser and recompute holds for training: a scenario may keep it.
+  refuse(spec.hsdp_shard.has_value(), "plan.hsdp_shard", "has no gradients and no optimiser to shard");
+  refuse(spec.offload != Offload::none, "plan.offload", "has no optimiser to offload");
+  refuse(plan.virtual_stages > 1, "plan.virtual_stages", "passes micro-batches through the stages in order");
+  refuse(plan.replays(), "compute.stage_times", "has no backward pass to replay");
+  refuse(workload.packing.on, "packing", "attends to one request a sequence");
+  refuse(plan.single_process || plan.unit_shards, "framework", "needs whole weights: megatron or ddp");
+  if (plan.task == Task::decode && plan.cp > 1)
+    mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
+                 "set cp to 1, or task to prefill");
+  plan.zero = 0;
+  if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token is no sequence to split
+  plan.gradient_shards = plan.optimizer_shards = plan.parameter_shards = 1;
+  plan.overlap_grad_reduce = plan.overlap_param_gather = plan.reduce_every_micro_batch = false;
+  plan.cast_weights = plan.mixed_precision = plan.dropout = plan.synchronises_p2p = false;
+  plan.overlap_p2p = true;
+  plan.bucket_copies = 0;
+  plan.recompute = {};
+  plan.parameter_bytes = bytes_of(plan.gemm);
+}
+
+void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
+  plan.documents = workload.packing.documents.value_or(1);
+  if (plan.documents < 1) {
+    mistakes.add("packing", "a sequence holds at least one document", "leave packing out");
+    plan.documents = 1;
+  }
+  const int parts = plan.documents * (plan.cp > 1 ? 2 * plan.cp : 1);
+  if (plan.sequence > 0 && plan.sequence % parts != 0)
+    mistakes.add(
+        "packing",
+        fmt::format("a sequence of {} does not divide into {} documents{}", plan.sequence, plan.documents,
+                    plan.cp > 1 ? fmt::format(" of 2 x cp = {} chunks", 2 * plan.cp) : ""),
+        "a number of documents of equal length, or true for one");
+}
+}  // namespace topsim::workloads

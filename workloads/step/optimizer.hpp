@@ -1,0 +1,13 @@
+// The update at the end of a step: gradient norm, then Adam.
+#pragma once
+
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/step/stage_emitter.hpp"
+
+namespace topsim::workloads {
+
+// Of the `parameters` whose optimiser states the rank holds. `norm_slot`: the communicator over which the
+// gradient norm is summed, Slots::kNoSlot where the rank has all of it.
+void add_optimizer(StageEmitter& emitter, double parameters, const Plan& plan, const ComputeModel& compute,
+                   std::uint8_t norm_slot);
+}  // namespace topsim::workloads
