@@ -48,7 +48,9 @@ class WordOrCount final : public config::Codec<T> {
 config::CodecPtr<RecomputeSpec> codec(config::Type<RecomputeSpec>) {
   return std::make_shared<WordOrCount<RecomputeSpec, RecomputeKind>>(
       names<RecomputeKind>({{"none", RecomputeKind::none, "every activation is kept"},
-                            {"selective", RecomputeKind::selective, "the attention core is computed again"},
+                            {"selective", RecomputeKind::selective,
+                             "the attention core is computed again; with latent attention the projections up "
+                             "and the experts' activation"},
                             {"full", RecomputeKind::full, "whole layers are computed again"}}),
       [](const RecomputeSpec& spec) -> std::variant<RecomputeKind, int> {
         if (spec.layers) return *spec.layers;
@@ -107,7 +109,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  default_text("follows from the accelerators"))
           .field("cp", &PlanSpec::cp, "context-parallel size", at_least(1))
           .field("ep", &PlanSpec::ep, "expert-parallel size", at_least(1))
-          .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", at_least(1))
+          .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", at_least(1),
+                 default_text("tp"))
           .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage", at_least(1))
           .field(
               "stage_layers", &PlanSpec::stage_layers,

@@ -42,8 +42,10 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
           .field("ffn", &ExpertSpec::ffn, "width of one expert", default_text("the model's ffn"))
           .field("capacity_factor", &ExpertSpec::capacity_factor,
                  "rows an expert takes over the mean; 0: no limit")
-          .field("imbalance", &ExpertSpec::imbalance, "rows of the most loaded expert over the mean",
-                 at_least(1));
+          .field("pad_to_capacity", &ExpertSpec::pad_to_capacity,
+                 "experts compute their whole capacity, padded with zeros")
+          .field("imbalance", &ExpertSpec::imbalance,
+                 "rows of the most loaded rank's experts over the mean; all ranks wait for it", at_least(1));
   return object;
 }
 

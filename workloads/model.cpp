@@ -1,5 +1,7 @@
 #include "workloads/model.hpp"
 
+#include <algorithm>
+
 namespace topsim::workloads {
 
 ModelSpec complete(ModelSpec model) {
@@ -12,16 +14,65 @@ ModelSpec complete(ModelSpec model) {
   return model;
 }
 
-LayerParameters layer_parameters(const ModelSpec& model) {
-  const double h = model.hidden, f = model.ffn, d = model.head_dim;
+LayerKind kind_of(const ModelSpec& model, int layer) {
+  return model.experts.count > 0 && layer >= model.dense_layers ? LayerKind::experts : LayerKind::dense;
+}
+
+int count_of(const ModelSpec& model, LayerKind kind) {
+  const int dense = model.experts.count > 0 ? std::min(model.dense_layers, model.layers) : model.layers;
+  return kind == LayerKind::dense ? dense : model.layers - dense;
+}
+
+double key_width(const ModelSpec& model) {
+  const AttentionSpec& a = model.attention;
+  return a.kind == AttentionKind::mla ? a.qk_nope_head_dim + a.qk_rope_head_dim : model.head_dim;
+}
+
+double value_width(const ModelSpec& model) {
+  return model.attention.kind == AttentionKind::mla ? model.attention.v_head_dim : model.head_dim;
+}
+
+namespace {
+
+void add_attention(const ModelSpec& model, double bias, LayerParameters& parameters) {
+  const double h = model.hidden;
+  const AttentionSpec& a = model.attention;
+  parameters.proj = model.heads * value_width(model) * h + bias * h;
+  if (a.kind != AttentionKind::mla) {
+    parameters.qkv = (model.heads + 2.0 * model.kv_heads) * model.head_dim * (h + bias);
+    return;
+  }
+  // Keys and values from kv_lora_rank numbers a token, the rotary key from the same projection; queries
+  // compressed as well where q_lora_rank is given. A norm between the two projections.
+  const double queries = model.heads * key_width(model);
+  parameters.latent = h * (a.kv_lora_rank + a.qk_rope_head_dim) + a.kv_lora_rank;
+  parameters.qkv = a.kv_lora_rank * static_cast<double>(model.heads) * (a.qk_nope_head_dim + a.v_head_dim);
+  if (a.q_lora_rank > 0) {
+    parameters.latent += (h + 1) * a.q_lora_rank;
+    parameters.qkv += a.q_lora_rank * queries;
+  } else {
+    parameters.qkv += h * queries;
+  }
+}
+}  // namespace
+
+LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind) {
+  const double h = model.hidden;
   const double bias = model.gated_ffn ? 0 : 1;
+  const double gates = model.gated_ffn ? 2 : 1;
   LayerParameters parameters;
-  const double qkv_width = (model.heads + 2.0 * model.kv_heads) * d;
-  parameters.qkv = qkv_width * (h + bias);
-  parameters.proj = model.heads * d * h + bias * h;
-  const double fc1_width = model.gated_ffn ? 2 * f : f;
-  parameters.fc1 = fc1_width * (h + bias);
-  parameters.fc2 = f * h + bias * h;
+  add_attention(model, bias, parameters);
+  const ExpertSpec& experts = model.experts;
+  const double f = kind == LayerKind::dense ? model.ffn : static_cast<double>(experts.shared) * experts.ffn;
+  if (f > 0) {
+    parameters.fc1 = gates * f * (h + bias);
+    parameters.fc2 = f * h + bias * h;
+  }
+  if (kind == LayerKind::experts) {
+    parameters.router = h * experts.count;
+    parameters.expert_fc1 = experts.count * gates * experts.ffn * (h + bias);
+    parameters.expert_fc2 = experts.count * (experts.ffn * h + bias * h);
+  }
   parameters.norms = 2 * h * (1 + bias);
   return parameters;
 }
@@ -37,23 +88,49 @@ double head_parameters(const ModelSpec& model) {
 
 double total_parameters(const ModelSpec& model) {
   const double final_norm = model.hidden * (model.gated_ffn ? 1.0 : 2.0);
-  return model.layers * layer_parameters(model).total() + embedding_parameters(model) + final_norm +
+  double layers = 0;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::experts})
+    layers += count_of(model, kind) * layer_parameters(model, kind).total();
+  return layers + embedding_parameters(model) + final_norm +
          (model.tied_embeddings ? 0.0 : head_parameters(model));
 }
 
+double active_parameters(const ModelSpec& model) {
+  const double routed = layer_parameters(model, LayerKind::experts).routed();
+  const double idle =
+      model.experts.count > 0 ? 1 - static_cast<double>(model.experts.top_k) / model.experts.count : 0;
+  return total_parameters(model) - count_of(model, LayerKind::experts) * routed * idle;
+}
+
 double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half) {
-  const double s = sequence, h = model.hidden, d = model.head_dim;
-  const double matrices = h * (model.heads + 2.0 * model.kv_heads) * d + model.heads * d * h +
-                          (model.gated_ffn ? 3.0 : 2.0) * h * model.ffn;
-  const double scores = (causal_half && model.attention.causal ? 0.5 : 1.0) * 4 * s * s * model.heads * d;
-  const double forward = model.layers * (2 * s * matrices + scores) + 2 * s * h * model.vocab;
+  const double s = sequence, h = model.hidden;
+  const double gates = model.gated_ffn ? 3 : 2;
+  const ExpertSpec& experts = model.experts;
+  const AttentionSpec& a = model.attention;
+  double attention = model.heads * value_width(model) * h;
+  if (a.kind == AttentionKind::mla) {
+    const double queries = model.heads * key_width(model);
+    attention += h * (a.kv_lora_rank + a.qk_rope_head_dim) +
+                 a.kv_lora_rank * static_cast<double>(model.heads) * (a.qk_nope_head_dim + a.v_head_dim) +
+                 (a.q_lora_rank > 0 ? a.q_lora_rank * (h + queries) : h * queries);
+  } else {
+    attention += h * (model.heads + 2.0 * model.kv_heads) * model.head_dim;
+  }
+  const double dense = gates * h * model.ffn;
+  const double sparse =
+      gates * h * experts.ffn * (static_cast<double>(experts.top_k) + experts.shared) + h * experts.count;
+  const double matrices = model.layers * attention + count_of(model, LayerKind::dense) * dense +
+                          count_of(model, LayerKind::experts) * sparse;
+  const double scores = (causal_half && a.causal ? 0.5 : 1.0) * 2 * s * s * model.heads *
+                        (key_width(model) + value_width(model));
+  const double forward = 2 * s * matrices + model.layers * scores + 2 * s * h * model.vocab;
   return 3 * forward;
 }
 
 double inference_flops_per_request(const ModelSpec& model, int queries, int keys, bool causal_half) {
   const double h = model.hidden, v = model.vocab;
   // Scores of one token with itself, and what one token costs without them and without the head.
-  const double pair = 4.0 * model.layers * model.heads * model.head_dim;
+  const double pair = 2.0 * model.layers * model.heads * (key_width(model) + value_width(model));
   const double token = model_flops_per_sequence(model, 1, false) / 3 - pair - 2 * h * v;
   const double pairs = static_cast<double>(queries) * keys *
                        (causal_half && model.attention.causal && queries > 1 ? 0.5 : 1.0);

@@ -10,25 +10,43 @@ namespace topsim::workloads {
 // Zeros replaced by what they stand for (kv_heads, head_dim, ffn, expert width), gqa told from kv_heads.
 [[nodiscard]] ModelSpec complete(ModelSpec model);
 
-// Parameters of one layer, all tensor ranks together. Matrices are split over tp; `norms` and biases of
+// What a layer has after its attention.
+enum class LayerKind : std::uint8_t { dense, experts };
+[[nodiscard]] LayerKind kind_of(const ModelSpec& model, int layer);
+[[nodiscard]] int count_of(const ModelSpec& model, LayerKind kind);
+
+// Widths of one attention head. Latent attention: queries and keys have a rotary part beside the plain one.
+[[nodiscard]] double key_width(const ModelSpec& model);
+[[nodiscard]] double value_width(const ModelSpec& model);
+
+// Parameters of one layer, all ranks together. Matrices are split over tp; `norms` and biases of
 // row-parallel layers are replicated, which only matters below 0.1 % and is counted as split.
 // GPT shapes (no gated FFN) carry biases and learned positions, Llama shapes do not.
 struct LayerParameters {
-  double qkv = 0, proj = 0, fc1 = 0, fc2 = 0;  // matrices and biases
+  double qkv = 0, proj = 0;
+  double latent = 0;                      // latent attention: down projections, whole on every tensor rank
+  double fc1 = 0, fc2 = 0;                // the dense feed-forward network, or the shared experts
+  double router = 0;                      // whole on every tensor rank
+  double expert_fc1 = 0, expert_fc2 = 0;  // of all routed experts; split over ep and etp
   double norms = 0;
-  [[nodiscard]] double attention() const { return qkv + proj; }
-  [[nodiscard]] double total() const { return qkv + proj + fc1 + fc2 + norms; }
+  [[nodiscard]] double split() const { return qkv + proj + fc1 + fc2 + norms; }  // over tp
+  [[nodiscard]] double whole() const { return latent + router; }
+  [[nodiscard]] double routed() const { return expert_fc1 + expert_fc2; }
+  [[nodiscard]] double total() const { return split() + whole() + routed(); }
 };
-[[nodiscard]] LayerParameters layer_parameters(const ModelSpec& model);
+[[nodiscard]] LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind = LayerKind::dense);
 
 [[nodiscard]] double embedding_parameters(const ModelSpec& model);  // words and learned positions
 [[nodiscard]] double head_parameters(const ModelSpec& model);       // LM head matrix, tied or not
 [[nodiscard]] double total_parameters(const ModelSpec& model);      // tied weights counted once
+// Parameters that one token meets: top_k of the routed experts.
+[[nodiscard]] double active_parameters(const ModelSpec& model);
 
 // Model FLOPs of one sequence through forward and backward: 2 per multiply-add, backward twice the forward,
 // recompute not counted. For GPT shapes with the full score matrix this is
 //   72 s L h^2 (1 + s / (6 h) + V / (12 h L))                      Narayanan et al., SC'21, eq. 3 (x 3/4)
-// causal_half: attention scores above the diagonal are not counted.
+// Of routed experts, the top_k that a token visits. causal_half: attention scores above the diagonal are not
+// counted.
 [[nodiscard]] double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half);
 // Of one request's pass over `queries` tokens (a prompt, or one that attends to a cache), the LM head for its
 // last token alone.

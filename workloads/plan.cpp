@@ -23,8 +23,8 @@ void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
 }  // namespace
 
 int Plan::global_stage(int stage, int chunk) const {
-  if (schedule == Schedule::zb_v || schedule == Schedule::dualpipe)
-    return chunk == 0 ? stage : 2 * pp - 1 - stage;
+  if (schedule == Schedule::zb_v) return chunk == 0 ? stage : 2 * pp - 1 - stage;
+  if (schedule == Schedule::dualpipe) return chunk == 0 ? stage : pp - 1 - stage;
   return chunk * pp + stage;
 }
 
@@ -36,7 +36,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
 
   const PlanSpec& spec = workload.plan;
   Plan plan;
-  plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep, plan.etp = spec.etp;
+  plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep;
   plan.virtual_stages = spec.virtual_stages;
   plan.micro_batch = spec.micro_batch;
   plan.cp_kind = spec.cp_kind;
@@ -66,8 +66,9 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   check_rank_order(spec, plan, mistakes);
   set_stage_times(workload.compute.stage_times, plan, mistakes);
 
-  plan.sequence_parallel =
-      plan.tp > 1 && spec.sequence_parallel.value_or(defaults.sequence_parallel && !plan.inference());
+  const bool split_rows =
+      (defaults.sequence_parallel && !plan.inference()) || workload.model.experts.count > 0;
+  plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(split_rows);
   if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)
     mistakes.add(
         "plan.sequence_parallel",
@@ -90,12 +91,13 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (recalled of
   // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
   // neighbours wait for each other in a circle.
-  const bool zero_bubble =
-      plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p || plan.schedule == Schedule::zb_v;
+  const bool zero_bubble = plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p ||
+                           plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
   plan.overlap_p2p =
       spec.overlap_p2p.value_or(zero_bubble || (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   set_precision(workload, defaults, plan);
+  set_experts(workload, plan, mistakes);
   set_data_parallel(spec, defaults, plan, mistakes);
   set_single_process(defaults, plan, mistakes);
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);

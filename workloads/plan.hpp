@@ -54,6 +54,13 @@ struct Plan {
   double live_parameters = 0;  // gathered ones held at most; 0: two units
   int shard_ranks = 1;         // of the dp x cp ranks, those that share one set of shards
   double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
+  // Routed experts. `expert_ranks`: they are divided otherwise than the rest (ep > 1, or etp other than tp),
+  // so that other ranks hold the same ones: tp x cp x dp = etp x ep x expert_copies.
+  bool expert_ranks = false;
+  int expert_copies = 1;  // of one direction of DualPipe
+  double expert_gradient_shards = 1, expert_optimizer_shards = 1;
+  double expert_load = 1;       // rows that the busiest rank computes over the mean
+  bool expert_padding = false;  // rows are known beforehand
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   Duration launch{};            // host time to issue one kernel
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
@@ -71,10 +78,20 @@ struct Plan {
 
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
+  // Parts of the model on one rank. DualPipe: two, one for each direction.
+  [[nodiscard]] int chunks() const { return schedule == Schedule::dualpipe ? 2 : virtual_stages; }
+  // Ranks of the same tensor and pipeline coordinates that hold the same weights; DualPipe's two directions
+  // hold everything twice.
+  [[nodiscard]] int replicas() const { return dp * cp * (schedule == Schedule::dualpipe ? 2 : 1); }
+  // The first and the last part of the model lie on one rank.
+  [[nodiscard]] bool ends_meet() const {
+    return schedule == Schedule::zb_v || schedule == Schedule::dualpipe;
+  }
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
   // Tokens of one micro-batch that one context-parallel rank holds.
   [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * queries / cp; }
-  // The rank's chunk `chunk` is which stage of the model: j pp + r, or the V shape of ZB-V.
+  // The rank's chunk `chunk` is which stage of the model: j pp + r, the V shape of ZB-V, or the mirrored
+  // stage of DualPipe.
   [[nodiscard]] int global_stage(int stage, int chunk) const;
 };
 

@@ -33,10 +33,11 @@ struct AttentionSpec {
 struct ExpertSpec {
   int count = 0;  // 0: a dense model
   int top_k = 1;
-  int shared = 0;              // experts every token visits
-  int ffn = 0;                 // width of one expert; 0: ModelSpec::ffn
-  double capacity_factor = 0;  // 0: no capacity, no token is dropped
-  double imbalance = 1;        // most loaded expert's rows over the mean
+  int shared = 0;                // experts every token visits
+  int ffn = 0;                   // width of one expert; 0: ModelSpec::ffn
+  double capacity_factor = 0;    // 0: no capacity, no token is dropped
+  bool pad_to_capacity = false;  // every expert computes capacity_factor times the mean, zeros included
+  double imbalance = 1;          // rows of the most loaded rank's experts over the mean
 };
 
 struct ModelSpec {
@@ -69,8 +70,9 @@ struct ZeroGroup {
 };
 
 struct PlanSpec {
-  int tp = 1, pp = 1, cp = 1, ep = 1, etp = 1;
-  std::optional<int> dp;  // follows from the accelerators
+  int tp = 1, pp = 1, cp = 1, ep = 1;
+  std::optional<int> etp;  // tp, as in Megatron
+  std::optional<int> dp;   // follows from the accelerators
   int virtual_stages = 1;
   std::vector<int>
       stage_layers;  // empty: equal stages; one entry a stage (times virtual stages, in model order)

@@ -30,9 +30,14 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   pieces.head = plan.inference() ? PiecePair{sampling(model, plan, compute), {}} : head(model, plan, compute);
   // With full recompute of some layers the others keep everything.
   const bool full = plan.recompute.kind == RecomputeKind::full;
-  pieces.layer = transformer_layer(model, plan, compute, full ? RecomputeKind::none : plan.recompute.kind);
-  pieces.layer_recomputed =
-      full ? transformer_layer(model, plan, compute, RecomputeKind::full) : pieces.layer;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::experts}) {
+    if (count_of(model, kind) == 0) continue;
+    const auto index = static_cast<std::size_t>(kind);
+    pieces.layer[index] =
+        transformer_layer(model, kind, plan, compute, full ? RecomputeKind::none : plan.recompute.kind);
+    pieces.layer_recomputed[index] =
+        full ? transformer_layer(model, kind, plan, compute, RecomputeKind::full) : pieces.layer[index];
+  }
 
   program::Program program;
   if (plan.single_process) {
@@ -49,7 +54,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   program.facts.tokens = static_cast<double>(plan.global_batch) * plan.queries;
   const auto flops = [&](bool causal_half) {
     return plan.inference() ? inference_flops_per_request(model, plan.queries, plan.sequence, causal_half)
-                            : plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half);
+                            : plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents,
+                                                                        causal_half);
   };
   program.facts.model_flops = Flops(plan.global_batch * flops(true));
   program.facts.model_flops_full_attention = Flops(plan.global_batch * flops(false));

@@ -79,10 +79,22 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
     c.options.slow_ranks.emplace_back(RankId(static_cast<std::size_t>(dice.below(accelerators))),
                                       1.0 + 0.01 * (1 + dice.below(50)));
   }
+  // One in three is a mixture of experts, on ranks of their own.
+  if (dice.below(3) == 0) {
+    model.experts.count = 8, model.experts.top_k = 2, model.experts.ffn = 1024;
+    model.experts.imbalance = dice.one_of({1.0, 1.5});
+    model.dense_layers = dice.below(2);
+    const int stage = plan.tp * *plan.dp;
+    plan.etp = dice.one_of({1, plan.tp});
+    plan.ep = dice.one_of({2, 4, 8});
+    while (stage % (plan.ep * *plan.etp) != 0) plan.ep /= 2;
+    if (plan.tp > 1) plan.sequence_parallel = true;
+  }
   c.text = "seed " + std::to_string(seed) + ": " + std::to_string(nodes) + " x " + c.topology.node.use +
            ", " + c.topology.fabric.kind + ", tp " + std::to_string(plan.tp) + " pp " +
-           std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + ", " + std::to_string(c.slow_ranks) +
-           " slow ranks, " + std::to_string(c.degraded_links) + " degraded links";
+           std::to_string(plan.pp) + " dp " + std::to_string(*plan.dp) + " ep " + std::to_string(plan.ep) +
+           ", " + std::to_string(c.slow_ranks) + " slow ranks, " + std::to_string(c.degraded_links) +
+           " degraded links";
   return c;
 }
 }  // namespace topsim::property

@@ -69,16 +69,46 @@ TEST(WorkloadFields, AnUnknownFrameworkIsNamedWithTheKnownOnes) {
 // Parameters that the models' papers state, in 1e9.
 TEST(Models, ShippedShapesHaveThePublishedNumberOfParameters) {
   const std::pair<const char*, double> published[] = {
-      {"gpt3-175b", 175},     {"llama2-7b", 6.74},      {"llama2-13b", 13.0},     {"llama2-70b", 69.0},
-      {"llama3-8b", 8.03},    {"llama3-70b", 70.6},     {"llama3-405b", 405.9},   {"megatron-1.7b", 1.7},
-      {"megatron-3.6b", 3.6}, {"megatron-7.5b", 7.5},   {"megatron-18b", 18.4},   {"megatron-39b", 39.1},
-      {"megatron-76b", 76.1}, {"megatron-145b", 145.6}, {"megatron-310b", 310.1}, {"megatron-530b", 529.6},
-      {"megatron-1t", 1008},  {"korthikanti-22b", 22},  {"bloom-176b", 176.2},    {"mt-nlg-530b", 530},
-      {"qwen2.5-7b", 7.62},   {"qwen2.5-72b", 72.7}};
+      {"gpt3-175b", 175},      {"llama2-7b", 6.74},      {"llama2-13b", 13.0},     {"llama2-70b", 69.0},
+      {"llama3-8b", 8.03},     {"llama3-70b", 70.6},     {"llama3-405b", 405.9},   {"megatron-1.7b", 1.7},
+      {"megatron-3.6b", 3.6},  {"megatron-7.5b", 7.5},   {"megatron-18b", 18.4},   {"megatron-39b", 39.1},
+      {"megatron-76b", 76.1},  {"megatron-145b", 145.6}, {"megatron-310b", 310.1}, {"megatron-530b", 529.6},
+      {"megatron-1t", 1008},   {"korthikanti-22b", 22},  {"bloom-176b", 176.2},    {"mt-nlg-530b", 530},
+      {"qwen2.5-7b", 7.62},    {"qwen2.5-72b", 72.7},    {"qwen2.5-0.5b", 0.49},   {"qwen2.5-1.5b", 1.54},
+      {"qwen2.5-3b", 3.09},    {"qwen2.5-14b", 14.7},    {"qwen2.5-32b", 32.5},    {"qwen3-0.6b", 0.6},
+      {"qwen3-1.7b", 1.7},     {"qwen3-4b", 4.0},        {"qwen3-8b", 8.2},        {"qwen3-14b", 14.8},
+      {"qwen3-32b", 32.8},     {"opt-125m", 0.125},      {"opt-350m", 0.35},       {"opt-1.3b", 1.3},
+      {"opt-2.7b", 2.7},       {"opt-6.7b", 6.7},        {"opt-13b", 13},          {"opt-30b", 30},
+      {"opt-66b", 66},         {"opt-175b", 175},        {"llama3.2-1b", 1.24},    {"llama3.2-3b", 3.21},
+      {"llama1-7b", 6.7},      {"llama1-13b", 13.0},     {"llama1-33b", 32.5},     {"llama1-65b", 65.2},
+      {"nemotron4-15b", 15.6}, {"nemotron4-340b", 340},  {"gemma-7b", 8.54},       {"gemma2-27b", 27.2},
+      {"glm-130b", 130}};
   for (const auto& [name, billions] : published) {
     const WorkloadSpec spec = read(std::string("{\"model\": \"") + name + "\"}");
     EXPECT_NEAR(total_parameters(complete(spec.model)) / 1e9, billions, std::max(0.05, 0.012 * billions))
         << name;
+  }
+}
+
+// Mixtures of experts: all parameters, and those one token meets, as published. DeepSeek, Kimi and gpt-oss
+// leave the input embedding out of the latter (V3: "37B", Kimi K2: 32.6, gpt-oss: 5.13 and 3.61).
+TEST(Models, MixturesHaveThePublishedTotalAndActiveParameters) {
+  struct Published {
+    const char* name;
+    double total, active;
+    bool embedding = true;
+  };
+  const Published published[] = {{"mixtral-8x7b", 46.7, 12.9},      {"mixtral-8x22b", 141, 39},
+                                 {"deepseek-v2", 236, 21, false},   {"deepseek-v2-lite", 15.7, 2.4, false},
+                                 {"deepseek-v3", 671, 37, false},   {"kimi-k2", 1040, 32.6},
+                                 {"qwen2-57b-a14b", 57.4, 14.2},    {"qwen3-30b-a3b", 30.5, 3.3},
+                                 {"qwen3-235b-a22b", 235, 22},      {"dbrx-132b", 132, 36},
+                                 {"gpt-oss-120b", 117, 5.1, false}, {"gpt-oss-20b", 20.9, 3.6, false}};
+  for (const Published& row : published) {
+    const ModelSpec model = complete(read(std::string("{\"model\": \"") + row.name + "\"}").model);
+    EXPECT_NEAR(total_parameters(model) / 1e9, row.total, 0.014 * row.total) << row.name;
+    const double active = active_parameters(model) - (row.embedding ? 0 : embedding_parameters(model));
+    EXPECT_NEAR(active / 1e9, row.active, 0.025 * row.active) << row.name;
   }
 }
 }  // namespace

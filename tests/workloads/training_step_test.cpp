@@ -83,6 +83,24 @@ TEST(TrainingStep, ZeroBubbleVIdlesForHalfAForwardAStage) {
   EXPECT_EQ(free_network().run(program).step, 32 * 18_us + 7 * 3_us);
 }
 
+// Two directions: (p/2 - 1)(F&B + B - 3 W) with F&B = F + B = 3 t and F = I = W = t; every rank computes all
+// m micro-batches, half of them of each of its two stages.
+TEST(TrainingStep, DualPipeIdlesForItsClosedForm) {
+  using namespace topsim::literals;
+  for (const auto& [p, m] : {std::pair{4, 8}, {8, 16}, {8, 32}}) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.model.layers = 64;
+    workload.plan.tp = 1, workload.plan.pp = p, workload.plan.dp = 1, workload.plan.global_batch = m;
+    workload.plan.schedule = Schedule::dualpipe;
+    workload.compute.stage_times = {{6_us}, {6_us}, {6_us}, {Duration{}}};
+    const auto program = training_step(workload, h100(), static_cast<std::uint32_t>(p));
+    program::validate(program);
+    const auto result = free_network().run(program);
+    for (const Duration busy : result.busy) EXPECT_EQ(busy, m * 18_us);
+    EXPECT_EQ(result.step, m * 18_us + (p / 2 - 1) * (18_us + 12_us - 18_us)) << p << " " << m;
+  }
+}
+
 // Transfers of 1 us are exposed once on the way down and once on the way up of every stage but the last.
 TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
   using namespace topsim::literals;

@@ -10,11 +10,15 @@ using program::CollectiveKind;
 Attention::Attention(const LayerKernels& kernels, const LayerParameters& parameters)
     : kernels_(kernels),
       parameters_(parameters),
+      latent_(kernels.model.attention.kind == AttentionKind::mla),
       heads_(kernels.model.heads / static_cast<double>(kernels.plan.tp)),
-      kv_heads_(std::max(1.0, kernels.model.kv_heads / static_cast<double>(kernels.plan.tp))),
-      qkv_width_((heads_ + 2 * kv_heads_) * kernels.model.head_dim),
-      context_width_(heads_ * kernels.model.head_dim),
-      qkv_(kernels.linear(kernels.tokens, qkv_width_, kernels.hidden)),
+      kv_heads_(latent_ ? heads_
+                        : std::max(1.0, kernels.model.kv_heads / static_cast<double>(kernels.plan.tp))),
+      keys_values_width_(kv_heads_ * (key_width(kernels.model) + value_width(kernels.model))),
+      qkv_width_(heads_ * key_width(kernels.model) + keys_values_width_),
+      context_width_(heads_ * value_width(kernels.model)),
+      rotated_width_((heads_ + kv_heads_) * kernels.model.head_dim),
+      gathered_bytes_(kernels.bytes),
       proj_(kernels.linear(kernels.tokens, kernels.hidden, context_width_)) {
   const Plan& plan = kernels.plan;
   shape_.batch = static_cast<double>(plan.micro_batch) * plan.documents;
@@ -22,15 +26,36 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   shape_.kv_heads = kv_heads_;
   shape_.queries = static_cast<double>(plan.queries) / plan.cp / plan.documents;
   shape_.keys = static_cast<double>(plan.sequence) / plan.documents;
-  shape_.head_dim = shape_.value_dim = kernels.model.head_dim;
+  shape_.head_dim = key_width(kernels.model);
+  shape_.value_dim = value_width(kernels.model);
   shape_.causal = kernels.model.attention.causal;
   shape_.dropout = plan.dropout;
+  if (!latent_) {
+    qkv_ = kernels.linear(kernels.tokens, qkv_width_, kernels.hidden);
+    return;
+  }
+  const AttentionSpec& a = kernels.model.attention;
+  const double keys_values = a.kv_lora_rank + a.qk_rope_head_dim;
+  const bool compressed_queries = a.q_lora_rank > 0;
+  latent_width_ = a.q_lora_rank + keys_values;
+  gathered_bytes_ =
+      kernels.tokens * (compressed_queries ? latent_width_ : kernels.hidden + keys_values) * kernels.element;
+  down_ = kernels.linear(kernels.rows, keys_values, kernels.hidden);
+  if (compressed_queries) down_ = down_ + kernels.linear(kernels.rows, a.q_lora_rank, kernels.hidden);
+  qkv_ = kernels.linear(kernels.tokens, heads_ * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank) +
+         kernels.linear(kernels.tokens, heads_ * shape_.head_dim,
+                        compressed_queries ? a.q_lora_rank : kernels.hidden);
+  // The rotary parts, and keys and values taken apart and put together with the shared rotary key.
+  rotated_width_ = heads_ * a.qk_rope_head_dim + keys_values_width_;
 }
 
 int Attention::forward(PieceList& list) const {
   const double t = kernels_.plan.tp;
   list.compute(Part::norm, kernels_.norm_forward(), Piece::kNone, parameters_.norms / t);
-  const int gathered = kernels_.gather(list, Part::attention, kernels_.bytes);
+  if (latent_)
+    list.compute(Part::attention, down_.forward + kernels_.norm_forward(kernels_.rows, latent_width_),
+                 Piece::kNone, parameters_.latent);
+  const int gathered = kernels_.gather(list, Part::attention, gathered_bytes_);
   list.compute(Part::attention, qkv_.forward + rotary(), gathered, parameters_.qkv / t);
   const int answered = core_forward(list);
   list.compute(Part::attention, proj_.forward, answered, parameters_.proj / t);
@@ -44,12 +69,23 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
   if (recompute == RecomputeKind::selective) {
     PieceList again;
-    core_forward(again);
+    if (latent_) {
+      const int gathered = kernels_.gather(again, Part::attention, gathered_bytes_);
+      again.compute(Part::attention, qkv_.forward + rotary(), gathered);
+    } else {
+      core_forward(again);
+    }
     list.append(again.recomputed());
   }
   const int answered = core_backward(list);
   list.compute(Part::attention, rotary(), answered);
-  return kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t);
+  const int projected =
+      kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered_bytes_);
+  if (!latent_) return projected;
+  list.compute(Part::attention, kernels_.norm_backward(kernels_.rows, latent_width_) + down_.input_gradient,
+               projected);
+  list.weight_gradient(Part::attention, down_.weight_gradient, Piece::kNone, parameters_.latent);
+  return Piece::kNone;
 }
 
 // The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,
@@ -74,7 +110,7 @@ int Attention::exchange(PieceList& list, const KernelCost& core, int passes) con
   const auto exchanged = [&](CollectiveKind kind, double bytes) {
     return list.collective(Part::attention, kind, bytes, c, Group::context);
   };
-  const double keys_values = 2 * kernels_.tokens * kv_heads_ * kernels_.model.head_dim * kernels_.element;
+  const double keys_values = kernels_.tokens * keys_values_width_ * kernels_.element;
   if (c == 1) {
     list.compute(Part::attention, core);
     return Piece::kNone;
@@ -108,7 +144,7 @@ int Attention::exchange(PieceList& list, const KernelCost& core, int passes) con
 // GPT shapes add the QKV bias in the matmul's epilogue and have no rotary embedding.
 KernelCost Attention::rotary() const {
   if (!kernels_.model.gated_ffn) return {};
-  const double elements = kernels_.tokens * (heads_ + kv_heads_) * kernels_.model.head_dim;
+  const double elements = kernels_.tokens * rotated_width_;
   return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
                                        kernels_.plan.fused_kernels ? 2 : 8);
 }

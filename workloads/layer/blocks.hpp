@@ -9,7 +9,11 @@
 
 namespace topsim::workloads {
 
-// From the layer's input to the sum over the tensor group after the output projection.
+// From the layer's input to the sum over the tensor group after the output projection. Latent attention
+// first projects every token down to q_lora_rank + kv_lora_rank + qk_rope_head_dim numbers, on weights that
+// every tensor rank holds whole, and gathers those instead of hidden (Megatron: multi_latent_attention.py).
+// Selective recompute does the core again (Korthikanti et al. 2022); with latent attention what DeepSeek-V3's
+// report does again (3.2.3), the projections up and the experts' activation.
 class Attention {
  public:
   // REQUIRES: kernels outlives the object.
@@ -25,9 +29,13 @@ class Attention {
 
   const LayerKernels& kernels_;
   LayerParameters parameters_;
-  double heads_, kv_heads_, qkv_width_, context_width_;
+  bool latent_;
+  double heads_, kv_heads_;
+  double keys_values_width_, qkv_width_, context_width_;  // of one token, on this rank
+  double rotated_width_;                                  // numbers that the rotary embedding moves
+  double latent_width_ = 0, gathered_bytes_;
   AttentionShape shape_;
-  Linear qkv_, proj_;
+  Linear down_, qkv_, proj_;
 };
 
 // From the normed residual stream to the sum that is added to it.
@@ -35,9 +43,11 @@ class FeedForward {
  public:
   virtual ~FeedForward() = default;
   virtual int forward(PieceList& list) const = 0;
-  virtual int backward(PieceList& list) const = 0;
+  virtual int backward(PieceList& list, RecomputeKind recompute) const = 0;
 };
-// REQUIRES: kernels outlives the result.
+// REQUIRES: kernels outlives the result. `ffn`: inner width, all tensor ranks together.
 [[nodiscard]] std::unique_ptr<FeedForward> dense_feed_forward(const LayerKernels& kernels,
-                                                              const LayerParameters& parameters);
+                                                              const LayerParameters& parameters, double ffn);
+[[nodiscard]] std::unique_ptr<FeedForward> expert_feed_forward(const LayerKernels& kernels,
+                                                               const LayerParameters& parameters);
 }  // namespace topsim::workloads

@@ -6,10 +6,10 @@ namespace {
 
 class DenseFeedForward final : public FeedForward {
  public:
-  DenseFeedForward(const LayerKernels& kernels, const LayerParameters& parameters)
+  DenseFeedForward(const LayerKernels& kernels, const LayerParameters& parameters, double ffn)
       : kernels_(kernels),
         parameters_(parameters),
-        ffn_(kernels.model.ffn / static_cast<double>(kernels.plan.tp)),
+        ffn_(ffn / kernels.plan.tp),
         fc1_(kernels.linear(kernels.tokens, kernels.gates() * ffn_, kernels.hidden)),
         fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_)) {}
 
@@ -20,12 +20,13 @@ class DenseFeedForward final : public FeedForward {
     return kernels_.reduce(list, Part::mlp, kernels_.bytes);
   }
 
-  int backward(PieceList& list) const override {
+  int backward(PieceList& list, RecomputeKind) const override {
     const int ready = kernels_.gather(list, Part::mlp, kernels_.bytes);
     list.compute(Part::mlp, fc2_.input_gradient, ready);
     list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone, parameters_.fc2 / kernels_.plan.tp);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_));
-    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp);
+    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp,
+                                    kernels_.bytes);
   }
 
  private:
@@ -37,7 +38,7 @@ class DenseFeedForward final : public FeedForward {
 }  // namespace
 
 std::unique_ptr<FeedForward> dense_feed_forward(const LayerKernels& kernels,
-                                                const LayerParameters& parameters) {
-  return std::make_unique<DenseFeedForward>(kernels, parameters);
+                                                const LayerParameters& parameters, double ffn) {
+  return std::make_unique<DenseFeedForward>(kernels, parameters, ffn);
 }
 }  // namespace topsim::workloads

@@ -15,12 +15,13 @@ PieceList forward(const LayerKernels& kernels, const Attention& attention, const
 }
 }  // namespace
 
-PiecePair transformer_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
-                            RecomputeKind recompute) {
+PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
+                            const ComputeModel& compute, RecomputeKind recompute) {
   const LayerKernels kernels(model, plan, compute);
-  const LayerParameters parameters = layer_parameters(model);
+  const LayerParameters parameters = layer_parameters(model, kind);
   const Attention attention(kernels, parameters);
-  const auto feed_forward = dense_feed_forward(kernels, parameters);
+  const auto feed_forward = kind == LayerKind::dense ? dense_feed_forward(kernels, parameters, model.ffn)
+                                                     : expert_feed_forward(kernels, parameters);
 
   PiecePair result;
   result.forward = forward(kernels, attention, *feed_forward);
@@ -28,7 +29,7 @@ PiecePair transformer_layer(const ModelSpec& model, const Plan& plan, const Comp
   if (recompute == RecomputeKind::full) list = result.forward.recomputed();
   const double norm = parameters.norms / 2 / plan.tp;
   list.compute(Part::norm, kernels.residual_backward());
-  const int fed = feed_forward->backward(list);
+  const int fed = feed_forward->backward(list, recompute);
   list.compute(Part::norm, kernels.norm_backward() + kernels.residual_backward(), fed, norm);
   const int attended = attention.backward(list, recompute);
   list.compute(Part::norm, kernels.norm_backward(), attended, norm);

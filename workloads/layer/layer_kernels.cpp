@@ -14,19 +14,24 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
       element(bytes_of(resolved.activations)),
       bytes(tokens * hidden * element) {}
 
-Linear LayerKernels::linear(double m, double n, double k, double batch) const {
+Linear LayerKernels::grouped(double m, double n, double k, double count) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   const double weights = plan.inference() ? 0 : n * k;  // inference keeps them as the matmuls read them
   // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10).
   const auto cast = [&](double elements) {
-    return narrow ? compute.memory_bound(batch * elements * (2 + 1 + 1), MemoryKernel::elementwise)
+    return narrow ? compute.memory_bound(count * elements * (2 + 1 + 1), MemoryKernel::elementwise, count)
                   : KernelCost{};
   };
+  const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh) {
+    KernelCost cost = compute.gemm(shape, plan.gemm, output);
+    cost.kernels *= count;
+    return cost;
+  };
   Linear result;
-  result.forward = cast(m * k) + cast(weights) + compute.gemm({m, n, k, batch}, plan.gemm);
-  result.input_gradient = cast(m * n) + compute.gemm({m, k, n, batch}, plan.gemm);
-  result.weight_gradient = compute.gemm(
-      {n, k, m, batch}, plan.gemm, plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);
+  result.forward = cast(m * k) + cast(weights) + gemm({m, n, k, count});
+  result.input_gradient = cast(m * n) + gemm({m, k, n, count});
+  result.weight_gradient =
+      gemm({n, k, m, count}, plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);
   return result;
 }
 
@@ -66,11 +71,12 @@ int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
                          whole, plan.tp);
 }
 
-int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters) const {
+int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters,
+                                  double whole) const {
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
-  const int input = gather(list, part, bytes);
+  const int input = gather(list, part, whole);
   list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);
-  const int gradient = reduce(list, part, bytes);
+  const int gradient = reduce(list, part, whole);
   list.weight_gradient(part, work.weight_gradient, exposed ? gradient : input, parameters);
   return exposed ? Piece::kNone : gradient;
 }

@@ -11,6 +11,10 @@ namespace topsim::workloads {
 // The work of one linear layer Y[M x n] = X[M x k] W.
 struct Linear {
   KernelCost forward, input_gradient, weight_gradient;
+  friend Linear operator+(const Linear& a, const Linear& b) {
+    return {a.forward + b.forward, a.input_gradient + b.input_gradient,
+            a.weight_gradient + b.weight_gradient};
+  }
 };
 
 class LayerKernels {
@@ -24,8 +28,10 @@ class LayerKernels {
   double tokens, rows, hidden, element;
   double bytes;  // S
 
-  // `batch` independent ones of that shape, in one launch each.
-  [[nodiscard]] Linear linear(double m, double n, double k, double batch = 1) const;
+  [[nodiscard]] Linear linear(double m, double n, double k) const { return grouped(m, n, k, 1); }
+  // `count` matrices of that shape, each with its own rows: they share the waves of tiles, and are launched
+  // one by one.
+  [[nodiscard]] Linear grouped(double m, double n, double k, double count) const;
 
   [[nodiscard]] KernelCost norm_forward() const { return norm_forward(rows, hidden); }
   [[nodiscard]] KernelCost norm_backward() const { return norm_backward(rows, hidden); }
@@ -46,6 +52,6 @@ class LayerKernels {
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
   // transfer is waited for at once. Returns what the next piece must wait for.
-  int column_backward(PieceList& list, Part part, const Linear& work, double parameters) const;
+  int column_backward(PieceList& list, Part part, const Linear& work, double parameters, double whole) const;
 };
 }  // namespace topsim::workloads

@@ -8,6 +8,14 @@ std::string_view name_of(Part part) {
       return "attention";
     case Part::mlp:
       return "mlp";
+    case Part::router:
+      return "router";
+    case Part::dispatch:
+      return "dispatch";
+    case Part::experts:
+      return "experts";
+    case Part::combine:
+      return "combine";
     case Part::norm:
       return "norm";
     case Part::embedding:
@@ -24,23 +32,26 @@ std::string_view name_of(Part part) {
   return "unknown";
 }
 
-int PieceList::compute(Part part, const KernelCost& cost, int wait, double parameters) {
+int PieceList::compute(Part part, const KernelCost& cost, int wait, double parameters, Weights weights) {
   Piece piece;
   piece.part = part;
   piece.cost = cost;
   piece.wait = wait;
   piece.parameters = parameters;
+  piece.weights = weights;
   pieces_.push_back(piece);
   return static_cast<int>(pieces_.size()) - 1;
 }
 
-int PieceList::weight_gradient(Part part, const KernelCost& cost, int wait, double parameters) {
-  const int index = compute(part, cost, wait, parameters);
+int PieceList::weight_gradient(Part part, const KernelCost& cost, int wait, double parameters,
+                               Weights weights) {
+  const int index = compute(part, cost, wait, parameters, weights);
   pieces_.back().weight_gradient = true;
   return index;
 }
 
-int PieceList::collective(Part part, program::CollectiveKind kind, double bytes, int ranks, Group group) {
+int PieceList::collective(Part part, program::CollectiveKind kind, double bytes, int ranks, Group group,
+                          int wait) {
   if (ranks <= 1 || bytes <= 0) return Piece::kNone;
   Piece piece;
   piece.collective = true;
@@ -48,6 +59,7 @@ int PieceList::collective(Part part, program::CollectiveKind kind, double bytes,
   piece.kind = kind;
   piece.bytes = bytes;
   piece.group = group;
+  piece.wait = wait;
   pieces_.push_back(piece);
   return static_cast<int>(pieces_.size()) - 1;
 }

@@ -8,14 +8,31 @@
 
 #include "sim/program/program.hpp"
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 
 namespace topsim::workloads {
 
 // Whose communicator a collective of a list runs on.
-enum class Group : std::uint8_t { tensor, context };
+enum class Group : std::uint8_t { tensor, context, expert, expert_tensor };
 
-enum class Part : std::uint8_t { attention, mlp, norm, embedding, head, loss, layers, optimizer };
+// Which ranks hold the same weights: the data-parallel ones, or the fewer that hold the same routed experts.
+enum class Weights : std::uint8_t { dense, routed };
+
+enum class Part : std::uint8_t {
+  attention,
+  mlp,
+  router,
+  dispatch,
+  experts,
+  combine,
+  norm,
+  embedding,
+  head,
+  loss,
+  layers,
+  optimizer
+};
 [[nodiscard]] std::string_view name_of(Part part);
 
 struct Piece {
@@ -25,24 +42,30 @@ struct Piece {
   // Compute.
   KernelCost cost;
   bool weight_gradient = false;  // may be put off until W in zero-bubble schedules
-  double parameters = 0;         // whose gradients this piece completes, or which a forward piece reads
+  Weights weights = Weights::dense;
+  double parameters = 0;  // whose gradients this piece completes, or which a forward piece reads
   // Collective.
   Group group = Group::tensor;
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;
   double bytes = 0;
+  bool host_sync = false;  // the host waits for this piece before it launches the next
   // An earlier collective of the same list that must have ended before this piece starts. Beyond that,
-  // compute follows compute, collectives follow the compute before them and each other.
+  // compute follows compute, collectives follow the compute before them and those before them of their group.
   int wait = kNone;
 };
 
 class PieceList {
  public:
   // `wait`: index of a collective, or Piece::kNone.
-  int compute(Part part, const KernelCost& cost, int wait = Piece::kNone, double parameters = 0);
-  int weight_gradient(Part part, const KernelCost& cost, int wait, double parameters);
+  int compute(Part part, const KernelCost& cost, int wait = Piece::kNone, double parameters = 0,
+              Weights weights = Weights::dense);
+  int weight_gradient(Part part, const KernelCost& cost, int wait, double parameters,
+                      Weights weights = Weights::dense);
   // Nothing to send (one rank): returns kNone.
   int collective(Part part, program::CollectiveKind kind, double bytes, int ranks,
-                 Group group = Group::tensor);
+                 Group group = Group::tensor, int wait = Piece::kNone);
+  // The host reads what the last piece leaves before it goes on.
+  void host_reads() { pieces_.back().host_sync = true; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   void append(const PieceList& other);
   // The same work, done again for the backward pass: no model FLOPs, no parameters.
@@ -58,7 +81,7 @@ struct PiecePair {
 
 // One transformer layer on one tensor-parallel rank, one micro-batch: operations, order and overlap of
 // training-and-collectives.md 4.1 and 4.2. Recompute of `kind` is part of the backward list.
-[[nodiscard]] PiecePair transformer_layer(const ModelSpec& model, const Plan& plan,
+[[nodiscard]] PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
                                           const ComputeModel& compute, RecomputeKind recompute);
 // Word embedding on the first stage; final norm, LM head and vocabulary-parallel cross entropy on the last
 // (4.5).

@@ -8,6 +8,9 @@
 namespace topsim::workloads {
 
 double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
+  // The compressed keys and values, on every tensor rank.
+  if (model.attention.kind == AttentionKind::mla)
+    return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * bytes_of(plan.activations);
   const double heads = std::max(1.0, model.kv_heads / static_cast<double>(plan.tp));
   return 2 * heads * model.head_dim * bytes_of(plan.activations);
 }
@@ -18,10 +21,16 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
   const double width = (model.gated_ffn ? 2 : 1) * model.ffn / t;
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());
+  int first = 0;
   for (int stage = 0; stage < plan.pp; ++stage) {
     const int layers = plan.stage_layers[static_cast<std::size_t>(stage)];
     MemoryParts parts;
-    parts.weights = layers * layer_parameters(model).total() / t * plan.parameter_bytes;
+    for (int i = 0; i < layers; ++i) {
+      const LayerParameters layer = layer_parameters(model, kind_of(model, first + i));
+      parts.weights +=
+          (layer.split() / t + layer.whole() + layer.routed() / (plan.ep * plan.etp)) * plan.parameter_bytes;
+    }
+    first += layers;
     if (stage == 0) parts.weights += embedding_parameters(model) / t * element;
     // The residual stream, the input and the widest inner activation of a layer.
     parts.activations = plan.tokens() * element * (2 * model.hidden + width);

@@ -24,10 +24,14 @@ int layers_recomputed(const Plan& plan, int layers) {
 double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
   const int again = layers_recomputed(plan, layers);
+  int first = 0;
+  for (int i = 0; i < global; ++i) first += plan.stage_layers[static_cast<std::size_t>(i)];
   const RecomputeKind others =
       plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none : plan.recompute.kind;
-  double bytes = again * layer_activation_bytes(model, plan, RecomputeKind::full) +
-                 (layers - again) * layer_activation_bytes(model, plan, others);
+  double bytes = 0;
+  for (int i = 0; i < layers; ++i)
+    bytes += layer_activation_bytes(model, plan, i < again ? RecomputeKind::full : others,
+                                    kind_of(model, first + i));
   const double element = bytes_of(plan.activations);
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
@@ -40,11 +44,10 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
 // The most that the schedule holds at one time.
 double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
   std::vector<double> chunk;
-  for (int i = 0; i < plan.virtual_stages; ++i)
+  for (int i = 0; i < plan.chunks(); ++i)
     chunk.push_back(chunk_activations(model, plan, plan.global_stage(stage, i)));
   double held = 0, peak = 0;
-  for (const StageTask& task :
-       order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.virtual_stages)) {
+  for (const StageTask& task : order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.chunks())) {
     const double bytes = chunk[static_cast<std::size_t>(task.chunk)];
     if (task.action == Action::forward) held += bytes;
     if (task.action == Action::backward || task.action == Action::backward_weight) held -= bytes;
@@ -53,18 +56,30 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
   return peak;
 }
 
-// Parameters of a stage's units (embedding, layers, head) in forward order.
-std::vector<double> unit_parameters(const ModelSpec& model, const Plan& plan, int stage) {
+// What one rank of a stage holds: its units (embedding, layers, head) in forward order, and beside them the
+// routed experts that have ranks of their own.
+struct StageParameters {
   std::vector<double> units;
-  for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+  double routed = 0;
+};
+StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
+  StageParameters result;
+  std::vector<double>& units = result.units;
+  for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const int global = plan.global_stage(stage, chunk);
     if (global == 0) units.push_back(embedding_parameters(model) / plan.tp);
-    for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i)
-      units.push_back(layer_parameters(model).total() / plan.tp);
-    const bool own_head = !model.tied_embeddings || plan.pp > 1;
+    int index = 0;
+    for (int i = 0; i < global; ++i) index += plan.stage_layers[static_cast<std::size_t>(i)];
+    for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
+      const LayerParameters layer = layer_parameters(model, kind_of(model, index));
+      const double routed = layer.routed() / (plan.ep * plan.etp);
+      units.push_back(layer.split() / plan.tp + layer.whole() + (plan.expert_ranks ? 0 : routed));
+      if (plan.expert_ranks) result.routed += routed;
+    }
+    const bool own_head = !model.tied_embeddings || (plan.pp > 1 && !plan.ends_meet());
     if (global == plan.global_stages() - 1 && own_head) units.push_back(head_parameters(model) / plan.tp);
   }
-  return units;
+  return result;
 }
 
 // Parameters beside the shards that units are gathered into, at the peak: this unit and the one whose gather
@@ -93,7 +108,36 @@ double gradient_buffers(const Plan& plan, const std::vector<double>& units, doub
 }
 }  // namespace
 
-double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute) {
+namespace {
+
+// Kept between the attention and its projection, and of the projections themselves.
+double attention_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute, double e,
+                       double input) {
+  const double tokens = plan.tokens(), heads = model.heads / static_cast<double>(plan.tp);
+  const double context = input * heads * value_width(model);
+  if (model.attention.kind != AttentionKind::mla) {
+    const double kv_heads = std::max(1.0, static_cast<double>(model.kv_heads) / plan.tp);
+    return tokens * (e * (heads + 2 * kv_heads) * model.head_dim + context);
+  }
+  // Compressed before and after their norm; queries, keys and values whole.
+  const AttentionSpec& a = model.attention;
+  const double compressed =
+      rows_of(plan) * ((a.q_lora_rank + a.kv_lora_rank) * (e + input) + a.qk_rope_head_dim * e);
+  const double whole = e * heads * (2 * key_width(model) + value_width(model));
+  return compressed + tokens * ((recompute == RecomputeKind::selective ? 0 : whole) + context);
+}
+
+// Input of the activation function and of FC2, `ffn` columns on this rank; eager SwiGLU keeps the activated
+// gate for its product with the other half.
+double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count, double ffn, double e,
+                          double input) {
+  const double gate = model.gated_ffn && !plan.fused_kernels ? e : 0;
+  return count * ffn * (e * (model.gated_ffn ? 2 : 1) + input + gate);
+}
+}  // namespace
+
+double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
+                              LayerKind kind) {
   const double e = bytes_of(plan.activations);
   const double input = std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of its input
   const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
@@ -101,16 +145,22 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
 
   const double mask = plan.dropout ? 1 : 0;
   const double heads = model.heads / t;
-  const double kv_heads = std::max(1.0, model.kv_heads / t);
-  const double ffn = model.ffn / t;
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
   double bytes = rows * h * (2 * e + 2 * input + 2 * mask);
-  // Q, K, V; input of the projection; input of the activation function; input of FC2: split over heads and
-  // columns.
-  bytes += tokens * (e * (heads + 2 * kv_heads) * model.head_dim + input * heads * model.head_dim +
-                     e * (model.gated_ffn ? 2 : 1) * ffn + input * ffn);
-  // Eager SwiGLU keeps the activated gate for its product with the other half.
-  if (model.gated_ffn && !plan.fused_kernels) bytes += tokens * e * ffn;
+  bytes += attention_bytes(model, plan, recompute, e, input);
+  if (kind == LayerKind::dense) {
+    bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, input);
+  } else {
+    // Scores before and after softmax in fp32; rows that arrive at the experts, and the shared ones.
+    const ExpertSpec& experts = model.experts;
+    const double arrived = plan.etp * rows * experts.top_k * plan.expert_load;
+    bytes += 8 * rows * experts.count + arrived * h * input;
+    const double ffn = static_cast<double>(experts.ffn) / plan.etp;
+    bytes += feed_forward_bytes(model, plan, arrived, ffn, e, input);
+    if (recompute == RecomputeKind::selective && model.attention.kind == AttentionKind::mla)
+      bytes -= arrived * ffn * input;
+    bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, input);
+  }
   if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
     // Softmax output, and after dropout its mask and output.
     bytes += heads * tokens * plan.sequence * (e + (plan.dropout ? 1 + e : 0));
@@ -124,21 +174,26 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   MemoryUse use;
   use.capacity = static_cast<double>(capacity.value());
   for (int stage = 0; stage < plan.pp; ++stage) {
-    const std::vector<double> units = unit_parameters(model, plan, stage);
+    const StageParameters held = stage_parameters(model, plan, stage);
+    const std::vector<double>& units = held.units;
     const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
     MemoryParts parts;
     parts.weights = parameters * plan.parameter_bytes / plan.parameter_shards +
                     gathered_parameters(plan, units, parameters) * plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
-    if (plan.cast_weights) parts.weights += parameters * bytes_of(plan.activations);
-    parts.gradients =
-        parameters * plan.gradient_bytes / plan.gradient_shards + gradient_buffers(plan, units, parameters);
+    if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
+    parts.weights += held.routed * plan.parameter_bytes;
+    parts.gradients = parameters * plan.gradient_bytes / plan.gradient_shards +
+                      held.routed * plan.gradient_bytes / plan.expert_gradient_shards +
+                      gradient_buffers(plan, units, parameters);
     // Moments 8; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
-    parts.optimizer = parameters * (8 + master) / plan.optimizer_shards;
+    parts.optimizer =
+        (8 + master) * (parameters / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
     parts.activations = peak_activations(model, plan, stage);
     if (plan.recompute.kind == RecomputeKind::full)
-      parts.recompute = layer_activation_bytes(model, plan, RecomputeKind::none);
+      parts.recompute = layer_activation_bytes(
+          model, plan, RecomputeKind::none, model.experts.count > 0 ? LayerKind::experts : LayerKind::dense);
     use.stages.push_back(parts);
     if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }

@@ -14,8 +14,9 @@
 //   none, unfused attention       s b h (10 + 24/t + 5 a s/(h t))     sequence parallel: s b h/t (34 + 5 a
 //   s/h) selective, or flash           s b h (10 + 24/t)                   sequence parallel: 34 s b h/t full
 //   2 s b h                             sequence parallel: 2 s b h/t
-// and of other shapes by the same list of tensors. How many micro-batches are held follows from the
-// schedule's order.
+// and of other shapes by the same list of tensors. A layer of experts keeps, for each of the etp x T x top_k
+// rows that arrive (T rows of the rank), the input of FC1 and what follows it. How many micro-batches are
+// held follows from the schedule's order.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "topology/catalogue.hpp"
+#include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/spec.hpp"
 
@@ -48,8 +50,8 @@ struct MemoryUse {
 };
 
 // REQUIRES: model complete(), plan resolved for it.
-[[nodiscard]] double layer_activation_bytes(const ModelSpec& model, const Plan& plan,
-                                            RecomputeKind recompute);
+[[nodiscard]] double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
+                                            LayerKind kind = LayerKind::dense);
 [[nodiscard]] MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity);
 
 // The same from what the user wrote. Throws ConfigError when the plan is wrong, not when it does not fit.

@@ -13,15 +13,18 @@ MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes 
   const bool full = plan.recompute.kind == RecomputeKind::full;
   const int again = full ? std::min(model.layers, plan.recompute.layers.value_or(model.layers)) : 0;
 
+  double layers = 0;
+  for (int i = 0; i < model.layers; ++i)
+    layers += layer_activation_bytes(model, plan,
+                                     i < again ? RecomputeKind::full
+                                     : full    ? RecomputeKind::none
+                                               : plan.recompute.kind,
+                                     kind_of(model, i));
   MemoryParts other;
   other.weights = parameters * (plan.parameter_bytes + (plan.cast_weights ? element : 0));
   other.gradients = parameters * plan.gradient_bytes;
   // Inputs of the final norm and of the LM head, the mask of the embedding's dropout, the output.
-  other.activations =
-      again * layer_activation_bytes(model, plan, RecomputeKind::full) +
-      (model.layers - again) *
-          layer_activation_bytes(model, plan, full ? RecomputeKind::none : plan.recompute.kind) +
-      2 * element * hidden + (plan.dropout ? hidden : 0) + element * logits;
+  other.activations = layers + 2 * element * hidden + (plan.dropout ? hidden : 0) + element * logits;
   if (full) other.recompute = layer_activation_bytes(model, plan, RecomputeKind::none);
 
   MemoryParts first = other;

@@ -7,6 +7,26 @@
 
 namespace topsim::workloads {
 
+namespace {
+
+// Half of the micro-batches enters at each end; both ends fill before any pass back arrives.
+void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) {
+  if (plan.pp % 2 != 0)
+    mistakes.add("plan.pp", fmt::format("DualPipe pairs stages from both ends, pp is {}", plan.pp),
+                 fmt::format("pp = {} would be even", plan.pp + 1));
+  if (plan.micro_batches % 2 != 0 || plan.micro_batches < 2 * plan.pp) {
+    const int enough = std::max(2 * plan.pp, plan.micro_batches + plan.micro_batches % 2);
+    mistakes.add("plan.global_batch",
+                 fmt::format("DualPipe needs an even number of micro-batches, at least 2 x pp = {}; this "
+                             "plan has {}",
+                             2 * plan.pp, plan.micro_batches),
+                 fmt::format("global_batch = {} would be", enough * plan.micro_batch * plan.dp));
+  }
+  if (spec.overlap_p2p && !*spec.overlap_p2p)
+    mistakes.add("plan.overlap_p2p", "DualPipe's messages overlap with computation", "leave overlap_p2p out");
+}
+}  // namespace
+
 int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
   const std::int64_t model_ranks = std::int64_t{plan.tp} * plan.pp * plan.cp;
   const std::int64_t available = accelerators;
@@ -74,6 +94,7 @@ void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
     }
   }
   plan.global_batch = plan.micro_batches * per_round;
+  if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
   if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0)
     mistakes.add(
         "plan.global_batch",

@@ -22,6 +22,8 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
+  if (plan.task == Task::decode && workload.model.attention.kind == AttentionKind::mla)
+    mistakes.add("task", "decode steps of latent attention are not supported yet", "use prefill");
   plan.zero = 0;
   if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token is no sequence to split
   plan.gradient_shards = plan.optimizer_shards = plan.parameter_shards = 1;

@@ -33,7 +33,9 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
 void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
 void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
-// What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp and the precision.
+// Which ranks hold which routed experts, and their load. Reads tp, cp, dp, rank_order, sequence_parallel.
+void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
+// What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp, the experts and the precision.
 void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // torch.nn.DataParallel: cuts the batch and nothing else. Reads what set_data_parallel() sets.
 void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes);

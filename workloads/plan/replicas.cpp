@@ -8,7 +8,7 @@
 namespace topsim::workloads {
 
 void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
-  const int copies = plan.dp * plan.cp;
+  const int copies = plan.replicas();
   const int zero = spec.zero.value_or(defaults.zero);
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
     std::string help =
@@ -55,6 +55,15 @@ void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& pl
   plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
   plan.gradient_shards = plan.zero >= 2 ? plan.shard_ranks : 1;
   plan.parameter_shards = plan.unit_shards ? plan.shard_ranks : 1;
+  const int expert_copies = plan.expert_copies * plan.replicas() / (plan.dp * plan.cp);
+  plan.expert_optimizer_shards = plan.zero >= 1 ? expert_copies : 1;
+  plan.expert_gradient_shards = plan.zero >= 2 ? expert_copies : 1;
+  if (plan.schedule == Schedule::dualpipe && plan.unit_shards)
+    mistakes.add("plan.zero", "DualPipe with sharded parameters is not supported", "set zero to 1");
+  if (plan.unit_shards && plan.expert_ranks)
+    mistakes.add("plan.ep",
+                 "experts on ranks of their own (ep or etp) with sharded parameters are not supported yet",
+                 "set ep to 1, or use framework megatron");
 
   if (defaults.family == FrameworkFamily::fsdp) return;  // a unit is a bucket
   if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;

@@ -1,9 +1,26 @@
 // The model against the plan: counts are positive, tensor-parallel ranks divide what they split.
 #include <fmt/format.h>
 
+#include "workloads/model.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
+
+namespace {
+
+void check_latent(const AttentionSpec& attention, Mistakes& mistakes) {
+  const auto needed = [&](const char* key, int value) {
+    if (value < 1)
+      mistakes.add(
+          fmt::format("model.attention.{}", key), fmt::format("latent attention needs {}", key),
+          "DeepSeek-V3 has kv_lora_rank 512, qk_nope_head_dim 128, qk_rope_head_dim 64, v_head_dim 128");
+  };
+  needed("kv_lora_rank", attention.kv_lora_rank);
+  needed("qk_nope_head_dim", attention.qk_nope_head_dim);
+  needed("qk_rope_head_dim", attention.qk_rope_head_dim);
+  needed("v_head_dim", attention.v_head_dim);
+}
+}  // namespace
 
 void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
@@ -33,7 +50,11 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
                  fmt::format("the largest tp below it that does is {}", fits));
   };
   divisible("attention heads", model.heads);
-  divisible("FFN columns", model.ffn);
+  if (count_of(model, LayerKind::dense) > 0) divisible("FFN columns", model.ffn);
+  if (model.attention.kind == AttentionKind::mla) {
+    check_latent(model.attention, mistakes);
+    return;
+  }
   if (model.kv_heads % plan.tp != 0 && plan.tp % model.kv_heads != 0)
     mistakes.add("plan.tp",
                  fmt::format("tp = {} neither divides nor is a multiple of the model's {} key-value heads",

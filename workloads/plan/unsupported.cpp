@@ -12,16 +12,11 @@ void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes) {
   };
   refuse(workload.task == Task::lora, "task", "LoRA", "leave task out");
   refuse(workload.lora.has_value(), "lora", "LoRA", "leave lora out");
-  refuse(plan.ep > 1 || plan.etp > 1, "plan.ep", "expert parallelism", "set ep and etp to 1");
-  refuse(workload.model.experts.count > 0, "model", "a mixture-of-experts model", "choose a dense model");
-  refuse(workload.model.attention.kind == AttentionKind::mla, "model", "multi-head latent attention",
-         "choose a model with mha or gqa attention");
   refuse(plan.zero_group.kind != ZeroGroup::Kind::all, "plan.zero_group", "a shard group smaller than dp",
          "use framework fsdp with hsdp_shard");
   refuse(plan.offload != Offload::none, "plan.offload", "offload", "set offload to none");
   refuse(plan.tp_overlap == TensorOverlap::userbuffers, "plan.tp_overlap", "user-buffer overlap",
          "set tp_overlap to async");
   refuse(workload.trace.has_value(), "trace", "a workload trace", "describe the workload by model and plan");
-  refuse(plan.schedule == Schedule::dualpipe, "plan.schedule", "DualPipe", "use zb-v, which holds as little");
 }
 }  // namespace topsim::workloads

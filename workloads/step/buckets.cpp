@@ -10,33 +10,38 @@ namespace {
 using program::CollectiveKind;
 using program::Phase;
 
-class Buckets final : public DataParallel {
+// Buckets of the weights that one group of ranks holds.
+class GroupBuckets {
  public:
-  Buckets(const std::vector<ChunkParameters>& chunks, const Plan& plan, const ComputeModel& compute,
-          const Slots& slots, StageEmitter& emitter)
-      : plan_(plan), compute_(compute), slots_(slots), emitter_(emitter) {
+  GroupBuckets(Weights weights, const std::vector<ChunkParameters>& chunks, const Plan& plan,
+               const ComputeModel& compute, const Slots& slots, StageEmitter& emitter)
+      : plan_(plan),
+        compute_(compute),
+        emitter_(emitter),
+        slot_(weights == Weights::dense ? slots.data : slots.expert_data),
+        stream_(weights == Weights::dense ? "data" : "expert data"),
+        optimizer_shards_(weights == Weights::dense ? plan.optimizer_shards : plan.expert_optimizer_shards) {
     for (const ChunkParameters& given : chunks) {
       Chunk& chunk = chunks_.emplace_back();
-      chunk.parameters = given.total();
+      chunk.parameters = given.total(weights);
       // Walk the backward once to know the buckets: each closes as soon as it is full.
       double open = 0;
-      for (const double parameters : given.gradients) {
+      for (const auto& [parameters, whose] : given.gradients) {
+        if (whose != weights) continue;
         open += parameters;
         if (full(open, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
       }
       if (open > 0) chunk.buckets.push_back(open);
+      in_order_.push_back(chunks_.size() - 1);
     }
+    std::sort(in_order_.begin(), in_order_.end(),
+              [&](std::size_t a, std::size_t b) { return chunks[a].stage < chunks[b].stage; });
   }
 
-  void before_forward(int, int, int) override {}
-  void after_forward(int, int) override {}
-  void before_backward(int, int) override {}
-  void after_backward(int, int, bool) override {}
-
   // Before the first use of each bucket's weights its gather must have ended; the next one is launched then.
-  void reads(int index, double parameters, int micro_batch) override {
+  void reads(int index, double parameters, int micro_batch) {
     if (plan_.cast_weights) cast(parameters);
-    if (!plan_.overlap_param_gather || micro_batch > 0) return;
+    if (!plan_.overlap_param_gather || optimizer_shards_ <= 1 || micro_batch > 0) return;
     Chunk& chunk = at(index);
     chunk.used += parameters;
     while (chunk.gathered < chunk.buckets.size() && chunk.covered < chunk.used - 0.5) {
@@ -47,34 +52,33 @@ class Buckets final : public DataParallel {
     }
   }
 
-  void completes(int index, double parameters, bool last) override {
+  void completes(int index, double parameters, bool last) {
     if (!reduces(last)) return;
     Chunk& chunk = at(index);
     chunk.ready += parameters;
     if (full(chunk.ready, chunk.reduced)) reduce(chunk);
   }
 
-  void end_of_backward(int index, bool last) override {
+  void end_of_backward(int index, bool last) {
     if (!reduces(last) || plan_.bucket_elements <= 0) return;
     Chunk& chunk = at(index);
     reduce(chunk);
     chunk.reduced = 0;
   }
 
-  void finish_gradients() override {
-    if (slots_.data == Slots::kNoSlot) return;
-    for (Chunk& chunk : chunks_) reduce(chunk);
+  void finish_gradients() {
+    if (slot_ == Slots::kNoSlot) return;
+    for (const std::size_t index : in_order_) reduce(chunks_[index]);
     for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
     // What was copied into a bucket is copied back.
     if (plan_.bucket_copies > 1) copy((plan_.bucket_copies - 1) * total());
   }
 
-  void after_optimizer() override {
-    if (plan_.optimizer_shards <= 1 || plan_.overlap_param_gather) return;
-    emitter_.wait_for(emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
-                                          CollectiveKind::all_gather,
-                                          total() * plan_.gathered_parameter_bytes));
-    emitter_.join();
+  // Updated parameters to all ranks, where that is exposed; the op, or kNoOp.
+  std::uint32_t gather_after_optimizer() {
+    if (optimizer_shards_ <= 1 || plan_.overlap_param_gather) return StageEmitter::kNoOp;
+    return emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
+                               CollectiveKind::all_gather, total() * plan_.gathered_parameter_bytes);
   }
 
  private:
@@ -93,7 +97,7 @@ class Buckets final : public DataParallel {
                            [](double sum, const Chunk& chunk) { return sum + chunk.parameters; });
   }
   bool reduces(bool last) const {
-    return slots_.data != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
+    return slot_ != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
   }
   bool full(double elements, std::size_t bucket) const {
     const double limit =
@@ -115,7 +119,7 @@ class Buckets final : public DataParallel {
     const std::size_t next = chunk.gather.size();
     if (next >= chunk.buckets.size()) return;
     const double elements = chunk.buckets[chunk.buckets.size() - 1 - next];
-    chunk.gather.push_back(emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
+    chunk.gather.push_back(emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
                                                CollectiveKind::all_gather,
                                                elements * plan_.gathered_parameter_bytes));
   }
@@ -123,9 +127,9 @@ class Buckets final : public DataParallel {
   void reduce(Chunk& chunk) {
     if (chunk.ready <= 0) return;
     if (plan_.bucket_copies > 0) copy(chunk.ready);
-    const bool scatter = plan_.optimizer_shards > 1 && plan_.scatter_gradients;
+    const bool scatter = optimizer_shards_ > 1 && plan_.scatter_gradients;
     const std::uint32_t op =
-        emitter_.collective("data", slots_.data, Phase::gradient_sync, "gradients",
+        emitter_.collective(stream_, slot_, Phase::gradient_sync, "gradients",
                             scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
                             chunk.ready * plan_.gradient_bytes);
     chunk.ready = 0;
@@ -139,15 +143,61 @@ class Buckets final : public DataParallel {
 
   const Plan& plan_;
   const ComputeModel& compute_;
-  const Slots& slots_;
   StageEmitter& emitter_;
+  std::uint8_t slot_;
+  std::string_view stream_;
+  double optimizer_shards_;
   std::vector<Chunk> chunks_;
+  std::vector<std::size_t> in_order_;  // of the model
   std::vector<std::uint32_t> reductions_;
+};
+
+class Buckets final : public DataParallel {
+ public:
+  Buckets(const std::vector<ChunkParameters>& chunks, const Plan& plan, const ComputeModel& compute,
+          const Slots& slots, StageEmitter& emitter)
+      : emitter_(emitter),
+        dense_(Weights::dense, chunks, plan, compute, slots, emitter),
+        routed_(Weights::routed, chunks, plan, compute, slots, emitter) {}
+
+  void before_forward(int, int, int) override {}
+  void after_forward(int, int) override {}
+  void before_backward(int, int) override {}
+  void after_backward(int, int, bool) override {}
+  void reads(int chunk, Weights weights, double parameters, int micro_batch) override {
+    of(weights).reads(chunk, parameters, micro_batch);
+  }
+  void completes(int chunk, Weights weights, double parameters, bool last) override {
+    of(weights).completes(chunk, parameters, last);
+  }
+  void end_of_backward(int chunk, bool last) override {
+    dense_.end_of_backward(chunk, last);
+    routed_.end_of_backward(chunk, last);
+  }
+  void finish_gradients() override {
+    dense_.finish_gradients();
+    routed_.finish_gradients();
+  }
+  void after_optimizer() override {
+    const std::uint32_t gathers[] = {dense_.gather_after_optimizer(), routed_.gather_after_optimizer()};
+    for (const std::uint32_t op : gathers)
+      if (op != StageEmitter::kNoOp) emitter_.wait_for(op);
+    emitter_.join();
+  }
+
+ private:
+  GroupBuckets& of(Weights weights) { return weights == Weights::dense ? dense_ : routed_; }
+
+  StageEmitter& emitter_;
+  GroupBuckets dense_, routed_;
 };
 }  // namespace
 
-double ChunkParameters::total() const {
-  return std::accumulate(gradients.begin(), gradients.end(), 0.0);
+double ChunkParameters::total(Weights weights) const {
+  double sum = 0;
+  for (const Gradient& gradient : gradients)
+    if (gradient.weights == weights) sum += gradient.parameters;
+  return sum;
 }
 
 std::unique_ptr<DataParallel> make_data_parallel(std::vector<ChunkParameters> chunks, const Plan& plan,

@@ -3,7 +3,7 @@
 //
 //   Buckets  whole parameters on every rank; gradients are reduced in buckets as they become ready (Megatron,
 //            DistributedDataParallel, DeepSpeed ZeRO 0-2), updated parameters gathered where the optimiser is
-//            sharded.
+//            sharded. Routed experts have buckets and a group of their own.
 //   Units    parameters in shards; each unit (a layer, the embedding, the head) is gathered before it is used
 //            and its gradients are reduce-scattered (FSDP2, DeepSpeed ZeRO-3).
 #pragma once
@@ -19,9 +19,14 @@ namespace topsim::workloads {
 // Parameters of a rank's chunks of the model. Units are in forward order; `gradients` are the parameters
 // completed by each piece of the backward pass, in its order.
 struct ChunkParameters {
+  struct Gradient {
+    double parameters;
+    Weights weights;
+  };
+  int stage = 0;  // of the model: all that hold it exchange chunks in this order
   std::vector<double> units;
-  std::vector<double> gradients;
-  [[nodiscard]] double total() const;
+  std::vector<Gradient> gradients;
+  [[nodiscard]] double total(Weights weights) const;
 };
 
 class DataParallel {
@@ -30,10 +35,10 @@ class DataParallel {
   // Before a unit's kernels; where a piece reads weights; the same backward, where a piece completes
   // gradients. `last`: the step's last backward of this chunk.
   virtual void before_forward(int chunk, int unit, int micro_batch) = 0;
-  virtual void reads(int chunk, double parameters, int micro_batch) = 0;
+  virtual void reads(int chunk, Weights weights, double parameters, int micro_batch) = 0;
   virtual void after_forward(int chunk, int unit) = 0;
   virtual void before_backward(int chunk, int unit) = 0;
-  virtual void completes(int chunk, double parameters, bool last) = 0;
+  virtual void completes(int chunk, Weights weights, double parameters, bool last) = 0;
   virtual void after_backward(int chunk, int unit, bool last) = 0;
   virtual void end_of_backward(int chunk, bool last) = 0;
   // After the last backward of the stage: the compute stream waits for every reduction. After the optimiser.

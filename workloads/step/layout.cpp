@@ -8,13 +8,16 @@ using program::Dimension;
 using program::Program;
 
 Layout::Layout(const Plan& plan) {
-  int stride = 1;
+  int stride = 1, expert = 1;
   for (const std::string& dimension : plan.rank_order) {
-    // Expert parallelism divides the data-parallel ranks again and adds no ranks of its own.
     if (dimension == "tp") tp_stride_ = stride, stride *= plan.tp;
     if (dimension == "cp") cp_stride_ = stride, stride *= plan.cp;
     if (dimension == "dp") dp_stride_ = stride, stride *= plan.dp;
     if (dimension == "pp") pp_stride_ = stride, stride *= plan.pp;
+    if (dimension == "tp") expert_tensor_stride_ = expert, expert *= plan.etp;
+    if (dimension == "ep") expert_stride_ = expert, expert *= plan.ep;
+    if (dimension == "dp") expert_data_stride_ = expert, expert *= plan.expert_copies;
+    if (dimension == "pp") expert_pp_stride_ = expert, expert *= plan.pp;
   }
 }
 
@@ -52,6 +55,28 @@ void for_each(int tp, int cp, int dp, int pp, F&& f) {
     for (at.dp = 0; at.dp < dp; ++at.dp)
       for (at.cp = 0; at.cp < cp; ++at.cp)
         for (at.tp = 0; at.tp < tp; ++at.tp) f(at);
+}
+
+// Communicators along one dimension of the experts' layout: the ranks whose other coordinates agree; with
+// `mirrored` also those of the stage that DualPipe pairs with theirs.
+std::uint8_t add_expert_groups(Program& program, const Plan& plan, const Layout& layout, Dimension dimension,
+                               int ExpertCoordinates::*along, int size, bool mirrored) {
+  Groups groups(program, dimension);
+  const auto extent = [&](int ExpertCoordinates::*which, int whole) { return which == along ? 1 : whole; };
+  for (int pp = 0; pp < (mirrored ? plan.pp / 2 : plan.pp); ++pp)
+    for (int dp = 0; dp < extent(&ExpertCoordinates::dp, plan.expert_copies); ++dp)
+      for (int ep = 0; ep < extent(&ExpertCoordinates::ep, plan.ep); ++ep)
+        for (int etp = 0; etp < extent(&ExpertCoordinates::etp, plan.etp); ++etp) {
+          groups.begin();
+          ExpertCoordinates member{etp, ep, dp, pp};
+          for (int side = 0; side < (mirrored ? 2 : 1); ++side) {
+            member.pp = side == 0 ? pp : plan.pp - 1 - pp;
+            for (member.*along = 0; member.*along < size; ++(member.*along))
+              groups.member(layout.rank_of(member));
+          }
+          groups.end();
+        }
+  return groups.slot();
 }
 
 std::uint8_t add_peers(Program& program, const Plan& plan, const Layout& layout, int step, bool wrap) {
@@ -96,15 +121,19 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
   }
   // Context-parallel ranks hold the same weights: they reduce gradients together. Hybrid sharding cuts the
   // group into runs that share one set of shards, and joins those that hold the same shard.
-  const int copies = plan.dp * plan.cp;
+  const int copies = plan.replicas();
+  const bool mirrored = plan.schedule == Schedule::dualpipe;
   const auto data_groups = [&](int count, int first_step, int size, int step) {
     Groups groups(program, Dimension::data);
-    for_each(plan.tp, 1, 1, plan.pp, [&](Coordinates at) {
+    for_each(plan.tp, 1, 1, mirrored ? plan.pp / 2 : plan.pp, [&](Coordinates at) {
+      const int stage = at.pp;
       for (int group = 0; group < count; ++group) {
         groups.begin();
         for (int i = 0; i < size; ++i) {
           const int index = group * first_step + i * step;
-          at.dp = index / plan.cp, at.cp = index % plan.cp;
+          const int side = index / (plan.dp * plan.cp);
+          at.pp = side == 0 ? stage : plan.pp - 1 - stage;
+          at.dp = index / plan.cp % plan.dp, at.cp = index % plan.cp;
           groups.member(layout.rank_of(at));
         }
         groups.end();
@@ -115,8 +144,18 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
   const int shard = plan.unit_shards ? plan.shard_ranks : copies;
   if (shard > 1) slots.data = data_groups(copies / shard, shard, shard, 1);
   if (shard > 1 && shard < copies) slots.replicas = data_groups(shard, 1, copies / shard, shard);
-  // ZB-V puts the first and the last part of the model on the same stage: nothing to sum between stages.
-  if (tied_embeddings && plan.pp > 1 && plan.schedule != Schedule::zb_v) {
+  if (plan.ep > 1)
+    slots.expert =
+        add_expert_groups(program, plan, layout, Dimension::expert, &ExpertCoordinates::ep, plan.ep, false);
+  if (plan.etp > 1)
+    slots.expert_tensor =
+        add_expert_groups(program, plan, layout, Dimension::tensor, &ExpertCoordinates::etp, plan.etp, false);
+  if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))
+    slots.expert_data = add_expert_groups(program, plan, layout, Dimension::expert_data,
+                                          &ExpertCoordinates::dp, plan.expert_copies, mirrored);
+  // ZB-V and DualPipe put the first and the last part of the model on the same stage: nothing to sum between
+  // stages.
+  if (tied_embeddings && plan.pp > 1 && !plan.ends_meet()) {
     Groups groups(program, Dimension::embedding);
     slots.embedding = groups.slot();
     for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {
@@ -147,7 +186,7 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
     }
   }
   if (plan.pp > 1) {
-    const bool turned = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+    const bool turned = plan.ends_meet();
     const bool wrap = (plan.virtual_stages > 1 && !turned) || plan.task == Task::decode;
     slots.next = add_peers(program, plan, layout, 1, wrap);
     slots.previous = add_peers(program, plan, layout, -1, wrap);

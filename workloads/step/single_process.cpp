@@ -46,6 +46,7 @@ class SingleProcess {
         plan_(plan),
         compute_(compute),
         pieces_(pieces),
+        model_(model),
         loss_{filtered(loss.forward, true), filtered(loss.backward, true)},
         head_{filtered(pieces.head.forward, false), filtered(pieces.head.backward, false)},
         tied_(model.tied_embeddings),
@@ -74,7 +75,7 @@ class SingleProcess {
 
  private:
   const PiecePair& layer(int index) const {
-    return index < recomputed_ ? pieces_.layer_recomputed : pieces_.layer;
+    return pieces_.layer_at(kind_of(model_, index), index < recomputed_);
   }
 
   // Matrices in module order, closed as soon as a bucket is full (torch/csrc/cuda/comm.cpp, take_tensors).
@@ -139,7 +140,7 @@ class SingleProcess {
     const auto run = [&](const PieceList& list, int index) {
       emitter.flush();
       emitter.at({m, index});
-      emitter.emit(list, Phase::forward, WeightGradients::with, [&](double parameters) {
+      emitter.emit(list, Phase::forward, WeightGradients::with, [&](double parameters, Weights) {
         // Autocast: fp32 weights read, 16-bit copies written.
         if (plan_.cast_weights)
           emitter.compute(
@@ -178,7 +179,7 @@ class SingleProcess {
     const auto run = [&](const PieceList& list, int index) {
       emitter.flush();
       emitter.at({m, index});
-      emitter.emit(list, Phase::backward, WeightGradients::with, [](double) {});
+      emitter.emit(list, Phase::backward, WeightGradients::with, [](double, Weights) {});
     };
     if (device == 0) run(loss_.backward, layers_ - 1);
     emitter.flush();
@@ -217,6 +218,7 @@ class SingleProcess {
   const Plan& plan_;
   const ComputeModel& compute_;
   const StepPieces& pieces_;
+  const ModelSpec& model_;
   PiecePair loss_, head_;
   bool tied_;
   int layers_, recomputed_;

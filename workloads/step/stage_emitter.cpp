@@ -68,13 +68,38 @@ void StageEmitter::wait_for(std::uint32_t op) {
   waits_.push_back(op);
 }
 
-void StageEmitter::compute(Part part, Phase phase, const KernelCost& cost) {
+bool StageEmitter::Walk::awaits(Group group) const {
+  if (pieces == nullptr || done()) return false;
+  const int wait = pieces->pieces()[next].wait;
+  return wait != Piece::kNone && ops[static_cast<std::size_t>(wait)] != kNoOp &&
+         pieces->pieces()[static_cast<std::size_t>(wait)].group == group;
+}
+
+StageEmitter::Channel StageEmitter::channel_of(Group group) const {
+  switch (group) {
+    case Group::tensor:
+      return {"tensor", slots_.tensor};
+    case Group::context:
+      return {"context", slots_.context};
+    case Group::expert:
+      return {"expert", slots_.expert};
+    case Group::expert_tensor:
+      return {"expert tensor", slots_.expert_tensor};
+  }
+  return {};
+}
+
+void StageEmitter::compute(Part part, Phase phase, const KernelCost& cost, bool host_sync) {
   if (pending_.open && pending_.phase != phase) flush();
   if (!pending_.open) {
-    pending_ = {cost, phase, part, position_, true};
+    pending_ = {cost, phase, part, position_, true, false};
   } else {
     pending_.cost += cost;
     pending_.part = merged(pending_.part, part);
+  }
+  if (host_sync) {
+    pending_.host_sync = true;
+    flush();
   }
 }
 
@@ -90,6 +115,7 @@ void StageEmitter::flush() {
   op.launch = launch_of(cost.kernels, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
   op.flops = Flops(cost.flops);
+  op.host_sync = pending_.host_sync;
   last_compute_ = builder_.add(op, waits_);
   waits_.clear();
   pending_.open = false;
@@ -125,7 +151,7 @@ void StageEmitter::transfer(Duration time, std::string_view stream) {
 void StageEmitter::join() {
   flush();
   if (waits_.empty()) return;
-  pending_ = {KernelCost{}, Phase::other, Part::optimizer, position_, true};
+  pending_ = {KernelCost{}, Phase::other, Part::optimizer, position_, true, false};
   flush();
 }
 

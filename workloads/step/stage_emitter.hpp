@@ -23,14 +23,29 @@ class StageEmitter {
 
   StageEmitter(program::RankProgramBuilder& builder, const Plan& plan, const Slots& slots);
 
-  // `on_parameters(count)` is called before a piece that reads weights (forward) or after a piece that
-  // completes gradients (backward).
+  // A list that is emitted piece by piece.
+  struct Walk {
+    const PieceList* pieces = nullptr;
+    program::Phase phase = program::Phase::other;
+    WeightGradients weights = WeightGradients::with;
+    std::size_t next = 0;
+    std::vector<std::uint32_t> ops;  // of each collective so far
+    [[nodiscard]] bool done() const { return next == pieces->pieces().size(); }
+    // The next piece waits for a collective of that group.
+    [[nodiscard]] bool awaits(Group group) const;
+  };
+  // REQUIRES: !walk.done(). `on_parameters(count, weights)` is called before a piece that reads weights
+  // (forward) or after a piece that completes gradients (backward).
   template <class OnParameters>
   void emit(const PieceList& list, program::Phase phase, WeightGradients weights,
-            OnParameters&& on_parameters);
+            OnParameters&& on_parameters) {
+    for (Walk walk{&list, phase, weights, 0, {}}; !walk.done();) emit_next(walk, on_parameters);
+  }
+  template <class OnParameters>
+  void emit_next(Walk& walk, OnParameters&& on_parameters);
   void at(const Position& position) { position_ = position; }
 
-  void compute(Part part, program::Phase phase, const KernelCost& cost);
+  void compute(Part part, program::Phase phase, const KernelCost& cost, bool host_sync = false);
   // On its own stream, after `after` and, unless told otherwise, the compute before it. Returns the op.
   std::uint32_t collective(std::string_view stream, std::uint8_t slot, program::Phase phase,
                            std::string_view label, program::CollectiveKind kind, double bytes,
@@ -55,8 +70,13 @@ class StageEmitter {
     program::Phase phase = program::Phase::other;
     Part part = Part::layers;
     Position position;
-    bool open = false;
+    bool open = false, host_sync = false;
   };
+  struct Channel {
+    std::string_view stream;
+    std::uint8_t slot;
+  };
+  [[nodiscard]] Channel channel_of(Group group) const;
   // Host time until an op of so many kernels can start: the kernels before it that are still to be launched,
   // and its first. The rest is launched while it runs and delays what follows.
   Duration launch_of(double kernels, program::Phase phase);
@@ -67,35 +87,32 @@ class StageEmitter {
   const Slots& slots_;
   Position position_;
   Pending pending_;
-  std::vector<std::uint32_t> waits_;     // of the next compute op
-  std::vector<std::uint32_t> piece_op_;  // op of each collective of the list being emitted
+  std::vector<std::uint32_t> waits_;  // of the next compute op
   std::uint32_t last_compute_ = kNoOp;
   Duration unlaunched_{};
 };
 
 template <class OnParameters>
-void StageEmitter::emit(const PieceList& list, program::Phase phase, WeightGradients weights,
-                        OnParameters&& on_parameters) {
-  const auto& pieces = list.pieces();
-  const bool forward = phase == program::Phase::forward;
-  piece_op_.assign(pieces.size(), kNoOp);
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const Piece& piece = pieces[i];
-    if (weights == WeightGradients::only ? !piece.weight_gradient
-                                         : weights == WeightGradients::without && piece.weight_gradient)
-      continue;
-    if (piece.collective) {
-      const bool tensor = piece.group == Group::tensor;
-      piece_op_[i] = collective(tensor ? "tensor" : "context", tensor ? slots_.tensor : slots_.context, phase,
-                                name_of(piece.part), piece.kind, piece.bytes);
-      continue;
-    }
-    if (piece.wait != Piece::kNone && piece_op_[static_cast<std::size_t>(piece.wait)] != kNoOp)
-      wait_for(piece_op_[static_cast<std::size_t>(piece.wait)]);
-    if (forward && piece.parameters > 0) on_parameters(piece.parameters);
-    compute(piece.part, weights == WeightGradients::only ? program::Phase::weight_gradient : phase,
-            piece.cost);
-    if (!forward && piece.parameters > 0) on_parameters(piece.parameters);
+void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
+  const Piece& piece = walk.pieces->pieces()[walk.next++];
+  const bool forward = walk.phase == program::Phase::forward;
+  walk.ops.push_back(kNoOp);
+  if (walk.weights == WeightGradients::only
+          ? !piece.weight_gradient
+          : walk.weights == WeightGradients::without && piece.weight_gradient)
+    return;
+  const std::uint32_t awaited =
+      piece.wait != Piece::kNone ? walk.ops[static_cast<std::size_t>(piece.wait)] : kNoOp;
+  if (piece.collective) {
+    const Channel channel = channel_of(piece.group);
+    walk.ops.back() = collective(channel.stream, channel.slot, walk.phase, name_of(piece.part), piece.kind,
+                                 piece.bytes, std::span(&awaited, awaited == kNoOp ? 0 : 1), piece.host_sync);
+    return;
   }
+  if (awaited != kNoOp) wait_for(awaited);
+  if (forward && piece.parameters > 0) on_parameters(piece.parameters, piece.weights);
+  compute(piece.part, walk.weights == WeightGradients::only ? program::Phase::weight_gradient : walk.phase,
+          piece.cost, piece.host_sync);
+  if (!forward && piece.parameters > 0) on_parameters(piece.parameters, piece.weights);
 }
 }  // namespace topsim::workloads

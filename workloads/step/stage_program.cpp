@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "workloads/model.hpp"
+#include "workloads/step/chunk_pass.hpp"
 #include "workloads/step/data_parallel.hpp"
 #include "workloads/step/optimizer.hpp"
 #include "workloads/step/stage_emitter.hpp"
@@ -35,10 +36,11 @@ class StageProgram {
         builder_(program, fmt::format("stage {}", stage)),
         emitter_(builder_, plan, slots) {
     std::vector<ChunkParameters> held;
-    for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+    for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
       chunks_.push_back(make_chunk(chunk));
       held.push_back(parameters_of(chunks_.back()));
-      parameters_ += held.back().total();
+      dense_parameters_ += held.back().total(Weights::dense);
+      routed_parameters_ += held.back().total(Weights::routed);
     }
     data_ = make_data_parallel(std::move(held), plan, compute, slots, emitter_);
   }
@@ -57,18 +59,6 @@ class StageProgram {
   }
 
  private:
-  struct Chunk {
-    int index = 0;
-    int first_layer = 0, layers = 0;
-    int recomputed = 0;                // the first so many of them
-    bool first = false, last = false;  // of the model
-    int backward_done = 0;             // micro-batches
-  };
-
-  const PiecePair& layer(const Chunk& chunk, int index) const {
-    return index < chunk.recomputed ? pieces_.layer_recomputed : pieces_.layer;
-  }
-
   Chunk make_chunk(int index) const {
     Chunk chunk;
     chunk.index = index;
@@ -77,6 +67,10 @@ class StageProgram {
     chunk.layers = plan_.stage_layers[static_cast<std::size_t>(global)];
     chunk.first = global == 0;
     chunk.last = global == plan_.global_stages() - 1;
+    // DualPipe's latter half of the micro-batches enters at the last stage.
+    const bool both_ends = plan_.schedule == Schedule::dualpipe;
+    chunk.micro_batches = both_ends ? plan_.micro_batches / 2 : plan_.micro_batches;
+    chunk.first_micro_batch = both_ends && index == 1 ? chunk.micro_batches : 0;
     if (plan_.recompute.kind == RecomputeKind::full)
       chunk.recomputed = std::min(chunk.layers, plan_.recompute.layers.value_or(chunk.layers));
     return chunk;
@@ -84,17 +78,20 @@ class StageProgram {
 
   ChunkParameters parameters_of(const Chunk& chunk) const {
     ChunkParameters result;
+    result.stage = plan_.global_stage(stage_, chunk.index);
     const auto walk = [&](const PieceList& list) {
       double unit = 0;
       for (const Piece& piece : list.pieces()) {
         if (piece.parameters <= 0) continue;
-        result.gradients.push_back(piece.parameters);
+        result.gradients.push_back({piece.parameters, piece.weights});
         unit += piece.parameters;
       }
       result.units.push_back(unit);
     };
     if (chunk.last) walk(pieces_.head.backward);
-    for (int i = chunk.layers - 1; i >= 0; --i) walk(layer(chunk, i).backward);
+    for (int i = chunk.layers - 1; i >= 0; --i) {
+      walk(pieces_.layer_at(kind_of(model_, chunk.first_layer + i), i < chunk.recomputed).backward);
+    }
     if (chunk.first) walk(pieces_.embedding.backward);
     std::reverse(result.units.begin(), result.units.end());
     return result;
@@ -104,7 +101,8 @@ class StageProgram {
     // Gradient buffers are zeroed; also what parameter gathers follow, so that they come after the last
     // step's update.
     emitter_.compute(Part::optimizer, Phase::optimizer,
-                     compute_.memory_bound(parameters_ * plan_.gradient_bytes, MemoryKernel::optimizer));
+                     compute_.memory_bound((dense_parameters_ + routed_parameters_) * plan_.gradient_bytes,
+                                           MemoryKernel::optimizer));
     emitter_.flush();
   }
 
@@ -113,7 +111,9 @@ class StageProgram {
 
   // A measured time stands for everything that the stage does in a task.
   void replay(const StageTask& task) {
-    const auto index = static_cast<std::size_t>(stage_);
+    // DualPipe's second direction runs another stage of the model on this rank.
+    const bool both_ends = plan_.schedule == Schedule::dualpipe;
+    const auto index = static_cast<std::size_t>(both_ends ? plan_.global_stage(stage_, task.chunk) : stage_);
     const StageTimes& times = plan_.stage_times;
     Duration time{};
     if (task.action == Action::forward) time = times.forward[index];
@@ -125,47 +125,6 @@ class StageProgram {
                                                                  : Phase::backward;
     emitter_.at({task.micro_batch, chunks_[static_cast<std::size_t>(task.chunk)].first_layer});
     emitter_.fixed(phase, time / plan_.virtual_stages);
-  }
-
-  void forward(int micro_batch, Chunk& chunk) {
-    const auto on_parameters = [&](double count) { data_->reads(chunk.index, count, micro_batch); };
-    int unit = 0;
-    const auto run = [&](const PieceList& list, int layer_index) {
-      if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
-      emitter_.at({micro_batch, layer_index});
-      data_->before_forward(chunk.index, unit, micro_batch);
-      emitter_.emit(list, Phase::forward, WeightGradients::with, on_parameters);
-      data_->after_forward(chunk.index, unit++);
-    };
-    if (chunk.first) run(pieces_.embedding.forward, 0);
-    for (int i = 0; i < chunk.layers; ++i) run(layer(chunk, i).forward, chunk.first_layer + i);
-    if (chunk.last) run(pieces_.head.forward, model_.layers - 1);
-    emitter_.flush();
-  }
-
-  void backward(int micro_batch, Chunk& chunk, Action action) {
-    const WeightGradients weights = action == Action::backward         ? WeightGradients::with
-                                    : action == Action::backward_input ? WeightGradients::without
-                                                                       : WeightGradients::only;
-    const bool completes = action != Action::backward_input;
-    if (completes) ++chunk.backward_done;
-    const bool last = chunk.backward_done == plan_.micro_batches;
-    const auto on_parameters = [&](double count) {
-      if (completes) data_->completes(chunk.index, count, last);
-    };
-    int unit = chunk.layers + (chunk.first ? 1 : 0) + (chunk.last ? 1 : 0);
-    const auto run = [&](const PieceList& list, int layer_index) {
-      if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
-      emitter_.at({micro_batch, layer_index});
-      data_->before_backward(chunk.index, --unit);
-      emitter_.emit(list, Phase::backward, weights, on_parameters);
-      if (completes) data_->after_backward(chunk.index, unit, last);
-    };
-    if (chunk.last) run(pieces_.head.backward, model_.layers - 1);
-    for (int i = chunk.layers - 1; i >= 0; --i) run(layer(chunk, i).backward, chunk.first_layer + i);
-    if (chunk.first) run(pieces_.embedding.backward, 0);
-    emitter_.flush();
-    if (completes) data_->end_of_backward(chunk.index, last);
   }
 
   // --- pipeline
@@ -197,7 +156,7 @@ class StageProgram {
     return route(task.chunk, forward_task, false, to);
   }
   std::optional<Route> route(int chunk, bool forward_task, bool receive, int other) const {
-    if (turned(chunk) || slots_.turned_next != Slots::kNoSlot) {
+    if (slots_.turned_next != Slots::kNoSlot && plan_.schedule != Schedule::dualpipe) {
       const int other_stage = other < plan_.pp ? other : 2 * plan_.pp - 1 - other;
       if (other_stage == stage_) return {};  // the turn of the V
     }
@@ -233,7 +192,8 @@ class StageProgram {
     const bool in_pairs = plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p && leading < forwards;
     std::vector<std::pair<std::size_t, std::size_t>> result;
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const bool pair = in_pairs && i + 1 >= leading && i + 1 < order.size() && is_forward(order[i]);
+      const bool pair = order[i].with_next ||
+                        (in_pairs && i + 1 >= leading && i + 1 < order.size() && is_forward(order[i]));
       result.emplace_back(i, pair ? i + 1 : i);
       if (pair) ++i;
     }
@@ -278,8 +238,16 @@ class StageProgram {
       for (std::size_t i = first; i <= last; ++i) {
         if (plan_.overlap_p2p) post_receives(i, i + 1);  // while the task before is computed
         if (receive[i] != kNoOp) emitter_.wait_for(receive[i]);
-        run_task(order[i]);
-        if (plan_.overlap_p2p) send(order[i], false);
+        if (!order[i].with_next) {
+          run_task(order[i]);
+          if (plan_.overlap_p2p) send(order[i], false);
+          continue;
+        }
+        if (plan_.overlap_p2p) post_receives(i, i + 2);
+        if (receive[i + 1] != kNoOp) emitter_.wait_for(receive[i + 1]);
+        run_together(order[i], order[i + 1]);
+        if (plan_.overlap_p2p) send(order[i], false), send(order[i + 1], false);
+        ++i;
       }
       if (plan_.overlap_p2p) continue;
       // Exposed: what was computed leaves with the receives of what comes next, and all of it is waited for.
@@ -297,7 +265,7 @@ class StageProgram {
 
   std::vector<StageTask> tasks() const {
     if (!plan_.inference())
-      return order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.virtual_stages);
+      return order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.chunks());
     std::vector<StageTask> order;
     for (int m = 0; m < plan_.micro_batches; ++m) order.push_back({Action::forward, m, 0});
     return order;
@@ -307,7 +275,6 @@ class StageProgram {
   // messages whose work it did at the end of the step before, so that as many micro-batches go round as there
   // are (one starts on each stage, what is more waits on the last) and nobody waits for a whole step.
   void decode() {
-    Chunk& chunk = chunks_.front();
     const int m = plan_.micro_batches, stages = plan_.pp;
     const bool last = stage_ == stages - 1;
     const int left_over = (stage_ < m ? 1 : 0) + (last ? std::max(0, m - stages) : 0);
@@ -326,7 +293,7 @@ class StageProgram {
                                            stage_ == 0 ? "receive tokens" : "receive activations",
                                            stage_ == 0 ? tokens : message_bytes(), false, false));
       }
-      forward(i, chunk);
+      run_task({Action::forward, i, 0});
       if (i + left_over < m) send(i);
     }
   }
@@ -335,11 +302,24 @@ class StageProgram {
     Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
     if (plan_.replays()) {
       replay(task);
-    } else if (task.action == Action::forward) {
-      forward(task.micro_batch, chunk);
     } else {
-      backward(task.micro_batch, chunk, task.action);
+      ChunkPass pass(model_, plan_, pieces_, chunk, task, emitter_, *data_);
+      while (!pass.done()) pass.advance();
     }
+  }
+  // Two tasks whose all-to-alls hide behind each other's kernels.
+  void run_together(const StageTask& first, const StageTask& second) {
+    if (plan_.replays()) {
+      replay(first);
+      replay(second);
+      return;
+    }
+    const auto pass = [&](const StageTask& task) {
+      return ChunkPass(model_, plan_, pieces_, chunks_[static_cast<std::size_t>(task.chunk)], task, emitter_,
+                       *data_);
+    };
+    ChunkPass one = pass(first), other = pass(second);
+    take_turns(one, other);
   }
   bool receives_next(const StageTask& task) const {
     const auto input = input_of(task);
@@ -353,14 +333,18 @@ class StageProgram {
     emitter_.at({plan_.micro_batches - 1, 0});
     data_->finish_gradients();
 
-    int layers = 0;
-    for (const Chunk& chunk : chunks_) layers += chunk.layers;
-    if (plan_.sequence_parallel && layers > 0) {
-      // Every rank saw its part of the tokens: gradients of the norms are summed over the tensor group.
+    double whole = 0;
+    for (const Chunk& chunk : chunks_)
+      for (int i = 0; i < chunk.layers; ++i) {
+        const LayerParameters layer = layer_parameters(model_, kind_of(model_, chunk.first_layer + i));
+        whole += layer.norms + layer.whole();
+      }
+    if (plan_.sequence_parallel && whole > 0) {
+      // Every rank saw its part of the tokens: gradients of norms, routers and latent projections are summed
+      // over the tensor group.
       emitter_.join();
       emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::gradient_sync, "norm gradients",
-                                            CollectiveKind::all_reduce,
-                                            layers * layer_parameters(model_).norms * plan_.gradient_bytes));
+                                            CollectiveKind::all_reduce, whole * plan_.gradient_bytes));
     }
     const bool tied =
         std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) { return c.first || c.last; });
@@ -371,7 +355,9 @@ class StageProgram {
                                             "embedding gradients", CollectiveKind::all_reduce,
                                             words * plan_.gradient_bytes));
     }
-    add_optimizer(emitter_, parameters_ / plan_.optimizer_shards, plan_, compute_, slots_.norm);
+    const double mine =
+        dense_parameters_ / plan_.optimizer_shards + routed_parameters_ / plan_.expert_optimizer_shards;
+    add_optimizer(emitter_, mine, plan_, compute_, slots_.norm);
     data_->after_optimizer();
   }
 
@@ -384,7 +370,7 @@ class StageProgram {
   program::RankProgramBuilder builder_;
   StageEmitter emitter_;
   std::vector<Chunk> chunks_;
-  double parameters_ = 0;
+  double dense_parameters_ = 0, routed_parameters_ = 0;
   std::unique_ptr<DataParallel> data_;
 };
 }  // namespace

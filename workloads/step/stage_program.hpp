@@ -1,6 +1,8 @@
 // The ops of one training step on one pipeline stage, in the host's launch order.
 #pragma once
 
+#include <array>
+
 #include "sim/program/program.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/schedule/schedule.hpp"
@@ -11,8 +13,11 @@ namespace topsim::workloads {
 // The lists that every stage draws on.
 struct StepPieces {
   PiecePair embedding, head;
-  PiecePair layer;             // as the plan's recompute asks
-  PiecePair layer_recomputed;  // full recompute, where only some layers of a stage do it
+  // By LayerKind: as the plan's recompute asks; full recompute, where only some layers of a stage do it.
+  std::array<PiecePair, 2> layer, layer_recomputed;
+  [[nodiscard]] const PiecePair& layer_at(LayerKind kind, bool recomputed) const {
+    return (recomputed ? layer_recomputed : layer)[static_cast<std::size_t>(kind)];
+  }
 };
 
 // Appends one class to the program.

@@ -33,8 +33,8 @@ class Units final : public DataParallel {
     use(chunk, unit, Phase::backward);
     if (plan_.overlap_param_gather) launch(chunk, unit - 1, copied_);
   }
-  void reads(int, double, int) override {}
-  void completes(int, double, bool) override {}
+  void reads(int, Weights, double, int) override {}
+  void completes(int, Weights, double, bool) override {}
 
   void after_forward(int chunk, int unit) override {
     // The unit whose backward comes next stays whole.

@@ -1,0 +1,327 @@
+// Mixture of experts and latent attention: what is sent, computed, held, and by which ranks.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using program::CollectiveKind;
+using program::Dimension;
+using program::OpKind;
+
+// 8 experts of width 2048, 2 a token; h 1024; 4 layers; 512 tokens a micro-batch.
+WorkloadSpec small_moe(int tp, int ep, std::optional<int> etp = {}) {
+  WorkloadSpec workload;
+  workload.model = gpt(4, 1024, 16);
+  workload.model.gated_ffn = true, workload.model.tied_embeddings = false;
+  workload.model.experts.count = 8, workload.model.experts.top_k = 2, workload.model.experts.ffn = 2048;
+  workload.sequence = 512;
+  workload.plan.tp = tp, workload.plan.ep = ep, workload.plan.etp = etp;
+  workload.plan.grad_accumulation = 2;
+  return workload;
+}
+
+WorkloadSpec small_deepseek(int tp, int ep) {
+  WorkloadSpec workload = small_moe(tp, ep, 1);
+  workload.model.attention = {AttentionKind::mla, {}, true, 384, 128, 64, 32, 64};
+  workload.model.dense_layers = 1, workload.model.ffn = 4096;
+  workload.model.experts.shared = 1;
+  return workload;
+}
+
+std::vector<program::Op> collectives(const program::Program& program, Dimension dimension) {
+  std::vector<program::Op> ops;
+  for (const auto& op : program.classes[0].ops) {
+    if (op.kind != OpKind::collective) continue;
+    const CommunicatorId id = program.communicator_slots[op.slot][0];
+    if (program.communicators[id.index()].dimension == dimension) ops.push_back(op);
+  }
+  return ops;
+}
+
+std::vector<std::vector<std::size_t>> groups(const program::Program& program, Dimension dimension) {
+  std::vector<std::vector<std::size_t>> result;
+  for (std::size_t c = 0; c < program.communicators.size(); ++c) {
+    if (program.communicators[c].dimension != dimension) continue;
+    auto& ranks = result.emplace_back();
+    for (const RankId rank : program.members_of(CommunicatorId(c))) ranks.push_back(rank.index());
+  }
+  return result;
+}
+
+double flops_of_all_ranks(const program::Program& program) {
+  double total = 0;
+  for (const auto rank_class : program.class_of_rank)
+    for (const auto& op : program.classes[rank_class].ops) total += op.flops.value();
+  return total;
+}
+
+// Every layer and micro-batch: tokens there and back, forward and backward. 512 tokens x 2 experts x 1024
+// x 2 B = 2 MiB; probabilities go along with the dispatch, 512 x 2 x 4 B = 4 KiB.
+TEST(Experts, FourAllToAllsALayerAndMicroBatchCarryTheTokens) {
+  const auto program = training_step(small_moe(1, 4), h100(), 8);
+  program::validate(program);
+  int tokens = 0, probabilities = 0;
+  for (const auto& op : collectives(program, Dimension::expert)) {
+    if (op.collective != CollectiveKind::all_to_all) continue;
+    if (op.bytes == Bytes(2 << 20)) ++tokens;
+    if (op.bytes == Bytes(4 << 10)) ++probabilities;
+  }
+  EXPECT_EQ(tokens, 4 * 4 * 2);
+  EXPECT_EQ(probabilities, 2 * 4 * 2);
+}
+
+// Full recompute dispatches and combines once more; dense layers send nothing.
+TEST(Experts, RecomputeSendsAgainAndDenseLayersDoNot) {
+  WorkloadSpec workload = small_moe(1, 4);
+  workload.model.dense_layers = 1;
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::full, {}};
+  const auto program = training_step(workload, h100(), 8);
+  const auto ops = collectives(program, Dimension::expert);
+  EXPECT_EQ(std::count_if(ops.begin(), ops.end(), [](const auto& op) { return op.bytes == Bytes(2 << 20); }),
+            6 * 3 * 2);
+}
+
+// Megatron's layout: expert ranks are taken out of the ranks of a stage, parts of an expert fastest.
+TEST(Experts, RanksAreGroupedAsMegatronGroupsThem) {
+  // tp 2 x dp 4 = 8 ranks, whole experts on 4 of them: neighbours, whatever their tensor group.
+  const auto whole = training_step(small_moe(2, 4, 1), h100(), 8);
+  EXPECT_THAT(groups(whole, Dimension::expert),
+              ::testing::ElementsAre(::testing::ElementsAre(0, 1, 2, 3), ::testing::ElementsAre(4, 5, 6, 7)));
+  EXPECT_THAT(groups(whole, Dimension::expert_data),
+              ::testing::ElementsAre(::testing::ElementsAre(0, 4), ::testing::ElementsAre(1, 5),
+                                     ::testing::ElementsAre(2, 6), ::testing::ElementsAre(3, 7)));
+  // etp is tp where it is left out: experts in two parts, their ranks two apart.
+  const auto parts = training_step(small_moe(2, 4), h100(), 8);
+  EXPECT_THAT(groups(parts, Dimension::expert),
+              ::testing::ElementsAre(::testing::ElementsAre(0, 2, 4, 6), ::testing::ElementsAre(1, 3, 5, 7)));
+  EXPECT_TRUE(groups(parts, Dimension::expert_data).empty());
+}
+
+// Gradients: of a rank's experts over the ranks that hold them, of the rest over all data-parallel ranks.
+TEST(Experts, GradientsOfExpertsAreReducedOverTheirOwnGroup) {
+  const WorkloadSpec workload = small_moe(1, 4);
+  const auto program = training_step(workload, h100(), 8);
+  const ModelSpec model = complete(workload.model);
+  const LayerParameters layer = layer_parameters(model, LayerKind::experts);
+  const auto scattered = [&](Dimension dimension) {
+    double sum = 0;
+    for (const auto& op : collectives(program, dimension))
+      if (op.collective == CollectiveKind::reduce_scatter) sum += static_cast<double>(op.bytes.value());
+    return sum;
+  };
+  EXPECT_DOUBLE_EQ(scattered(Dimension::expert_data), 4.0 * 4 * layer.routed() / 4);  // fp32, layers, ep
+  EXPECT_DOUBLE_EQ(scattered(Dimension::data),
+                   4.0 * (4 * (layer.split() + layer.whole()) + 2 * head_parameters(model)));
+}
+
+TEST(Experts, OnEveryDataParallelRankOnceNeedNoReduction) {
+  const auto program = training_step(small_moe(1, 8), h100(), 8);
+  EXPECT_TRUE(collectives(program, Dimension::expert_data).empty());
+  EXPECT_FALSE(collectives(program, Dimension::data).empty());
+}
+
+// Every model FLOP is done by exactly one rank, whatever divides the experts, and padding counts none.
+TEST(Experts, FlopsOfTheOpsAreThoseOfTheModel) {
+  for (const auto& [tp, ep, etp] : {std::tuple{1, 1, 1}, {1, 8, 1}, {2, 4, 1}, {2, 2, 2}, {4, 1, 4}}) {
+    WorkloadSpec workload = small_moe(tp, ep, etp);
+    workload.model.experts.capacity_factor = 1.5, workload.model.experts.pad_to_capacity = true;
+    const auto program = training_step(workload, h100(), 8);
+    EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12)
+        << tp << " " << ep << " " << etp;
+  }
+  for (const int tp : {1, 2}) {
+    const auto program = training_step(small_deepseek(tp, 4), h100(), 8);
+    EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
+  }
+}
+
+double expert_seconds(const WorkloadSpec& workload) {
+  const auto program = training_step(workload, h100(), 8);
+  double sum = 0;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::compute && program.labels[op.label].find("experts") == 0)
+      sum += seconds(op.duration);
+  return sum;
+}
+
+// The busiest rank's rows set the time of all: more rows in the same products, more bytes in the exchange.
+TEST(Experts, TheBusiestRankSetsTheTimeAndCapacityLimitsIt) {
+  WorkloadSpec even = small_moe(1, 8), uneven = even, capped = even;
+  even.sequence = uneven.sequence = capped.sequence = 8192;
+  uneven.model.experts.imbalance = capped.model.experts.imbalance = 2;
+  capped.model.experts.capacity_factor = 1.25;
+  // 16384 or 32768 rows a product are many waves: twice the rows take twice the time within 3 %.
+  EXPECT_NEAR(expert_seconds(uneven) / expert_seconds(even), 2, 0.06);
+  EXPECT_NEAR(expert_seconds(capped) / expert_seconds(even), 1.25, 0.04);
+  const auto most = [](const WorkloadSpec& workload) {
+    Bytes bytes{};
+    for (const auto& op : collectives(training_step(workload, h100(), 8), Dimension::expert))
+      bytes = std::max(bytes, op.bytes);
+    return bytes;
+  };
+  EXPECT_EQ(most(uneven), most(even) * 2);
+}
+
+// The host reads the counts of tokens before it launches the exchange; padded experts need none.
+TEST(Experts, HostWaitsForCountsUnlessExpertsArePadded) {
+  WorkloadSpec workload = small_moe(1, 4);
+  const auto waits = [&] {
+    const auto program = training_step(workload, h100(), 8);
+    const auto& ops = program.classes[0].ops;
+    return std::count_if(ops.begin(), ops.end(), [&](const auto& op) {
+      return op.host_sync && program.labels[op.label].find("router") == 0;
+    });
+  };
+  EXPECT_EQ(waits(), 4 * 2);
+  workload.model.experts.capacity_factor = 1, workload.model.experts.pad_to_capacity = true;
+  EXPECT_EQ(waits(), 0);
+}
+
+// 18 bytes a parameter with whole optimisers: of the dense part / tp, of the router whole, of the experts
+// / (ep x etp).
+TEST(Experts, StatesFollowWhoHoldsWhat) {
+  WorkloadSpec workload = small_moe(2, 4, 1);
+  workload.plan.zero = 0;
+  const MemoryParts parts = memory_use(workload, h100(), 8).peak();
+  const ModelSpec model = complete(workload.model);
+  const LayerParameters layer = layer_parameters(model, LayerKind::experts);
+  const double mine =
+      4 * (layer.split() / 2 + layer.router + layer.routed() / 4) + 2 * head_parameters(model) / 2;
+  EXPECT_NEAR(parts.weights + parts.gradients + parts.optimizer, 18 * mine, 1);
+  // Two ranks share each expert's optimiser, four each part of the rest.
+  workload.plan.zero = 1;
+  const double dense = mine - layer.routed();
+  EXPECT_NEAR(memory_use(workload, h100(), 8).peak().optimizer, 12 * (dense / 4 + layer.routed() / 2), 1);
+}
+
+// A layer of experts keeps per arriving row the input of FC1 (h), both halves of its output and the input of
+// FC2 (3 f), and per token what every layer keeps (norms and their outputs 4 h, Q K V and context 4 h) and
+// two sets of fp32 scores.
+TEST(Experts, ActivationsCountTheRowsThatArrive) {
+  WorkloadSpec workload = small_moe(1, 4);
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, 8);
+  const double tokens = 512, h = 1024, f = 2048;
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(workload.model, plan, RecomputeKind::none, LayerKind::experts),
+                   tokens * (2 * 8 * h + 8 * 8) + 2 * tokens * (2 * h + 2 * 3 * f));
+}
+
+WorkloadSpec dualpipe(Schedule schedule) {
+  WorkloadSpec workload = small_deepseek(1, 2);
+  workload.model.layers = 8, workload.model.dense_layers = 0;
+  workload.plan.pp = 4, workload.plan.schedule = schedule, workload.plan.grad_accumulation = 8;
+  return workload;
+}
+
+// Ranks r and p-1-r hold stages r and p-1-r both: four data-parallel copies of everything on 8 ranks, and
+// gradients of each stage are summed over the two mirrored ranks.
+TEST(DualPipe, HoldsEverythingTwiceAndSumsOverMirroredRanks) {
+  const auto program = training_step(dualpipe(Schedule::dualpipe), h100(), 8);
+  program::validate(program);
+  EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
+  EXPECT_THAT(groups(program, Dimension::data),
+              ::testing::ElementsAre(::testing::ElementsAre(0, 1, 6, 7), ::testing::ElementsAre(2, 3, 4, 5)));
+  EXPECT_THAT(groups(program, Dimension::expert_data),
+              ::testing::ElementsAre(::testing::ElementsAre(0, 6), ::testing::ElementsAre(1, 7),
+                                     ::testing::ElementsAre(2, 4), ::testing::ElementsAre(3, 5)));
+  const MemoryParts once = memory_use(dualpipe(Schedule::one_f_one_b), h100(), 8).stages[1],
+                    twice = memory_use(dualpipe(Schedule::dualpipe), h100(), 8).stages[1];
+  EXPECT_DOUBLE_EQ(twice.weights, 2 * once.weights);
+}
+
+// All-to-alls that take as long as a layer's experts hide behind the other direction's kernels; 1F1B shows
+// them.
+TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
+  using namespace topsim::literals;
+  const auto step = [](Schedule schedule, Duration exchange) {
+    Replay replay;
+    replay.launches = false;
+    replay.message = [](Bytes) { return Duration{}; };
+    replay.collective = [=](const program::Op& op, const program::Communicator&) {
+      return op.collective == CollectiveKind::all_to_all ? exchange : Duration{};
+    };
+    return replay.run(training_step(dualpipe(schedule), h100(), 8)).step;
+  };
+  const Duration exchange = 20_us;
+  const Duration exposed = step(Schedule::one_f_one_b, exchange) - step(Schedule::one_f_one_b, Duration{});
+  const Duration hidden = step(Schedule::dualpipe, exchange) - step(Schedule::dualpipe, Duration{});
+  // 1F1B: every micro-batch waits for 6 exchanges in each of 2 layers, and 3 more stages fill and drain.
+  EXPECT_EQ(exposed, (8 + 3) * 2 * 6 * exchange);
+  EXPECT_LT(hidden, exposed / 2);
+}
+
+// DeepSeek-V3's attention (technical report, 2.1.1): 7168 x 1536 + 1536 x 128 x 192 queries, 7168 x 576
+// + 512 x 128 x 256 keys and values, 128 x 128 x 7168 output, norms of 1536 and 512.
+TEST(LatentAttention, ParametersAreTheReports) {
+  ModelSpec model;
+  model.hidden = 7168, model.heads = 128, model.gated_ffn = true;
+  model.attention = {AttentionKind::mla, {}, true, 1536, 512, 128, 64, 128};
+  const LayerParameters layer = layer_parameters(complete(model));
+  EXPECT_DOUBLE_EQ(layer.qkv + layer.latent + layer.proj,
+                   7168.0 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168 + 2048);
+}
+
+// Under sequence parallelism ranks gather the compressed tokens, not the hidden ones: 512 x (384 + 128 + 32)
+// x 2 B instead of 512 x 1024 x 2 B.
+TEST(LatentAttention, TensorRanksGatherTheCompressedTokens) {
+  const auto program = training_step(small_deepseek(2, 4), h100(), 8);
+  const auto ops = collectives(program, Dimension::tensor);
+  const auto of_size = [&](std::int64_t bytes) {
+    return std::count_if(ops.begin(), ops.end(), [&](const auto& op) {
+      return op.bytes == Bytes(bytes) && op.collective == CollectiveKind::all_gather;
+    });
+  };
+  EXPECT_EQ(of_size(512 * 544 * 2), 2 * 4 * 2);  // forward and again backward, 4 layers, 2 micro-batches
+}
+
+// Keys and queries of 96, values of 64 numbers: flops of the scores follow both.
+TEST(LatentAttention, ScoresCountBothWidths) {
+  const WorkloadSpec workload = small_deepseek(1, 8);
+  const ModelSpec model = complete(workload.model);
+  const double causal = model_flops_per_sequence(model, 512, true),
+               full = model_flops_per_sequence(model, 512, false);
+  EXPECT_DOUBLE_EQ(full - causal, 3.0 * 4 * 512 * 512 * 16 * (96 + 64));
+}
+
+void expect_mistake(const WorkloadSpec& workload, const std::string& path, const std::string& help) {
+  try {
+    (void)resolve(workload, 8);
+    FAIL() << path;
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u) << error.what();
+    EXPECT_EQ(error.problems()[0].path, "workload." + path);
+    EXPECT_THAT(error.problems()[0].help, ::testing::HasSubstr(help));
+  }
+}
+
+TEST(Experts, MistakesSayWhatWouldDo) {
+  const auto with_model = [](WorkloadSpec workload) {
+    workload.model = complete(workload.model);
+    return workload;
+  };
+  WorkloadSpec odd = small_moe(1, 8);
+  odd.model.experts.count = 12;  // 6 divides the experts but not the 8 ranks
+  expect_mistake(with_model(odd), "plan.ep", "is 4");
+  expect_mistake(with_model(small_moe(2, 8)), "plan.ep", "\"etp\": 1");
+  WorkloadSpec dense = with_model(small_moe(1, 2));
+  dense.model.experts = {};
+  expect_mistake(dense, "plan.ep", "leave ep and etp out");
+  WorkloadSpec unsplit = with_model(small_moe(2, 4));
+  unsplit.plan.sequence_parallel = false;
+  expect_mistake(unsplit, "plan.sequence_parallel", "leave sequence_parallel out");
+  WorkloadSpec latent = with_model(small_deepseek(1, 4));
+  latent.model.attention.kv_lora_rank = 0;
+  expect_mistake(latent, "model.attention.kv_lora_rank", "512");
+}
+}  // namespace
+}  // namespace topsim::workloads

@@ -1,0 +1,177 @@
+// A mixture of experts on one rank of Megatron's all-to-all dispatcher (moe/token_dispatcher.py; design:
+// training-and-collectives.md 4.7). T tokens enter the layer on this rank (tokens / t with sequence
+// parallelism), each chooses K of E experts; e expert-parallel ranks hold E / e experts each, in x parts.
+//
+//   router       T x E x h, softmax and top-k; counts of tokens are gathered and read by the host
+//   dispatch     permute to expert order; all-to-all of T K h elements and of T K fp32 probabilities over e;
+//                all-gather over x
+//   experts      x T K rows in E / e matrix products a layer, rows of one expert x e T K / E
+//   combine      reduce-scatter over x, all-to-all of T K h elements, sum of each token's K answers
+// and the same backwards. Shared experts are a dense network beside them, after them in time.
+//
+// The busiest rank receives `imbalance` times the mean, or no more than `capacity_factor` where tokens beyond
+// it are dropped. Every rank is timed as the busiest: all of them wait for it in the next all-to-all.
+#include <algorithm>
+
+#include "workloads/layer/blocks.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+using program::CollectiveKind;
+
+// Launches of element-wise kernels, counted in moe_utils.py and router.py of Megatron-Core 0.12; fused where
+// the framework fuses kernels (moe_permute_fusion, router fusion).
+struct Launches {
+  double route, permute, sort;
+};
+constexpr Launches kFused{10, 1, 1}, kEager{20, 4, 3};
+
+class ExpertFeedForward final : public FeedForward {
+ public:
+  ExpertFeedForward(const LayerKernels& kernels, const LayerParameters& parameters)
+      : kernels_(kernels),
+        parameters_(parameters),
+        launches_(kernels.plan.fused_kernels ? kFused : kEager),
+        split_(kernels.plan.etp),
+        here_(kernels.model.experts.count / static_cast<double>(kernels.plan.ep)) {
+    const ExpertSpec& experts = kernels.model.experts;
+    const Plan& plan = kernels.plan;
+    entering_ = kernels.tokens / plan.tp;
+    routed_ = entering_ * experts.top_k * plan.expert_load;
+    rows_ = split_ * routed_;
+    ffn_ = experts.ffn / split_;
+    logits_ = entering_ * experts.count;
+    router_forward_ = kernels.compute.gemm({entering_, static_cast<double>(experts.count), kernels.hidden},
+                                           plan.activations);
+    router_input_ = kernels.compute.gemm({entering_, kernels.hidden, static_cast<double>(experts.count)},
+                                         plan.activations);
+    router_weight_ = kernels.compute.gemm({static_cast<double>(experts.count), kernels.hidden, entering_},
+                                          plan.activations);
+    fc1_ = kernels.grouped(rows_ / here_, kernels.gates() * ffn_, kernels.hidden, here_);
+    fc2_ = kernels.grouped(rows_ / here_, kernels.hidden, ffn_, here_);
+    // Work beyond each token's own share is no model work.
+    for (Linear* products : {&fc1_, &fc2_})
+      for (KernelCost* cost : {&products->forward, &products->input_gradient, &products->weight_gradient})
+        cost->flops /= std::max(1.0, plan.expert_load);
+    if (experts.shared > 0)
+      shared_ = dense_feed_forward(kernels, parameters, static_cast<double>(experts.shared) * experts.ffn);
+  }
+
+  int forward(PieceList& list) const override {
+    list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
+    count_tokens(list);
+    list.compute(Part::dispatch, permute());
+    const int arrived = exchange(list, Part::dispatch);
+    const int whole = gather(list, Part::dispatch, arrived);
+    list.compute(Part::experts,
+                 sort() + fc1_.forward + kernels_.activation_forward(rows_, ffn_) + fc2_.forward + sort(),
+                 last_of(arrived, whole), parameters_.routed() / owned(), weights());
+    const int summed = scatter(list, Part::combine);
+    const int back = exchange(list, Part::combine, false, summed);
+    list.compute(Part::combine, permute(), last_of(summed, back));
+    // Decode steps do not split rows over the tensor ranks: each dispatches its share, all need the sum.
+    const int joined =
+        kernels_.plan.sequence_parallel
+            ? Piece::kNone
+            : list.collective(Part::combine, CollectiveKind::all_gather, kernels_.bytes, kernels_.plan.tp);
+    if (!shared_) return joined;
+    return last_of(joined, shared_->forward(list));
+  }
+
+  int backward(PieceList& list, RecomputeKind recompute) const override {
+    if (shared_) {
+      const int shared = shared_->backward(list, recompute);
+      list.compute(Part::combine, permute(), shared);
+    } else {
+      list.compute(Part::combine, permute());
+    }
+    const int arrived = exchange(list, Part::combine, false);
+    const int whole = gather(list, Part::combine, arrived);
+    list.compute(Part::experts, sort() + fc2_.input_gradient, last_of(arrived, whole));
+    if (recompute == RecomputeKind::selective && kernels_.model.attention.kind == AttentionKind::mla) {
+      KernelCost again = kernels_.activation_forward(rows_, ffn_);
+      again.flops = 0;
+      list.compute(Part::experts, again);
+    }
+    list.weight_gradient(Part::experts, fc2_.weight_gradient, Piece::kNone, parameters_.expert_fc2 / owned(),
+                         weights());
+    list.compute(Part::experts, kernels_.activation_backward(rows_, ffn_) + fc1_.input_gradient);
+    list.weight_gradient(Part::experts, fc1_.weight_gradient, Piece::kNone, parameters_.expert_fc1 / owned(),
+                         weights());
+    list.compute(Part::experts, sort());
+    const int summed = scatter(list, Part::dispatch);
+    const int back = exchange(list, Part::dispatch, true, summed);
+    list.compute(Part::router, permute() + scores(2) + router_input_, last_of(summed, back));
+    list.weight_gradient(Part::router, router_weight_, Piece::kNone, parameters_.router);
+    return Piece::kNone;
+  }
+
+ private:
+  [[nodiscard]] double owned() const { return kernels_.plan.ep * split_; }
+  [[nodiscard]] Weights weights() const {
+    return kernels_.plan.expert_ranks ? Weights::routed : Weights::dense;
+  }
+  static int last_of(int first, int second) { return second == Piece::kNone ? first : second; }
+
+  // Who sends how much to whom is known on the accelerators; the host needs it to launch the all-to-all and
+  // the matrix products. With experts padded to their capacity it is known beforehand.
+  void count_tokens(PieceList& list) const {
+    if (kernels_.plan.expert_padding) return;
+    const double counts = 4.0 * kernels_.model.experts.count;
+    list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
+                    Group::expert);
+    list.host_reads();
+  }
+  int exchange(PieceList& list, Part part, bool probabilities = true, int after = Piece::kNone) const {
+    const int ep = kernels_.plan.ep;
+    const int tokens =
+        list.collective(part, CollectiveKind::all_to_all, routed_ * kernels_.hidden * kernels_.element, ep,
+                        Group::expert, after);
+    if (!probabilities) return tokens;
+    return list.collective(part, CollectiveKind::all_to_all, 4 * routed_, ep, Group::expert);
+  }
+  int gather(PieceList& list, Part part, int after) const {
+    return list.collective(part, CollectiveKind::all_gather, rows_ * kernels_.hidden * kernels_.element,
+                           kernels_.plan.etp, Group::expert_tensor, after);
+  }
+  int scatter(PieceList& list, Part part) const {
+    return list.collective(part, CollectiveKind::reduce_scatter, rows_ * kernels_.hidden * kernels_.element,
+                           kernels_.plan.etp, Group::expert_tensor);
+  }
+
+  // Softmax or sigmoid, top-k, masks and the balancing loss over fp32 scores; passes forward, twice backward.
+  [[nodiscard]] KernelCost scores(double passes) const {
+    return kernels_.compute.memory_bound(passes * 4 * 4 * logits_, MemoryKernel::elementwise,
+                                         launches_.route);
+  }
+  [[nodiscard]] KernelCost permute() const {
+    return kernels_.compute.memory_bound(2 * routed_ * kernels_.hidden * kernels_.element,
+                                         MemoryKernel::elementwise, launches_.permute);
+  }
+  // From the order of arrival to the order of the local experts, and back.
+  [[nodiscard]] KernelCost sort() const {
+    if (here_ <= 1 || (kernels_.plan.ep == 1 && kernels_.plan.etp == 1)) return {};
+    return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
+                                         MemoryKernel::elementwise, launches_.sort);
+  }
+
+  const LayerKernels& kernels_;
+  LayerParameters parameters_;
+  Launches launches_;
+  double entering_ = 0;                     // T
+  double split_, here_;                     // x, E / e
+                                            // x, E / e
+  double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part
+  double logits_ = 0;
+  KernelCost router_forward_, router_input_, router_weight_;
+  Linear fc1_, fc2_;
+  std::unique_ptr<FeedForward> shared_;
+};
+}  // namespace
+
+std::unique_ptr<FeedForward> expert_feed_forward(const LayerKernels& kernels,
+                                                 const LayerParameters& parameters) {
+  return std::make_unique<ExpertFeedForward>(kernels, parameters);
+}
+}  // namespace topsim::workloads

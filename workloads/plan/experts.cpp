@@ -1,0 +1,87 @@
+// Which ranks hold which routed experts. Megatron takes expert parallelism out of the tp x cp x dp ranks of a
+// stage: etp x ep of them hold one set of experts, the others copies of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+// Ranks that follow each other within one stage, counted the dense way and the experts' way.
+bool stages_agree(const Plan& plan) {
+  int dense = 1, experts = 1;
+  for (const std::string& dimension : plan.rank_order) {
+    if (dimension == "pp") break;
+    if (dimension == "tp") dense *= plan.tp, experts *= plan.etp;
+    if (dimension == "cp") dense *= plan.cp;
+    if (dimension == "ep") experts *= plan.ep;
+    if (dimension == "dp") dense *= plan.dp, experts *= plan.expert_copies;
+  }
+  return dense == experts;
+}
+
+void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) {
+  const ExpertSpec& experts = model.experts;
+  if (experts.top_k > experts.count)
+    mistakes.add("model.experts.top_k",
+                 fmt::format("a token visits {} of {} experts", experts.top_k, experts.count));
+  if (model.dense_layers < 0 || model.dense_layers > model.layers)
+    mistakes.add("model.dense_layers", fmt::format("{} of {} layers", model.dense_layers, model.layers));
+  if (experts.pad_to_capacity && experts.capacity_factor <= 0)
+    mistakes.add("model.experts.pad_to_capacity", "there is no capacity to pad to",
+                 "add capacity_factor, for example 1.25");
+  if (experts.count % plan.ep != 0) {
+    int fits = std::min(plan.ep, experts.count);
+    const int ranks = plan.tp * plan.cp * plan.dp;
+    while (fits > 1 && (experts.count % fits != 0 || ranks % (fits * plan.etp) != 0)) --fits;
+    mistakes.add("plan.ep", fmt::format("ep = {} does not divide {} experts", plan.ep, experts.count),
+                 fmt::format("the largest ep below it that does, and divides the ranks, is {}", fits));
+  }
+  if (experts.ffn % plan.etp != 0)
+    mistakes.add("plan.etp",
+                 fmt::format("etp = {} does not divide an expert's {} columns", plan.etp, experts.ffn),
+                 "set etp to 1");
+}
+}  // namespace
+
+void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
+  const ModelSpec& model = workload.model;
+  const ExpertSpec& experts = model.experts;
+  if (experts.count == 0) {
+    if (workload.plan.ep > 1 || workload.plan.etp.value_or(1) > 1)
+      mistakes.add("plan.ep", "the model has no experts to divide",
+                   "leave ep and etp out, or choose a mixture-of-experts model");
+    plan.ep = plan.etp = 1;
+    return;
+  }
+  plan.etp = workload.plan.etp.value_or(plan.tp);
+  check_counts(model, plan, mistakes);
+  if (plan.tp > 1 && !plan.sequence_parallel)
+    mistakes.add("plan.sequence_parallel",
+                 "experts with tensor parallelism need sequence parallelism: each token must enter the "
+                 "dispatch once",
+                 "leave sequence_parallel out");
+
+  const int ranks = plan.tp * plan.cp * plan.dp, divided = plan.ep * plan.etp;
+  plan.expert_copies = std::max(1, ranks / divided);
+  plan.expert_ranks = plan.ep > 1 || plan.etp != plan.tp;
+  if (ranks % divided != 0) {
+    std::string help = "lower ep";
+    if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would (etp is tp where it is left out)";
+    mistakes.add("plan.ep",
+                 fmt::format("ep {} x etp {} = {} does not divide the tp x cp x dp = {} ranks of a stage",
+                             plan.ep, plan.etp, divided, ranks),
+                 help);
+  } else if (!stages_agree(plan)) {
+    mistakes.add("plan.rank_order",
+                 "pp comes where the ranks of a stage and those of its experts are counted differently",
+                 "put pp last, as in the default [tp, cp, ep, dp, pp]");
+  }
+  const double capacity = experts.capacity_factor;
+  plan.expert_load = capacity > 0 ? std::min(experts.imbalance, capacity) : experts.imbalance;
+  if (experts.pad_to_capacity) plan.expert_load = capacity;
+  plan.expert_padding = experts.pad_to_capacity;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,97 @@
+#include "workloads/step/chunk_pass.hpp"
+
+#include <utility>
+
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+
+using program::Phase;
+
+ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces& pieces, Chunk& chunk,
+                     const StageTask& task, StageEmitter& emitter, DataParallel& data)
+    : plan_(plan),
+      chunk_(chunk),
+      task_(task),
+      emitter_(emitter),
+      data_(data),
+      forward_(task.action == Action::forward),
+      completes_(task.action == Action::backward || task.action == Action::backward_weight),
+      weights_(task.action == Action::backward_input    ? WeightGradients::without
+               : task.action == Action::backward_weight ? WeightGradients::only
+                                                        : WeightGradients::with) {
+  if (completes_) ++chunk.backward_done;
+  last_ = chunk.backward_done == chunk.micro_batches;
+  const auto layer = [&](int i) {
+    add(pieces.layer_at(kind_of(model, chunk.first_layer + i), i < chunk.recomputed), chunk.first_layer + i);
+  };
+  if (forward_) {
+    if (chunk.first) add(pieces.embedding, 0);
+    for (int i = 0; i < chunk.layers; ++i) layer(i);
+    if (chunk.last) add(pieces.head, model.layers - 1);
+  } else {
+    if (chunk.last) add(pieces.head, model.layers - 1);
+    for (int i = chunk.layers - 1; i >= 0; --i) layer(i);
+    if (chunk.first) add(pieces.embedding, 0);
+    const int units = static_cast<int>(segments_.size());
+    for (Segment& segment : segments_) segment.unit = units - 1 - segment.unit;
+  }
+}
+
+void ChunkPass::add(const PiecePair& pair, int layer) {
+  segments_.push_back({forward_ ? &pair.forward : &pair.backward, layer, static_cast<int>(segments_.size())});
+}
+
+bool ChunkPass::awaits_exchange() const {
+  return !done() && walk_.awaits(Group::expert);
+}
+
+void ChunkPass::begin(const Segment& segment) {
+  if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
+  emitter_.at({task_.micro_batch, segment.layer});
+  if (forward_) {
+    data_.before_forward(chunk_.index, segment.unit, task_.micro_batch - chunk_.first_micro_batch);
+  } else {
+    data_.before_backward(chunk_.index, segment.unit);
+  }
+  walk_ = {segment.pieces, forward_ ? Phase::forward : Phase::backward, weights_, 0, {}};
+}
+
+void ChunkPass::end(const Segment& segment) {
+  if (forward_) {
+    data_.after_forward(chunk_.index, segment.unit);
+  } else if (completes_) {
+    data_.after_backward(chunk_.index, segment.unit, last_);
+  }
+}
+
+void ChunkPass::advance() {
+  const Segment& segment = segments_[next_];
+  if (walk_.pieces != segment.pieces || walk_.next == 0) begin(segment);
+  emitter_.at({task_.micro_batch, segment.layer});
+  emitter_.emit_next(walk_, [&](double count, Weights whose) {
+    if (forward_) {
+      data_.reads(chunk_.index, whose, count, task_.micro_batch - chunk_.first_micro_batch);
+    } else if (completes_) {
+      data_.completes(chunk_.index, whose, count, last_);
+    }
+  });
+  if (!walk_.done()) return;
+  end(segment);
+  walk_ = {};
+  if (++next_ < segments_.size()) return;
+  emitter_.flush();
+  if (completes_) data_.end_of_backward(chunk_.index, last_);
+}
+
+void take_turns(ChunkPass& first, ChunkPass& second) {
+  ChunkPass* turn = &first;
+  ChunkPass* other = &second;
+  while (!turn->done() || !other->done()) {
+    if (!turn->done()) do {
+        turn->advance();
+      } while (!turn->done() && !turn->awaits_exchange());
+    std::swap(turn, other);
+  }
+}
+}  // namespace topsim::workloads
