@@ -7,6 +7,7 @@
 #include "python/bindings/interruptible.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
+#include "sim/report/member.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/trace.hpp"
 #include "sim/scenario/simulate.hpp"
@@ -42,6 +43,15 @@ py::tuple run(const scenario::Scenario& scenario, bool fold, bool timeline, bool
 std::string load(const std::string& file) {
   const py::gil_scoped_release release;
   return report::to_json(report::read_result(file));
+}
+
+std::string find_members(const std::string& result, const scenario::Scenario& scenario,
+                         const std::vector<std::uint32_t>& ranks, const std::vector<std::string>& links) {
+  const py::gil_scoped_release release;
+  const topology::Topology topology =
+      scenario::prepare(scenario, shipped_catalogue(), {true, false, true}).topology;
+  return report::to_json(
+      report::find_members(report::result_from_json(result, "result"), topology, ranks, links));
 }
 
 std::string text(const std::string& result, int columns) {
@@ -85,6 +95,8 @@ void bind_run(py::module_& module) {
   module.def("run", &run, py::arg("scenario"), py::arg("fold"), py::arg("timeline"), py::arg("allow_oom"),
              py::arg("on_progress"));
   module.def("load_result", &load, py::arg("file"));
+  module.def("find_members", &find_members, py::arg("result"), py::arg("scenario"), py::arg("ranks"),
+             py::arg("links"));
   module.def("result_text", &text, py::arg("result"), py::arg("columns"));
   module.def("explain", &explain, py::arg("scenario"), py::arg("result"), py::arg("factor"),
              py::arg("on_progress"));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 from . import _core
 from .progress import Bar, OnProgress
@@ -155,6 +155,19 @@ class Result:
     def findings(self) -> Table:
         """severity, message, path (in the scenario), remedy."""
         return Table._of_rows("findings", self._dict["findings"], _COLUMNS["findings"])
+
+    def rank(self, number: int) -> Dict[str, Any]:
+        """One rank as a dict with the keys of `ranks`, and `alike`: how many ranks behave as it does."""
+        return self._members([number], [])["ranks"][0]
+
+    def link(self, id: str) -> Dict[str, Any]:
+        """One link, by its name ("node0/nic0 -> leaf0"), as a dict with the keys of `links`, and `alike`: how many links
+        behave as it does, 0 when it carried nothing.
+        """
+        return self._members([], [id])["links"][0]
+
+    def _members(self, ranks: List[int], links: List[str]) -> Dict[str, Any]:
+        return json.loads(_core.find_members(self._text, self.scenario._core, ranks, links))
 
     @property
     def timeline(self) -> Table:

@@ -14,6 +14,7 @@
 #include "sim/report/csv.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
+#include "sim/report/member.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/trace.hpp"
@@ -27,6 +28,8 @@ struct Options {
   ScenarioOptions scenario;
   std::string format = "table", out, trace, html, fail_if;
   bool quiet = false, no_fold = false, allow_oom = false;
+  std::vector<std::uint32_t> ranks;
+  std::vector<std::string> links;
 };
 
 void check_format(const std::string& format) {
@@ -37,23 +40,40 @@ void check_format(const std::string& format) {
                     (close ? "did you mean " + *close + "? " : std::string()) + "formats: " + join(known));
 }
 
-scenario::Simulated simulate(const Options& options, bool& interrupted) {
-  const scenario::Scenario scenario = options.scenario.load();
-  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+topology::Catalogue shipped_catalogue() {
+  return topology::Catalogue::load(shipped_library().directories().front());
+}
+
+scenario::SimulateOptions how_to_run(const Options& options) {
   scenario::SimulateOptions how;
   how.fold = !options.no_fold;
   how.timeline = !options.trace.empty() || !options.html.empty() || !options.out.empty();
   how.allow_oom = options.allow_oom;
+  return how;
+}
+
+scenario::Simulated simulate(const Options& options, bool& interrupted) {
   executor::Progress progress;
   const InterruptGuard guard(progress);
   const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
-  scenario::Simulated simulated = scenario::simulate(scenario, catalogue, how, &progress);
+  scenario::Simulated simulated =
+      scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
   interrupted = progress.stop.load();
   return simulated;
 }
 
+// What was asked for by --rank and --link, in place of the whole result.
+void print_members(const Options& options, const report::Result& result) {
+  const topology::Topology topology =
+      scenario::prepare(options.scenario.load(), shipped_catalogue(), how_to_run(options)).topology;
+  const report::Members members = report::find_members(result, topology, options.ranks, options.links);
+  std::cout << (options.format == "json" ? report::to_json(members) : report::to_text(members));
+}
+
 void print(const Options& options, const scenario::Simulated& simulated, const std::string& result_file) {
-  if (options.format == "json") {
+  if (!options.ranks.empty() || !options.links.empty()) {
+    print_members(options, simulated.result);
+  } else if (options.format == "json") {
     std::cout << report::to_json(simulated.result);
   } else if (options.format == "csv") {
     std::cout << report::summary_csv(simulated.result);
@@ -86,6 +106,8 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
 
 int run(const Options& options) {
   check_format(options.format);
+  if (options.format == "csv" && (!options.ranks.empty() || !options.links.empty()))
+    throw ConfigError("--rank and --link print text or JSON", "--format table or --format json");
   std::optional<Condition> condition;
   if (!options.fail_if.empty()) condition = parse_condition(options.fail_if);
   if (!options.html.empty()) report::require_page();
@@ -118,6 +140,14 @@ Action configure_run(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
       ->type_name("EXPR");
+  app.add_option("--rank", options->ranks, "Print one rank in place of the result; may be repeated")
+      ->type_name("RANK")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--link", options->links, "Print one link, e.g. 'node0/nic0 -> leaf0'; may be repeated")
+      ->type_name("ID")
+      ->expected(1)
+      ->take_all();
   app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
   app.add_flag("--no-fold", options->no_fold, "Simulate every accelerator, not one of each kind");
   app.add_flag("--allow-oom", options->allow_oom, "Simulate a model that does not fit the memory");

@@ -72,6 +72,22 @@ struct Activity {
   double bus_factor = 1;      // busbw = S / time x bus_factor (nccl-tests)
 };
 
+struct CollectiveCall {
+  CollectiveKind kind;
+  Bytes bytes;
+};
+
+// Calls on one communicator; those that take the same way share it.
+struct LoweredCalls {
+  struct Call {
+    Activity activity;  // its own `usage` is empty
+    Choice choice;
+    std::uint32_t way = 0;  // index into `ways`
+  };
+  std::vector<Call> calls;
+  std::vector<std::vector<topology::LinkShare>> ways;
+};
+
 // One message of the step-by-step lowering. Steps of one channel follow each other through `after`.
 struct StepMessage {
   std::uint32_t from, to;  // positions in the communicator
@@ -99,6 +115,9 @@ class NcclModel {
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.
   void lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const;
+  // Many calls on one communicator at once: placed and routed once a way, not once a call.
+  [[nodiscard]] LoweredCalls lower(std::span<const CollectiveCall> calls,
+                                   std::span<const DeviceId> gpus) const;
   // The same, as messages in NCCL's chunks and windows. Reduction inside switches has no messages between
   // ranks: in this form the best of ring and tree stands in for NVLS and SHARP.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;

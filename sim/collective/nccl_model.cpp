@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "sim/collective/collective.hpp"
 #include "sim/collective/lowering.hpp"
@@ -46,6 +49,8 @@ struct NcclModel::Impl {
   Placer placer;
 
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
+  void route(CollectiveKind kind, const Choice& choice, const Placement& placement,
+             std::span<const DeviceId> gpus, UsageBuilder& usage) const;
 };
 
 Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
@@ -66,57 +71,77 @@ Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const Devic
   return impl_->choose(kind, bytes, impl_->placer.place(gpus));
 }
 
-void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const {
-  out = {};
-  if (gpus.size() < 2) return;
-  const Placement placement = impl_->placer.place(gpus);
-  const Choice choice = impl_->choose(kind, bytes, placement);
-  const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
-  UsageBuilder usage(impl_->router);
+// The links that a choice takes, before the protocol's flags.
+void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Placement& placement,
+                            std::span<const DeviceId> gpus, UsageBuilder& usage) const {
   switch (choice.algorithm) {
     case Algorithm::ring:
-      lower_ring(wire, placement, choice.channels, usage);
-      break;
+      return lower_ring(kind, placement, choice.channels, usage);
     case Algorithm::tree:
-      lower_tree(placement, choice.channels, usage);
-      break;
+      return lower_tree(placement, choice.channels, usage);
     case Algorithm::nvls:
-      if (placement.boxes.size() == 1) {
-        lower_nvls(wire, placement, usage);
-      } else {
-        lower_nvls_sharp(placement, usage);
-      }
-      break;
+      if (placement.boxes.size() == 1) return lower_nvls(kind, placement, usage);
+      return lower_nvls_sharp(placement, usage);
     case Algorithm::nvls_tree:
-      lower_nvls_tree(placement, usage);
-      break;
+      return lower_nvls_tree(placement, usage);
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
-      lower_collnet_direct(placement, usage);
-      break;
+      return lower_collnet_direct(placement, usage);
     case Algorithm::pat:
-      lower_pat(placement, usage);
-      break;
+      return lower_pat(placement, usage);
     case Algorithm::direct:
-      if (kind == CollectiveKind::all_to_all) {
-        lower_all_to_all(placement, impl_->overrides.pxn.value_or(true), usage);
-      } else {
-        lower_neighbours(gpus, usage);
-      }
-      break;
+      if (kind == CollectiveKind::all_to_all)
+        return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);
+      return lower_neighbours(gpus, usage);
   }
-  const double network = microseconds(usage.fabric_latency()) - kReferenceHop;
-  const Timing timing = tuned(wire)
-                            ? time_collective(wire, choice, std::max<std::int64_t>(bytes.value(), 1),
-                                              *placement.tuner, network, impl_->time)
-                            : time_direct(wire, bytes.value(), *placement.tuner, network, impl_->time);
-  usage.finish(timing.wire, out.usage);
-  out.cap = BytesPerSecond(timing.cap);
-  out.latency = from_microseconds(timing.latency_us);
-  out.weight = choice.channels;
-  out.ctas = choice.channels;
-  out.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
-  out.memory_traffic = 2 + 2 * out.bus_factor;
+}
+
+LoweredCalls NcclModel::lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const {
+  LoweredCalls out;
+  if (gpus.size() < 2) {
+    out.calls.resize(calls.size());
+    if (!calls.empty()) out.ways.resize(1);
+    return out;
+  }
+  const Placement placement = impl_->placer.place(gpus);
+  using Way = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
+  std::map<Way, UsageBuilder> routed;
+  std::map<std::pair<Way, double>, std::uint32_t> known;  // the flags on the wire scale it
+  for (const CollectiveCall& call : calls) {
+    LoweredCalls::Call& lowered = out.calls.emplace_back();
+    lowered.choice = impl_->choose(call.kind, call.bytes, placement);
+    const Choice& choice = lowered.choice;
+    const CollectiveKind wire =
+        call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
+    const Way way{choice.algorithm, choice.channels, wire};
+    const auto [usage, fresh] = routed.try_emplace(way, impl_->router);
+    if (fresh) impl_->route(wire, choice, placement, gpus, usage->second);
+    const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
+    const std::int64_t bytes = call.bytes.value();
+    const Timing timing = tuned(wire)
+                              ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
+                                                *placement.tuner, network, impl_->time)
+                              : time_direct(wire, bytes, *placement.tuner, network, impl_->time);
+    const auto [entry, first] =
+        known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(out.ways.size()));
+    if (first) usage->second.finish(timing.wire, out.ways.emplace_back());
+    lowered.way = entry->second;
+    Activity& activity = lowered.activity;
+    activity.cap = BytesPerSecond(timing.cap);
+    activity.latency = from_microseconds(timing.latency_us);
+    activity.weight = choice.channels;
+    activity.ctas = choice.channels;
+    activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
+    activity.memory_traffic = 2 + 2 * activity.bus_factor;
+  }
+  return out;
+}
+
+void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const {
+  const CollectiveCall call{kind, bytes};
+  LoweredCalls lowered = lower(std::span(&call, 1), gpus);
+  out = std::move(lowered.calls.front().activity);
+  out.usage = std::move(lowered.ways.front());
 }
 
 void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection,

@@ -30,10 +30,12 @@ class UsageBuilder {
   [[nodiscard]] const topology::Route& last() const { return route_; }
   [[nodiscard]] Duration fabric_latency() const { return longest_; }
 
-  // Sorted by link, one entry a link; `wire` bytes travel for each byte of payload.
+  // Sorted by link, one entry a link; `wire` bytes travel for each byte of payload. Shares of one link are
+  // added in order of size, so that alike communicators get the same sums whatever their links' numbers.
   void finish(double wire, std::vector<topology::LinkShare>& out) {
-    std::sort(usage_.begin(), usage_.end(),
-              [](const topology::LinkShare& a, const topology::LinkShare& b) { return a.link < b.link; });
+    std::sort(usage_.begin(), usage_.end(), [](const topology::LinkShare& a, const topology::LinkShare& b) {
+      return a.link != b.link ? a.link < b.link : a.share < b.share;
+    });
     out.clear();
     for (const topology::LinkShare& use : usage_) {
       if (!out.empty() && out.back().link == use.link) {

@@ -12,7 +12,7 @@ class Pipelined final : public Carrier {
     const fold::Activity& a = system_.activities[activity];
     network::Transfer transfer;
     transfer.bytes = static_cast<double>(a.bytes.value());
-    transfer.usage = alone_ ? a.own_usage : a.usage;
+    transfer.usage = fold::Activity::view(alone_ ? a.own_usage : a.usage);
     transfer.rate_cap = a.rate_cap;
     transfer.weight = a.weight;
     transfer.latency = a.latency;

@@ -26,16 +26,38 @@ struct Instance {
   std::vector<std::uint32_t> missing;
 };
 
+// All messages between the same two ranks and NICs become one, all start at once, and each arrives after the
+// collective's whole latency.
+collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration latency) {
+  collective::StepPlan hops;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId>, std::size_t> known;
+  for (const collective::StepMessage& message : steps.messages) {
+    const auto [entry, first] = known.try_emplace(
+        {message.from, message.to, message.from_nic, message.to_nic}, hops.messages.size());
+    if (first) {
+      collective::StepMessage hop = message;
+      hop.bytes = Bytes(0);
+      hop.channel = 0;
+      hop.after_begin = hop.after_count = 0;
+      hop.latency = latency;
+      hops.messages.push_back(hop);
+    }
+    hops.messages[entry->second].bytes += message.bytes;
+  }
+  return hops;
+}
+
 class Steps final : public Carrier {
  public:
   Steps(const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
-        const topology::Topology& topology, network::Network& network, bool plain)
+        const topology::Topology& topology, network::Network& network, bool hops, bool plain)
       : program_(program),
         system_(system),
         nccl_(nccl),
         topology_(topology),
         network_(network),
-        plain_(plain),
+        hops_(hops),
+        plain_(plain || hops),
         plans_(system.activities.size()) {}
 
   void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
@@ -115,6 +137,7 @@ class Steps final : public Carrier {
       steps.messages.push_back({0, 1, a.bytes, 0, 0, 0});
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
+      if (hops_) steps = merge_into_hops(steps, a.latency);
     }
     plan.messages = std::move(steps.messages);
     plan.missing.resize(plan.messages.size());
@@ -172,7 +195,7 @@ class Steps final : public Carrier {
   const collective::NcclModel& nccl_;
   const topology::Topology& topology_;
   network::Network& network_;
-  bool plain_;
+  bool hops_, plain_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
   std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes, bool>, Path> paths_;
   std::vector<Instance> instances_;
@@ -183,7 +206,7 @@ class Steps final : public Carrier {
 
 std::unique_ptr<Carrier> step_carrier(const program::Program& program, const fold::System& system,
                                       const collective::NcclModel& nccl, const topology::Topology& topology,
-                                      network::Network& network, bool plain) {
-  return std::make_unique<Steps>(program, system, nccl, topology, network, plain);
+                                      network::Network& network, bool hops, bool plain) {
+  return std::make_unique<Steps>(program, system, nccl, topology, network, hops, plain);
 }
 }  // namespace topsim::executor

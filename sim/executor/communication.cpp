@@ -18,7 +18,7 @@ Calls::Calls(const program::Program& program, const fold::System& system)
   for (const fold::Activity& a : system.activities) {
     double rate = a.rate_cap > 0 ? a.rate_cap : std::numeric_limits<double>::infinity();
     std::uint32_t tightest = fold::System::kNone;
-    for (const network::Usage& use : a.usage) {
+    for (const network::Usage& use : fold::Activity::view(a.usage)) {
       const double limit = system.links[use.link].capacity.value() / use.coefficient;
       if (limit < rate) {
         rate = limit;

@@ -26,11 +26,17 @@ struct CapacityChange {
   double factor;
 };
 
+// What a collective is to the network.
+enum class CollectiveForm : std::uint8_t {
+  pipelined,  // one activity that loads all its links in lock-step
+  steps,      // every chunk of every step a message
+  hops,       // every hop one message of all its bytes, side by side; no protocol limits: what links alone allow
+};
+
 struct RunOptions {
   std::string network = "flow";        // a name of network::models()
   network::packet::PacketSpec packet;  // network == "packet"
-  bool collectives_in_steps =
-      false;  // every chunk of every step a message, instead of one activity a collective
+  CollectiveForm collectives = CollectiveForm::pipelined;
   int warmup = 1, steps = 2;
   std::uint64_t seed = 1;
   bool fold = true;

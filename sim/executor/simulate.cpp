@@ -12,7 +12,10 @@ namespace topsim::executor {
 Outcome simulate(const program::Program& program, const topology::Router& router,
                  const collective::NcclModel& nccl, const RunOptions& options, Progress* progress) {
   const network::Model& model = network::find_model(options.network);
-  const bool in_steps = options.collectives_in_steps || model.messages_only;
+  CollectiveForm form = options.collectives;
+  if (model.messages_only && form == CollectiveForm::pipelined)
+    form = model.plain_messages ? CollectiveForm::hops : CollectiveForm::steps;
+  const bool in_steps = form != CollectiveForm::pipelined;
   fold::FoldOptions folding;
   folding.fold = options.fold && !in_steps;
   folding.all_links = in_steps;
@@ -37,7 +40,8 @@ Outcome simulate(const program::Program& program, const topology::Router& router
     network = model.make(capacities);
   }
   const auto carrier =
-      in_steps ? step_carrier(program, system, nccl, router.topology(), *network, model.plain_messages)
+      in_steps ? step_carrier(program, system, nccl, router.topology(), *network, form == CollectiveForm::hops,
+                              model.plain_messages)
                : pipelined_carrier(system, *network, options.network == "analytic");
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress);
   if (packets != nullptr) outcome.packets = packets->packets();

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,10 +23,11 @@ namespace topsim::fold {
 // One kind of call on a class of communicators or edges, lowered: what the network is asked to carry each
 // time.
 struct Activity {
-  std::vector<network::Usage>
-      usage;  // over link classes, times how many activities of this class cross one link
-  std::vector<network::Usage> own_usage;  // the same without its siblings: what one activity alone would see
-  double rate_cap = 0;                    // bytes/s; 0 = none
+  // Shared by calls that take the same way; null: loads no link.
+  using Usages = std::shared_ptr<const std::vector<network::Usage>>;
+  Usages usage;         // over link classes, times how many activities of this class cross one link
+  Usages own_usage;     // the same without its siblings: what one activity alone would see
+  double rate_cap = 0;  // bytes/s; 0 = none
   double weight = 1;
   Duration latency{};
   int ctas = 0;               // SMs it takes on each member
@@ -34,6 +36,9 @@ struct Activity {
   collective::Choice choice;
   Bytes bytes{};
   program::CollectiveKind kind = program::CollectiveKind::send_recv;
+  [[nodiscard]] static std::span<const network::Usage> view(const Usages& usages) {
+    return usages ? std::span(*usages) : std::span<const network::Usage>();
+  }
 };
 
 struct RankClass {

@@ -15,10 +15,168 @@ constexpr Colour scramble(
   return x ^ (x >> 31);
 }
 
-std::size_t distinct(std::vector<Colour> colours) {
-  std::sort(colours.begin(), colours.end());
-  return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
-}
+// Who sees whom, by the item seen: one row an item.
+struct Neighbours {
+  struct Seer {
+    std::uint32_t item, mark;
+  };
+  std::vector<std::size_t> begin;
+  std::vector<Seer> seers;
+  std::vector<Colour> marks;  // what an edge adds to the seer's sum: two a label, by the seer's end
+
+  Neighbours(std::size_t items, const std::vector<Edge>& edges) : begin(items + 1) {
+    for (const Edge& e : edges) {
+      ++begin[e.from + 1];
+      ++begin[e.to + 1];
+    }
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
+    seers.resize(2 * edges.size());
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers;
+    std::uint32_t label = 0, number = 0;
+    for (const Edge& e : edges) {
+      if (numbers.empty() || e.label != label) {
+        label = e.label;
+        number = numbers.try_emplace(label, static_cast<std::uint32_t>(marks.size())).first->second;
+        if (number == marks.size()) {
+          marks.push_back(mix(label, 0));
+          marks.push_back(mix(label, 1));
+        }
+      }
+      seers[next[e.to]++] = {e.from, number};
+      seers[next[e.from]++] = {e.to, number + 1};
+    }
+  }
+};
+
+class Partition {
+ public:
+  Partition(const std::vector<Colour>& colours, const std::vector<Edge>& edges)
+      : neighbours_(colours.size(), edges),
+        order_(colours.size()),
+        place_(colours.size()),
+        class_(colours.size()),
+        sums_(colours.size()),
+        seen_(colours.size()) {
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return colours[a] != colours[b] ? colours[a] < colours[b] : a < b;
+    });
+    for (std::uint32_t i = 0; i < order_.size(); ++i) {
+      if (i == 0 || colours[order_[i]] != colours[order_[i - 1]]) blocks_.push_back({i, i});
+      place_[order_[i]] = i;
+      class_[order_[i]] = static_cast<std::uint32_t>(blocks_.size() - 1);
+      blocks_.back().end = i + 1;
+    }
+    for (std::uint32_t b = 0; b < blocks_.size(); ++b) pending_.push_back(b);
+    tallies_.resize(blocks_.size());
+  }
+
+  void refine() {
+    while (!pending_.empty()) {
+      const std::uint32_t splitter = pending_.back();
+      pending_.pop_back();
+      look_from(splitter);
+      for (const std::uint32_t c : touched_classes_) split(c);
+      for (const std::uint32_t x : touched_) {
+        sums_[x] = 0;
+        seen_[x] = false;
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint32_t class_of(std::uint32_t item) const { return class_[item]; }
+  [[nodiscard]] std::size_t classes() const { return blocks_.size(); }
+
+ private:
+  struct Block {
+    std::uint32_t begin, end;  // in order_
+    [[nodiscard]] std::uint32_t size() const { return end - begin; }
+  };
+  struct Tally {
+    std::uint32_t seen = 0;  // members that see the splitter; they stand first in the block
+    Colour sum = 0;          // of the first of them
+    bool differ = false;
+  };
+
+  void look_from(std::uint32_t splitter) {
+    touched_.clear();
+    touched_classes_.clear();
+    for (std::uint32_t i = blocks_[splitter].begin; i < blocks_[splitter].end; ++i) {
+      const std::uint32_t y = order_[i];
+      for (std::size_t n = neighbours_.begin[y]; n < neighbours_.begin[y + 1]; ++n) {
+        const auto [x, mark] = neighbours_.seers[n];
+        if (!seen_[x]) {
+          seen_[x] = true;
+          touched_.push_back(x);
+        }
+        sums_[x] += neighbours_.marks[mark];
+      }
+    }
+    // A member that alone makes up its class cannot come apart.
+    for (const std::uint32_t x : touched_) {
+      const std::uint32_t c = class_[x];
+      if (blocks_[c].size() == 1) continue;
+      Tally& tally = tallies_[c];
+      if (tally.seen == 0) {
+        touched_classes_.push_back(c);
+        tally = {0, sums_[x], false};
+      }
+      tally.differ |= sums_[x] != tally.sum;
+      exchange(blocks_[c].begin + tally.seen++, place_[x]);
+    }
+  }
+
+  void exchange(std::uint32_t a, std::uint32_t b) {
+    std::swap(order_[a], order_[b]);
+    place_[order_[a]] = a;
+    place_[order_[b]] = b;
+  }
+
+  // Cuts a class into the part that does not see the splitter and one part a sum.
+  void split(std::uint32_t c) {
+    const Tally tally = tallies_[c];
+    tallies_[c] = {};
+    const Block whole = blocks_[c];
+    if (!tally.differ && tally.seen == whole.size()) return;
+    const auto first = order_.begin() + whole.begin;
+    if (tally.differ) {
+      std::sort(first, first + tally.seen, [&](std::uint32_t a, std::uint32_t b) {
+        return sums_[a] != sums_[b] ? sums_[a] < sums_[b] : a < b;
+      });
+    }
+    parts_.clear();
+    for (std::uint32_t i = whole.begin; i < whole.begin + tally.seen; ++i) {
+      if (i == whole.begin || sums_[order_[i]] != sums_[order_[i - 1]]) parts_.push_back({i, i});
+      parts_.back().end = i + 1;
+    }
+    if (tally.seen < whole.size()) parts_.push_back({whole.begin + tally.seen, whole.end});
+    std::size_t largest = 0;
+    for (std::size_t p = 1; p < parts_.size(); ++p)
+      if (parts_[p].size() > parts_[largest].size()) largest = p;
+    if (tally.differ)
+      for (std::uint32_t i = whole.begin; i < whole.begin + tally.seen; ++i) place_[order_[i]] = i;
+    // The largest keeps the number. If that is pending it stays so, else the others suffice as splitters.
+    blocks_[c] = parts_[largest];
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (p == largest) continue;
+      const auto fresh = static_cast<std::uint32_t>(blocks_.size());
+      blocks_.push_back(parts_[p]);
+      tallies_.emplace_back();
+      for (std::uint32_t i = parts_[p].begin; i < parts_[p].end; ++i) class_[order_[i]] = fresh;
+      pending_.push_back(fresh);
+    }
+  }
+
+  Neighbours neighbours_;
+  std::vector<std::uint32_t> order_, place_, class_;  // items by class; where each stands; its class
+  std::vector<Block> blocks_;
+  std::vector<Tally> tallies_;  // by class, of the splitter at hand
+  std::vector<std::uint32_t> pending_, touched_, touched_classes_;
+  std::vector<Block> parts_;
+  std::vector<Colour> sums_;
+  std::vector<bool> seen_;
+};
 }  // namespace
 
 Colour mix(Colour a, Colour b) {
@@ -36,25 +194,14 @@ std::vector<std::uint32_t> LabelledGraph::classes(bool fold) const {
     std::iota(result.begin(), result.end(), 0U);
     return result;
   }
-  std::vector<Colour> now = colours_;
-  std::vector<Colour> sums(now.size());
-  std::size_t count = distinct(now);
-  while (true) {
-    std::fill(sums.begin(), sums.end(), 0);
-    for (const Edge& e : edges_) {
-      const Colour label = Colour{e.label} << 1;
-      sums[e.from] += scramble(now[e.to] + scramble(label));
-      sums[e.to] += scramble(now[e.from] + scramble(label | 1));
-    }
-    for (std::size_t i = 0; i < now.size(); ++i) now[i] = mix(now[i], sums[i]);
-    const std::size_t refined = distinct(now);
-    if (refined == count) break;
-    count = refined;
-  }
-  std::unordered_map<Colour, std::uint32_t> number;
-  number.reserve(count);
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    result[i] = number.try_emplace(now[i], static_cast<std::uint32_t>(number.size())).first->second;
+  Partition partition(colours_, edges_);
+  partition.refine();
+  std::vector<std::uint32_t> number(partition.classes(), ~0U);
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < result.size(); ++i) {
+    std::uint32_t& n = number[partition.class_of(i)];
+    if (n == ~0U) n = next++;
+    result[i] = n;
   }
   return result;
 }

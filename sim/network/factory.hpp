@@ -18,7 +18,7 @@ struct Model {
   // From capacities in bytes/s by LinkIndex. Null for models that need more than links (packet: the topology
   // and its routes) and have a constructor of their own.
   std::unique_ptr<Network> (*make)(std::span<const double> capacities) = nullptr;
-  bool messages_only = false;   // collectives go step by step
+  bool messages_only = false;   // collectives go as messages: step by step unless plain, then hop by hop
   bool plain_messages = false;  // without rate caps and weights, which the model does not know
 };
 

@@ -87,12 +87,6 @@ std::string SimGridNetwork::ask(const std::string& line) const {
 }
 
 void SimGridNetwork::start(const Transfer& transfer, SimTime now) {
-  // The child cannot let go of a message once its action is over (about 4 kB each).
-  constexpr std::size_t kMostMessages = 2'000'000;
-  if (messages_.size() >= kMostMessages) {
-    throw ConfigError("the simgrid network carries at most 2 million messages in a run",
-                      "fewer micro-batches, layers or steps, or the flow network");
-  }
   if (transfer.rate_cap > 0) refuse("rate caps");
   if (transfer.weight != 1) refuse("weights");
   if (transfer.bytes != std::floor(transfer.bytes)) refuse("fractions of a byte");
@@ -103,8 +97,13 @@ void SimGridNetwork::start(const Transfer& transfer, SimTime now) {
     path.push_back(use.link);
   }
   move_to(now);
-  const auto number = static_cast<std::uint32_t>(messages_.size());
-  messages_.push_back({transfer.tag, transfer.latency});
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(messages_.size()));
+    messages_.emplace_back();
+  }
+  const std::uint32_t number = free_.back();
+  free_.pop_back();
+  messages_[number] = {transfer.tag, started_++, transfer.latency};
   if (transfer.bytes <= 0 || path.empty()) {
     latencies_.set(number, now + transfer.latency);
     return;
@@ -116,39 +115,52 @@ void SimGridNetwork::start(const Transfer& transfer, SimTime now) {
     out_ += '\n';
   }
   out_ += fmt::format("S {} {} {:.0f}\n", number, known->second, transfer.bytes);
-  known_ = false;
+  ++under_way_;
 }
 
-SimTime SimGridNetwork::next_event() {
-  if (!known_) {
-    const double end = std::strtod(ask("N").c_str(), nullptr);
-    next_end_ = end < 0 ? kNever : std::max(now_, SimTime(from_seconds(end)));
-    known_ = true;
+SimTime SimGridNetwork::next_event_before(SimTime horizon) {
+  for (;;) {
+    const SimTime limit = std::min(horizon, latencies_.empty() ? kNever : latencies_.top().key);
+    if (limit <= now_ || under_way_ == 0 || !go_on(limit)) return limit;
   }
-  return std::min(next_end_, latencies_.empty() ? kNever : latencies_.top().key);
 }
 
-// The child's clock follows; what ends on the way has only its latency left.
-void SimGridNetwork::move_to(SimTime now) {
-  if (now == now_ && (known_ ? next_end_ : kNever) > now) return;
-  now_ = now;
-  const std::string answer = ask(fmt::format("A {:.17g}", seconds(now.time_since_epoch())));
+// The child goes to its next end or to `limit`; whether something ended. What did has only its latency left.
+bool SimGridNetwork::go_on(SimTime limit) {
+  const std::string answer =
+      ask(limit == kNever ? "G -1" : fmt::format("G {:.17g}", seconds(limit.time_since_epoch())));
+  recorded_ = false;
   char* at = nullptr;
-  for (auto count = std::strtoull(answer.c_str(), &at, 10); count > 0; --count) {
-    const auto number = static_cast<std::uint32_t>(std::strtoull(at, &at, 10));
-    latencies_.set(number, now + messages_[number].latency);
-    ++events_;
+  const double reached = std::strtod(answer.c_str(), &at);
+  auto count = std::strtoull(at, &at, 10);
+  if (count == 0) {
+    now_ = limit;
+    return false;
   }
-  known_ = recorded_ = false;
+  now_ = std::max(now_, SimTime(from_seconds(reached)));
+  events_ += count;
+  under_way_ -= count;
+  for (; count > 0; --count) {
+    const auto number = static_cast<std::uint32_t>(std::strtoull(at, &at, 10));
+    latencies_.set(number, now_ + messages_[number].latency);
+  }
+  return true;
+}
+
+void SimGridNetwork::move_to(SimTime now) {
+  while (now_ < now) (void)go_on(now);
 }
 
 void SimGridNetwork::advance(SimTime now, std::vector<Completion>& completed) {
-  (void)next_event();
   move_to(now);
   arrived_.clear();
   latencies_.take_until(now, arrived_);
-  std::sort(arrived_.begin(), arrived_.end());
-  for (const std::uint32_t number : arrived_) completed.push_back({messages_[number].tag, now});
+  std::sort(arrived_.begin(), arrived_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return messages_[a].order < messages_[b].order; });
+  for (const std::uint32_t number : arrived_) {
+    completed.push_back({messages_[number].tag, now});
+    free_.push_back(number);
+  }
   events_ += arrived_.size();
 }
 
@@ -156,7 +168,6 @@ void SimGridNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTi
   if (bytes_per_second <= 0) refuse("links that are down");
   move_to(now);
   out_ += fmt::format("C {} {:.17g}\n", link, bytes_per_second);
-  known_ = false;
 }
 
 LinkRecord SimGridNetwork::record(LinkIndex link) const {

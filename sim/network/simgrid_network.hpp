@@ -25,18 +25,21 @@ class SimGridNetwork final : public Network {
   SimGridNetwork& operator=(const SimGridNetwork&) = delete;
 
   void start(const Transfer& transfer, SimTime now) override;
-  [[nodiscard]] SimTime next_event() override;
+  // May go ahead of the caller, to the first completion: REQUIRES that nothing is started before it.
+  [[nodiscard]] SimTime next_event() override { return next_event_before(kNever); }
+  [[nodiscard]] SimTime next_event_before(SimTime horizon) override;
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override { return events_; }
 
  private:
-  struct Message {  // by its order of start, which is the tag the child knows it by
-    std::uint64_t tag;
+  struct Message {  // by the number that the child knows it by
+    std::uint64_t tag, order;
     Duration latency;
   };
   void move_to(SimTime now);
+  bool go_on(SimTime limit);
   void send() const;
   std::string ask(const std::string& line) const;
 
@@ -44,12 +47,13 @@ class SimGridNetwork final : public Network {
   mutable std::string out_, in_;  // not sent, and not read yet
   std::map<std::vector<LinkIndex>, std::size_t> paths_;
   std::vector<Message> messages_;
+  std::vector<std::uint32_t> free_;
   engine::IndexedHeap<SimTime> latencies_;  // of messages whose last byte has left
   std::vector<std::uint32_t> arrived_;
   mutable std::vector<LinkRecord> records_;  // asked for when somebody wants them
   mutable bool recorded_ = false;
-  SimTime now_{}, next_end_ = kNever;
-  bool known_ = true;  // next_end_ is
-  std::uint64_t events_ = 0;
+  SimTime now_{};              // the child's
+  std::size_t under_way_ = 0;  // messages whose last byte has not left
+  std::uint64_t started_ = 0, events_ = 0;
 };
 }  // namespace topsim::network

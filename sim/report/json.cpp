@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/report/member.hpp"
+
 namespace topsim::report {
 namespace {
 using nlohmann::json;
@@ -61,6 +63,7 @@ json ranks_json(const std::vector<RankRow>& rows) {
                      {"program", row.program},
                      {"busy_seconds", si(row.account.busy)},
                      {"idle_seconds", idle_json(row.account)}});
+    if (row.count > 1) ranks.back()["members"] = row.members;
   }
   return ranks;
 }
@@ -79,6 +82,7 @@ json links_json(const std::vector<LinkRow>& rows) {
                      {"utilization", row.utilization},
                      {"peak_utilization", row.peak_utilization},
                      {"busy_seconds", si(row.busy)}});
+    if (row.count > 1) links.back()["members"] = row.members;
   }
   return links;
 }
@@ -141,6 +145,20 @@ std::string to_json(const Result& result) {
       {"network", {{"model", result.network_model}, {"flows", result.flows}, {"packets", result.packets}}},
       {"scenario", result.scenario.empty() ? json::object() : json::parse(result.scenario)},
   };
+  return document.dump(1) + '\n';
+}
+
+std::string to_json(const Members& members) {
+  json document = {
+      {"format", "topsim.members/1"}, {"ranks", json::array()}, {"links", json::array()}};
+  for (const auto& [row, alike] : members.ranks) {
+    document["ranks"].push_back(ranks_json({row}).front());
+    document["ranks"].back()["alike"] = alike;
+  }
+  for (const auto& [row, alike] : members.links) {
+    document["links"].push_back(links_json({row}).front());
+    document["links"].back()["alike"] = alike;
+  }
   return document.dump(1) + '\n';
 }
 

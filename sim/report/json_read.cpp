@@ -48,8 +48,8 @@ Memory memory_of(const json& value) {
 }
 
 RankRow rank_of(const json& value) {
-  return {value.at("rank"),   value.at("count"),   value.at("node"),
-          value.at("device"), value.at("program"), account_of(value)};
+  return {value.at("rank"),   value.at("count"),   value.at("node"),        value.at("device"),
+          value.at("program"), account_of(value), value.value("members", "")};
 }
 
 LinkRow link_of(const json& value) {
@@ -65,6 +65,7 @@ LinkRow link_of(const json& value) {
   row.utilization = value.at("utilization");
   row.peak_utilization = value.at("peak_utilization");
   row.busy = time_of(value.at("busy_seconds"));
+  row.members = value.value("members", "");
   return row;
 }
 

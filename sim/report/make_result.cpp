@@ -4,12 +4,22 @@
 #include <utility>
 
 #include "sim/report/findings.hpp"
+#include "sim/report/spans.hpp"
 #include "sim/report/version.hpp"
 
 namespace topsim::report {
 namespace {
 using executor::Outcome;
 using topology::Topology;
+
+// One alone is named by its row already.
+template <class Id>
+std::string members_text(const std::vector<Id>& members) {
+  if (members.size() < 2) return {};
+  std::vector<std::uint32_t> numbers;
+  for (const Id id : members) numbers.push_back(id.value);
+  return to_spans(numbers);
+}
 
 std::vector<RankRow> rank_rows(const Outcome& outcome, const Topology& topology,
                                const program::Program& program, std::span<const DeviceId> devices) {
@@ -25,6 +35,7 @@ std::vector<RankRow> rank_rows(const Outcome& outcome, const Topology& topology,
     row.device = topology.name(device);
     row.program = program.classes[each.program_class].name;
     row.account = metrics::mean_account(each);
+    row.members = members_text(each.members);
     rows.push_back(std::move(row));
   }
   std::sort(rows.begin(), rows.end(), [](const RankRow& a, const RankRow& b) { return a.rank < b.rank; });
@@ -50,6 +61,7 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
     row.utilization = window > 0 ? each.bytes / (row.capacity * window) : 0;
     row.peak_utilization = each.peak_rate / row.capacity;
     row.busy = each.busy;
+    row.members = members_text(each.members);
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const LinkRow& a, const LinkRow& b) {

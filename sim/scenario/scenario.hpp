@@ -13,6 +13,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/config/document.hpp"
 #include "sim/config/reader.hpp"
+#include "sim/executor/options.hpp"
 #include "sim/network/packet/spec.hpp"
 #include "sim/report/cost_spec.hpp"
 #include "topology/spec.hpp"
@@ -28,7 +29,7 @@ struct PacketSection {
   [[nodiscard]] network::packet::PacketSpec resolved(bool infiniband) const;
 };
 
-enum class CollectiveForm : std::uint8_t { pipelined, steps };
+using CollectiveForm = executor::CollectiveForm;
 
 struct NetworkSpec {
   std::string model = "flow";  // a name of network::models()

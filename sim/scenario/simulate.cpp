@@ -34,7 +34,7 @@ executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions
   executor::RunOptions run;
   run.network = scenario.network.model;
   run.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
-  run.collectives_in_steps = scenario.network.collectives == CollectiveForm::steps;
+  run.collectives = scenario.network.collectives;
   run.warmup = scenario.run.warmup;
   run.steps = scenario.run.steps;
   run.seed = scenario.run.seed;

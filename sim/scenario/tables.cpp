@@ -34,7 +34,9 @@ const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
                  config::names<CollectiveForm>(
                      {{"pipelined", CollectiveForm::pipelined,
                        "one activity that keeps its links busy together"},
-                      {"steps", CollectiveForm::steps, "every chunk of every step a message"}}))
+                      {"steps", CollectiveForm::steps, "every chunk of every step a message"},
+                      {"hops", CollectiveForm::hops,
+                       "every hop one message of all its bytes; no protocol limits, what links alone allow"}}))
           .field("packet", &NetworkSpec::packet, "Settings of the packet model")
           .field("nccl", &NetworkSpec::nccl, "Forces what the NCCL tuner would choose");
   return object;

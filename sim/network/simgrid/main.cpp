@@ -4,24 +4,22 @@
 //     P k l...        the next path (numbered from 0): k links
 //     S tag path b    starts a message of b bytes
 //     C link c        capacity from now on
-//     N               answers the second at which the next message ends, -1 when none is under way
-//     A t             goes on to second t (not beyond the next end), answers: count tag...
+//     G h             goes on to the next end or to second h (-1: no limit), whichever is first; answers: the
+//                     second reached, how many messages ended then, their tags
 //     R               answers for every link: bytes peak busy-seconds
 //
 // SimGrid 3.32 computes max-min fairness only in this configuration: network/optim Full (Lazy loads links
 // past their capacity), CM02 without cross traffic, window or weights, no link latency (its sharing weights
-// flows by latency; topsim adds latency itself), precisions of 1e-12. The model is driven directly because
-// Engine::run_until stops anywhere within 1e-5 s of what it is asked for. Routes: SimGrid keeps one per pair
-// of hosts, so every path is a pseudo-host whose way up is the path, to one sink.
+// flows by latency; topsim adds latency itself), precisions of 1e-12. Engine::run_until stops anywhere within
+// 1e-5 s of what it is asked for, so the engine runs free and the pipe is served from its timers. Routes:
+// SimGrid keeps one per pair of hosts, so every path is a pseudo-host whose way up is the path, to one sink.
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <simgrid/kernel/resource/Action.hpp>
-#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
 #include <unordered_map>
@@ -29,8 +27,7 @@
 
 namespace {
 namespace sg = simgrid::s4u;
-using simgrid::kernel::resource::Action;
-using simgrid::kernel::resource::Model;
+using simgrid::kernel::timer::Timer;
 
 class Server {
  public:
@@ -42,12 +39,37 @@ class Server {
     zone_ = sg::create_star_zone("paths");
     sink_ = zone_->create_host("sink", 1.0);
     zone_->add_route(sink_->get_netpoint(), nullptr, nullptr, nullptr, std::vector<sg::LinkInRoute>{}, true);
-    for (Model* model : engine_.get_all_models())
-      if (model->get_name().find("etwork") != std::string::npos) model_ = model;
-    if (model_ == nullptr) std::abort();
+    sg::Activity::on_completion_cb([this](const sg::Activity& activity) { ended(activity); });
+    sg::Engine::on_time_advance_cb([this](double seconds) { pass(seconds); });
   }
 
   void serve() {
+    Timer::set(0, [this] { listen(); });
+    engine_.run();
+  }
+
+ private:
+  struct Record {
+    double bytes = 0, peak = 0, busy = 0;
+  };
+  struct Message {
+    std::uint64_t tag;
+    sg::CommPtr comm;
+  };
+
+  template <class T>
+  static T read() {
+    double value = 0;
+    if (std::scanf("%lf", &value) != 1) finish(2);
+    return static_cast<T>(value);
+  }
+  [[noreturn]] static void finish(int code) {
+    std::fflush(stdout);
+    _exit(code);  // the engine is in the middle of its loop
+  }
+
+  // Takes commands until one that lets time go on.
+  void listen() {
     char command = 0;
     while (std::scanf(" %c", &command) == 1) {
       switch (command) {
@@ -63,32 +85,16 @@ class Server {
         case 'C':
           capacity();
           break;
-        case 'N':
-          std::printf("%.17g\n", next() < 0 ? -1 : now_ + next_);
-          break;
-        case 'A':
-          advance();
-          break;
+        case 'G':
+          return go();
         case 'R':
           records();
           break;
         default:
-          std::exit(2);
+          finish(2);
       }
-      std::fflush(stdout);
     }
-  }
-
- private:
-  struct Record {
-    double bytes = 0, peak = 0, busy = 0;
-  };
-
-  template <class T>
-  static T read() {
-    double value = 0;
-    if (std::scanf("%lf", &value) != 1) std::exit(2);
-    return static_cast<T>(value);
+    finish(0);
   }
 
   void links() {
@@ -112,80 +118,88 @@ class Server {
     sg::Host* from = hosts_[read<std::size_t>()];
     const auto bytes = read<std::uint64_t>();
     sg::CommPtr comm = sg::Comm::sendto_init(from, sink_);
-    comm->set_payload_size(bytes)->start();
-    tags_[&model_->get_started_action_set()->back()] = tag;
-    comms_.push_back(comm);
-    known_ = false;
+    comm->set_payload_size(bytes);
+    running_[comm.get()] = {tag, comm};
+    comm->start();
   }
 
   void capacity() {
     sg::Link* link = links_[read<std::size_t>()];
     link->set_bandwidth(read<double>());
-    known_ = false;
   }
 
-  // Seconds to the next end. Also shares: rates are right after it.
-  double next() {
-    if (!known_) next_ = tags_.empty() ? -1 : model_->next_occurring_event(now_);
-    known_ = true;
-    return next_;
+  void go() {
+    const auto horizon = read<double>();
+    tags_.clear();
+    answering_ = false;
+    if (horizon >= 0) {
+      horizon_ = Timer::set(std::max(horizon, sg::Engine::get_clock()), [this] {
+        horizon_ = nullptr;
+        if (!answering_) answer();
+      });
+    } else if (running_.empty()) {
+      answer();  // nothing would ever end
+    }
   }
 
+  // Everything that ends at one instant goes into one answer, after the engine has handled it all.
+  void ended(const sg::Activity& activity) {
+    const auto at = running_.find(&activity);
+    if (at == running_.end()) return;
+    tags_.push_back(at->second.tag);
+    over_.push_back(std::move(at->second.comm));
+    running_.erase(at);
+    if (answering_) return;
+    answering_ = true;
+    Timer::set(sg::Engine::get_clock(), [this] { answer(); });
+  }
+
+  void answer() {
+    if (horizon_ != nullptr) horizon_->remove();
+    horizon_ = nullptr;
+    over_.clear();
+    std::printf("%.17g %zu", sg::Engine::get_clock(), tags_.size());
+    for (const std::uint64_t tag : tags_) std::printf(" %llu", static_cast<unsigned long long>(tag));
+    std::printf("\n");
+    std::fflush(stdout);
+    listen();
+  }
+
+  // Before the shares change: what flowed since the last event.
   void pass(double seconds) {
+    if (seconds <= 0) return;
     for (std::size_t i = 0; i < links_.size(); ++i) {
       const double load = links_[i]->get_usage();
-      if (load <= 0 || seconds <= 0) continue;
+      if (load <= 0) continue;
       records_[i].bytes += load * seconds;
       records_[i].peak = std::max(records_[i].peak, load);
       records_[i].busy += seconds;
     }
-    now_ += seconds;
-    model_->update_actions_state(now_, seconds);
-    known_ = false;
-    while (Action* done = model_->extract_done_action()) {
-      ended_.push_back(tags_.at(done));
-      tags_.erase(done);
-      done->unref();
-    }
-  }
-
-  void advance() {
-    constexpr double kHalfPicosecond = 0.51e-12;  // the caller's clock is in whole ones
-    const auto until = read<double>();
-    ended_.clear();
-    while (next() >= 0 && now_ + next_ <= until + kHalfPicosecond) pass(next_);
-    next();
-    if (until > now_) pass(until - now_);
-    std::printf("%zu", ended_.size());
-    for (const std::uint64_t tag : ended_) std::printf(" %llu", static_cast<unsigned long long>(tag));
-    std::printf("\n");
   }
 
   void records() {
     for (const Record& record : records_)
       std::printf("%.17g %.17g %.17g ", record.bytes, record.peak, record.busy);
     std::printf("\n");
+    std::fflush(stdout);
   }
 
   sg::Engine engine_;
   sg::NetZone* zone_ = nullptr;
   sg::Host* sink_ = nullptr;
-  Model* model_ = nullptr;
   std::vector<sg::Link*> links_;
   std::vector<sg::Host*> hosts_;
-  std::vector<sg::CommPtr> comms_;                         // kept: their actions were taken from under them
-  std::unordered_map<const Action*, std::uint64_t> tags_;  // never iterated
-  std::vector<std::uint64_t> ended_;
+  std::unordered_map<const sg::Activity*, Message> running_;  // never iterated
+  std::vector<sg::CommPtr> over_;                             // let go once their completion is handled
+  std::vector<std::uint64_t> tags_;                           // of what ended at this instant
   std::vector<Record> records_;
-  double now_ = 0, next_ = -1;
-  bool known_ = false;
+  Timer* horizon_ = nullptr;
+  bool answering_ = false;
 };
 }  // namespace
 
 int main() {
   xbt_log_control_set("root.thres:error");
-  Server* server = new Server;
+  Server* server = new Server;  // not destroyed: finish() leaves from inside its loop
   server->serve();
-  std::fflush(stdout);
-  _exit(0);  // comms whose actions are gone cannot be destroyed
 }

@@ -1,0 +1,15 @@
+// From the classes of items to the System that is run: one representative a class, with multiplicities.
+#pragma once
+
+#include <vector>
+
+#include "sim/fold/incidence.hpp"
+
+namespace topsim::fold {
+
+// `classes`: of every item of the incidence's graph.
+[[nodiscard]] System assemble(const program::Program& program, const topology::Topology& topology,
+                              Shapes shapes, const std::vector<Group>& groups,
+                              const GroupLowering& lowering, const Incidence& incidence,
+                              const std::vector<std::uint32_t>& classes);
+}  // namespace topsim::fold

@@ -1,0 +1,88 @@
+#include "sim/fold/groups.hpp"
+
+#include <utility>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::fold {
+
+std::vector<Group> enumerate_groups(const program::Program& program, const Shapes& shapes) {
+  std::vector<Group> groups;
+  std::vector<std::uint8_t> seen(program.communicators.size(), 0);
+  for (std::size_t slot = 0; slot < program.communicator_slots.size(); ++slot) {
+    for (std::uint32_t r = 0; r < program.ranks; ++r) {
+      const CommunicatorId c = program.communicator_slots[slot][r];
+      const auto& calls = shapes.collectives[program.class_of_rank[r]][slot];
+      if (!c.valid() || calls.empty() || seen[c.index()]) continue;
+      seen[c.index()] = 1;
+      groups.push_back({program.communicators[c.index()].dimension,
+                        &calls,
+                        c.value,
+                        {},
+                        {},
+                        static_cast<std::uint16_t>(slot)});
+    }
+  }
+  for (std::size_t slot = 0; slot < program.peer_slots.size(); ++slot) {
+    for (std::uint32_t r = 0; r < program.ranks; ++r) {
+      const RankId peer = program.peer_slots[slot][r];
+      const auto& calls = shapes.sends[program.class_of_rank[r]][slot];
+      if (!peer.valid() || calls.empty()) continue;
+      groups.push_back({program.peer_dimension[slot], &calls, Group::kNone, RankId(r), peer,
+                        static_cast<std::uint16_t>(slot)});
+    }
+  }
+  for (std::size_t direction = 0; direction < 2; ++direction) {
+    for (std::uint32_t r = 0; r < program.ranks; ++r) {
+      const auto& calls = shapes.host[program.class_of_rank[r]][direction];
+      if (calls.empty()) continue;
+      groups.push_back({program::Dimension::offload, &calls, Group::kNone, RankId(r), RankId(),
+                        static_cast<std::uint16_t>(direction)});
+    }
+  }
+  return groups;
+}
+
+GroupLowering::GroupLowering(const program::Program& program, const topology::Router& router,
+                             const collective::NcclModel& nccl)
+    : program_(program), router_(router), nccl_(nccl) {
+  const auto& topology = router.topology();
+  host_memory_.assign(topology.nodes(), DeviceId());
+  for (std::size_t d = 0; d < topology.devices().size(); ++d) {
+    const topology::Device& device = topology.devices()[d];
+    if (device.kind != topology::DeviceKind::host_memory) continue;
+    if (!host_memory_[device.node].valid()) host_memory_[device.node] = DeviceId(d);
+  }
+}
+
+DeviceId GroupLowering::host_memory(DeviceId gpu) const {
+  const DeviceId memory = host_memory_[router_.topology().device(gpu).node];
+  if (memory.valid()) return memory;
+  throw ConfigError("the node has no host memory to offload to",
+                    "describe one in the node recipe, or offload none");
+}
+
+collective::LoweredCalls GroupLowering::lower(const Group& group) const {
+  if (group.is_communicator()) {
+    std::vector<DeviceId> gpus;
+    for (RankId r : program_.members_of(CommunicatorId(group.communicator))) gpus.push_back(device(r));
+    std::vector<collective::CollectiveCall> calls;
+    for (const CallShape& call : *group.calls) calls.push_back({call.kind, Bytes(call.bytes)});
+    return nccl_.lower(calls, gpus);
+  }
+  DeviceId from = device(group.from);
+  DeviceId to = group.to.valid() ? device(group.to) : host_memory(from);
+  if (!group.to.valid() && group.slot == 1) std::swap(from, to);
+  collective::LoweredCalls result;
+  for (const CallShape& call : *group.calls) {
+    collective::LoweredCalls::Call& lowered = result.calls.emplace_back();
+    nccl_.lower_message(Bytes(call.bytes), from, to, group.slot, lowered.activity);
+    if (lowered.activity.usage.empty() && from != to) throw ConfigError(router_.why_unreachable(from, to));
+    lowered.choice.algorithm = collective::Algorithm::direct;
+    // A message of any size takes the same links.
+    if (result.ways.empty()) result.ways.push_back(std::move(lowered.activity.usage));
+    lowered.activity.usage = {};
+  }
+  return result;
+}
+}  // namespace topsim::fold

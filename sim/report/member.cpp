@@ -1,0 +1,110 @@
+#include "sim/report/member.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
+#include "sim/report/spans.hpp"
+#include "sim/report/text.hpp"
+
+namespace topsim::report {
+namespace {
+
+template <class Row>
+bool holds(const Row& row, std::uint32_t first, std::uint32_t number) {
+  return row.count == 1 ? first == number : in_spans(row.members, number);
+}
+
+const RankRow& class_of(const Result& result, std::uint32_t rank) {
+  for (const RankRow& row : result.ranks)
+    if (holds(row, row.rank, rank)) return row;
+  throw ConfigError(fmt::format("the job has no rank {}", rank),
+                    fmt::format("its ranks are 0 to {}", result.accelerators - 1));
+}
+
+LinkId find_link(const topology::Topology& topology, const std::string& id) {
+  const std::string arrow = " -> ";
+  const auto at = id.find(arrow);
+  if (at != std::string::npos) {
+    const auto from = topology.find_device(id.substr(0, at));
+    const auto to = topology.find_device(id.substr(at + arrow.size()));
+    if (from && to)
+      if (const auto link = topology.find_link(*from, *to)) return *link;
+  }
+  for (std::size_t l = 0; l < topology.links().size(); ++l)  // parallel cables have names of their own
+    if (topology.name(LinkId(l)) == id) return LinkId(l);
+  throw ConfigError("the topology has no link \"" + id + '"',
+                    "a link is named by its ends: " + topology.name(LinkId(std::size_t{0})) +
+                        "; topsim topo show prints the devices");
+}
+
+// Null when the link carried nothing.
+const LinkRow* class_of(const Result& result, const topology::Topology& topology, LinkId link) {
+  const std::string name = topology.name(link);
+  for (const LinkRow& row : result.links)
+    if (row.count == 1 ? row.id == name : in_spans(row.members, link.value)) return &row;
+  return nullptr;
+}
+std::string text_of(const RankRow& rank, std::uint32_t alike) {
+  std::string text =
+      fmt::format("rank {} on {}, {}{}\n  {:<20}{:>10}\n", rank.rank, rank.device, rank.program,
+                  alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "", "busy",
+                  duration_text(rank.account.busy));
+  for (std::size_t i = 0; i < rank.account.idle.size(); ++i) {
+    if (rank.account.idle[i] == Duration{}) continue;
+    text += fmt::format("  {:<20}{:>10}\n", name_of(static_cast<executor::Reason>(i)),
+                        duration_text(rank.account.idle[i]));
+  }
+  return text;
+}
+
+std::string text_of(const LinkRow& link, std::uint32_t alike) {
+  if (link.bytes <= 0) return fmt::format("{} ({}) carried nothing\n", link.id, link.type);
+  return fmt::format("{} ({}){}\n  carried {}, mean {}, peak {}\n", link.id, link.type,
+                     alike > 1 ? fmt::format("; {} links behave alike", alike) : "", bytes_text(link.bytes),
+                     percent_text(link.utilization), percent_text(link.peak_utilization));
+}
+}  // namespace
+
+Members find_members(const Result& result, const topology::Topology& topology,
+                     std::span<const std::uint32_t> ranks, std::span<const std::string> links) {
+  Members members;
+  for (const std::uint32_t rank : ranks) {
+    RankRow row = class_of(result, rank);
+    const std::uint32_t alike = row.count;
+    const DeviceId device = topology.accelerators()[rank];
+    row.rank = rank;
+    row.count = 1;
+    row.members.clear();
+    row.node = topology.device(device).node;
+    row.device = topology.name(device);
+    members.ranks.emplace_back(std::move(row), alike);
+  }
+  for (const std::string& id : links) {
+    const LinkId link = find_link(topology, id);
+    const LinkRow* const known = class_of(result, topology, link);
+    LinkRow row = known != nullptr ? *known : LinkRow{};
+    const std::uint32_t alike = known != nullptr ? known->count : 0;
+    const topology::Link& facts = topology.link(link);
+    row.id = topology.name(link);
+    row.count = 1;
+    row.members.clear();
+    row.kind = name_of(facts.kind);
+    row.type = topology.type_of(link).label;
+    row.from = topology.name(facts.from);
+    row.to = topology.name(facts.to);
+    row.capacity = facts.capacity.value();
+    members.links.emplace_back(std::move(row), alike);
+  }
+  return members;
+}
+
+std::string to_text(const Members& members) {
+  std::string text;
+  for (const auto& [row, alike] : members.ranks) text += text_of(row, alike);
+  for (const auto& [row, alike] : members.links) text += text_of(row, alike);
+  return text;
+}
+}  // namespace topsim::report

@@ -1,0 +1,28 @@
+// One rank or one link of a result, though those that behave alike are one row.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/report/result.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::report {
+
+// A row of a class as if it were the member's own: count 1, its own names.
+struct Members {
+  std::vector<std::pair<RankRow, std::uint32_t>> ranks;  // with how many behave alike, itself included
+  std::vector<std::pair<LinkRow, std::uint32_t>> links;
+};
+
+// Links by name ("leaf3 -> node7/nic0"); one that carried nothing has zeros, and 0 alike. Throws ConfigError
+// when there is no such rank or link. REQUIRES: `topology` is what the result was simulated on.
+[[nodiscard]] Members find_members(const Result& result, const topology::Topology& topology,
+                                   std::span<const std::uint32_t> ranks, std::span<const std::string> links);
+
+[[nodiscard]] std::string to_text(const Members& members);
+// {"format": "topsim.members/1", "ranks": [...], "links": [...]}: rows as in result.json, each with "alike".
+[[nodiscard]] std::string to_json(const Members& members);
+}  // namespace topsim::report

@@ -1,0 +1,55 @@
+#include "sim/report/spans.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::report {
+namespace {
+
+std::uint32_t take_number(std::string_view& text) {
+  std::uint32_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc())
+    throw ConfigError("not a set of numbers: \"" + std::string(text) + '"', "one reads 0-7,16-120:8,300");
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+bool take(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+}  // namespace
+
+std::string to_spans(std::span<const std::uint32_t> numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    // As far as the distance to the next stays what it is here; two alone are not worth a span.
+    std::size_t last = i;
+    const std::uint32_t stride = i + 1 < numbers.size() ? numbers[i + 1] - numbers[i] : 1;
+    while (last + 1 < numbers.size() && numbers[last + 1] - numbers[last] == stride) ++last;
+    if (last == i + 1 && stride != 1) last = i;
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}", numbers[i]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
+    if (last > i && stride != 1) text += fmt::format(":{}", stride);
+    i = last + 1;
+  }
+  return text;
+}
+
+bool in_spans(std::string_view spans, std::uint32_t number) {
+  while (!spans.empty()) {
+    const std::uint32_t first = take_number(spans);
+    const std::uint32_t last = take(spans, '-') ? take_number(spans) : first;
+    const std::uint32_t stride = take(spans, ':') ? take_number(spans) : 1;
+    if (number >= first && number <= last && stride > 0 && (number - first) % stride == 0) return true;
+    if (!spans.empty() && !take(spans, ',')) (void)take_number(spans);
+  }
+  return false;
+}
+}  // namespace topsim::report
