@@ -25,6 +25,15 @@ void Accounting::add(std::uint32_t r, std::uint8_t what, SimTime begin, SimTime 
   }
 }
 
+void Accounting::add(std::uint32_t r, Duration busy, const std::array<Duration, kReasons>& idle,
+                     SimTime until) {
+  Rank& rank = ranks_[r];
+  StepAccount& account = rank.windows[rank.finished];
+  account.busy += busy;
+  for (std::size_t i = 0; i < kReasons; ++i) account.idle[i] += idle[i];
+  rank.until = until;
+}
+
 void Accounting::book(Rank& rank, const Interval& interval) {
   SimTime begin = interval.begin;
   auto window = static_cast<std::size_t>(std::upper_bound(boundaries_.begin(), boundaries_.end(), begin) -

@@ -21,6 +21,12 @@ class Accounting {
   void idle(std::uint32_t rank, Reason reason, SimTime begin, SimTime end) {
     add(rank, static_cast<std::uint8_t>(reason), begin, end);
   }
+  // Whether all its time from its last step's end on belongs to the window that is open.
+  [[nodiscard]] bool in_open_window(std::uint32_t rank) const {
+    return ranks_[rank].finished == boundaries_.size();
+  }
+  // Many intervals at once, up to `until`. REQUIRES: in_open_window(rank) since they began.
+  void add(std::uint32_t rank, Duration busy, const std::array<Duration, kReasons>& idle, SimTime until);
   // A rank class has done its own part of a step. Returns true when it was the last: the step ends now.
   bool finish_step(std::uint32_t rank, SimTime now);
   // After the last step: ranks that were done early wait for the others.

@@ -1,6 +1,7 @@
 #include "sim/executor/communication.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -25,7 +26,8 @@ Calls::Calls(const program::Program& program, const fold::System& system)
         tightest = use.link;
       }
     }
-    nominal_.push_back(rate == std::numeric_limits<double>::infinity() ? 0 : rate);
+    if (rate == std::numeric_limits<double>::infinity()) rate = 0;
+    traffic_.push_back(std::llround(rate * a.memory_traffic));
     tightest_.push_back(tightest);
   }
 }
@@ -52,6 +54,31 @@ std::uint32_t Calls::member_of(std::uint32_t group, std::uint32_t rank, const pr
   return static_cast<std::uint32_t>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
 }
 
+std::uint32_t Calls::fresh(std::uint32_t group, std::uint32_t activity) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(calls_.size()));
+    calls_.emplace_back();
+  }
+  const std::uint32_t c = free_.back();
+  free_.pop_back();
+  calls_[c].group = group;
+  calls_[c].activity = activity;
+  return c;
+}
+
+std::uint32_t Calls::joined(std::uint32_t group, std::uint32_t activity, std::uint32_t index,
+                            SimTime ready) {
+  const auto& members = system_.groups[group].members;
+  const std::uint32_t c = fresh(group, activity);
+  Call& call = calls_[c];
+  call.missing = 0;
+  call.ops.assign(members.size(), index);
+  call.ready = ready;
+  call.last_rank = members.back();
+  call.last_op = index;
+  return c;
+}
+
 std::uint32_t Calls::arrive(std::uint32_t rank, std::uint32_t index, const program::Op& op) {
   const std::uint32_t group = group_of(rank, op);
   if (group == fold::System::kNone) throw InternalError("a rank calls a communicator it is not a member of");
@@ -70,15 +97,8 @@ std::uint32_t Calls::arrive(std::uint32_t rank, std::uint32_t index, const progr
     if (--call.missing == 0) open_[group].erase(std::find(open_[group].begin(), open_[group].end(), c));
     return c;
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(calls_.size()));
-    calls_.emplace_back();
-  }
-  const std::uint32_t c = free_.back();
-  free_.pop_back();
+  const std::uint32_t c = fresh(group, activity);
   Call& call = calls_[c];
-  call.group = group;
-  call.activity = activity;
   call.missing = static_cast<std::uint32_t>(members.members.size()) - 1;
   call.ops.assign(members.members.size(), kNoOp);
   call.ops[member] = index;
@@ -113,11 +133,25 @@ std::vector<OpCharge> Calls::charges(std::uint32_t rank) const {
   return result;
 }
 
-void Calls::record(std::uint32_t group, std::uint32_t activity, Duration took) {
+std::vector<std::uint32_t> Calls::charge_key(std::uint32_t rank) const {
+  std::vector<std::uint32_t> key{system_.ranks[rank].program_class};
+  for (const auto* tables : {&system_.group_of, &system_.out_edge, &system_.in_edge, &system_.host_group}) {
+    for (const auto& table : *tables) {
+      const std::uint32_t g = table[rank];
+      key.push_back(g == fold::System::kNone
+                        ? g
+                        : static_cast<std::uint32_t>(system_.groups[g].dimension) * 2 +
+                              (system_.groups[g].spans_programs ? 1U : 0U));
+    }
+  }
+  return key;
+}
+
+void Calls::record(std::uint32_t group, std::uint32_t activity, Duration total, std::uint64_t calls) {
   Tally& tally = tallies_[activity];
   tally.group = group;
-  tally.calls += system_.groups[group].count;
-  tally.total += took * static_cast<std::int64_t>(system_.groups[group].count);
+  tally.calls += calls * system_.groups[group].count;
+  tally.total += total * static_cast<std::int64_t>(system_.groups[group].count);
 }
 
 std::vector<CollectiveRecord> Calls::records() const {

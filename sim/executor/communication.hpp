@@ -37,18 +37,24 @@ class Calls {
   }
   void close(std::uint32_t call);
 
-  // Rate of an activity alone, bytes/s: what its memory traffic is reckoned at.
-  [[nodiscard]] double nominal_rate(std::uint32_t activity) const { return nominal_[activity]; }
+  // Bytes of memory a second that an activity moves on each member, at the rate it has alone.
+  [[nodiscard]] std::int64_t memory_traffic(std::uint32_t activity) const { return traffic_[activity]; }
   // The link class that limits an activity when nothing else runs; none when its own cap does.
   [[nodiscard]] std::uint32_t tightest_link(std::uint32_t activity) const { return tightest_[activity]; }
   // What a communication op asks for; a receiver's first kind of message stands for all of them.
   [[nodiscard]] std::uint32_t activity_of(std::uint32_t rank, std::uint32_t index) const;
   [[nodiscard]] std::vector<OpCharge> charges(std::uint32_t rank) const;
+  // Ranks with equal keys have equal charges.
+  [[nodiscard]] std::vector<std::uint32_t> charge_key(std::uint32_t rank) const;
 
-  void record(std::uint32_t group, std::uint32_t activity, Duration took);
+  // `calls` of them, on each communicator of the class, took `total` together.
+  void record(std::uint32_t group, std::uint32_t activity, Duration total, std::uint64_t calls = 1);
+  // A call that all members have joined already, each with its op `index`.
+  std::uint32_t joined(std::uint32_t group, std::uint32_t activity, std::uint32_t index, SimTime ready);
   [[nodiscard]] std::vector<CollectiveRecord> records() const;
 
  private:
+  std::uint32_t fresh(std::uint32_t group, std::uint32_t activity);
   struct Tally {
     std::uint32_t group = fold::System::kNone;
     std::uint64_t calls = 0;
@@ -62,7 +68,7 @@ class Calls {
   std::vector<Call> calls_;
   std::vector<std::uint32_t> free_;
   std::vector<std::vector<std::uint32_t>> open_;  // by group: calls that wait for members, oldest first
-  std::vector<double> nominal_;
+  std::vector<std::int64_t> traffic_;
   std::vector<std::uint32_t> tightest_;
   std::vector<Tally> tallies_;  // by activity
 };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "sim/base/error.hpp"
@@ -12,7 +13,9 @@
 #include "sim/executor/accounting.hpp"
 #include "sim/executor/communication.hpp"
 #include "sim/executor/critical_path.hpp"
+#include "sim/executor/isolated.hpp"
 #include "sim/executor/link_sampler.hpp"
+#include "sim/executor/lock_step.hpp"
 #include "sim/executor/rank_state.hpp"
 #include "sim/executor/reasons.hpp"
 #include "sim/executor/trace.hpp"
@@ -23,7 +26,7 @@ namespace {
 using program::Op;
 using program::OpKind;
 
-enum class EventKind : std::uint8_t { compute_done, wake, capacity, sample };
+enum class EventKind : std::uint8_t { compute_done, wake, capacity, sample, call_done, walk_done };
 constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_t what) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 60 | std::uint64_t{rank} << 30 | what;
 }
@@ -31,28 +34,40 @@ constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_
 class Executor {
  public:
   Executor(const program::Program& program, const fold::System& system, const topology::Topology& topology,
-           network::Network& network, Carrier& carrier, const RunOptions& options, Progress* progress)
+           network::Network& network, Carrier& carrier, const RunOptions& options, Progress* progress,
+           bool exact_sharing)
       : program_(program),
         system_(system),
         options_(options),
         progress_(progress),
         network_(network),
         carrier_(carrier),
+        tables_(program.classes.begin(), program.classes.end()),
         accounting_(system.ranks.size(), options.warmup, options.steps),
-        calls_(program, system) {
-    for (const auto& cls : program.classes) tables_.emplace_back(cls);
+        calls_(program, system),
+        isolated_(program, system, options.capacity_changes, exact_sharing),
+        lock_step_({program, system, tables_, charges_, charge_of_, isolated_, calls_, ranks_},
+                   exact_sharing && !options.timeline),
+        walks_(lock_step_.teams()) {
+    traces_.reserve(system.ranks.size());
+    std::map<std::vector<std::uint32_t>, std::uint32_t> charge_keys;
     for (const auto& rank : system.ranks) {
       const auto& cls = program.classes[rank.program_class];
       const std::uint32_t model = topology.device(rank.device).model;
+      traces_.emplace_back(pages_, tables_[rank.program_class]);
+      const auto r = static_cast<std::uint32_t>(ranks_.size());
       ranks_.emplace_back(
           cls, tables_[rank.program_class],
-          model < options.accelerators.size() ? options.accelerators[model] : AcceleratorFacts{});
-      charges_.emplace_back();
+          model < options.accelerators.size() ? options.accelerators[model] : AcceleratorFacts{},
+          traces_.back());
+      const auto row = static_cast<std::uint32_t>(charges_.size());
+      const auto [known, first] = charge_keys.try_emplace(calls_.charge_key(r), row);
+      if (first) charges_.push_back(calls_.charges(r));
+      charge_of_.push_back(known->second);
       for (const Op& op : cls.ops) total_ops_ += op.kind <= OpKind::host_work ? 1 : 0;
     }
     total_ops_ *= static_cast<std::uint64_t>(options.warmup + options.steps);
     if (progress_) progress_->ops_total = total_ops_;
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r) charges_[r] = calls_.charges(r);
     for (std::size_t c = 0; c < options.capacity_changes.size(); ++c) {
       engine_.at(options.capacity_changes[c].at,
                  payload(EventKind::capacity, 0, static_cast<std::uint32_t>(c)));
@@ -105,10 +120,17 @@ class Executor {
     const auto rank = static_cast<std::uint32_t>(event >> 30 & 0x3fffffffU);
     const auto what = static_cast<std::uint32_t>(event & 0x3fffffffU);
     switch (kind) {
+      case EventKind::call_done:
+        return finish_call(what);
+      case EventKind::walk_done:
+        walks_[what].resume = engine::kNoHandle;
+        return end_walk(what);
       case EventKind::compute_done:
+        leave_lock_step(rank);
         if (ranks_[rank].program->ops[what].stream == 0) ranks_[rank].compute.running = false;
         return finish_op(rank, what), start_ready(rank);
       case EventKind::wake:
+        leave_lock_step(rank);
         ranks_[rank].wake[what] = kNever;
         return start_ready(rank);
       case EventKind::capacity:
@@ -120,7 +142,7 @@ class Executor {
 
   void sample_links() {
     carrier_.advance(now(), done_);
-    sampler_->sample(network_);
+    sampler_->sample([&](std::uint32_t l) { return record(l).bytes; });
     if (engine_.empty() && done_.empty() && network_.next_event() == kNever) throw_deadlock();
     engine_.at(sampler_->next(), payload(EventKind::sample, 0, 0));
   }
@@ -166,7 +188,7 @@ class Executor {
   bool start(std::uint32_t r, std::uint32_t index, SimTime issued) {
     RankState& rank = ranks_[r];
     const Op& op = rank.program->ops[index];
-    OpTrace& trace = rank.trace[index];
+    OpTrace& trace = rank.trace->edit(index);
     trace.begin = trace.ready = now();
     trace.blocker = rank.blocker(index, issued);
     trace.cause_rank = trace.cause_op = kNoOp;
@@ -201,7 +223,7 @@ class Executor {
       engine_.after(Duration(work), payload(EventKind::compute_done, r, index));
       return false;
     }
-    charge_wait(r, index, rank.trace[index].blocker, now());
+    charge_wait(r, index, (*rank.trace)[index].blocker, now());
     if (work == 0) return finish_op(r, index), true;
     rank.compute.start(index, work, rank.contention(op), now());
     rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
@@ -211,19 +233,18 @@ class Executor {
   // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
   void occupy(std::uint32_t r, std::uint32_t activity, int sign) {
     RankState& rank = ranks_[r];
-    const fold::Activity& a = system_.activities[activity];
-    rank.ctas += sign * a.ctas;
-    rank.memory_traffic += sign * a.memory_traffic * calls_.nominal_rate(activity);
+    rank.occupy(system_.activities[activity], sign, calls_.memory_traffic(activity));
     if (!rank.compute.running) return;
     const double slowdown = rank.contention(rank.program->ops[rank.compute.op]);
     if (rank.compute.change(slowdown, now())) engine_.retime(rank.compute.event, rank.compute.end());
   }
 
   void start_call(std::uint32_t index) {
+    for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
     Call& call = calls_[index];
     call.ready = now();
     calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
-      OpTrace& trace = ranks_[r].trace[op];
+      OpTrace& trace = ranks_[r].trace->edit(op);
       trace.ready = now();
       trace.cause_rank = call.last_rank;
       trace.cause_op = call.last_op;
@@ -234,14 +255,21 @@ class Executor {
           index);  // a signal without payload: replayed schedules carry their transfer times elsewhere
       return;
     }
+    if (isolated_.isolated(call.group)) {
+      isolated_.begin(call.group, call.activity, now());
+      ++isolated_calls_;
+      engine_.after(isolated_.duration(call.activity), payload(EventKind::call_done, 0, index));
+      return;
+    }
     carrier_.start(index, call.group, call.activity, now());
   }
 
   void finish_call(std::uint32_t index) {
+    for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
     const Call call = calls_[index];
     members_.clear();
     calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });
-    if (accounting_.boundaries().size() >= static_cast<std::size_t>(options_.warmup)) {
+    if (measuring()) {
       calls_.record(call.group, call.activity, now() - call.ready);
     }
     calls_.close(index);
@@ -251,12 +279,88 @@ class Executor {
       finish_op(r, op);
     }
     for (const auto& [r, op] : members) start_ready(r);
+    const std::uint32_t team = lock_step_.team_of_group(call.group);
+    if (team != LockStep::kNone) begin_walk(team);
+  }
+
+  // --- Teams in lock-step (lock_step.hpp) ---
+
+  void begin_walk(std::uint32_t team) {
+    constexpr std::uint32_t kWorthwhile = 3;  // ops; fewer cost less one by one
+    if (walks_[team].resume != engine::kNoHandle || !lock_step_.agree(team, now())) return;
+    const auto& members = lock_step_.members(team);
+    for (const std::uint32_t r : members)
+      if (!accounting_.in_open_window(r)) return;
+    Walking& walking = walks_[team];
+    walking.from = now();
+    lock_step_.walk(team, now(), kNever, walking.walk);
+    if (walking.walk.ops < kWorthwhile) return;
+    for (const std::uint32_t r : members) engine_.cancel(ranks_[r].compute.event);
+    walking.resume = engine_.at(walking.walk.until, payload(EventKind::walk_done, 0, team));
+  }
+
+  // Something is about to happen to a rank that its team does not do together.
+  void leave_lock_step(std::uint32_t r) {
+    const std::uint32_t team = lock_step_.team_of_rank(r);
+    if (team == LockStep::kNone || walks_[team].resume == engine::kNoHandle) return;
+    Walking& walking = walks_[team];
+    engine_.cancel(walking.resume);
+    walking.resume = engine::kNoHandle;
+    if (now() < walking.walk.until) lock_step_.walk(team, walking.from, now(), walking.walk);
+    end_walk(team);
+  }
+
+  void end_walk(std::uint32_t team) {
+    const LockStep::Walk& walk = walks_[team].walk;
+    const auto& members = lock_step_.members(team);
+    const std::uint32_t group = lock_step_.group(team);
+    const auto& activities = system_.groups[group].activities;
+    for (std::size_t a = 0; a < activities.size(); ++a) {
+      if (walk.calls[a].calls == 0) continue;
+      isolated_.add(activities[a], walk.calls[a].calls);
+      isolated_calls_ += walk.calls[a].calls;
+      if (measuring()) calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
+    }
+    for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
+    ops_done_ += std::uint64_t{walk.ops} * members.size();
+    lock_step_.take_over(team, walk);
+    if (walk.open) {
+      const LockStep::OpenCall& open = *walk.open;
+      const std::uint32_t call = calls_.joined(group, open.activity, open.op, open.begin);
+      isolated_.begin(group, open.activity, open.begin);
+      ++isolated_calls_;
+      engine_.at(open.end, payload(EventKind::call_done, 0, call));
+    }
+    for (const std::uint32_t r : members) {
+      if (!walk.compute.running) continue;
+      ranks_[r].compute.event =
+          engine_.at(walk.compute.end(), payload(EventKind::compute_done, r, walk.compute.op));
+    }
+    for (const std::uint32_t r : members) start_ready(r);
+  }
+
+  void end_all_walks() {
+    for (std::uint32_t team = 0; team < walks_.size(); ++team)
+      leave_lock_step(lock_step_.members(team).front());
+  }
+
+  [[nodiscard]] network::LinkRecord record(std::uint32_t l) const {
+    network::LinkRecord sum = network_.record(l);
+    const network::LinkRecord isolated = isolated_.record(l, now());
+    sum.bytes += isolated.bytes;
+    sum.busy += isolated.busy;
+    sum.peak_rate = std::max(sum.peak_rate, isolated.peak_rate);
+    return sum;
+  }
+
+  [[nodiscard]] bool measuring() const {
+    return accounting_.boundaries().size() >= static_cast<std::size_t>(options_.warmup);
   }
 
   void finish_op(std::uint32_t r, std::uint32_t index) {
     RankState& rank = ranks_[r];
     const Op& op = rank.program->ops[index];
-    OpTrace& trace = rank.trace[index];
+    OpTrace& trace = rank.trace->edit(index);
     trace.end = now();
     rank.finish(index, now());
     if (op.kind == OpKind::compute && op.stream == 0) accounting_.busy(r, trace.begin, now());
@@ -293,7 +397,7 @@ class Executor {
     if (from >= until) return;
     legs_.clear();
     const RankState& rank = ranks_[r];
-    explain_wait(*rank.program, *rank.table, rank.trace, charges_[r], blocked, blocker, rank.host_free, from,
+    explain_wait(*rank.program, *rank.table, *rank.trace, charges_[charge_of_[r]], blocked, blocker, rank.host_free, from,
                  until, legs_);
     for (auto leg = legs_.rbegin(); leg != legs_.rend(); ++leg) {
       accounting_.idle(r, leg->reason, leg->begin, leg->end);
@@ -304,9 +408,10 @@ class Executor {
   }
 
   void snapshot() {
+    end_all_walks();
     carrier_.advance(now(), done_);  // brings the byte counts up to now
     before_.clear();
-    for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(network_.record(l));
+    for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(record(l));
     if (options_.timeline) {
       sampler_.emplace(system_.links.size(), now());
       for (std::uint32_t l = 0; l < system_.links.size(); ++l) sampler_->skip(l, before_[l].bytes);
@@ -341,10 +446,22 @@ class Executor {
   network::Network& network_;
   Carrier& carrier_;
   std::vector<StreamTable> tables_;
+  TracePages pages_;
+  std::vector<Trace> traces_;  // by rank class
   std::vector<RankState> ranks_;
   std::vector<std::vector<OpCharge>> charges_;
+  std::vector<std::uint32_t> charge_of_;  // by rank class: its row of charges_
   Accounting accounting_;
   Calls calls_;
+  IsolatedGroups isolated_;
+  LockStep lock_step_;
+  struct Walking {
+    SimTime from{};
+    LockStep::Walk walk;
+    engine::Handle resume = engine::kNoHandle;  // pending while the team walks
+  };
+  std::vector<Walking> walks_;  // by team
+  std::uint64_t isolated_calls_ = 0;
   std::vector<std::uint32_t> done_, finishing_;  // calls whose last byte has arrived
   std::vector<network::LinkRecord> before_;
   std::optional<LinkSampler> sampler_;
@@ -358,6 +475,7 @@ class Executor {
 };
 
 Outcome Executor::outcome() {
+  end_all_walks();
   Outcome out;
   out.complete = finished_;
   out.folded = system_.folded;
@@ -377,7 +495,7 @@ Outcome Executor::outcome() {
   std::vector<std::uint32_t> rows(system_.links.size(), LinkSampler::kNoRow);
   if (boundaries.size() < warmup) before_.assign(system_.links.size(), {});
   for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
-    const network::LinkRecord record = network_.record(l);
+    const network::LinkRecord record = this->record(l);
     if (record.bytes <= 0) continue;
     rows[l] = static_cast<std::uint32_t>(out.links.size());
     out.links.push_back({system_.links[l].members, record.bytes - before_[l].bytes, record.peak_rate,
@@ -389,17 +507,18 @@ Outcome Executor::outcome() {
   out.idle = std::move(idle_);
   if (finished_) {
     const SimTime last_begin = boundaries.size() > 1 ? boundaries[boundaries.size() - 2] : SimTime{};
-    out.critical_path = critical_path(ranks_, charges_, calls_, system_, last_rank_, last_begin);
+    out.critical_path = critical_path(ranks_, charges_, charge_of_, calls_, system_, last_rank_, last_begin);
   }
   out.events = engine_.events() + network_.events();
-  out.flows = carrier_.transfers();
+  out.flows = carrier_.transfers() + isolated_calls_;
   out.group_classes = system_.groups.size();
   return out;
 }
 }  // namespace
 
 Outcome run(const program::Program& program, const fold::System& system, const topology::Topology& topology,
-            network::Network& network, Carrier& carrier, const RunOptions& options, Progress* progress) {
-  return Executor(program, system, topology, network, carrier, options, progress).run();
+            network::Network& network, Carrier& carrier, const RunOptions& options, Progress* progress,
+            bool exact_sharing) {
+  return Executor(program, system, topology, network, carrier, options, progress, exact_sharing).run();
 }
 }  // namespace topsim::executor

@@ -4,9 +4,9 @@
 
 namespace topsim::executor {
 
-void LinkSampler::sample(const network::Network& network) {
+void LinkSampler::sample(const std::function<double(std::uint32_t)>& bytes_carried) {
   for (std::size_t l = 0; l < bytes_.size(); ++l) {
-    const double bytes = network.record(static_cast<network::LinkIndex>(l)).bytes;
+    const double bytes = bytes_carried(static_cast<std::uint32_t>(l));
     windows_[l].push_back(static_cast<float>(bytes - bytes_[l]));
     bytes_[l] = bytes;
   }

@@ -3,6 +3,7 @@
 // doubles.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "sim/executor/outcome.hpp"
@@ -19,7 +20,7 @@ class LinkSampler {
   // When it wants to see the links next.
   [[nodiscard]] SimTime next() const { return begin_ + window_ * static_cast<std::int64_t>(count_ + 1); }
   // REQUIRES: now == next(), the network has been advanced to now.
-  void sample(const network::Network& network);
+  void sample(const std::function<double(std::uint32_t link)>& bytes_carried);
   // Changes of rate from `begin` on, by link; `index[l]` is the row of link l in the outcome, or none.
   [[nodiscard]] std::vector<LinkSample> samples(const std::vector<std::uint32_t>& index) const;
   static constexpr std::uint32_t kNoRow = 0xffffffffU;

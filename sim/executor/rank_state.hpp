@@ -8,6 +8,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/trace.hpp"
+#include "sim/fold/fold.hpp"
 
 namespace topsim::executor {
 
@@ -30,6 +31,10 @@ struct ComputeState {
   [[nodiscard]] SimTime end() const {
     if (slowdown == 1) return since + Duration(remaining);
     return since + Duration(std::llround(static_cast<double>(remaining) * slowdown));
+  }
+  [[nodiscard]] bool same(const ComputeState& other) const {
+    return running == other.running && op == other.op && remaining == other.remaining &&
+           slowdown == other.slowdown && since == other.since;
   }
   // Returns whether the end moves.
   bool change(double pace, SimTime now) {
@@ -56,17 +61,17 @@ struct RankState {
   std::uint32_t synced = kNoOp;     // after this host_sync op (or at the step's start)
   ComputeState compute;
   int ctas = 0;                // SMs held by communication
-  double memory_traffic = 0;   // bytes/s moved by communication
-  std::vector<OpTrace> trace;  // of the current step, by op
+  std::int64_t memory_traffic = 0;  // bytes/s moved by communication; whole ones, so that sums have no order
+  Trace* trace;                     // of the current step
 
-  RankState(const program::RankProgram& p, const StreamTable& t, AcceleratorFacts facts)
+  RankState(const program::RankProgram& p, const StreamTable& t, AcceleratorFacts facts, Trace& its_trace)
       : program(&p),
         table(&t),
         accelerator(facts),
         next(t.ops.size()),
         running(t.ops.size()),
         wake(t.ops.size(), kNever),
-        trace(p.ops.size()) {}
+        trace(&its_trace) {}
 
   void begin_step() {
     if (step > 0) host_free += Duration(table->issued_by.back() - issued_after_sync());
@@ -97,8 +102,8 @@ struct RankState {
   [[nodiscard]] std::uint32_t blocker(std::uint32_t op, SimTime issued) const {
     std::uint32_t last = kNoOp;
     const auto consider = [&](std::uint32_t candidate) {
-      if (last == kNoOp || trace[candidate].end > trace[last].end ||
-          (trace[candidate].end == trace[last].end && trace[candidate].begin > trace[last].begin)) {
+      if (last == kNoOp || (*trace)[candidate].end > (*trace)[last].end ||
+          ((*trace)[candidate].end == (*trace)[last].end && (*trace)[candidate].begin > (*trace)[last].begin)) {
         last = candidate;
       }
     };
@@ -106,7 +111,7 @@ struct RankState {
     if (table->position[op] > 0) consider(table->ops[stream][table->position[op] - 1]);
     for (std::uint32_t d : program->dependencies_of(op)) consider(d);
     if (program->ops[op].launch.count() > 0 || table->sync_before[op] != kNoOp) {
-      if (last == kNoOp || issued > trace[last].end) return kHost;
+      if (last == kNoOp || issued > (*trace)[last].end) return kHost;
     }
     return last;
   }
@@ -120,11 +125,16 @@ struct RankState {
       synced = op;
     }
   }
+  // Communication takes or frees SMs and memory bandwidth.
+  void occupy(const fold::Activity& activity, int sign, std::int64_t traffic) {
+    ctas += sign * activity.ctas;
+    memory_traffic += sign * traffic;
+  }
   [[nodiscard]] double contention(const program::Op& op) const {
     if (ctas == 0 || accelerator.compute_units == 0) return 1;
     const double units = accelerator.compute_units;
     const double taken = std::min(static_cast<double>(ctas), units / 2);
-    const double share = std::min(memory_traffic / accelerator.memory_bandwidth.value(), 0.5);
+    const double share = std::min(static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value(), 0.5);
     const double bound = op.memory_bound;
     return (1 - bound) * units / (units - taken) + bound / (1 - share);
   }

@@ -43,7 +43,8 @@ Outcome simulate(const program::Program& program, const topology::Router& router
       in_steps ? step_carrier(program, system, nccl, router.topology(), *network, form == CollectiveForm::hops,
                               model.plain_messages)
                : pipelined_carrier(system, *network, options.network == "analytic");
-  Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress);
+  Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
+                        !in_steps && model.is_default);
   if (packets != nullptr) outcome.packets = packets->packets();
   return outcome;
 }

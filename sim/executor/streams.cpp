@@ -16,5 +16,9 @@ StreamTable::StreamTable(const program::RankProgram& program)
     sync_before[i] = sync;
     if (op.host_sync) sync = i;
   }
+  trace_index.resize(program.ops.size());
+  std::uint32_t index = 0;
+  for (const auto& stream : ops)
+    for (const std::uint32_t op : stream) trace_index[op] = index++;
 }
 }  // namespace topsim::executor

@@ -15,7 +15,7 @@ void leg(std::vector<WaitLeg>& legs, Reason reason, SimTime from, SimTime begin,
 }  // namespace
 
 void explain_wait(const program::RankProgram& program, const StreamTable& table,
-                  const std::vector<OpTrace>& trace, const std::vector<OpCharge>& charge,
+                  const Trace& trace, const std::vector<OpCharge>& charge,
                   std::uint32_t blocked, std::uint32_t blocker, SimTime host_free, SimTime from, SimTime to,
                   std::vector<WaitLeg>& legs) {
   while (from < to) {

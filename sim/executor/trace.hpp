@@ -7,19 +7,11 @@
 
 #include "sim/executor/outcome.hpp"
 #include "sim/executor/streams.hpp"
+#include "sim/executor/trace_pages.hpp"
 
 namespace topsim::executor {
 
 inline constexpr std::uint32_t kHost = 0xfffffffeU;  // as a blocker: the host had not issued the op yet
-
-struct OpTrace {
-  SimTime begin{};  // compute: starts; communication: arrives
-  SimTime ready{};  // communication: the last member has arrived, bytes may move
-  SimTime end{};
-  std::uint32_t blocker = kNoOp;  // the op of this rank (or kHost) that kept it from beginning until `begin`
-  std::uint32_t cause_rank = kNoOp;  // communication: rank class and op that arrived last
-  std::uint32_t cause_op = kNoOp;
-};
 
 // One leg of a wait, latest first.
 struct WaitLeg {
@@ -37,7 +29,7 @@ struct OpCharge {
 // arrival whatever held it up in turn. The host is charged from `host_free`, when it last resumed issuing;
 // before, what it had to synchronise with.
 void explain_wait(const program::RankProgram& program, const StreamTable& table,
-                  const std::vector<OpTrace>& trace, const std::vector<OpCharge>& charge,
+                  const Trace& trace, const std::vector<OpCharge>& charge,
                   std::uint32_t blocked, std::uint32_t blocker, SimTime host_free, SimTime from, SimTime to,
                   std::vector<WaitLeg>& legs);
 }  // namespace topsim::executor

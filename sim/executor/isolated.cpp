@@ -1,0 +1,91 @@
+#include "sim/executor/isolated.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace topsim::executor {
+namespace {
+
+constexpr std::uint32_t kNone = fold::System::kNone;
+constexpr std::uint32_t kMany = kNone - 1;
+
+// The slots that some program class calls from more than one stream.
+std::vector<bool> overlapping_slots(const program::Program& program) {
+  std::vector<bool> overlapping(program.communicator_slots.size());
+  for (const program::RankProgram& cls : program.classes) {
+    std::vector<std::uint32_t> stream(overlapping.size(), kNone);
+    for (const program::Op& op : cls.ops) {
+      if (op.kind != program::OpKind::collective) continue;
+      if (stream[op.slot] == kNone) stream[op.slot] = op.stream;
+      if (stream[op.slot] != op.stream) overlapping[op.slot] = true;
+    }
+  }
+  return overlapping;
+}
+}  // namespace
+
+IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::System& system,
+                               const std::vector<CapacityChange>& changes, bool allowed)
+    : system_(system),
+      isolated_(system.groups.size(), allowed),
+      running_(system.groups.size()),
+      user_(system.links.size(), kNone),
+      wire_(system.activities.size()),
+      rate_(system.activities.size()),
+      ended_(system.activities.size()) {
+  if (!allowed) return;
+  for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
+    if (!system.groups[g].communicator.valid()) isolated_[g] = false;
+    for (const std::uint32_t a : system.groups[g].activities)
+      for (const network::Usage& use : fold::Activity::view(system.activities[a].usage))
+        user_[use.link] = user_[use.link] == kNone || user_[use.link] == g ? g : kMany;
+  }
+  for (const CapacityChange& change : changes)
+    for (std::uint32_t l = 0; l < system.links.size(); ++l)
+      if (std::binary_search(system.links[l].members.begin(), system.links[l].members.end(), change.link))
+        user_[l] = kMany;
+  const std::vector<bool> overlapping = overlapping_slots(program);
+  for (std::size_t slot = 0; slot < overlapping.size(); ++slot)
+    for (const std::uint32_t g : system.group_of[slot])
+      if (g != kNone && overlapping[slot]) isolated_[g] = false;
+  for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
+    for (const std::uint32_t a : system.groups[g].activities) {
+      const fold::Activity& activity = system.activities[a];
+      double rate = activity.rate_cap > 0 ? activity.rate_cap : std::numeric_limits<double>::infinity();
+      for (const network::Usage& use : fold::Activity::view(activity.usage)) {
+        if (user_[use.link] != g) isolated_[g] = false;
+        rate = std::min(rate, system.links[use.link].capacity.value() / use.coefficient);
+      }
+      wire_[a] = from_seconds(static_cast<double>(activity.bytes.value()) / rate);
+      rate_[a] = rate;
+    }
+  }
+}
+
+void IsolatedGroups::begin(std::uint32_t group, std::uint32_t activity, SimTime now) {
+  Running& last = running_[group];
+  if (last.activity != kNone) ++ended_[last.activity];
+  last = {activity, now};
+}
+
+network::LinkRecord IsolatedGroups::record(std::uint32_t link, SimTime now) const {
+  network::LinkRecord record;
+  const std::uint32_t group = user_[link];
+  if (group >= kMany || !isolated_[group]) return record;
+  const Running& last = running_[group];
+  for (const std::uint32_t a : system_.groups[group].activities) {
+    const bool current = last.activity == a;
+    if ((ended_[a] == 0 && !current) || wire_[a] == Duration{}) continue;
+    for (const network::Usage& use : fold::Activity::view(system_.activities[a].usage)) {
+      if (use.link != link) continue;
+      const Duration partial = current ? std::min(now - last.begin, wire_[a]) : Duration{};
+      const double bytes = static_cast<double>(system_.activities[a].bytes.value()) * use.coefficient;
+      record.busy += wire_[a] * static_cast<std::int64_t>(ended_[a]) + partial;
+      record.bytes += bytes * (static_cast<double>(ended_[a]) +
+                               (current ? seconds(partial) / seconds(wire_[a]) : 0));
+      record.peak_rate = std::max(record.peak_rate, rate_[a] * use.coefficient);
+    }
+  }
+  return record;
+}
+}  // namespace topsim::executor
