@@ -27,9 +27,17 @@ Duration path_time(const executor::Outcome& outcome) {
 TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::uint64_t walked = 0, taken = 0;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Case c = random_case(seed, 8);
     c.options.steps = 2;
+    // Every other case has tensor groups that fill their nodes: nobody else is on their NVLinks.
+    const bool fills = seed % 4 < 2;
+    if (fills) {
+      auto& plan = c.workload.plan;
+      plan.tp = 8;
+      if (plan.pp > c.topology.nodes) plan.pp = 1;
+      plan.dp = c.topology.nodes / plan.pp;
+    }
     SCOPED_TRACE(c.text);
     const topology::Topology topology = topology::build(c.topology, catalogue);
     const topology::Router router(topology, c.options.seed);
@@ -37,8 +45,10 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
     const bool fold = seed % 2 == 0;
     const executor::Outcome quick = run(c, router, program, fold, false);
     const executor::Outcome slow = run(c, router, program, fold, true);
-    walked += quick.events;
-    taken += slow.events;
+    if (fills) {
+      walked += quick.events;
+      taken += slow.events;
+    }
     ASSERT_EQ(quick.step_times, slow.step_times);
     ASSERT_EQ(quick.ranks.size(), slow.ranks.size());
     for (std::size_t r = 0; r < quick.ranks.size(); ++r) {

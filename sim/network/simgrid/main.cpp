@@ -1,7 +1,7 @@
 // topsim-simgrid: SimGrid behind a pipe, one simulation a process, since its state is process-wide. Lines on
 // standard input, driven by sim/network/simgrid_network.cpp:
 //     L n c...        n links of capacity c bytes/s; first, once
-//     P k l...        the next path (numbered from 0): k links
+//     P k l...        the next path (numbered from 0, at most kPathsPerLink n): k links
 //     S tag path b    starts a message of b bytes
 //     C link c        capacity from now on
 //     G h             goes on to the next end or to second h (-1: no limit), whichever is first; answers: the
@@ -29,6 +29,9 @@ namespace {
 namespace sg = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
 
+// Hosts cannot be added once the engine runs, routes can.
+constexpr std::size_t kPathsPerLink = 16;
+
 class Server {
  public:
   Server() : engine_("topsim-simgrid") {
@@ -44,6 +47,9 @@ class Server {
   }
 
   void serve() {
+    links();
+    for (std::size_t p = 0; p < kPathsPerLink * links_.size(); ++p)
+      hosts_.push_back(zone_->create_host("p" + std::to_string(p), 1.0));
     Timer::set(0, [this] { listen(); });
     engine_.run();
   }
@@ -73,9 +79,6 @@ class Server {
     char command = 0;
     while (std::scanf(" %c", &command) == 1) {
       switch (command) {
-        case 'L':
-          links();
-          break;
         case 'P':
           path();
           break;
@@ -98,6 +101,8 @@ class Server {
   }
 
   void links() {
+    char command = 0;
+    if (std::scanf(" %c", &command) != 1) finish(0);
     records_.resize(read<std::size_t>());
     for (std::size_t i = 0; i < records_.size(); ++i)
       links_.push_back(zone_->create_link("l" + std::to_string(i), read<double>())->set_latency(0)->seal());
@@ -107,10 +112,8 @@ class Server {
     std::vector<sg::LinkInRoute> route;
     for (auto count = read<std::size_t>(); count > 0; --count)
       route.emplace_back(links_[read<std::size_t>()]);
-    sg::Host* host = zone_->create_host("p" + std::to_string(hosts_.size()), 1.0);
-    zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
-    host->seal();
-    hosts_.push_back(host);
+    if (paths_ == hosts_.size()) finish(2);
+    zone_->add_route(hosts_[paths_++]->get_netpoint(), nullptr, nullptr, nullptr, route, false);
   }
 
   void start() {
@@ -195,6 +198,7 @@ class Server {
   std::vector<Record> records_;
   Timer* horizon_ = nullptr;
   bool answering_ = false;
+  std::size_t paths_ = 0;  // that have a route
 };
 }  // namespace
 
