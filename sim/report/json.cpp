@@ -62,8 +62,8 @@ json ranks_json(const std::vector<RankRow>& rows) {
                      {"device", row.device},
                      {"program", row.program},
                      {"busy_seconds", si(row.account.busy)},
-                     {"idle_seconds", idle_json(row.account)}});
-    if (row.count > 1) ranks.back()["members"] = row.members;
+                     {"idle_seconds", idle_json(row.account)},
+                     {"members", row.members}});
   }
   return ranks;
 }
@@ -81,8 +81,8 @@ json links_json(const std::vector<LinkRow>& rows) {
                      {"bytes", row.bytes},
                      {"utilization", row.utilization},
                      {"peak_utilization", row.peak_utilization},
-                     {"busy_seconds", si(row.busy)}});
-    if (row.count > 1) links.back()["members"] = row.members;
+                     {"busy_seconds", si(row.busy)},
+                     {"members", row.members}});
   }
   return links;
 }

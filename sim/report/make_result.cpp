@@ -12,10 +12,8 @@ namespace {
 using executor::Outcome;
 using topology::Topology;
 
-// One alone is named by its row already.
 template <class Id>
 std::string members_text(const std::vector<Id>& members) {
-  if (members.size() < 2) return {};
   std::vector<std::uint32_t> numbers;
   for (const Id id : members) numbers.push_back(id.value);
   return to_spans(numbers);

@@ -2,24 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 
 #include "sim/base/error.hpp"
-#include "sim/base/suggest.hpp"
 #include "sim/report/spans.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
 namespace {
 
-template <class Row>
-bool holds(const Row& row, std::uint32_t first, std::uint32_t number) {
-  return row.count == 1 ? first == number : in_spans(row.members, number);
-}
-
 const RankRow& class_of(const Result& result, std::uint32_t rank) {
   for (const RankRow& row : result.ranks)
-    if (holds(row, row.rank, rank)) return row;
+    if (in_spans(row.members, rank)) return row;
   throw ConfigError(fmt::format("the job has no rank {}", rank),
                     fmt::format("its ranks are 0 to {}", result.accelerators - 1));
 }
@@ -41,10 +35,9 @@ LinkId find_link(const topology::Topology& topology, const std::string& id) {
 }
 
 // Null when the link carried nothing.
-const LinkRow* class_of(const Result& result, const topology::Topology& topology, LinkId link) {
-  const std::string name = topology.name(link);
+const LinkRow* class_of(const Result& result, LinkId link) {
   for (const LinkRow& row : result.links)
-    if (row.count == 1 ? row.id == name : in_spans(row.members, link.value)) return &row;
+    if (in_spans(row.members, link.value)) return &row;
   return nullptr;
 }
 std::string text_of(const RankRow& rank, std::uint32_t alike) {
@@ -77,20 +70,20 @@ Members find_members(const Result& result, const topology::Topology& topology,
     const DeviceId device = topology.accelerators()[rank];
     row.rank = rank;
     row.count = 1;
-    row.members.clear();
+    row.members = to_spans(std::array{rank});
     row.node = topology.device(device).node;
     row.device = topology.name(device);
     members.ranks.emplace_back(std::move(row), alike);
   }
   for (const std::string& id : links) {
     const LinkId link = find_link(topology, id);
-    const LinkRow* const known = class_of(result, topology, link);
+    const LinkRow* const known = class_of(result, link);
     LinkRow row = known != nullptr ? *known : LinkRow{};
     const std::uint32_t alike = known != nullptr ? known->count : 0;
     const topology::Link& facts = topology.link(link);
     row.id = topology.name(link);
     row.count = 1;
-    row.members.clear();
+    row.members = to_spans(std::array{link.value});
     row.kind = name_of(facts.kind);
     row.type = topology.type_of(link).label;
     row.from = topology.name(facts.from);

@@ -36,7 +36,7 @@ struct RankRow {
   std::string device;   // "node0/gpu3"
   std::string program;  // "stage 1"
   metrics::Account account;
-  std::string members;  // who they are where there are several (spans.hpp)
+  std::string members;  // their ranks (spans.hpp)
 };
 
 // Links that behave alike; the figures are those of each member, over the measured steps.
@@ -50,7 +50,7 @@ struct LinkRow {
   double bytes = 0;
   double utilization = 0, peak_utilization = 0;  // shares of the capacity
   Duration busy{};
-  std::string members;  // numbers in the topology where there are several
+  std::string members;  // their numbers in the topology (spans.hpp)
 };
 
 struct CollectiveRow {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 namespace topsim::fold {
 namespace {
@@ -60,6 +61,31 @@ TEST(Refine, counts_neighbours_as_a_multiset) {
   graph.connect(1, 5, 0);
   graph.connect(1, 6, 0);
   EXPECT_EQ(count(graph.classes(true)), 4U);
+}
+
+// Every class sees equally many of every class through every label, from either end: checked pair by pair.
+TEST(Refine, makes_equitable_partitions_of_random_graphs) {
+  std::uint64_t state = 1;
+  const auto below = [&](std::uint32_t n) {
+    state = mix(state, 7);
+    return static_cast<std::uint32_t>(state % n);
+  };
+  for (int trial = 0; trial < 50; ++trial) {
+    LabelledGraph graph;
+    const std::uint32_t items = 2 + below(60);
+    for (std::uint32_t i = 0; i < items; ++i) graph.add(below(3));
+    for (std::uint32_t e = below(3 * items); e > 0; --e) graph.connect(below(items), below(items), below(2));
+    const auto cls = graph.classes(true);
+    using Seen = std::multiset<std::tuple<bool, std::uint32_t, std::uint32_t>>;
+    std::vector<Seen> seen(items);
+    for (const Edge& e : graph.edges()) {
+      seen[e.from].insert({true, e.label, cls[e.to]});
+      seen[e.to].insert({false, e.label, cls[e.from]});
+    }
+    for (std::uint32_t a = 0; a < items; ++a)
+      for (std::uint32_t b = 0; b < a; ++b)
+        if (cls[a] == cls[b]) EXPECT_EQ(seen[a], seen[b]) << "trial " << trial;
+  }
 }
 }  // namespace
 }  // namespace topsim::fold

@@ -33,6 +33,18 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.result.links[-1], self.document["links"][-1])
         self.assertEqual(self.result.links[:2], self.document["links"][:2])
 
+    def test_any_rank_and_any_link_can_be_asked_for(self):
+        ranks = [self.result.rank(rank) for rank in range(self.document["accelerators"]["count"])]
+        self.assertEqual([one["rank"] for one in ranks], list(range(len(ranks))))
+        # A class of n has n members with 1/n each.
+        self.assertAlmostEqual(sum(1 / one["alike"] for one in ranks), len(self.document["ranks"]))
+        first = self.document["links"][0]
+        self.assertEqual(self.result.link(first["id"])["bytes"], first["bytes"])
+        with self.assertRaises(topsim.ConfigError):
+            self.result.rank(10 ** 6)
+        with self.assertRaises(topsim.ConfigError):
+            self.result.link("nowhere -> nobody")
+
     def test_nested_objects_become_columns(self):
         self.assertEqual(self.result.ranks["idle_seconds.data_parallel"],
                          [row["idle_seconds"]["data_parallel"] for row in self.document["ranks"]])

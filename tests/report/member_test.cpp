@@ -1,0 +1,73 @@
+#include "sim/report/member.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.hpp"
+#include "sim/report/spans.hpp"
+#include "tests/report/sample.hpp"
+
+namespace topsim::testing {
+namespace {
+using ::testing::HasSubstr;
+
+TEST(Spans, say_runs_and_strides_in_few_characters) {
+  using Numbers = std::vector<std::uint32_t>;
+  EXPECT_EQ(report::to_spans(Numbers{0, 1, 2, 3, 8, 16, 24, 300}), "0-3,8-24:8,300");
+  EXPECT_EQ(report::to_spans(Numbers{5}), "5");
+  EXPECT_EQ(report::to_spans(Numbers{5, 9}), "5,9");  // a stride of two numbers says no more
+  EXPECT_EQ(report::to_spans(Numbers{}), "");
+}
+
+TEST(Spans, hold_what_they_were_made_of_and_nothing_else) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t n = 0; n < 1000; ++n)
+    if (n % 7 == 0 || (n > 300 && n < 350) || n % 64 == 5) numbers.push_back(n);
+  const std::string spans = report::to_spans(numbers);
+  for (std::uint32_t n = 0; n < 1000; ++n)
+    EXPECT_EQ(report::in_spans(spans, n), std::binary_search(numbers.begin(), numbers.end(), n)) << n;
+}
+
+TEST(Spans, of_another_form_are_refused) {
+  EXPECT_THROW((void)report::in_spans("0-3;7", 9), ConfigError);
+}
+
+TEST(Members, a_link_of_a_class_has_its_own_name_and_the_figures_of_the_class) {
+  const topology::Topology topology = two_nodes();
+  const report::Result result = sample_result();  // both uplinks are one class: leaf0 and leaf1 to spine0
+  const std::string id = topology.name(link_between(topology, "leaf1", "spine0"));
+  const report::Members members = report::find_members(result, topology, {}, std::vector<std::string>{id});
+  ASSERT_EQ(members.links.size(), 1U);
+  EXPECT_EQ(members.links[0].first.from, "leaf1");
+  EXPECT_EQ(members.links[0].first.bytes, 0.5e9);
+  EXPECT_EQ(members.links[0].first.count, 1U);
+  EXPECT_EQ(members.links[0].second, 2U);
+}
+
+TEST(Members, a_link_that_carried_nothing_says_so) {
+  const topology::Topology topology = two_nodes();
+  const std::string id = topology.name(link_between(topology, "spine0", "leaf1"));
+  const auto members = report::find_members(sample_result(), topology, {}, std::vector<std::string>{id});
+  EXPECT_EQ(members.links[0].first.bytes, 0);
+  EXPECT_EQ(members.links[0].second, 0U);
+  EXPECT_THAT(report::to_text(members), HasSubstr("carried nothing"));
+}
+
+TEST(Members, a_rank_has_the_account_of_its_class) {
+  const topology::Topology topology = two_nodes();
+  const std::vector<std::uint32_t> one{1};
+  const auto members = report::find_members(sample_result(), topology, one, {});
+  EXPECT_EQ(members.ranks[0].first.rank, 1U);
+  EXPECT_EQ(members.ranks[0].first.account, sample_result().ranks[1].account);
+}
+
+TEST(Members, who_is_not_there_is_refused_by_name) {
+  const topology::Topology topology = two_nodes();
+  const std::vector<std::uint32_t> none{99};
+  EXPECT_THROW((void)report::find_members(sample_result(), topology, none, {}), ConfigError);
+  EXPECT_THROW((void)report::find_members(sample_result(), topology, {},
+                                          std::vector<std::string>{"leaf9 -> spine0"}),
+               ConfigError);
+}
+}  // namespace
+}  // namespace topsim::testing

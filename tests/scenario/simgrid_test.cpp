@@ -1,0 +1,64 @@
+// SimGrid carries the shipped scenarios (single-path routing), and says what the fluid model says of the same messages.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/base/error.hpp"
+#include "sim/network/simgrid_network.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+report::Result run(const std::string& file, const std::string& network,
+                   std::vector<std::string> assignments) {
+  static const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+  assignments.insert(assignments.end(), {"topology.fabric.routing=static", "network.collectives=hops",
+                                         "network.model=" + network});
+  const Scenario scenario = read_scenario(std::string(TOPSIM_SOURCE_DIR "/configs/") + file, assignments,
+                                          config::Library({TOPSIM_SOURCE_DIR "/configs"}));
+  SimulateOptions options;
+  options.allow_oom = true;
+  return simulate(scenario, catalogue, options, nullptr).result;
+}
+
+class SimGrid : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      const std::vector<double> capacities{1e9};
+      network::SimGridNetwork network(capacities);
+    } catch (const ConfigError& error) {
+      GTEST_SKIP() << error.problems().front().message;
+    }
+  }
+};
+
+void expect_equal(const std::string& file, const std::vector<std::string>& assignments) {
+  SCOPED_TRACE(file);
+  const report::Result flow = run(file, "flow", assignments), simgrid = run(file, "simgrid", assignments);
+  // A picosecond an event of the longest chain: a step has fewer than 1e5 of them in a row.
+  EXPECT_LE(std::abs((flow.step - simgrid.step).count()), 100'000);
+  EXPECT_EQ(flow.flows, simgrid.flows);
+  ASSERT_EQ(flow.links.size(), simgrid.links.size());
+  double total[2] = {0, 0};
+  for (const report::LinkRow& link : flow.links) total[0] += link.bytes;
+  for (const report::LinkRow& link : simgrid.links) total[1] += link.bytes;
+  EXPECT_NEAR(total[0], total[1], 1e-6 * total[0]);
+}
+
+TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfOneAccelerator) {
+  expect_equal("1xH100.json", {});
+}
+
+TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfPcie) {
+  expect_equal("8xRTX4090-pcie.json", {});
+}
+
+TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfEightNodes) {
+  // Two micro-batches and four layers in place of 32 and 80: 30,000 messages of the same kinds.
+  expect_equal("8xH100-ib.json",
+               {"workload.plan.global_batch=8", "workload.model.layers=4", "run.steps=1", "run.warmup=0"});
+}
+}  // namespace
+}  // namespace topsim::scenario
