@@ -111,17 +111,15 @@ LoweredCalls NcclModel::lower(std::span<const CollectiveCall> calls, std::span<c
     LoweredCalls::Call& lowered = out.calls.emplace_back();
     lowered.choice = impl_->choose(call.kind, call.bytes, placement);
     const Choice& choice = lowered.choice;
-    const CollectiveKind wire =
-        call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
+    const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
     const Way way{choice.algorithm, choice.channels, wire};
     const auto [usage, fresh] = routed.try_emplace(way, impl_->router);
     if (fresh) impl_->route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
-    const Timing timing = tuned(wire)
-                              ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
-                                                *placement.tuner, network, impl_->time)
-                              : time_direct(wire, bytes, *placement.tuner, network, impl_->time);
+    const Timing timing = tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
+                                                        *placement.tuner, network, impl_->time)
+                                      : time_direct(wire, bytes, *placement.tuner, network, impl_->time);
     const auto [entry, first] =
         known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(out.ways.size()));
     if (first) usage->second.finish(timing.wire, out.ways.emplace_back());

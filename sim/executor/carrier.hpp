@@ -27,9 +27,9 @@ class Carrier {
 // share links).
 [[nodiscard]] std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system,
                                                          network::Network& network, bool alone);
-// Every call is its step plan; `hops`: one message for all that goes from one rank to another (implies plain);
-// `plain`: without rate caps and weights. REQUIRES: system is unfolded with all links, so that link classes
-// are the topology's links.
+// Every call is its step plan; `hops`: one message for all that goes from one rank to another (implies
+// plain); `plain`: without rate caps and weights. REQUIRES: system is unfolded with all links, so that link
+// classes are the topology's links.
 [[nodiscard]] std::unique_ptr<Carrier> step_carrier(const program::Program& program,
                                                     const fold::System& system,
                                                     const collective::NcclModel& nccl,

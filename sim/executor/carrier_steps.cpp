@@ -32,8 +32,8 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration
   collective::StepPlan hops;
   std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId>, std::size_t> known;
   for (const collective::StepMessage& message : steps.messages) {
-    const auto [entry, first] = known.try_emplace(
-        {message.from, message.to, message.from_nic, message.to_nic}, hops.messages.size());
+    const auto [entry, first] =
+        known.try_emplace({message.from, message.to, message.from_nic, message.to_nic}, hops.messages.size());
     if (first) {
       collective::StepMessage hop = message;
       hop.bytes = Bytes(0);

@@ -66,8 +66,7 @@ std::uint32_t Calls::fresh(std::uint32_t group, std::uint32_t activity) {
   return c;
 }
 
-std::uint32_t Calls::joined(std::uint32_t group, std::uint32_t activity, std::uint32_t index,
-                            SimTime ready) {
+std::uint32_t Calls::joined(std::uint32_t group, std::uint32_t activity, std::uint32_t index, SimTime ready) {
   const auto& members = system_.groups[group].members;
   const std::uint32_t c = fresh(group, activity);
   Call& call = calls_[c];
@@ -138,10 +137,9 @@ std::vector<std::uint32_t> Calls::charge_key(std::uint32_t rank) const {
   for (const auto* tables : {&system_.group_of, &system_.out_edge, &system_.in_edge, &system_.host_group}) {
     for (const auto& table : *tables) {
       const std::uint32_t g = table[rank];
-      key.push_back(g == fold::System::kNone
-                        ? g
-                        : static_cast<std::uint32_t>(system_.groups[g].dimension) * 2 +
-                              (system_.groups[g].spans_programs ? 1U : 0U));
+      key.push_back(g == fold::System::kNone ? g
+                                             : static_cast<std::uint32_t>(system_.groups[g].dimension) * 2 +
+                                                   (system_.groups[g].spans_programs ? 1U : 0U));
     }
   }
   return key;

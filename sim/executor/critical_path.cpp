@@ -33,7 +33,8 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
       leg(trace.begin, kind == OpKind::compute ? Reason::other : Reason::offload);
     } else {
       leg(trace.ready, charges[charge_of[rank]][op].running, limiting(system, calls, rank, op));
-      if (trace.cause_rank != kNoOp && (*ranks[trace.cause_rank].trace)[trace.cause_op].begin == trace.ready) {
+      if (trace.cause_rank != kNoOp &&
+          (*ranks[trace.cause_rank].trace)[trace.cause_op].begin == trace.ready) {
         const std::uint32_t cause = trace.cause_op;
         rank = trace.cause_rank;
         op = cause;

@@ -25,8 +25,9 @@ class Blocked : public ConfigError {
 
 // Runs warmup + steps steps. Throws ConfigError when the program deadlocks, saying who waits for whom.
 // `exact_sharing`: the network shares links by max-min fairness and gives a transfer that is alone on its
-// links their full rate, so that isolated communicators need not ask it. `progress` may be null; when its stop flag rises the outcome so far comes back with complete = false.
-// REQUIRES: `carrier` puts its transfers on `network`, whose links are the system's link classes.
+// links their full rate, so that isolated communicators need not ask it. `progress` may be null; when its
+// stop flag rises the outcome so far comes back with complete = false. REQUIRES: `carrier` puts its transfers
+// on `network`, whose links are the system's link classes.
 [[nodiscard]] Outcome run(const program::Program& program, const fold::System& system,
                           const topology::Topology& topology, network::Network& network, Carrier& carrier,
                           const RunOptions& options, Progress* progress, bool exact_sharing = false);

@@ -81,8 +81,8 @@ network::LinkRecord IsolatedGroups::record(std::uint32_t link, SimTime now) cons
       const Duration partial = current ? std::min(now - last.begin, wire_[a]) : Duration{};
       const double bytes = static_cast<double>(system_.activities[a].bytes.value()) * use.coefficient;
       record.busy += wire_[a] * static_cast<std::int64_t>(ended_[a]) + partial;
-      record.bytes += bytes * (static_cast<double>(ended_[a]) +
-                               (current ? seconds(partial) / seconds(wire_[a]) : 0));
+      record.bytes +=
+          bytes * (static_cast<double>(ended_[a]) + (current ? seconds(partial) / seconds(wire_[a]) : 0));
       record.peak_rate = std::max(record.peak_rate, rate_[a] * use.coefficient);
     }
   }

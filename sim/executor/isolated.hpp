@@ -40,11 +40,11 @@ class IsolatedGroups {
     SimTime begin{};
   };
   const fold::System& system_;
-  std::vector<bool> isolated_;         // by group
-  std::vector<Running> running_;       // by group: the last call
-  std::vector<std::uint32_t> user_;    // by link: the group that alone uses it
-  std::vector<Duration> wire_;         // by activity
-  std::vector<double> rate_;           // by activity: bytes/s
-  std::vector<std::uint64_t> ended_;   // by activity
+  std::vector<bool> isolated_;        // by group
+  std::vector<Running> running_;      // by group: the last call
+  std::vector<std::uint32_t> user_;   // by link: the group that alone uses it
+  std::vector<Duration> wire_;        // by activity
+  std::vector<double> rate_;          // by activity: bytes/s
+  std::vector<std::uint64_t> ended_;  // by activity
 };
 }  // namespace topsim::executor

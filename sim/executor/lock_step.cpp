@@ -215,8 +215,8 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
     for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
     walk.accounted_until = now;
   }
-  const auto work = static_cast<std::int64_t>(std::llround(static_cast<double>(op.duration.count()) *
-                                                           world_.system.ranks[leader_].slowdown));
+  const auto work = static_cast<std::int64_t>(
+      std::llround(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown));
   if (work == 0) return finish(index, now, walk);
   rank.compute.start(index, work, rank.contention(op), now);
 }
@@ -265,8 +265,8 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
     RankState& rank = world_.ranks[m];
     for (std::uint16_t s = 0; s < team.local.size(); ++s) {
       if (!team.local[s]) continue;
-      const bool running = s == 0 ? walk.compute.running
-                                  : walk.open && rank.program->ops[walk.open->op].stream == s;
+      const bool running =
+          s == 0 ? walk.compute.running : walk.open && rank.program->ops[walk.open->op].stream == s;
       if (&rank != &leader) share_trace(rank, leader, s, walk.next[s] + (running ? 1U : 0U));
       rank.next[s] = walk.next[s];
       rank.running[s] = running;

@@ -30,7 +30,7 @@ struct CapacityChange {
 enum class CollectiveForm : std::uint8_t {
   pipelined,  // one activity that loads all its links in lock-step
   steps,      // every chunk of every step a message
-  hops,       // every hop one message of all its bytes, side by side; no protocol limits: what links alone allow
+  hops,  // every hop one message of all its bytes, side by side; no protocol limits: what links alone allow
 };
 
 struct RunOptions {

@@ -60,7 +60,7 @@ struct RankState {
   SimTime host_free{};              // the host resumed issuing then,
   std::uint32_t synced = kNoOp;     // after this host_sync op (or at the step's start)
   ComputeState compute;
-  int ctas = 0;                // SMs held by communication
+  int ctas = 0;                     // SMs held by communication
   std::int64_t memory_traffic = 0;  // bytes/s moved by communication; whole ones, so that sums have no order
   Trace* trace;                     // of the current step
 
@@ -103,7 +103,8 @@ struct RankState {
     std::uint32_t last = kNoOp;
     const auto consider = [&](std::uint32_t candidate) {
       if (last == kNoOp || (*trace)[candidate].end > (*trace)[last].end ||
-          ((*trace)[candidate].end == (*trace)[last].end && (*trace)[candidate].begin > (*trace)[last].begin)) {
+          ((*trace)[candidate].end == (*trace)[last].end &&
+           (*trace)[candidate].begin > (*trace)[last].begin)) {
         last = candidate;
       }
     };
@@ -134,7 +135,8 @@ struct RankState {
     if (ctas == 0 || accelerator.compute_units == 0) return 1;
     const double units = accelerator.compute_units;
     const double taken = std::min(static_cast<double>(ctas), units / 2);
-    const double share = std::min(static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value(), 0.5);
+    const double share =
+        std::min(static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value(), 0.5);
     const double bound = op.memory_bound;
     return (1 - bound) * units / (units - taken) + bound / (1 - share);
   }

@@ -39,10 +39,9 @@ Outcome simulate(const program::Program& program, const topology::Router& router
   } else {
     network = model.make(capacities);
   }
-  const auto carrier =
-      in_steps ? step_carrier(program, system, nccl, router.topology(), *network, form == CollectiveForm::hops,
-                              model.plain_messages)
-               : pipelined_carrier(system, *network, options.network == "analytic");
+  const auto carrier = in_steps ? step_carrier(program, system, nccl, router.topology(), *network,
+                                               form == CollectiveForm::hops, model.plain_messages)
+                                : pipelined_carrier(system, *network, options.network == "analytic");
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
                         !in_steps && model.is_default);
   if (packets != nullptr) outcome.packets = packets->packets();

@@ -14,10 +14,9 @@ void leg(std::vector<WaitLeg>& legs, Reason reason, SimTime from, SimTime begin,
 }
 }  // namespace
 
-void explain_wait(const program::RankProgram& program, const StreamTable& table,
-                  const Trace& trace, const std::vector<OpCharge>& charge,
-                  std::uint32_t blocked, std::uint32_t blocker, SimTime host_free, SimTime from, SimTime to,
-                  std::vector<WaitLeg>& legs) {
+void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,
+                  const std::vector<OpCharge>& charge, std::uint32_t blocked, std::uint32_t blocker,
+                  SimTime host_free, SimTime from, SimTime to, std::vector<WaitLeg>& legs) {
   while (from < to) {
     if (blocker == kHost) {
       leg(legs, Reason::host, from, host_free, to);

@@ -28,8 +28,7 @@ struct OpCharge {
 // into legs with one reason each: the communication's own time, the wait for its last member, and before its
 // arrival whatever held it up in turn. The host is charged from `host_free`, when it last resumed issuing;
 // before, what it had to synchronise with.
-void explain_wait(const program::RankProgram& program, const StreamTable& table,
-                  const Trace& trace, const std::vector<OpCharge>& charge,
-                  std::uint32_t blocked, std::uint32_t blocker, SimTime host_free, SimTime from, SimTime to,
-                  std::vector<WaitLeg>& legs);
+void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,
+                  const std::vector<OpCharge>& charge, std::uint32_t blocked, std::uint32_t blocker,
+                  SimTime host_free, SimTime from, SimTime to, std::vector<WaitLeg>& legs);
 }  // namespace topsim::executor

@@ -7,8 +7,8 @@
 #include <deque>
 #include <vector>
 
-#include "sim/executor/streams.hpp"
 #include "sim/base/units.hpp"
+#include "sim/executor/streams.hpp"
 
 namespace topsim::executor {
 

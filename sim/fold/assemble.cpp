@@ -50,10 +50,8 @@ class Assembler {
       std::uint32_t& id = local(r);
       if (id == kNone) {
         id = static_cast<std::uint32_t>(system_.ranks.size());
-        system_.ranks.push_back({program_.class_of_rank[r],
-                                 incidence_.slowdown(RankId(r)),
-                                 lowering_.device(RankId(r)),
-                                 {}});
+        system_.ranks.push_back(
+            {program_.class_of_rank[r], incidence_.slowdown(RankId(r)), lowering_.device(RankId(r)), {}});
       }
       system_.ranks[id].members.push_back(RankId(r));
     }

@@ -9,7 +9,6 @@ namespace topsim::fold {
 
 // `classes`: of every item of the incidence's graph.
 [[nodiscard]] System assemble(const program::Program& program, const topology::Topology& topology,
-                              Shapes shapes, const std::vector<Group>& groups,
-                              const GroupLowering& lowering, const Incidence& incidence,
-                              const std::vector<std::uint32_t>& classes);
+                              Shapes shapes, const std::vector<Group>& groups, const GroupLowering& lowering,
+                              const Incidence& incidence, const std::vector<std::uint32_t>& classes);
 }  // namespace topsim::fold

@@ -25,8 +25,7 @@ System fold(const program::Program& program, const topology::Router& router,
     const std::size_t end = std::min(begin + kBlock, groups.size());
     oneapi::tbb::parallel_for(begin, end,
                               [&](std::size_t g) { block[g - begin] = lowering.lower(groups[g]); });
-    for (std::size_t g = begin; g < end; ++g)
-      incidence.add(static_cast<std::uint32_t>(g), block[g - begin]);
+    for (std::size_t g = begin; g < end; ++g) incidence.add(static_cast<std::uint32_t>(g), block[g - begin]);
   }
   System system = assemble(program, router.topology(), shapes, groups, lowering, incidence,
                            incidence.graph().classes(options.fold));

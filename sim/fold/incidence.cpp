@@ -62,8 +62,8 @@ void Incidence::add(std::uint32_t g, const collective::LoweredCalls& lowered) {
   for (std::size_t s = 0; s < lowered.calls.size(); ++s) {
     const auto& [a, choice, way] = lowered.calls[s];
     const CallShape& call = (*group.calls)[s];
-    colour = mix(mix(colour, static_cast<Colour>(a.latency.count())),
-                 std::bit_cast<std::uint64_t>(a.cap.value()));
+    colour =
+        mix(mix(colour, static_cast<Colour>(a.latency.count())), std::bit_cast<std::uint64_t>(a.cap.value()));
     colour = mix(mix(colour, std::bit_cast<std::uint64_t>(a.weight)), static_cast<Colour>(call.bytes));
     colour = mix(mix(colour, static_cast<Colour>(call.kind)), way);
     if (moves_data(call)) used[way] = true;

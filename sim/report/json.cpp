@@ -149,8 +149,7 @@ std::string to_json(const Result& result) {
 }
 
 std::string to_json(const Members& members) {
-  json document = {
-      {"format", "topsim.members/1"}, {"ranks", json::array()}, {"links", json::array()}};
+  json document = {{"format", "topsim.members/1"}, {"ranks", json::array()}, {"links", json::array()}};
   for (const auto& [row, alike] : members.ranks) {
     document["ranks"].push_back(ranks_json({row}).front());
     document["ranks"].back()["alike"] = alike;

@@ -48,7 +48,7 @@ Memory memory_of(const json& value) {
 }
 
 RankRow rank_of(const json& value) {
-  return {value.at("rank"),   value.at("count"),   value.at("node"),        value.at("device"),
+  return {value.at("rank"),    value.at("count"), value.at("node"),          value.at("device"),
           value.at("program"), account_of(value), value.value("members", "")};
 }
 

@@ -41,10 +41,9 @@ const LinkRow* class_of(const Result& result, LinkId link) {
   return nullptr;
 }
 std::string text_of(const RankRow& rank, std::uint32_t alike) {
-  std::string text =
-      fmt::format("rank {} on {}, {}{}\n  {:<20}{:>10}\n", rank.rank, rank.device, rank.program,
-                  alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "", "busy",
-                  duration_text(rank.account.busy));
+  std::string text = fmt::format("rank {} on {}, {}{}\n  {:<20}{:>10}\n", rank.rank, rank.device,
+                                 rank.program, alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "",
+                                 "busy", duration_text(rank.account.busy));
   for (std::size_t i = 0; i < rank.account.idle.size(); ++i) {
     if (rank.account.idle[i] == Duration{}) continue;
     text += fmt::format("  {:<20}{:>10}\n", name_of(static_cast<executor::Reason>(i)),

@@ -30,13 +30,14 @@ const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
   static const auto object =
       config::Object<NetworkSpec>("network", "How messages share links")
           .field("model", &NetworkSpec::model, "Network model", config::one_of(network_names()))
-          .field("collectives", &NetworkSpec::collectives, "What a collective becomes on the wire",
-                 config::names<CollectiveForm>(
-                     {{"pipelined", CollectiveForm::pipelined,
-                       "one activity that keeps its links busy together"},
-                      {"steps", CollectiveForm::steps, "every chunk of every step a message"},
-                      {"hops", CollectiveForm::hops,
-                       "every hop one message of all its bytes; no protocol limits, what links alone allow"}}))
+          .field(
+              "collectives", &NetworkSpec::collectives, "What a collective becomes on the wire",
+              config::names<CollectiveForm>(
+                  {{"pipelined", CollectiveForm::pipelined,
+                    "one activity that keeps its links busy together"},
+                   {"steps", CollectiveForm::steps, "every chunk of every step a message"},
+                   {"hops", CollectiveForm::hops,
+                    "every hop one message of all its bytes; no protocol limits, what links alone allow"}}))
           .field("packet", &NetworkSpec::packet, "Settings of the packet model")
           .field("nccl", &NetworkSpec::nccl, "Forces what the NCCL tuner would choose");
   return object;

@@ -1,5 +1,6 @@
 // Teams that walk in lock-step (sim/executor/lock_step.hpp) do what their members do one by one: a run that
-// keeps its timeline takes every event by itself, one that does not may walk. Both must give the same picoseconds.
+// keeps its timeline takes every event by itself, one that does not may walk. Both must give the same
+// picoseconds.
 #include <gtest/gtest.h>
 
 #include <cmath>

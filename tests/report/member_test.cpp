@@ -65,9 +65,9 @@ TEST(Members, who_is_not_there_is_refused_by_name) {
   const topology::Topology topology = two_nodes();
   const std::vector<std::uint32_t> none{99};
   EXPECT_THROW((void)report::find_members(sample_result(), topology, none, {}), ConfigError);
-  EXPECT_THROW((void)report::find_members(sample_result(), topology, {},
-                                          std::vector<std::string>{"leaf9 -> spine0"}),
-               ConfigError);
+  EXPECT_THROW(
+      (void)report::find_members(sample_result(), topology, {}, std::vector<std::string>{"leaf9 -> spine0"}),
+      ConfigError);
 }
 }  // namespace
 }  // namespace topsim::testing

@@ -1,4 +1,5 @@
-// SimGrid carries the shipped scenarios (single-path routing), and says what the fluid model says of the same messages.
+// SimGrid carries the shipped scenarios (single-path routing), and says what the fluid model says of the same
+// messages.
 #include <gtest/gtest.h>
 
 #include <cmath>
