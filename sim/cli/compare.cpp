@@ -8,8 +8,10 @@
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/study_input.hpp"
+#include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/report/write.hpp"
 #include "sim/study/ensemble.hpp"
 #include "topology/build.hpp"
 
@@ -19,7 +21,7 @@ namespace {
 struct Options {
   ScenarioOptions changes;
   std::vector<std::string> files;
-  std::string format = "table", fail_if;
+  std::string format = "table", html, fail_if;
   std::size_t seeds = 32;
   int jobs = 0;
   bool all = false, no_cost = false, allow_oom = false;
@@ -95,6 +97,7 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
 
 int run(const Options& options) {
   check(options);
+  if (!options.html.empty()) report::require_page();
   bool interrupted = false;
   const std::vector<report::Candidate> candidates = gather(options, interrupted);
   const report::Comparison comparison = report::compare(candidates);
@@ -106,6 +109,7 @@ int run(const Options& options) {
     std::cout << report::compare_table(comparison, options.all, report::options_of_stdout().columns);
   }
   std::cout.flush();
+  if (!options.html.empty()) report::write_file(options.html, report::compare_html(comparison, candidates));
   if (interrupted) return kInterrupted;
   return judge_candidates(options, candidates, comparison);
 }
@@ -119,6 +123,8 @@ Action configure_compare(CLI::App& app) {
   options->changes.declare_changes(app);
   app.add_option("--format", options->format, "What is printed; md: a memo with the bills of materials")
       ->type_name("table|md|json");
+  app.add_option("--html", options->html, "The comparison as a page: one file that opens offline")
+      ->type_name("FILE");
   app.add_option("--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N");

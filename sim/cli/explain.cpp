@@ -16,7 +16,7 @@ namespace {
 
 struct Options {
   ScenarioOptions changes;
-  std::string file, format = "table";
+  std::string file, format = "table", html;
   double faster = 10;  // percent
   bool no_what_if = false;
 };

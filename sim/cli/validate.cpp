@@ -7,13 +7,15 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/report/html/page.hpp"
+#include "sim/report/write.hpp"
 
 namespace topsim::cli {
 namespace {
 
 struct Options {
   std::vector<std::string> cases;
-  std::string format = "table";
+  std::string format = "table", html;
   bool each = false;
   int jobs = 0;
 };
@@ -21,6 +23,7 @@ struct Options {
 int run(const Options& options) {
   if (options.format != "table" && options.format != "json")
     throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  if (!options.html.empty()) report::require_page();
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = topology::Catalogue::load(library.directories().front());
   const auto files = validation::find_cases(options.cases, library);
@@ -28,6 +31,8 @@ int run(const Options& options) {
   std::cout << (options.format == "json" ? validation::to_json(report)
                                          : validation::to_text(report, options.each))
             << std::flush;
+  if (!options.html.empty())
+    report::write_file(options.html, report::validate_html(validation::to_json(report)));
   return report.passed() ? kOk : kCheckFailed;
 }
 }  // namespace
@@ -37,6 +42,8 @@ Action configure_validate(CLI::App& app) {
   app.add_option("case", options->cases, "Files, families or cases of configs/validation; all when left out")
       ->type_name("CASE");
   app.add_option("--format", options->format, "What is printed")->type_name("table|json");
+  app.add_option("--html", options->html, "Predicted against published as a page that opens offline")
+      ->type_name("FILE");
   app.add_flag("--each", options->each, "Also a line for each case");
   app.add_option("--jobs", options->jobs, "Cases at a time; all cores when left out")->type_name("N");
   return [options] { return run(*options); };

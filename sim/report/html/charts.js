@@ -2,7 +2,7 @@
 const schemes = {
   light: {
     ink: "#17202b", soft: "#5b6776", line: "#dde2e8", panel: "#ffffff", box: "#f3f5f8", idle: "#c3ccd6",
-    ramp: ["#fbe6c0", "#fdc98a", "#fc8d59", "#d7301f", "#7f0000"], heat: ["#ffffff", "#fdd49e", "#fc8d59", "#d7301f", "#7f0000"],
+    ramp: ["#f0cf8e", "#f3a84f", "#e8702e", "#c0281f", "#6d0012"], heat: ["#ffffff", "#fdd49e", "#fc8d59", "#d7301f", "#7f0000"],
   },
   dark: {
     ink: "#e6ebf1", soft: "#93a1b1", line: "#2a333e", panel: "#171d25", box: "#1d2530", idle: "#465362",
@@ -21,25 +21,66 @@ const stored = () => { try { return localStorage.getItem("topsim-theme"); } catc
 const themeName = () =>
   hash().get("theme") || stored() || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 let scheme = schemes.light;
-const drawn = [];  // [{chart, make}]: drawn again when the theme changes
+const drawn = [];  // [{chart, draw}]: drawn again when the theme or the width changes
 
 const applyTheme = (name) => {
   document.documentElement.dataset.theme = name;
   scheme = schemes[name] || schemes.light;
-  for (const each of drawn) each.draw();
+  redraw();
 };
-// `make` returns an option; `height` follows what is drawn.
+// `width`: of the paper, when it is printed; else each chart's own place.
+const redraw = (width) => {
+  for (const each of drawn) {
+    each.chart.resize({ width: width || "auto" });
+    each.draw();
+  }
+};
+// `make` gets the width and returns an option; `height` follows what is drawn.
 const draw = (id, height, make, renderer = "svg") => {
   const at = element(id);
   at.style.height = height + "px";
   const chart = echarts.init(at, null, { renderer });
   const each = { chart, draw: () => chart.setOption(Object.assign({
     animation: false, textStyle: { color: scheme.ink, fontFamily: "system-ui, 'DejaVu Sans', sans-serif" }, aria: { enabled: false },
-  }, make()), { notMerge: true }) };
+  }, make(chart.getWidth())), { notMerge: true }) };
   each.draw();
   drawn.push(each);
   return chart;
 };
+// Columns for the names at the left of a chart: what is asked for, but never most of a narrow page.
+const nameWidth = (width, wanted = 206) => Math.round(Math.min(wanted, width * 0.4));
+// What colours mean, in a line of its own that wraps: entries of [name, colour, meaning].
+const legend = (id, entries) => {
+  const list = document.createElement("ul");
+  list.className = "legend";
+  list.innerHTML = entries.map(([name, colour, meaning]) =>
+    `<li${meaning ? ` title="${escapeText(meaning)}"` : ""}><i style="background:${colour}"></i>${escapeText(name)}</li>`).join("");
+  element(id).before(list);
+};
+// A scale from nothing to all, beside a chart that colours by it.
+const scaleOf = (id, ramp) => {
+  const bar = document.createElement("p");
+  bar.className = "scale";
+  bar.innerHTML = '0 %<i></i>100 %';
+  const paint = () => { bar.querySelector("i").style.background = `linear-gradient(90deg, ${ramp().join(", ")})`; };
+  drawn.push({ chart: { resize() {} }, draw: paint });
+  paint();
+  element(id).before(bar);
+};
+const button = (into, text, pressed, act) => {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = text;
+  if (pressed !== null) made.setAttribute("aria-pressed", pressed);
+  made.onclick = () => act(made);
+  element(into).append(made);
+  return made;
+};
+const axisLine = () => ({ axisTick: { show: false }, axisLine: { lineStyle: { color: scheme.line } } });
+const timeAxis = (seconds) => ({
+  type: "value", min: 0, max: seconds || 1, splitLine: { lineStyle: { color: scheme.line } },
+  axisLabel: { formatter: duration, color: scheme.soft, hideOverlap: true, showMaxLabel: false },
+});
 const tooltip = (extraOptions = {}) => Object.assign({
   confine: true, backgroundColor: scheme.panel, borderColor: scheme.line, textStyle: { color: scheme.ink, fontSize: 13 },
 }, extraOptions);
@@ -50,14 +91,30 @@ const colourAt = (ramp, share) => {
   return `rgb(${a.map((value, i) => Math.round(value + (b[i] - value) * (at - low))).join(",")})`;
 };
 // Horizontal bars with the value behind each: rows of {name, value, text, colour, meaning}.
-const bars = (id, rows, axisText) => draw(id, rows.length * 30 + 12, () => ({
-  grid: { left: 206, right: 120, top: 4, bottom: 4 },
+const bars = (id, rows) => draw(id, rows.length * 30 + 12, (width) => ({
+  grid: { left: nameWidth(width), right: 126, top: 4, bottom: 4 },
   tooltip: tooltip({ formatter: (p) => `<b>${escapeText(p.name)}</b><br>${escapeText(rows[p.dataIndex].text)}` +
     (rows[p.dataIndex].meaning ? `<br>${escapeText(rows[p.dataIndex].meaning)}` : "") }),
-  xAxis: { type: "value", show: false, name: axisText },
+  xAxis: { type: "value", show: false },
   yAxis: { type: "category", inverse: true, data: rows.map((row) => row.name), axisTick: { show: false }, axisLine: { show: false },
-    axisLabel: { color: scheme.ink, fontSize: 13, width: 200, overflow: "truncate" } },
+    axisLabel: { color: scheme.ink, fontSize: width < 500 ? 11.5 : 13, width: nameWidth(width) - 8, overflow: "break", lineHeight: 13 } },
   series: [{ type: "bar", barWidth: 14, itemStyle: { borderRadius: 3 },
     data: rows.map((row) => ({ value: row.value, itemStyle: { color: row.colour } })),
     label: { show: true, position: "right", color: scheme.ink, formatter: (p) => rows[p.dataIndex].text } }],
 }));
+// One bar in parts: entries of [name, value, colour, meaning].
+const partsBar = (id, parts, whole, text) => {
+  legend(id, parts.map(([name, , colour, meaning]) => [name, colour, meaning]));
+  draw(id, 34, (width) => ({
+    grid: { left: 2, right: 2, top: 4, bottom: 4 },
+    tooltip: tooltip({ formatter: (p) => `<b>${escapeText(p.seriesName)}</b><br>${text(p.value)} of ${text(whole)}, ${percent(p.value / whole)}` }),
+    xAxis: { type: "value", show: false, max: whole || 1 }, yAxis: { type: "category", show: false, data: [""] },
+    series: parts.map(([name, value, colour]) => ({ name, type: "bar", stack: "all", barWidth: 26, data: [value], itemStyle: { color: colour },
+      label: { show: value * width > 60 * whole, formatter: () => percent(value / whole), color: inkOn(colour) } })),
+  }));
+};
+// Black or white, whichever is read better on a colour.
+const inkOn = (colour) => {
+  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 125 ? "#17202b" : "#ffffff";
+};

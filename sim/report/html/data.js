@@ -2,6 +2,10 @@
 const element = (id) => document.getElementById(id);
 const result = JSON.parse(element("result").textContent);
 const extra = JSON.parse(element("extra").textContent);
+const pages = {};  // by kind: draws it
+const foot = (run, more) => {
+  element("foot").textContent = `topsim ${run.topsim.version} (${run.topsim.commit})${more}. Charts: Apache ECharts.`;
+};
 const hash = () => new URLSearchParams(location.hash.slice(1));
 
 // The class of a rank: runs of (first rank, class).

@@ -2,10 +2,8 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
-#include "sim/base/error.hpp"
-#include "sim/report/html/page_text.hpp"
+#include "sim/report/html/page.hpp"
 #include "sim/report/html/step_view.hpp"
 #include "sim/report/json.hpp"
 
@@ -15,6 +13,16 @@ using nlohmann::json;
 
 std::int64_t rounded(double value, double scale) {
   return std::llround(value * scale);
+}
+
+// The links of the drawing whose use over time is kept for whoever chooses them.
+std::vector<std::uint32_t> links_of(const Picture* picture) {
+  std::vector<std::uint32_t> links;
+  if (picture == nullptr) return links;
+  for (const PictureLink& link : picture->links) {
+    if (link.series >= 0) links.push_back(static_cast<std::uint32_t>(link.series));
+  }
+  return links;
 }
 
 // Four integers a cell keep the text short: begin (nanoseconds after that of the cell before), length
@@ -49,11 +57,16 @@ json timeline_json(const Timeline& timeline, const StepView& view) {
     const LinkCounter& link = timeline.links[row.link];
     json bins = json::array();
     for (double value : row.utilization) bins.push_back(rounded(value, 1000));
-    rows.push_back({{"id", link.id}, {"type", link.type}, {"count", link.count}, {"bins", std::move(bins)}});
+    rows.push_back({{"link", row.link},
+                    {"id", link.id},
+                    {"type", link.type},
+                    {"count", link.count},
+                    {"bins", std::move(bins)}});
   }
   return {{"seconds", static_cast<double>(view.length) / 1e12},
           {"lanes", timeline.lanes.size()},
           {"links", timeline.links.size()},
+          {"shown", view.shown},
           {"states", view.states},
           {"busy_states", view.busy_states},
           {"tracks", std::move(tracks)},
@@ -76,6 +89,7 @@ json picture_json(const Picture& picture) {
     links.push_back({{"from", link.from},
                      {"to", link.to},
                      {"id", link.id},
+                     {"series", link.series},
                      {"kind", link.kind},
                      {"type", link.type},
                      {"count", link.count},
@@ -95,64 +109,17 @@ json picture_json(const Picture& picture) {
           {"rank_classes", std::move(runs)},
           {"exact", picture.exact}};
 }
-
-// Inside a script element no text may look like the element's end.
-std::string inside_script(std::string_view text) {
-  std::string safe;
-  safe.reserve(text.size());
-  for (char letter : text) {
-    if (letter == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += letter;
-    }
-  }
-  return safe;
-}
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (char letter : text) {
-    if (letter == '&') {
-      safe += "&amp;";
-    } else if (letter == '<') {
-      safe += "&lt;";
-    } else {
-      safe += letter;
-    }
-  }
-  return safe;
-}
-
-void fill(std::string& page, std::string_view mark, std::string_view text) {
-  const std::size_t at = page.find(mark);
-  if (at == std::string::npos) throw InternalError("the page has no place for " + std::string(mark));
-  page.replace(at, mark.size(), text);
-}
 }  // namespace
 
-bool has_page() {
-  return !page_text().empty();
-}
-
-void require_page() {
-  if (has_page()) return;
-  throw ConfigError("this build of topsim has no report page: npm could not fetch the chart library",
-                    "in the source folder: sh install.sh, or (cd sim/report/html && npm ci) and build again");
-}
-
-std::string to_html(const Result& result, const Timeline* timeline, const Picture* picture) {
-  require_page();
-  std::string page(page_text());
+std::string to_html(const Result& result, const Timeline* timeline, const Picture* picture,
+                    std::string_view what_if) {
   json extra = json::object();
-  if (timeline != nullptr)
-    extra["timeline"] = timeline_json(*timeline, make_step_view(*timeline, result.step));
+  if (timeline != nullptr) {
+    extra["timeline"] = timeline_json(*timeline, make_step_view(*timeline, result.step, links_of(picture)));
+  }
   if (picture != nullptr) extra["picture"] = picture_json(*picture);
-  const std::string title = result.headline.empty() ? result.name : result.headline;
-  // From the end to the beginning: what was filled in is never searched.
-  fill(page, "@TOPSIM_EXTRA@", inside_script(extra.dump()));
-  fill(page, "@TOPSIM_RESULT@", inside_script(to_json(result)));
-  fill(page, "@TOPSIM_TITLE@", escaped("topsim: " + title));
-  return page;
+  if (!what_if.empty()) extra["what_if"] = json::parse(what_if);
+  return make_page(
+      {"run", result.headline.empty() ? result.name : result.headline, to_json(result), extra.dump()});
 }
 }  // namespace topsim::report

@@ -20,44 +20,44 @@ const drawAnswer = () => {
   element("answer").innerHTML = cards.join("");
   const rows = idleRows(accelerators.idle_seconds);
   const share = (seconds) => percent(step.seconds > 0 ? seconds / step.seconds : 0);
-  let text = `Accelerators compute for ${percent(busy)} of the step. `;
+  let text = `One training step takes ${duration(step.seconds)}. Accelerators compute for ${percent(busy)} of it. `;
   if (rows.length > 0) {
     const [first, second] = rows;
     text += `They sit idle mostly because of ${reasonNames[first[0]] || first[0]} (${reasonMeanings[first[0]]}): ` +
-      `${duration(first[1])} of every ${duration(step.seconds)} step, ${share(first[1])}`;
-    text += second && second[1] > 0.05 * first[1] ? `; then ${reasonNames[second[0]]}, ${share(second[1])}.` : ".";
+      `${duration(first[1])} of every step, ${share(first[1])}`;
+    text += second && second[1] > 0.05 * first[1] ? `; then ${reasonNames[second[0]]}, ${share(second[1])}. ` : ". ";
+    if (first[1] > 0.02 * step.seconds && reasonRemedies[first[0]]) text += `What usually helps: ${reasonRemedies[first[0]]}.`;
   } else {
     text += "They never wait.";
   }
   element("sentence").textContent = text;
 };
+const splitOf = (one) => [["busy", one.busy_seconds, busyColour, "computing"],
+  ...idleRows(one.idle_seconds).map(([key, seconds]) => [stateName(key), seconds, stateColours[key], reasonMeanings[key]])];
 const drawIdle = () => {
   const { step, accelerators } = result;
   const rows = idleRows(accelerators.idle_seconds);
-  const parts = [["busy", accelerators.busy_seconds, busyColour], ...rows.map(([key, seconds]) => [stateName(key), seconds, stateColours[key]])];
-  draw("split", 64, () => ({
-    grid: { left: 2, right: 2, top: 4, bottom: 28 },
-    legend: { bottom: 0, left: 0, type: "scroll", icon: "roundRect", itemWidth: 12, itemHeight: 12, textStyle: { color: scheme.ink } },
-    tooltip: tooltip({ formatter: (p) => `<b>${p.seriesName}</b><br>${duration(p.value)} of ${duration(step.seconds)}, ${percent(p.value / step.seconds)}` }),
-    xAxis: { type: "value", show: false, max: step.seconds || 1 }, yAxis: { type: "category", show: false, data: [""] },
-    series: parts.map(([name, seconds, colour]) => ({ name, type: "bar", stack: "step", barWidth: 26, data: [seconds], itemStyle: { color: colour },
-      label: { show: seconds > 0.07 * step.seconds, formatter: () => percent(seconds / step.seconds), color: name === "busy" ? "#fff" : "#17202b" } })),
-  }));
+  partsBar("split", splitOf(accelerators), step.seconds, duration);
   if (rows.length > 0) {
     bars("reasons", rows.map(([key, seconds]) => ({ name: stateName(key), value: seconds, colour: stateColours[key],
-      text: `${duration(seconds)}  ${percent(seconds / step.seconds)}`, meaning: reasonMeanings[key] })), "seconds");
+      text: `${duration(seconds)}  ${percent(seconds / step.seconds)}`, meaning: reasonMeanings[key] })));
   } else {
     element("reasons").textContent = "No accelerator waits.";
   }
   const shown = result.ranks.slice(0, 24);
-  const keys = [...new Set(shown.flatMap((row) => Object.keys(row.idle_seconds)))].filter((key) => shown.some((row) => row.idle_seconds[key] > 0));
-  draw("classes", shown.length * 24 + 30, () => ({
-    grid: { left: 206, right: 16, top: 4, bottom: 24 },
-    tooltip: tooltip({ trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (value) => `${duration(value)}, ${percent(value / step.seconds)}` }),
-    xAxis: { type: "value", max: step.seconds || 1, axisLabel: { formatter: duration, color: scheme.soft, hideOverlap: true, showMaxLabel: false }, splitLine: { lineStyle: { color: scheme.line } } },
-    yAxis: { type: "category", inverse: true, data: shown.map((row) => trackName(row)),
-      axisTick: { show: false }, axisLine: { show: false }, axisLabel: { color: scheme.ink, fontSize: 11.5, width: 200, overflow: "truncate" } },
-    series: [["busy", busyColour, (row) => row.busy_seconds], ...keys.map((key) => [stateName(key), stateColours[key], (row) => row.idle_seconds[key]])]
-      .map(([name, color, value]) => ({ name, type: "bar", stack: "s", barWidth: 15, itemStyle: { color }, data: shown.map(value) })),
+  if (result.ranks.length > shown.length) element("classes-hint").textContent = `The first ${shown.length} of ${whole(result.ranks.length)} classes; all are in the table below.`;
+  stackedSplits("classes", shown.map(trackName), shown, step.seconds);
+};
+// One bar a row, each split into work and reasons to wait.
+const stackedSplits = (id, names, rows, longest) => {
+  const keys = [...new Set(rows.flatMap((row) => Object.keys(row.idle_seconds)))].filter((key) => rows.some((row) => row.idle_seconds[key] > 0));
+  draw(id, rows.length * 24 + 30, (width) => ({
+    grid: { left: nameWidth(width), right: 16, top: 4, bottom: 24 },
+    tooltip: tooltip({ trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (value) => `${duration(value || 0)}, ${percent((value || 0) / longest)}` }),
+    xAxis: timeAxis(longest),
+    yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLine: { show: false },
+      axisLabel: { color: scheme.ink, fontSize: 11.5, width: nameWidth(width) - 8, overflow: "truncate" } },
+    series: [["busy", busyColour, (row) => row.busy_seconds], ...keys.map((key) => [stateName(key), stateColours[key], (row) => row.idle_seconds[key] || 0])]
+      .map(([name, color, value]) => ({ name, type: "bar", stack: "s", barWidth: 15, itemStyle: { color }, data: rows.map(value) })),
   }));
 };

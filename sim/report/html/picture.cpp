@@ -16,16 +16,18 @@ using Key = std::vector<std::uint32_t>;
 
 struct Load {
   double bytes = 0, utilization = 0, peak = 0;
+  std::int32_t link_class = -1;
 };
 
 std::vector<Load> loads_of(const Topology& topology, const executor::Outcome& outcome) {
   const double window = seconds(outcome.end - outcome.measured_begin);
   std::vector<Load> loads(topology.links().size());
-  for (const executor::LinkClass& each : outcome.links) {
+  for (std::size_t i = 0; i < outcome.links.size(); ++i) {
+    const executor::LinkClass& each = outcome.links[i];
     for (LinkId member : each.members) {
       const double capacity = topology.link(member).capacity.value();
       loads[member.index()] = {each.bytes, window > 0 ? each.bytes / (capacity * window) : 0,
-                               each.peak_rate / capacity};
+                               each.peak_rate / capacity, static_cast<std::int32_t>(i)};
     }
   }
   return loads;
@@ -133,6 +135,7 @@ void add_links(Picture& picture, const Topology& topology, const Folding& foldin
     ++line.count;
     line.bytes += loads[i].bytes;
     line.utilization += loads[i].utilization;  // a sum until all are in
+    if (line.series < 0 || loads[i].utilization > line.most) line.series = loads[i].link_class;
     line.most = std::max(line.most, loads[i].utilization);
     line.peak = std::max(line.peak, loads[i].peak);
   }

@@ -30,6 +30,7 @@ struct PictureLink {
   double bytes = 0;           // of all members, over the measured steps
   double utilization = 0;     // mean of the members
   double most = 0, peak = 0;  // the busiest member: its mean, and the highest instant of any
+  std::int32_t series = -1;   // the busiest member's class: index into Outcome::links; -1: carried nothing
 };
 
 struct PictureNode {

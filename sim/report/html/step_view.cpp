@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "sim/executor/outcome.hpp"
 
@@ -115,7 +116,8 @@ void add_tracks(StepView& view, std::vector<Cells> lanes) {
 }
 
 // Samples hold until the next of their link; a bin is their mean over its length.
-void add_rows(StepView& view, const Timeline& timeline, const Window& window) {
+void add_rows(StepView& view, const Timeline& timeline, const Window& window,
+              const std::vector<std::uint32_t>& wanted) {
   if (timeline.samples.empty() || view.length <= 0) return;
   std::vector<StepView::Row> rows;
   std::vector<double> sums;
@@ -142,18 +144,25 @@ void add_rows(StepView& view, const Timeline& timeline, const Window& window) {
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return sums[a] > sums[b]; });
+  const std::set<std::uint32_t> asked_for(wanted.begin(), wanted.end());
   for (std::size_t i : order) {
-    if (view.rows.size() < kRows && sums[i] > 0) view.rows.push_back(std::move(rows[i]));
+    if (sums[i] <= 0) continue;
+    if (view.shown < kRows) {
+      ++view.shown;
+    } else if (asked_for.count(rows[i].link) == 0) {
+      continue;
+    }
+    view.rows.push_back(std::move(rows[i]));
   }
 }
 }  // namespace
 
-StepView make_step_view(const Timeline& timeline, Duration step) {
+StepView make_step_view(const Timeline& timeline, Duration step, const std::vector<std::uint32_t>& wanted) {
   const Window window = last_step(timeline, step);
   StepView view;
   view.length = (window.end - window.begin).count();
   add_tracks(view, cells_of_lanes(timeline, window, view));
-  add_rows(view, timeline, window);
+  add_rows(view, timeline, window, wanted);
   return view;
 }
 }  // namespace topsim::report

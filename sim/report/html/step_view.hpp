@@ -30,8 +30,11 @@ struct StepView {
   std::vector<std::string> states;  // busy: the phase; idle: the reason
   std::size_t busy_states = 0;      // the first ones
   std::vector<Track> tracks;        // at most 48, spread evenly over the lanes
-  std::vector<Row> rows;            // the most utilised first, at most 40
+  std::vector<Row> rows;            // the most utilised first
+  std::size_t shown = 0;            // how many of them the heat map has room for; the others were asked for
 };
 
-[[nodiscard]] StepView make_step_view(const Timeline& timeline, Duration step);
+// `wanted`: links, as indices into Timeline::links, that get a row however little they carried.
+[[nodiscard]] StepView make_step_view(const Timeline& timeline, Duration step,
+                                      const std::vector<std::uint32_t>& wanted = {});
 }  // namespace topsim::report

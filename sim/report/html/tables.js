@@ -1,6 +1,6 @@
 // Tables that sort by their headings. A column: [heading, row -> value, value -> text, more].
 const table = (id, caption, columns, rows, options = {}) => {
-  let by = options.by ?? 0, down = true;
+  let by = options.by ?? 0, down = !options.up;
   const limit = 300, at = element(id);
   const compare = (a, b) => (typeof a === "number" ? a - b : String(a).localeCompare(String(b)));
   const show = () => {
@@ -8,18 +8,22 @@ const table = (id, caption, columns, rows, options = {}) => {
     const number = (i) => (rows.length > 0 && typeof columns[i][1](rows[0]) === "number" ? ' class="number"' : "");
     const head = columns.map(([heading], i) => `<th scope="col"${number(i)}${i === by ? ` aria-sort="${down ? "descending" : "ascending"}"` : ""}>` +
       `<button type="button" data-column="${i}">${heading}${i === by ? (down ? " ↓" : " ↑") : ""}</button></th>`).join("");
-    const body = sorted.slice(0, limit).map((row) => `<tr${options.mark ? options.mark(row) : ""}>` + columns.map(([, value, text, more], i) =>
+    const body = sorted.slice(0, limit).map((row) => `<tr${options.act ? ` data-row="${rows.indexOf(row)}" tabindex="0"` : ""}${options.mark ? options.mark(row) : ""}>` + columns.map(([, value, text, more], i) =>
       `<td${number(i)} data-value="${escapeText(value(row))}">${escapeText(text ? text(value(row)) : value(row))}${more ? more(row) : ""}</td>`).join("") + "</tr>").join("");
     at.innerHTML = `<div class="scroll" tabindex="0"><table><caption hidden>${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>` +
-      (rows.length > limit ? `<p class="hint">The first ${limit} of ${whole(rows.length)} rows; all are in result.json.</p>` : "");
+      (rows.length > limit ? `<p class="hint">The first ${limit} of ${whole(rows.length)} rows; the page's data holds all.</p>` : "");
   };
   at.addEventListener("click", (event) => {
-    const column = event.target.dataset.column;
+    const column = event.target.dataset.column, row = event.target.closest("[data-row]");
+    if (row) options.act(rows[+row.dataset.row]);
     if (column === undefined) return;
     down = by === +column ? !down : true;
     by = +column;
     show();
     at.querySelector(`[data-column="${by}"]`).focus();
+  });
+  at.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.dataset.row) options.act(rows[+event.target.dataset.row]);
   });
   show();
   return show;
@@ -32,7 +36,7 @@ const drawTables = () => {
     ["mean use", (row) => row.utilization, percent, (row) => meter(row.utilization)],
     ["highest", (row) => row.peak_utilization, percent, (row) => meter(row.peak_utilization)],
     ["carried", (row) => row.bytes, bytes], ["speed", (row) => row.capacity, rate], ["busy", (row) => row.busy_seconds, duration],
-  ], result.links, { by: 3 });
+  ], result.links, { by: 3, act: (row) => showLinks(row.type, [row.id], true) });
   table("collectives", "Collectives", [
     ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls", (row) => row.calls, whole],
     ["size", (row) => row.bytes, memoryText], ["each", (row) => row.seconds_each, duration],
@@ -60,15 +64,8 @@ const drawPath = (id, rows, colour) => {
 const drawMemory = () => {
   const { parts, capacity_bytes: capacity, per_accelerator_bytes: used } = result.memory;
   const rows = Object.entries(parts).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
-  if (rows.length === 0 || !capacity) return element("memory").remove();
+  if (rows.length === 0 || !capacity) { element("memory").textContent = "Not known for a trace."; return; }
   const colours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#7a5c3e"];
-  const all = [...rows, ...(capacity > used ? [["free", capacity - used]] : [])];
-  draw("memory", 70, () => ({
-    grid: { left: 2, right: 2, top: 4, bottom: 30 },
-    legend: { bottom: 0, left: 0, icon: "roundRect", itemWidth: 12, itemHeight: 12, textStyle: { color: scheme.ink } },
-    tooltip: tooltip({ formatter: (p) => `<b>${p.seriesName}</b><br>${memoryText(p.value)} of ${memoryText(capacity)}` }),
-    xAxis: { type: "value", show: false, max: Math.max(capacity, used) }, yAxis: { type: "category", show: false, data: [""] },
-    series: all.map(([name, value], i) => ({ name, type: "bar", stack: "m", barWidth: 24, data: [value], itemStyle: { color: name === "free" ? scheme.line : colours[i % colours.length] },
-      label: { show: value > 0.08 * capacity, color: name === "free" ? scheme.soft : "#17202b", formatter: () => memoryText(value) } })),
-  }));
+  const free = capacity > used ? [["free", capacity - used, "#c9ced4"]] : [];
+  partsBar("memory", [...rows.map(([name, value], i) => [name, value, colours[i % colours.length]]), ...free], Math.max(capacity, used), memoryText);
 };

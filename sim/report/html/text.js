@@ -48,4 +48,17 @@ const reasonMeanings = {
   offload: "data on its way to or from host memory or disk",
   other: "idle for another reason",
 };
+// What usually shortens each, for whoever meets the word for the first time.
+const reasonRemedies = {
+  pipeline_bubble: "more micro-batches a step, virtual stages or fewer stages",
+  tensor_parallel: "a smaller tp, overlap of its collectives with the products (tp_overlap), or faster NVLink",
+  data_parallel: "overlap_grad_reduce and overlap_param_gather, larger buckets, or a faster fabric",
+  pipeline_transfer: "overlap_p2p, or a faster fabric",
+  context_parallel: "a smaller cp, or a faster fabric",
+  expert_parallel: "an ep that stays inside a node, or a faster fabric",
+  straggler: "stages and nodes of equal speed: stage_layers, slow_ranks, the placement",
+  host: "CUDA graphs (cuda_graph), or fewer and larger kernels",
+  offload: "less offload, or a faster way to host memory",
+  other: "",
+};
 const stateName = (state) => reasonNames[state] || state.replace(/_/g, " ");

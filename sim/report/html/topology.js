@@ -43,7 +43,12 @@ const layoutOf = (picture) => {
   };
   const tallest = (members) => Math.max(1, ...columns.map((column) => members.filter((i) => columnOf(picture.devices[i]) === column).length));
   const indices = picture.devices.map((_, i) => i);
-  picture.nodes.forEach((node, n) => {
+  // Kinds of nodes that share a switch lie together: fewer lines cross.
+  const joined = picture.nodes.map((_, n) => Math.min(...picture.links.flatMap((link) => [[link.from, link.to], [link.to, link.from]])
+    .filter(([a, b]) => picture.devices[a].node === n && picture.devices[b].node < 0).map(([, b]) => b)));
+  const order = picture.nodes.map((_, n) => n).sort((a, b) => (joined[a] === joined[b] ? a - b : joined[a] - joined[b]));
+  order.forEach((n) => {
+    const node = picture.nodes[n];
     const members = indices.filter((i) => picture.devices[i].node === n);
     if (members.length === 0) return;
     const height = tallest(members);
@@ -60,9 +65,10 @@ const layoutOf = (picture) => {
 const linkText = (link) => `${plural(link.count, "link")} like ${escapeText(link.id)}<br>` +
   `mean ${percent(link.utilization)}${link.count > 1 ? ` (busiest ${percent(link.most)})` : ""}, peak ${percent(link.peak)}; ` +
   `${bytes(link.bytes / link.count)} each of ${bits(link.capacity)}`;
-const showDetails = (title, rows) => {
-  element("details").innerHTML = `<dl><dt>chosen</dt><dd><b>${escapeText(title)}</b></dd>` +
-    rows.map(([key, value]) => `<dt>${escapeText(key)}</dt><dd>${value}</dd>`).join("") + "</dl>";
+// How many of a shape a node has, or which switch it is: what the small print of a shape says.
+const smallPrint = (picture, device) => {
+  const node = device.node >= 0 ? picture.nodes[device.node] : null;
+  return node && node.count > 1 ? `${whole(device.count / node.count)} a node, ${device.model}` : device.model || device.name;
 };
 
 const drawTopology = () => {
@@ -80,12 +86,10 @@ const drawTopology = () => {
     `${plural(switches, "fabric switch")}, ${plural(extra.picture.links.reduce((sum, l) => sum + l.count, 0), "directed link")}. ` +
     `What behaves alike is drawn once with its count${picture.exact ? "" : "; to fit, links of one type share a line although their loads differ"}. ` +
     (picture.left_out ? "Host processors, memory and disks carried nothing and are left out. " : "") +
-    "Lines: width is speed, colour is the busier direction's use. Point or click for numbers; drag to move, Ctrl and scroll to zoom.";
+    "Lines: width is speed, colour and figure are the busier direction's use, dashes carried nothing. Point for numbers, click a line for its use over time; drag to move, Ctrl and scroll to zoom.";
   const option = () => ({
-    grid: { left: 8, right: 8, top: 40, bottom: 8 },
+    grid: { left: 8, right: 8, top: 4, bottom: 8 },
     tooltip: tooltip({ formatter: (p) => p.data.text }),
-    visualMap: { type: "continuous", min: 0, max: 1, calculable: false, orient: "horizontal", right: 4, top: 0, itemWidth: 11, itemHeight: 130,
-      text: ["100 %", "0 %"], textStyle: { color: scheme.soft }, inRange: { color: scheme.ramp }, seriesIndex: 9, hoverLink: false },
     xAxis: { type: "value", min: -0.55, max: columns.length - 0.45, show: false },
     yAxis: { type: "value", min: -0.45, max: height + 0.1, inverse: true, show: false },
     dataZoom: [{ type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl" }, { type: "inside", yAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl" }],
@@ -102,24 +106,24 @@ const drawTopology = () => {
       type: "custom", silent: true, z: 1, data: at,
       renderItem: (params, api) => {
         const [x, y] = api.coord(at[params.dataIndex]), gpu = picture.devices[params.dataIndex].kind === "accelerator";
-        return { type: "rect", shape: { x: x - 61, y: y - 18, width: 122, height: 36, r: 7 },
+        return { type: "rect", shape: { x: x - 59, y: y - 18, width: 118, height: 36, r: 7 },
           style: { fill: scheme.panel, stroke: gpu ? busyColour : scheme.soft, lineWidth: gpu ? 2 : 1 } };
       },
     }, {
       type: "custom", z: 3, data: loops.map((line) => ({ value: at[line[0].from], text: textOf(line), line })),
       renderItem: (params, api) => {  // links among the members of one shape
         const line = loops[params.dataIndex], [x, y] = api.coord(at[line[0].from]), reach = 26 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length;
-        return { type: "bezierCurve", shape: { x1: x - 61, y1: y - 11, x2: x - 61, y2: y + 11, cpx1: x - 61 - reach, cpy1: y - 20, cpx2: x - 61 - reach, cpy2: y + 20 },
+        return { type: "bezierCurve", shape: { x1: x - 59, y1: y - 11, x2: x - 59, y2: y + 11, cpx1: x - 59 - reach, cpy1: y - 20, cpx2: x - 59 - reach, cpy2: y + 20 },
           style: { stroke: styleOf(line).color, lineWidth: styleOf(line).width, fill: "none", lineDash: of(line) > 0 ? null : [5, 4] } };
       },
     }, {
       type: "graph", coordinateSystem: "cartesian2d", z: 2, symbol: "rect", emphasis: { focus: "adjacency", lineStyle: { width: 7 }, itemStyle: { color: scheme.panel } },
       data: picture.devices.map((device, i) => ({
-        name: String(i), value: at[i], symbolSize: [118, 32],
+        name: String(i), value: at[i], symbolSize: [114, 32],
         itemStyle: { color: scheme.panel },
         label: { show: true, color: scheme.ink, fontSize: 12, lineHeight: 14,
-          formatter: `{b|${deviceName(device)} × ${whole(device.count)}}\n{s|${device.name}}`,
-          rich: { b: { fontWeight: 600, fontSize: 12.5 }, s: { color: scheme.soft, fontSize: 10.5 } } },
+          formatter: `{b|${deviceName(device)} × ${whole(device.count)}}\n{s|${smallPrint(picture, device)}}`,
+          rich: { b: { fontWeight: 600, fontSize: 12.5 }, s: { color: scheme.soft, fontSize: 10.5, width: 110, overflow: "truncate" } }},
         text: `<b>${escapeText(device.name)}</b>${device.count > 1 ? ` and ${whole(device.count - 1)} alike` : ""}<br>${escapeText(device.model)}` +
           (device.rank >= 0 ? `<br>rank ${device.rank}` : device.kind === "accelerator" ? "<br>not part of the job" : ""),
       })),
@@ -127,27 +131,28 @@ const drawTopology = () => {
         source: String(line[0].from), target: String(line[0].to),
         lineStyle: { ...styleOf(line), type: of(line) > 0 ? "solid" : "dashed",
           curveness: Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0 : 0.22 },
+        label: { show: of(line) >= 5e-4 && between.length <= 60, formatter: percent(of(line)), color: scheme.ink, fontSize: 10.5, padding: [1, 3],
+          backgroundColor: line[0].from < picture.devices.length && picture.devices[line[0].from].node >= 0 && picture.devices[line[0].to].node >= 0 ? scheme.box : scheme.panel },
         text: textOf(line), line,
       })),
     }],
   });
-  const chart = draw("topology", Math.min(2400, Math.max(230, (height + 0.6) * 58 + 60)), option);
+  element("topology").style.minWidth = columns.length * 146 + "px";
+  scaleOf("topology", () => scheme.ramp);
+  const chart = draw("topology", Math.min(2400, Math.max(150, (height + 0.6) * 62)), option);
   chart.on("click", (p) => {
+    element("series").hidden = true;
     if (p.dataType === "node") return showDetails(picture.devices[+p.name].name, [["what", p.data.text]]);
     const line = p.data.line;
-    showDetails(line[0].type, line.map((link) => [link.id, linkText(link)]));
+    showLinks(line[0].type, line.map(idOfSeries).filter(Boolean), false,
+      line.map((link) => [link.id, linkText(link)]));
   });
-  const tools = element("cluster-tools");
+  const pressed = (chosen) => { for (const each of element("cluster-tools").children) each.setAttribute("aria-pressed", each === chosen); };
   for (const [key, text] of [["utilization", "mean use"], ["peak", "highest instant"]]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = text;
-    button.setAttribute("aria-pressed", key === colourBy);
-    button.onclick = () => {
+    button("cluster-tools", text, key === colourBy, (chosen) => {
       colourBy = key;
-      for (const other of tools.children) other.setAttribute("aria-pressed", other === button);
+      pressed(chosen);
       chart.setOption(option());
-    };
-    tools.append(button);
+    });
   }
 };

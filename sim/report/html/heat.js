@@ -1,0 +1,26 @@
+// Use of links over the last measured step, one row a class of links.
+const drawHeat = () => {
+  const rows = extra.timeline ? extra.timeline.rows.slice(0, extra.timeline.shown) : [];
+  if (rows.length === 0) {
+    element("heat").remove();
+    element("heat-hint").textContent = result.links.length > 0
+      ? "Means over the measured steps; this run kept no rates over time." : "No link carried a byte.";
+    return;
+  }
+  const bins = rows[0].bins.length, at = (bin) => duration(extra.timeline.seconds * bin / bins);
+  element("heat-hint").textContent =
+    `Use of the busiest ${rows.length < extra.timeline.links ? `${rows.length} of ${whole(extra.timeline.links)} ` : ""}classes of links during the last measured step; each cell is the mean over ${duration(extra.timeline.seconds / bins)}. Choose a row for its curve.`;
+  scaleOf("heat", () => scheme.heat);
+  const nameOf = (row) => `${row.id}${row.count > 1 ? ` × ${whole(row.count)}` : ""}`;
+  const chart = draw("heat", rows.length * 20 + 40, (width) => ({
+    grid: { left: nameWidth(width, 276), right: 14, top: 4, bottom: 26 },
+    tooltip: tooltip({ formatter: (p) => `<b>${escapeText(rows[p.value[1]].id)}</b>${rows[p.value[1]].count > 1 ? ` and ${whole(rows[p.value[1]].count - 1)} alike` : ""}<br>` +
+      `${escapeText(rows[p.value[1]].type)}<br>${percent(p.value[2])} at ${at(p.value[0])}` }),
+    visualMap: { type: "continuous", min: 0, max: 1, show: false, inRange: { color: scheme.heat } },
+    xAxis: { type: "category", data: Array.from({ length: bins }, (_, bin) => at(bin)), ...axisLine(), axisLabel: { color: scheme.soft, hideOverlap: true } },
+    yAxis: { type: "category", inverse: true, data: rows.map(nameOf), ...axisLine(),
+      axisLabel: { color: scheme.ink, fontSize: 11, width: nameWidth(width, 276) - 8, overflow: "truncate", interval: 0 } },
+    series: [{ type: "heatmap", progressive: 0, data: rows.flatMap((row, y) => row.bins.map((value, x) => [x, y, value / 1000])) }],
+  }), "canvas");
+  chart.on("click", (p) => showLinks(rows[p.value[1]].type, [rows[p.value[1]].id], true));
+};

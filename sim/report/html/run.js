@@ -1,0 +1,76 @@
+// The page of one run.
+const drawHead = () => {
+  element("headline").textContent = (result.headline || result.name).replace(/(\d) x /g, "$1 × ");
+  element("description").textContent = result.scenario.description || "";
+  if (!result.complete) {
+    element("banner").hidden = false;
+    element("banner").textContent = result.step.per_step.length > 0
+      ? "This run was interrupted: every figure covers only the part that was simulated."
+      : "This run was interrupted before its first measured step ended: there is no step time, and no other figure means anything.";
+  }
+  foot(result, `, ${result.network.model} network model, ` +
+    `${plural(result.network.flows, "flow")}${result.network.packets ? `, ${plural(result.network.packets, "packet")}` : ""}, seed ${result.seed}`);
+};
+const drawFindings = () => {
+  element("findings").innerHTML = result.findings.map((each) => `<li class="${each.severity}"><b>${each.severity === "warning" ? "⚠ " : ""}${escapeText(each.message)}</b>` +
+    `${each.remedy ? `<div class="remedy">${escapeText(each.remedy)}</div>` : ""}${each.path ? `<code>${escapeText(each.path)}</code>` : ""}</li>`).join("") ||
+    "<li>Nothing about this run needs a remark.</li>";
+};
+const saveFile = (name, text) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+const drawReproduce = () => {
+  const file = `${result.name || "scenario"}.json`, text = JSON.stringify(result.scenario, null, 2);
+  element("file").textContent = file;
+  element("command").textContent = `topsim run ${file} --html report.html`;
+  element("scenario").textContent = text;
+  element("save").onclick = () => saveFile(file, text + "\n");
+  element("save-result").onclick = () => saveFile("result.json", element("result").textContent);
+};
+const limitColour = (what) => (what === "computation" ? busyColour : what === "host" ? stateColours.host : what.startsWith("latency") ? "#9aa3ad" : "#d55e00");
+const operationColour = (what) => {
+  if (/(forward|embedding|loss|head)$/.test(what)) return stateColours.forward;
+  if (/backward/.test(what)) return stateColours.backward;
+  if (/optimizer/.test(what)) return stateColours.optimizer;
+  return /(reduce|gather|scatter|all|send|recv|broadcast|transfer)/.test(what) ? stateColours.tensor_parallel : "#9aa3ad";
+};
+// What each part 10 % faster would save: simulated again where the page was made so, else the critical path's bound.
+const drawGains = () => {
+  const simulated = extra.what_if;
+  if (!simulated) return element("upgrade").remove();
+  const faster = percent(simulated.factor - 1).replace(".0", "");
+  element("upgrade-hint").textContent = `Each part alone ${faster} faster, and the step simulated again: the share of the step it saves. A part that saves nothing is not worth money for this job.`;
+  bars("gains", simulated.parts.map((part) => ({ name: part.part, value: Math.max(0, part.gain),
+    text: Math.abs(part.gain) < 5e-4 ? "nothing" : `${percent(Math.abs(part.gain))}${part.gain < 0 ? " longer" : ""}`,
+    meaning: `step ${duration(part.step_seconds)} in place of ${duration(simulated.step_seconds)}`, colour: busyColour })));
+};
+const followHash = (showRanks) => {
+  showRanks();
+  const link = hash().get("link");
+  if (link && result.links.some((each) => each.id === link)) showLinks(result.links.find((each) => each.id === link).type, [link], true);
+  if (chosenClass() < 0) return;
+  element("numbers").scrollIntoView();
+  document.querySelector("tr.chosen")?.scrollIntoView({ block: "center" });
+};
+pages.run = () => {
+  drawHead();
+  drawAnswer();
+  drawIdle();
+  drawFindings();
+  drawGains();
+  drawTopology();
+  drawTimeline();
+  drawHeat();
+  const showRanks = drawTables();
+  drawPath("path-ops", result.critical_path, operationColour);
+  drawPath("path-limits", result.critical_path_links, limitColour);
+  drawMemory();
+  drawReproduce();
+  drawWords();
+  addEventListener("hashchange", () => followHash(showRanks));
+  followHash(showRanks);
+};

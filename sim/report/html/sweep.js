@@ -1,0 +1,123 @@
+// The page of a sweep: the best point, the chosen figure over what was varied, trade-offs, every point.
+const figureText = (name) => {
+  if (/_seconds$/.test(name)) return duration;
+  if (/_bytes$/.test(name)) return memoryText;
+  if (/usd/.test(name)) return (value) => `${value >= 1000 ? countParts(value).join(" ") : digits(value)} USD`;
+  if (/watts/.test(name)) return (value) => scaled(value, metric, "W").join(" ");
+  if (/mfu|fraction|utilization/.test(name)) return percent;
+  return (value) => countParts(value).join(" ").trim();
+};
+const moreIsBetter = (name) => /per_second|mfu|tflops|capacity/.test(name);
+const figureName = (name) => name.replace(/_/g, " ");
+const shortPath = (path) => path.split(".").pop();
+const valueText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+const pointText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ");
+const choose = (into, label, names, chosen, act) => {
+  const at = document.createElement("label"), list = document.createElement("select");
+  at.textContent = label + " ";
+  list.innerHTML = names.map((name) => `<option value="${escapeText(name)}"${name === chosen ? " selected" : ""}>${escapeText(figureName(name))}</option>`).join("");
+  list.onchange = () => act(list.value);
+  at.append(list);
+  element(into).append(at);
+};
+const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
+  .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
+const bestRow = (rows, figure) => rows.filter((row) => row.figures[figure] !== null)
+  .reduce((best, row) => (best === null || (moreIsBetter(figure) ? row.figures[figure] > best.figures[figure] : row.figures[figure] < best.figures[figure]) ? row : best), null);
+
+// One path: bars; two: a table of colours; more: a line through the values of each point.
+const drawPicture = (rows, figures, varied) => {
+  let figure = result.best.figure;
+  const text = (value) => figureText(figure)(value), [one, two] = varied;
+  const shareOf = () => {
+    const all = rows.map((row) => row.figures[figure]).filter((value) => value !== null), low = Math.min(...all), high = Math.max(...all);
+    return (value) => 0.15 + 0.85 * (high > low ? (moreIsBetter(figure) ? value - low : high - value) / (high - low) : 1);
+  };
+  const at = (row, path) => distinct(rows, path).findIndex((value) => JSON.stringify(value) === JSON.stringify(row.values[path]));
+  const overBars = (width) => ({
+    grid: { left: nameWidth(width), right: 130, top: 4, bottom: 4 }, tooltip: tooltip({ formatter: (p) => `${pointText(rows[p.dataIndex])}<br>${text(p.value)}` }),
+    xAxis: { type: "value", show: false },
+    yAxis: { type: "category", inverse: true, data: rows.map(pointText), axisTick: { show: false }, axisLine: { show: false }, axisLabel: { color: scheme.ink, width: nameWidth(width) - 8, overflow: "truncate" } },
+    series: [{ type: "bar", barMaxWidth: 18, itemStyle: { borderRadius: 3 }, label: { show: true, position: "right", color: scheme.ink, formatter: (p) => text(p.value) },
+      data: rows.map((row) => ({ value: row.figures[figure], itemStyle: { color: row === bestRow(rows, figure) ? "#e69f00" : busyColour } })) }],
+  });
+  const overTwo = (width) => {
+    const share = shareOf(), best = bestRow(rows, figure);
+    return {
+      grid: { left: nameWidth(width, 150), right: 10, top: 6, bottom: 46 },
+      tooltip: tooltip({ formatter: (p) => `${pointText(p.data.row)}<br><b>${text(p.data.row.figures[figure])}</b>` }),
+      visualMap: { show: false, min: 0, max: 1, dimension: 2, inRange: { color: scheme.heat.slice(0, 4) } },
+      xAxis: { type: "category", data: distinct(rows, one).map(valueText), name: one, nameLocation: "middle", nameGap: 28, nameTextStyle: { color: scheme.ink }, ...axisLine(), axisLabel: { color: scheme.ink } },
+      yAxis: { type: "category", data: distinct(rows, two).map(valueText), name: shortPath(two), nameTextStyle: { color: scheme.ink }, nameLocation: "middle", nameGap: nameWidth(width, 150) - 24, ...axisLine(), axisLabel: { color: scheme.ink } },
+      series: [{ type: "heatmap", label: { show: true, formatter: (p) => text(p.data.row.figures[figure]) },
+        data: rows.filter((row) => row.figures[figure] !== null).map((row) => ({ row, value: [at(row, one), at(row, two), share(row.figures[figure])],
+          label: { color: inkOn(hexAt(scheme.heat.slice(0, 4), share(row.figures[figure]))) },
+          itemStyle: row === best ? { borderColor: scheme.ink, borderWidth: 2 } : {} })) }],
+    };
+  };
+  const overMany = () => {
+    const share = shareOf(), axes = varied.map((path, dim) => ({ dim, name: shortPath(path), type: "category", data: distinct(rows, path).map(valueText) }));
+    return {
+      parallel: { left: 50, right: 70, top: 34, bottom: 18, parallelAxisDefault: { nameTextStyle: { color: scheme.ink }, axisLabel: { color: scheme.soft }, axisLine: { lineStyle: { color: scheme.soft } } } },
+      parallelAxis: [...axes, { dim: varied.length, name: figureName(figure), axisLabel: { formatter: text, color: scheme.soft }, scale: true }], tooltip: tooltip(),
+      series: [{ type: "parallel", smooth: 0.15, lineStyle: { width: 1.6, opacity: 0.55 }, data: rows.filter((row) => row.figures[figure] !== null)
+        .map((row) => ({ value: [...varied.map((path) => valueText(row.values[path])), row.figures[figure]], name: pointText(row),
+          lineStyle: { color: colourAt(scheme.ramp, 1 - share(row.figures[figure])), width: row === bestRow(rows, figure) ? 4 : 1.6 } })) }],
+    };
+  };
+  const [height, make] = varied.length < 2 ? [rows.length * 28 + 12, overBars]
+    : varied.length === 2 ? [distinct(rows, two).length * 38 + 60, overTwo] : [380, overMany];
+  element("picture-hint").textContent = varied.length < 2 ? "The best point is marked."
+    : varied.length === 2 ? "The stronger the colour the better; the best point is framed. Empty places could not run." : "Each line is a point: its values, and at the right the chosen figure. The best is the thick one.";
+  choose("picture-tools", "figure", figures, figure, (name) => { figure = name; redraw(); });
+  draw("picture", Math.max(90, Math.min(1600, height)), make);
+};
+const hexAt = (ramp, share) => "#" + colourAt(ramp, share).match(/\d+/g).map((part) => (+part).toString(16).padStart(2, "0")).join("");
+
+const drawTrade = (rows, figures) => {
+  const front = new Set(result.pareto.points);
+  let [x, y] = result.pareto.figures.length > 1 ? result.pareto.figures : [figures[0], figures.find((name) => name === "memory_bytes") || figures[1]];
+  if (rows.length < 2 || figures.length < 2) return element("trade").remove();
+  element("trade-hint").textContent = `Marked points form the Pareto set of ${result.pareto.figures.map(figureName).join(" and ")}: no other point is better in all of these. Point for its values.`;
+  const axis = (name, gap) => ({ type: "value", scale: true, name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
+    axisLabel: { formatter: figureText(name), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
+  choose("trade-tools", "across", figures, x, (name) => { x = name; redraw(); });
+  choose("trade-tools", "up", figures, y, (name) => { y = name; redraw(); });
+  draw("scatter", 380, () => ({
+    grid: { left: 86, right: 20, top: 12, bottom: 48 },
+    tooltip: tooltip({ formatter: (p) => `<b>${escapeText(pointText(p.data.row))}</b><br>${figureName(x)} ${figureText(x)(p.value[0])}<br>${figureName(y)} ${figureText(y)(p.value[1])}` }),
+    xAxis: axis(x, 30), yAxis: axis(y, 66),
+    series: [false, true].map((marked) => ({ type: "scatter", symbolSize: marked ? 13 : 9, z: marked ? 3 : 2, color: marked ? "#e69f00" : busyColour,
+      itemStyle: { opacity: marked ? 1 : 0.7, borderColor: scheme.panel, borderWidth: 1 },
+      data: rows.filter((row) => front.has(row.point) === marked && row.figures[x] !== null && row.figures[y] !== null).map((row) => ({ value: [row.figures[x], row.figures[y]], row })) })),
+  }));
+};
+pages.sweep = () => {
+  const rows = result.rows.filter((row) => row.status === "ok"), failed = result.rows.filter((row) => row.status !== "ok");
+  const figures = rows.length > 0 ? Object.keys(rows[0].figures).filter((name) => rows.some((row) => row.figures[name] !== null && row.figures[name] !== 0)) : [];
+  const varied = result.paths.filter((path) => distinct(rows, path).length > 1), best = rows.find((row) => row.point === result.best.point);
+  element("headline").textContent = `Sweep of ${result.scenario}`;
+  element("description").textContent = `${plural(result.rows.length, "point")} over ${result.paths.join(", ")}${result.complete ? "" : "; interrupted, this is what was done"}.`;
+  foot(result, "");
+  if (!best) {
+    element("sentence").textContent = "No point could run.";
+    for (const id of ["picture-section", "trade", "rows-section"]) element(id).remove();
+  } else {
+    const last = rows.reduce((a, b) => ((moreIsBetter(result.best.figure) ? b.figures[result.best.figure] < a.figures[result.best.figure] : b.figures[result.best.figure] > a.figures[result.best.figure]) ? b : a), best);
+    const text = figureText(result.best.figure);
+    element("sentence").textContent = `Best by ${figureName(result.best.figure)}: ${pointText(best)}, ${text(best.figures[result.best.figure])}` +
+      (last === best ? "." : `; the furthest from it, ${pointText(last)}, has ${text(last.figures[result.best.figure])}.`);
+    const card = (name) => `<div class="card"><div class="label">${figureName(name)}</div><div class="value" data-value="${best.figures[name]}">${figureText(name)(best.figures[name])}</div><div class="note">of the best point</div></div>`;
+    const wanted = ["step_seconds", "tokens_per_second", "mfu", "memory_bytes", "usd_per_million_tokens"];
+    element("answer").innerHTML = [result.best.figure, ...wanted.filter((name) => name !== result.best.figure)]
+      .filter((name) => best.figures[name] !== null && best.figures[name] !== undefined).slice(0, 5).map(card).join("");
+    drawPicture(rows, figures, varied.length > 0 ? varied : result.paths);
+    drawTrade(rows, figures);
+    table("rows", "Points", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]),
+      ...figures.map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
+      rows, { by: result.paths.length + Math.max(0, figures.indexOf(result.best.figure)), up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
+  }
+  if (failed.length === 0) element("failed-section").remove();
+  else table("failed", "Points that could not run", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]), ["why", (row) => row.message]], failed, { by: -1 });
+  drawWords();
+};

@@ -1,0 +1,24 @@
+// What the words mean, for a person who never saw the tool: those that this page uses.
+const wordMeanings = [
+  [/\bstep\b/i, "step", "one round of training: every accelerator works through its share of the batch, then all weights are updated"],
+  [/MFU|FLOPs utilisation/, "model FLOPs utilisation (MFU)", "the model's own arithmetic per second, as a share of what the accelerators could do at their peak"],
+  [/exposed/, "exposed", "communication that no computation hides: the accelerator waits for it"],
+  [/\bTP\b|tensor parallel/, "TP, tensor parallel", "the matrices of a layer are cut over several accelerators, which exchange results in every layer"],
+  [/\bPP\b|pipeline/, "PP, pipeline parallel", "the layers are cut into stages on different accelerators; micro-batches go through them like cars through an assembly line"],
+  [/bubble/, "pipeline bubble", "time in which a stage has no micro-batch to work on, while the pipeline fills and drains"],
+  [/\bDP\b|data parallel/, "DP, data parallel", "copies of the model work on different samples and add up their gradients"],
+  [/\bCP\b|context parallel/, "CP, context parallel", "a long sequence is cut over several accelerators"],
+  [/\bEP\b|expert parallel/, "EP, expert parallel", "the experts of a mixture of experts live on different accelerators; tokens travel to them"],
+  [/collective/i, "collective", "a message that a group exchanges together: all_reduce adds up and gives everyone the sum, all_gather gives everyone all parts, reduce_scatter gives each a part of the sum"],
+  [/bus bandwidth|busbw/, "bus bandwidth", "a collective's speed by nccl-tests' definition: comparable with the speed of the slowest link it uses, whatever the number of ranks"],
+  [/\brank\b/i, "rank", "one accelerator of the job, counted from 0; ranks that behave alike are shown once, with their number"],
+  [/\bleaf\b/, "leaf, spine, core", "the switches of the fabric: a leaf joins nodes, a spine joins leaves, a core joins groups of spines"],
+  [/NVSwitch/, "NVSwitch", "the switch inside a node (or rack) that joins its accelerators by NVLink"],
+  [/\bNIC\b/, "NIC", "the network card that joins a node to the fabric"],
+  [/critical path/i, "critical path", "the longest chain of work and waits from the begin of the step to its end: shorten it and the step is shorter"],
+];
+const drawWords = () => {
+  const text = element("main").innerText + element("headline").textContent;
+  element("words").innerHTML = wordMeanings.filter(([pattern]) => pattern.test(text))
+    .map(([, word, meaning]) => `<dt>${word}</dt><dd>${meaning}.</dd>`).join("");
+};

@@ -1,0 +1,63 @@
+"""The pages of compare, sweep and validate: one shell with that of a run, figures as their JSON has them."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from pages import ROOT, Pages, topsim
+
+IB, ROCE = ROOT / "configs/8xH100-ib.json", ROOT / "configs/8xH100-roce.json"
+
+
+class Studies(Pages):
+    def opened(self, page):
+        self.assertLess(page.stat().st_size, 3_000_000)
+        for width in (390, 1280):
+            self.browser.open(page, width=width)
+            self.assertEqual(self.browser.console, [])
+            self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), width)
+        return self.browser.value("JSON.parse(document.getElementById('result').textContent)")
+
+    def values(self, selector):
+        return self.browser.value(f"[...document.querySelectorAll({json.dumps(selector)})].map((each) => +each.dataset.value)")
+
+    def test_compare_shows_the_verdict_and_each_candidates_step(self):
+        page, printed = self.page_of("compare", IB, ROCE, "--format", "json")
+        told, shown = json.loads(printed), self.opened(page)
+        self.assertEqual(shown, told)
+        self.assertIn(told["verdict"].split("\n")[0], self.browser.value("document.getElementById('sentence').innerText"))
+        step = next(row for row in told["rows"] if row["metric"] == "step.seconds")
+        self.assertEqual(self.values("#answer .value"), step["values"])
+
+    def test_compare_hides_what_does_not_differ_until_it_is_asked_for(self):
+        self.browser.open(self.page_of("compare", IB, ROCE)[0])
+        count = "document.querySelectorAll('#rows tbody tr').length"
+        few = self.browser.value(count)
+        self.browser.click_on("#rows-tools button")
+        rows = len(self.browser.value("JSON.parse(document.getElementById('result').textContent).rows"))
+        self.assertLess(few, rows)
+        self.assertEqual(self.browser.value(count), rows)
+
+    def test_validate_shows_every_case_and_family(self):
+        page, printed = self.page_of("validate", "megascale", "--format", "json")
+        told, shown = json.loads(printed), self.opened(page)
+        self.assertEqual(shown, told)
+        self.assertEqual(self.browser.value("document.querySelectorAll('#cases tbody tr').length"), len(told["cases"]))
+        errors = self.browser.value("[...document.querySelectorAll('#cases tbody tr')].map((row) => +row.children[4].dataset.value)")
+        self.assertEqual(sorted(errors), sorted(each["error"] for each in told["cases"]))
+        self.assertEqual(self.browser.value("document.querySelectorAll('#families tbody tr').length"), len(told["families"]))
+
+    def test_sweep_shows_the_best_point_and_every_other(self):
+        if "sweep" not in topsim("--help").stdout:
+            self.skipTest("this topsim has no sweep")
+        shown = self.opened(self.page_of("sweep", IB, "--vary", "workload.plan.micro_batch=1,2", "--vary", "workload.plan.recompute=none,selective")[0])
+        done = [row for row in shown["rows"] if row["status"] == "ok"]
+        best = min(done, key=lambda row: row["figures"]["step_seconds"])
+        self.assertEqual(self.values("#answer .value")[0], best["figures"]["step_seconds"])
+        self.assertEqual(self.browser.value("document.querySelectorAll('#rows tbody tr').length"), len(done))
+
+
+if __name__ == "__main__":
+    unittest.main()
