@@ -8,7 +8,9 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/study_input.hpp"
+#include "sim/report/html/html.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/report/write.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::cli {
@@ -29,10 +31,14 @@ int run(const Options& options) {
   const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
   executor::Progress progress;
   const InterruptGuard guard(progress);
-  if (!input.result) {
+  if (!options.html.empty()) report::require_page();
+  scenario::Simulated drawn;
+  if (!input.result || !options.html.empty()) {
     scenario::SimulateOptions how;
     how.allow_oom = true;
-    input.result = scenario::simulate(input.scenario, catalogue, how, &progress).result;
+    how.timeline = !options.html.empty();
+    drawn = scenario::simulate(input.scenario, catalogue, how, &progress);
+    if (!input.result) input.result = drawn.result;
   }
   std::optional<study::WhatIfs> what_ifs;
   if (!options.no_what_if) {
@@ -44,6 +50,10 @@ int run(const Options& options) {
     }
   }
   if (progress.stop) return kInterrupted;
+  if (!options.html.empty()) {
+    report::write_file(options.html, report::to_html(drawn.result, &*drawn.timeline, &*drawn.picture,
+                                                     what_ifs ? study::what_if_json(*what_ifs) : ""));
+  }
   std::cout << (options.format == "json"
                     ? study::explain_json(*input.result, what_ifs)
                     : study::explain_text(*input.result, what_ifs, report::options_of_stdout().columns));
@@ -58,6 +68,8 @@ Action configure_explain(CLI::App& app) {
       ->type_name("RESULT.json");
   options->changes.declare_changes(app);
   app.add_option("--format", options->format, "What is printed")->type_name("table|json");
+  app.add_option("--html", options->html, "The page of the run, with what a faster part would buy")
+      ->type_name("FILE");
   app.add_option("--faster", options->faster, "By how much each part is made faster (default 10)")
       ->check(CLI::Range(0.1, 1000.0))
       ->type_name("PERCENT");

@@ -14,7 +14,9 @@
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/report/html/page.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/report/write.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
@@ -25,7 +27,7 @@ namespace {
 struct Options {
   ScenarioOptions scenario;
   std::vector<std::string> vary, pareto;
-  std::string points, out, best, format = "table";
+  std::string points, out, best, html, format = "table";
   int jobs = 0;
   bool all = false, quiet = false, allow_oom = false;
 };
@@ -62,6 +64,7 @@ std::vector<std::size_t> pareto_figures(const Options& options) {
 int run(const Options& options) {
   if (options.format != "table" && options.format != "json" && options.format != "csv")
     throw ConfigError("no output format \"" + options.format + '"', "formats: table, json, csv");
+  if (!options.html.empty()) report::require_page();
   study::SweepReport report;
   report.space = space_of(options);
   report.pareto_figures = pareto_figures(options);
@@ -106,6 +109,8 @@ int run(const Options& options) {
                 : options.format == "csv" ? study::sweep_csv(report)
                                           : study::sweep_table(report, options.all ? 0 : 20, columns))
             << std::flush;
+  if (!options.html.empty())
+    report::write_file(options.html, report::sweep_html(study::sweep_json(report), report.scenario));
   if (!report.complete) {
     if (!options.quiet)
       std::cerr << "interrupted: " << report.rows.size() << " of " << report.space.points.size()
@@ -138,6 +143,8 @@ Action configure_sweep(CLI::App& app) {
       ->delimiter(',')
       ->type_name("KEY,KEY");
   app.add_option("--format", options->format, "What is printed")->type_name("table|json|csv");
+  app.add_option("--html", options->html, "The sweep as a page: one file that opens offline")
+      ->type_name("FILE");
   app.add_flag("--all", options->all, "Every point in the table, not the first 20");
   app.add_flag("--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
   app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");

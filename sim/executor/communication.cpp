@@ -17,7 +17,9 @@ constexpr std::uint32_t kAnyActivity = fold::System::kNone;  // a receiver learn
 Calls::Calls(const program::Program& program, const fold::System& system)
     : program_(program), system_(system), open_(system.groups.size()), tallies_(system.activities.size()) {
   for (const fold::Activity& a : system.activities) {
-    double rate = a.rate_cap > 0 ? a.rate_cap : std::numeric_limits<double>::infinity();
+    constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+    const double cap = a.rate_cap > 0 ? a.rate_cap : kUnlimited;
+    double rate = kUnlimited;
     std::uint32_t tightest = fold::System::kNone;
     for (const network::Usage& use : fold::Activity::view(a.usage)) {
       const double limit = system.links[use.link].capacity.value() / use.coefficient;
@@ -26,9 +28,10 @@ Calls::Calls(const program::Program& program, const fold::System& system)
         tightest = use.link;
       }
     }
-    if (rate == std::numeric_limits<double>::infinity()) rate = 0;
-    traffic_.push_back(std::llround(rate * a.memory_traffic));
+    const double alone = std::min(rate, cap) == kUnlimited ? 0 : std::min(rate, cap);
+    traffic_.push_back(std::llround(alone * a.memory_traffic));
     tightest_.push_back(tightest);
+    capped_.push_back(cap <= rate);
   }
 }
 

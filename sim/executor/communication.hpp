@@ -39,8 +39,10 @@ class Calls {
 
   // Bytes of memory a second that an activity moves on each member, at the rate it has alone.
   [[nodiscard]] std::int64_t memory_traffic(std::uint32_t activity) const { return traffic_[activity]; }
-  // The link class that limits an activity when nothing else runs; none when its own cap does.
+  // The link class that an activity presses hardest when nothing else runs; it limits the activity unless the
+  // activity's own cap is lower.
   [[nodiscard]] std::uint32_t tightest_link(std::uint32_t activity) const { return tightest_[activity]; }
+  [[nodiscard]] bool is_capped(std::uint32_t activity) const { return capped_[activity]; }
   // What a communication op asks for; a receiver's first kind of message stands for all of them.
   [[nodiscard]] std::uint32_t activity_of(std::uint32_t rank, std::uint32_t index) const;
   [[nodiscard]] std::vector<OpCharge> charges(std::uint32_t rank) const;
@@ -70,6 +72,7 @@ class Calls {
   std::vector<std::vector<std::uint32_t>> open_;  // by group: calls that wait for members, oldest first
   std::vector<std::int64_t> traffic_;
   std::vector<std::uint32_t> tightest_;
+  std::vector<bool> capped_;
   std::vector<Tally> tallies_;  // by activity
 };
 }  // namespace topsim::executor

@@ -7,9 +7,13 @@ namespace {
 
 using program::OpKind;
 
-LinkId limiting(const fold::System& system, const Calls& calls, std::uint32_t rank, std::uint32_t op) {
-  const std::uint32_t link = calls.tightest_link(calls.activity_of(rank, op));
-  return link == fold::System::kNone ? LinkId() : system.links[link].members.front();
+// What limited a communication of `leg.share`, were it alone.
+void add_limits(PathLeg& leg, const fold::System& system, const Calls& calls) {
+  const std::uint32_t activity = calls.activity_of(leg.rank_class, leg.op);
+  const std::uint32_t link = calls.tightest_link(activity);
+  leg.latency = std::min(leg.share, system.activities[activity].latency);
+  if (link == fold::System::kNone) return;
+  (calls.is_capped(activity) ? leg.paced_link : leg.limiting_link) = system.links[link].members.front();
 }
 }  // namespace
 
@@ -20,10 +24,16 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
   std::vector<PathLeg> legs;
   std::uint32_t rank = last_rank, op = ranks[last_rank].last_op;
   SimTime until = (*ranks[rank].trace)[op].end;
-  const auto leg = [&](SimTime from, Reason reason, LinkId link = {}) {
+  const auto leg = [&](SimTime from, Reason reason, bool communicates = false) {
     from = std::max(from, begin);
     if (from >= until) return;
-    legs.push_back({rank, op, until - from, reason, link});
+    PathLeg next;
+    next.rank_class = rank;
+    next.op = op;
+    next.share = until - from;
+    next.reason = reason;
+    if (communicates) add_limits(next, system, calls);
+    legs.push_back(next);
     until = from;
   };
   while (until > begin) {
@@ -32,7 +42,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     if (kind == OpKind::compute || kind == OpKind::host_work) {
       leg(trace.begin, kind == OpKind::compute ? Reason::other : Reason::offload);
     } else {
-      leg(trace.ready, charges[charge_of[rank]][op].running, limiting(system, calls, rank, op));
+      leg(trace.ready, charges[charge_of[rank]][op].running, true);
       if (trace.cause_rank != kNoOp &&
           (*ranks[trace.cause_rank].trace)[trace.cause_op].begin == trace.ready) {
         const std::uint32_t cause = trace.cause_op;

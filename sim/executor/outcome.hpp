@@ -89,6 +89,8 @@ struct PathLeg {
   Duration share{};        // time on the path
   Reason reason;           // `other` with compute = busy
   LinkId limiting_link{};  // communication: the link that limited it, if one did
+  LinkId paced_link{};     // else the link it presses hardest: the protocol's own pace limited it there
+  Duration latency{};      // communication: what of the share does not depend on the bytes
 };
 
 struct Outcome {

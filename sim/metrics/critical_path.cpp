@@ -48,14 +48,17 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
   std::map<std::string, Duration> sums;
   for (const PathLeg& leg : outcome.critical_path) {
     const Op* op = op_of(leg, outcome, program);
-    if (leg.limiting_link.valid()) {
-      sums[topology.type_of(leg.limiting_link).label] += leg.share;
+    const LinkId link = leg.limiting_link.valid() ? leg.limiting_link : leg.paced_link;
+    if (link.valid()) {
+      const bool paced = !leg.limiting_link.valid() && (op == nullptr || op->kind != OpKind::host_copy);
+      sums["latency"] += leg.latency;
+      sums[topology.type_of(link).label + (paced ? ", as NCCL drives it" : "")] += leg.share - leg.latency;
     } else if (leg.reason == executor::Reason::host) {
       sums["host"] += leg.share;
     } else if (op != nullptr && op->kind == OpKind::compute) {
       sums["computation"] += leg.share;
     } else {
-      sums["latency and protocol"] += leg.share;
+      sums["latency"] += leg.share;
     }
   }
   return sorted(sums);

@@ -11,6 +11,7 @@
 namespace topsim::study {
 namespace {
 using namespace report;
+using nlohmann::json;
 
 constexpr std::size_t kPathRows = 10;
 
@@ -44,6 +45,18 @@ void gains(std::string& text, const WhatIfs& what_ifs) {
     text += fmt::format("  {} {:>9}  {}\n", pad_right(each.part, 44), duration_text(each.step), change);
   }
 }
+
+double si(Duration time) {
+  return static_cast<double>(time.count()) / 1e12;
+}
+
+json json_of(const WhatIfs& what_ifs) {
+  json parts = json::array();
+  for (const WhatIf& each : what_ifs.parts) {
+    parts.push_back({{"part", each.part}, {"step_seconds", si(each.step)}, {"gain", each.gain}});
+  }
+  return {{"factor", what_ifs.factor}, {"step_seconds", si(what_ifs.step)}, {"parts", std::move(parts)}};
+}
 }  // namespace
 
 std::string explain_text(const Result& result, const std::optional<WhatIfs>& what_ifs, int columns) {
@@ -67,9 +80,11 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
   return text;
 }
 
+std::string what_if_json(const WhatIfs& what_ifs) {
+  return json_of(what_ifs).dump();
+}
+
 std::string explain_json(const Result& result, const std::optional<WhatIfs>& what_ifs) {
-  using nlohmann::json;
-  const auto si = [](Duration time) { return static_cast<double>(time.count()) / 1e12; };
   const auto path_json = [&](const std::vector<metrics::PathShare>& shares) {
     json list = json::array();
     for (const auto& each : shares)
@@ -88,14 +103,7 @@ std::string explain_json(const Result& result, const std::optional<WhatIfs>& wha
                                     {"path", each.path},
                                     {"remedy", each.remedy}});
   }
-  if (what_ifs) {
-    json parts = json::array();
-    for (const WhatIf& each : what_ifs->parts) {
-      parts.push_back({{"part", each.part}, {"step_seconds", si(each.step)}, {"gain", each.gain}});
-    }
-    document["what_if"] = {
-        {"factor", what_ifs->factor}, {"step_seconds", si(what_ifs->step)}, {"parts", parts}};
-  }
+  if (what_ifs) document["what_if"] = json_of(*what_ifs);
   return document.dump(1) + '\n';
 }
 }  // namespace topsim::study

@@ -11,5 +11,6 @@ namespace topsim::study {
 // `what_ifs` may be empty: the result's scenario was not simulated again.
 [[nodiscard]] std::string explain_text(const report::Result& result, const std::optional<WhatIfs>& what_ifs,
                                        int columns);
+[[nodiscard]] std::string what_if_json(const WhatIfs& what_ifs);  // an object
 [[nodiscard]] std::string explain_json(const report::Result& result, const std::optional<WhatIfs>& what_ifs);
 }  // namespace topsim::study
