@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/packet/setups.hpp"
+
 namespace topsim::network::packet {
 namespace {
 constexpr double kLine = 5e9;  // 40 Gbit/s
@@ -85,6 +87,17 @@ TEST(DcqcnConnectX, never_falls_below_its_minimum_or_rises_above_the_line) {
   for (int i = 0; i < 10'000; ++i) pair.notify(i * 4_us);
   EXPECT_NEAR(pair.rate(40_ms), rules.min_rate.value(), rules.min_rate.value() * 1e-3);
   EXPECT_DOUBLE_EQ(pair.rate(2'000'000_ms), kLine);
+}
+
+// A flow cut to a rate at which one packet takes milliseconds goes on as soon as its rate has risen, not when
+// the packet's time at the low rate is over: three 4 MB flows into one 400 Gbit/s port fight, and no pause of
+// the port is longer than the timer's 300 us.
+TEST(Dcqcn, lets_a_slow_sender_go_on_once_its_rate_has_risen) {
+  PacketSpec spec;
+  spec.congestion_control.dcqcn.min_rate = BytesPerSecond(0.125e6);  // 1 Mbit/s: 33 ms for 4096 bytes
+  const Outcome outcome = incast(3, Bytes(4'000'000), {400_Gbitps, 500_ns}, spec);
+  EXPECT_GT(outcome.counters.notifications, 10U);
+  EXPECT_LT(outcome.last_delivered, 2_ms);  // 245 us without congestion control
 }
 
 // Evaluated late or early, timers give the same rate: asking every microsecond changes nothing.

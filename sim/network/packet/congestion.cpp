@@ -73,15 +73,56 @@ void Congestion::before_send(std::uint32_t index, QueuePair& pair, std::uint32_t
       }
     }
     set_rate(pair, s, s.rate);
-  } else if (kind_ == CongestionControlKind::infiniband && s.index > 0) {
-    const Picoseconds period = spec_.infiniband.timer.count();
-    if (time >= s.index_at) {
-      const auto steps = (time - s.index_at) / period + 1;
-      s.index = static_cast<int>(std::max<Picoseconds>(s.index - steps, 0));
-      s.index_at += steps * period;
-      set_rate(pair, s, s.line / (1.0 + s.index));
-    }
+  } else if (kind_ == CongestionControlKind::infiniband) {
+    forget(pair, s, time);
   }
+}
+
+Picoseconds Congestion::next_rise(std::uint32_t index, const QueuePair& pair) const {
+  const State& s = states_[index];
+  const Picoseconds wait = pair.next_send - pair.last_send;
+  if (kind_ == CongestionControlKind::dcqcn)
+    return s.congested && wait > spec_.dcqcn.increase_period.count() ? s.timer_at : kForever;
+  if (kind_ == CongestionControlKind::infiniband)
+    return s.index > 0 && wait > spec_.infiniband.timer.count() ? s.index_at : kForever;
+  return kForever;
+}
+
+void Congestion::review(std::uint32_t index, QueuePair& pair, Picoseconds time) {
+  State& s = states_[index];
+  if (kind_ == CongestionControlKind::dcqcn && s.congested) {
+    advance_dcqcn(s, time);
+    set_rate(pair, s, s.rate);
+  } else if (kind_ == CongestionControlKind::infiniband) {
+    forget(pair, s, time);
+  }
+}
+
+bool Congestion::forgets(std::uint32_t index, QueuePair& pair, Picoseconds time) {
+  if (kind_ == CongestionControlKind::none) return true;
+  State& s = states_[index];
+  review(index, pair, time);
+  if (kind_ == CongestionControlKind::infiniband) return s.index == 0;
+  if (kind_ != CongestionControlKind::dcqcn) return false;
+  if (!s.congested) return true;
+  if (s.rate < s.line) return false;
+  s.congested = s.alpha_flag = s.cut_flag = false;
+  s.alpha = spec_.dcqcn.initial_alpha;
+  s.target = s.line;
+  s.timer_at = kForever;
+  s.timer_stage = s.byte_stage = 0;
+  s.byte_count = 0;
+  return true;
+}
+
+// The index falls by one a timer period.
+void Congestion::forget(QueuePair& pair, State& s, Picoseconds time) const {
+  if (s.index == 0 || time < s.index_at) return;
+  const Picoseconds period = spec_.infiniband.timer.count();
+  const auto steps = (time - s.index_at) / period + 1;
+  s.index = static_cast<int>(std::max<Picoseconds>(s.index - steps, 0));
+  s.index_at += steps * period;
+  set_rate(pair, s, s.line / (1.0 + s.index));
 }
 
 void Congestion::notified(std::uint32_t index, QueuePair& pair, Picoseconds time) {

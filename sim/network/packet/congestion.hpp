@@ -40,6 +40,14 @@ class Congestion {
   [[nodiscard]] bool active() const { return kind_ != CongestionControlKind::none; }
   // Before a packet leaves: the rate at that time. `bytes` on the wire.
   void before_send(std::uint32_t index, QueuePair& pair, std::uint32_t bytes, Picoseconds time);
+  // A pair whose next packet waits longer than a timer's period: when its rate will next rise; else kForever,
+  // and the packet waits at the rate of the last one, as in [HPCC].
+  [[nodiscard]] Picoseconds next_rise(std::uint32_t index, const QueuePair& pair) const;
+  // The rate at that time, without a packet.
+  void review(std::uint32_t index, QueuePair& pair, Picoseconds time);
+  // An idle pair: whether it is as if it had never been slowed. A rate limiter that has come back to the line
+  // rate is released (IEEE 802.1Qau 31.2); controls that keep windows and averages do not forget.
+  [[nodiscard]] bool forgets(std::uint32_t index, QueuePair& pair, Picoseconds time);
   void acknowledged(std::uint32_t index, QueuePair& pair, const Acknowledgement& ack, Picoseconds time);
   void notified(std::uint32_t index, QueuePair& pair, Picoseconds time);  // CNP or BECN
 
@@ -69,6 +77,7 @@ class Congestion {
 
   void set_rate(QueuePair& pair, State& s, double rate) const;
   void advance_dcqcn(State& s, Picoseconds time) const;
+  void forget(QueuePair& pair, State& s, Picoseconds time) const;
   void raise(State& s) const;
   void cut(State& s, Picoseconds time) const;
   void hpcc(QueuePair& pair, State& s, const Acknowledgement& ack);

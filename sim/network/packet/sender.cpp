@@ -75,7 +75,10 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
   Injector& injector = injectors_[port.injector];
   if (q.next_send > port_free) {
     q.state = SendState::paced;
-    injector.paced.emplace_back(q.next_send, pair);
+    // A slow sender whose rate rises meanwhile goes on by the new rate, not by the one it last sent at.
+    Picoseconds due = q.next_send;
+    if (congestion_.active()) due = std::min(due, std::max(congestion_.next_rise(pair, q), port_free + 1));
+    injector.paced.emplace_back(due, pair);
     std::push_heap(injector.paced.begin(), injector.paced.end(), Later{});
     return;
   }
@@ -95,10 +98,15 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
 void Core::promote(Port& port) {
   auto& paced = injectors_[port.injector].paced;
   while (!paced.empty() && paced.front().first <= port.free_at) {
-    const PairIndex pair = paced.front().second;
+    const auto [due, pair] = paced.front();
     std::pop_heap(paced.begin(), paced.end(), Later{});
     paced.pop_back();
-    put_back(pair, std::max(port.free_at, pairs_[pair].next_send));
+    QueuePair& q = pairs_[pair];
+    if (due < q.next_send) {
+      congestion_.review(pair, q, due);
+      q.next_send = q.last_send + static_cast<Picoseconds>((q.last_wire * q.pace) >> 20U);
+    }
+    put_back(pair, std::max(port.free_at, due));
   }
 }
 
@@ -181,6 +189,7 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
     q.next_send = start + static_cast<Picoseconds>((wire * q.pace) >> 20U);
   }
   q.last_send = start;
+  q.last_wire = wire;
   if (settings.lossy && !q.timer) start_timer(pair, start + timeout(q));
   return packet;
 }

@@ -110,11 +110,12 @@ struct Dcqcn {
     return p;
   }
   // [ConnectX]: mlxconfig dump (dce_tcp_g 1019/1024, rpg_byte_reset 32767, min_dec_fac 50 %, alpha
-  // 1023/1024).
+  // 1023/1024). Its 5, 50 and 1 Mbit/s of increase and least rate date from 25 Gbit/s NICs: at 400 Gbit/s a
+  // flow would need tens of milliseconds to come back and could wait 33 ms for one packet. Here they scale as
+  // the vendor has them scale in [HPCC] run.py (5 and 50 Mbit/s x rate / 25G, least 1000 Mbit/s).
   static Dcqcn connectx() {
     Dcqcn p;
-    p.g = 1 - 1019.0 / 1024, p.byte_counter = Bytes(32767), p.additive_increase = BytesPerSecond(0.625e6);
-    p.hyper_increase = BytesPerSecond(6.25e6), p.min_rate = BytesPerSecond(0.125e6);
+    p.g = 1 - 1019.0 / 1024, p.byte_counter = Bytes(32767);
     p.initial_alpha = 1023.0 / 1024, p.max_cut = 0.5;
     return p;
   }
@@ -180,7 +181,7 @@ struct VirtualLanes {
   std::optional<Bytes> buffer;
   std::array<std::uint8_t, kMaxClasses> weight{64, 64, 64, 64,
                                                64, 64, 64, 64};  // low table, in 64-byte units [IBTA]
-  std::uint8_t high_priority = 0;                                // bit mask of lanes in the high table
+  int high_priority = 0;                                         // bit mask of lanes in the high table
   int high_limit = 255;  // x 4 KiB that the high table may send before one low packet; 255: no limit [IBTA]
 };
 

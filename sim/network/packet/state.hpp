@@ -141,11 +141,12 @@ struct QueuePair {
   std::uint32_t port = kNone;
   std::uint32_t send_message = kNone, oldest_message = kNone, newest_message = kNone;
   std::uint32_t ready_next = kNone;
-  Picoseconds next_send = 0, last_send = 0;
+  Picoseconds next_send = 0, last_send = INT64_MIN / 2;  // whatever comes first begins a flowlet
   std::uint64_t pace = 0;      // picoseconds a byte, times 2^20; 0: as fast as the port
   std::uint64_t pace_cap = 0;  // pace of the connection's own limit
   Picoseconds path_latency = 0;
-  std::uint32_t window = 0;  // packets in flight; 0: no limit
+  std::uint32_t window = 0;     // packets in flight; 0: no limit
+  std::uint32_t last_wire = 0;  // bytes of the packet that went last, as sent
   std::uint32_t first_hop = 0;
   std::uint32_t back_hop = 0, back_port = 0;
   std::uint32_t hash = 0, flowlet = 0;
