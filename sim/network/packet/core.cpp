@@ -218,7 +218,7 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
   while (!events.empty() && events.next_time() <= limit) {
     const EventQueue::Event event = events.pop();
     prefetch();
-    now = event.time;
+    now = last_event = event.time;
     ++counters.events;
     const std::uint32_t index = event.target & 0x3fffffffU;
     switch (event.target & 0xc0000000U) {
@@ -315,6 +315,55 @@ std::string Core::leak() const {
       note(fmt::format("device {} still has {} waiting senders", d, devices_[d].exact));
   }
   return text;
+}
+
+bool Core::is_quiet() const {
+  if (live_ != 0) return false;
+  return std::all_of(injectors_.begin(), injectors_.end(), [](const Injector& injector) {
+    return injector.paced.empty() && std::all_of(injector.ready.begin(), injector.ready.end(),
+                                                 [](const List& list) { return list.head == kNone; });
+  });
+}
+
+Picoseconds Core::quiet_since() const {
+  Picoseconds since = last_event;
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    since = std::max(since, ports[p].free_at);
+    if (ports[p].flow_control != FlowControl::credit) continue;
+    for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
+      const List& returning = credits_[p * settings.classes + lane].returning;
+      if (returning.head != kNone) since = std::max(since, returns_[returning.tail].time);
+    }
+  }
+  return since;
+}
+
+bool Core::rest(Picoseconds time) {
+  if (spec.loss.probability > 0) return false;
+  bool fresh = true;
+  for (PairIndex pair = 0; pair < pairs_.size(); ++pair) {
+    const QueuePair& q = pairs_[pair];
+    fresh = fresh && q.state == SendState::idle && !q.timer && q.unacknowledged == q.posted;
+    if (q.posted > 0 && !congestion_.forgets(pair, pairs_[pair], time)) fresh = false;
+  }
+  if (!fresh) return false;
+  for (PairIndex pair = 0; pair < pairs_.size(); ++pair) {
+    QueuePair& q = pairs_[pair];
+    if (q.posted == 0) continue;
+    QueuePair anew;
+    anew.port = q.port, anew.pace = q.pace, anew.pace_cap = q.pace_cap, anew.window = q.window;
+    anew.path_latency = q.path_latency, anew.first_hop = q.first_hop;
+    anew.back_hop = q.back_hop, anew.back_port = q.back_port, anew.hash = q.hash;
+    anew.lane = q.lane, anew.ack_lane = q.ack_lane, anew.from = q.from, anew.to = q.to;
+    q = anew;
+    if (!selective_.empty()) selective_[pair] = {};
+  }
+  for (Port& port : ports) port.turn = 0;
+  std::fill(unmarked_.begin(), unmarked_.end(), 0U);
+  std::fill(arbiter_.begin(), arbiter_.end(), 0);
+  may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
+  random_.seed(spec.seed);
+  return true;
 }
 
 std::size_t Core::bytes() const {

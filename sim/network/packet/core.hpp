@@ -48,13 +48,16 @@ class Core {
   void run_until(Picoseconds limit, bool stop_at_delivery = false);
   void bring_up_to(Picoseconds now);  // all lazy departures
   [[nodiscard]] std::string leak() const;
+  [[nodiscard]] bool is_quiet() const;            // no packet anywhere, nobody about to send
+  [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
+  bool rest(Picoseconds now);
   void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);
 
   const Graph& graph;
   const PacketSpec spec;
   const Settings settings;
   EventQueue events;
-  Picoseconds now = 0;
+  Picoseconds now = 0, last_event = 0;
   std::vector<Completion> delivered, acknowledged;
   std::vector<Deadlock> deadlocks;
   Counters counters;

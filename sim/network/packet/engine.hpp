@@ -36,6 +36,30 @@ struct Connection {
 struct Counters {
   std::uint64_t events = 0, hops = 0, data_packets = 0, acks = 0, notifications = 0;
   std::uint64_t pauses = 0, drops = 0, repeats = 0, timeouts = 0, marks = 0;
+  Counters& operator+=(const Counters& o) { return each(o, 1); }
+  Counters& operator-=(const Counters& o) { return each(o, ~std::uint64_t{0}); }  // times -1
+
+ private:
+  Counters& each(const Counters& o, std::uint64_t sign) {
+    events += sign * o.events, hops += sign * o.hops, data_packets += sign * o.data_packets;
+    acks += sign * o.acks, notifications += sign * o.notifications, pauses += sign * o.pauses;
+    drops += sign * o.drops, repeats += sign * o.repeats, timeouts += sign * o.timeouts;
+    marks += sign * o.marks;
+    return *this;
+  }
+};
+
+// What ports and counters have added up to: differences of it can be added again (episodes.hpp).
+struct Tally {
+  struct Row {
+    PortIndex port;
+    std::uint32_t pauses, drops;
+    std::uint64_t wire_bytes, payload_bytes;
+    std::int64_t busy, paused;
+  };
+  std::vector<Row> ports;  // those that did anything, ascending
+  Counters counters;
+  [[nodiscard]] Tally since(const Tally& before) const;
 };
 
 // Ports that wait for one another in a circle: none will ever send again.
@@ -78,6 +102,15 @@ class Engine {
   [[nodiscard]] const Counters& counters() const;
   [[nodiscard]] const std::vector<Deadlock>& deadlocks() const;
   void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);
+
+  // For episodes.hpp. At rest: nothing under way, every credit back. `quiet_since` is when that began.
+  [[nodiscard]] bool at_rest(SimTime now) const;
+  [[nodiscard]] SimTime quiet_since() const;  // REQUIRES: no event is pending
+  // Packet numbers, turns and the random sequence begin anew; false where congestion control or repetitions
+  // remember the past, and then nothing is changed but rates that have recovered. REQUIRES: at_rest(now).
+  bool rest(SimTime now);
+  [[nodiscard]] Tally tally() const;
+  void add(const Tally& more);
   // Conservation, for tests: an empty network has every buffer byte and every credit back. Empty text: all is
   // well.
   [[nodiscard]] std::string leak() const;

@@ -70,11 +70,11 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
   return graph;
 }
 
-PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& spec)
+PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& spec, bool skip_repeats)
     : router_(router),
       spec_(for_topology(router.topology(), spec)),
       graph_(graph_of(router.topology(), spec_)),
-      engine_(graph_, spec_),
+      messages_(std::make_unique<Episodes>(graph_, spec_, skip_repeats)),
       scale_up_(capacities_of(router.topology())) {}
 
 const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
@@ -105,8 +105,8 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
       connection.back.push_back(graph_.ports[share.link.index()].reverse);
     }
     connection.rate_cap = BytesPerSecond(transfer.rate_cap / static_cast<double>(queue_pairs));
-    ends.pairs.push_back(engine_.connect(connection));
-    ends.path_latency = engine_.path_latency(ends.pairs.back());
+    ends.channel.pairs.push_back(messages_->engine().connect(connection));
+    ends.channel.path_latency = messages_->engine().path_latency(ends.channel.pairs.back());
     if (!route.crosses_fabric) break;  // queue pairs spread over a fabric's paths; inside a node there is one
   }
   return ends_.emplace(key, std::move(ends)).first->second;
@@ -123,53 +123,39 @@ void PacketNetwork::start(const Transfer& transfer, SimTime now) {
     scale_up_.start(fluid, now);
     return;
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(messages_.size()));
-    messages_.emplace_back();
-  }
-  const std::uint32_t id = free_.back();
-  free_.pop_back();
-  const auto bytes = static_cast<std::int64_t>(transfer.bytes + 0.5);
-  const auto count = static_cast<std::int64_t>(ends.pairs.size());
-  const auto parts = std::clamp<std::int64_t>(bytes, 1, count);
-  messages_[id] = {transfer.tag, started_++, std::max(transfer.latency - ends.path_latency, Duration{}),
-                   static_cast<std::uint32_t>(parts)};
-  for (std::int64_t k = 0; k < parts; ++k) {
-    const std::int64_t part = bytes * (k + 1) / parts - bytes * k / parts;
-    engine_.send(ends.pairs[static_cast<std::size_t>(k)], Bytes(part), now, id);
-  }
+  messages_->start(ends.channel, Bytes(static_cast<std::int64_t>(transfer.bytes + 0.5)),
+                   std::max(transfer.latency - ends.channel.path_latency, Duration{}), transfer.tag,
+                   started_++, now);
+  collect();
 }
 
 void PacketNetwork::collect() {
-  for (const Completion& part : engine_.delivered()) {
-    Message& message = messages_[part.tag];
-    if (--message.parts > 0) continue;
-    pending_.push({part.time + message.extra, message.order, message.tag});
-    free_.push_back(static_cast<std::uint32_t>(part.tag));
-  }
-  engine_.delivered().clear();
-  engine_.acknowledged().clear();
+  for (const Episodes::Done& done : messages_->done()) pending_.push({done.time, done.order, done.tag});
+  messages_->done().clear();
 }
 
 SimTime PacketNetwork::next_event() {
+  collect();
   const SimTime first = pending_.empty() ? kNever : pending_.top().time;
-  return std::min({first, engine_.next_event(), scale_up_.next_event()});
+  return std::min({first, messages_->next_event(), scale_up_.next_event()});
 }
 
 SimTime PacketNetwork::next_event_before(SimTime horizon) {
+  collect();
   const SimTime fluid = scale_up_.next_event();
   for (;;) {
     const SimTime first = std::min(fluid, pending_.empty() ? kNever : pending_.top().time);
     const SimTime limit = std::min(first, horizon);
-    const SimTime next = engine_.next_event();
+    const SimTime next = messages_->next_event();
     if (next == kNever || next > limit) return std::min(first, next);
-    engine_.run_to_delivery(limit);
+    if (messages_->next_event_before(limit) == next && messages_->done().empty())
+      return std::min(first, next);
     collect();
   }
 }
 
 void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
-  engine_.run_until(now);
+  messages_->advance(now);
   collect();
   completed_.clear();
   scale_up_.advance(now, completed_);
@@ -185,11 +171,17 @@ void PacketNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTim
   const topology::Link& row = router_.topology().link(LinkId(link));
   const double share = bytes_per_second / row.capacity.value();
   scale_up_.set_capacity(link, bytes_per_second, now);
-  engine_.set_rate(link, BytesPerSecond(graph_.ports[link].rate.value() * share), now);
+  messages_->set_rate(link, BytesPerSecond(graph_.ports[link].rate.value() * share), now);
+  collect();
+}
+
+const Engine& PacketNetwork::engine() const {
+  messages_->settle();
+  return messages_->engine();
 }
 
 LinkRecord PacketNetwork::record(LinkIndex link) const {
-  LinkRecord record = engine_.record(link);
+  LinkRecord record = engine().record(link);
   const LinkRecord fluid = scale_up_.record(link);
   record.bytes += fluid.bytes;
   record.busy += fluid.busy;
@@ -198,24 +190,24 @@ LinkRecord PacketNetwork::record(LinkIndex link) const {
 }
 
 std::uint64_t PacketNetwork::events() const {
-  return engine_.counters().events + scale_up_.events();
+  return messages_->engine().counters().events + scale_up_.events();  // for progress: nothing settled
 }
 
 std::uint64_t PacketNetwork::packets() const {
-  return engine_.counters().data_packets;
+  return engine().counters().data_packets;
 }
 
 std::vector<std::string> PacketNetwork::findings() const {
   std::vector<std::string> found;
   const topology::Topology& topology = router_.topology();
-  for (const Deadlock& deadlock : engine_.deadlocks()) {
+  for (const Deadlock& deadlock : engine().deadlocks()) {
     std::string around;
     for (const PortIndex port : deadlock.cycle)
       around += (around.empty() ? "" : ", ") + topology.name(LinkId(port));
     found.push_back(fmt::format("deadlock at {:.1f} us: {} wait for one another",
                                 microseconds(deadlock.found.time_since_epoch()), around));
   }
-  const Counters& counters = engine_.counters();
+  const Counters& counters = engine().counters();
   if (counters.drops > 0) {
     found.push_back(fmt::format("{} packets were lost or found no buffer, {} were sent again", counters.drops,
                                 counters.repeats));

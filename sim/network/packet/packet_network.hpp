@@ -8,13 +8,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <queue>
 #include <string>
 #include <tuple>
 
 #include "sim/network/flow.hpp"
 #include "sim/network/network.hpp"
-#include "sim/network/packet/engine.hpp"
+#include "sim/network/packet/episodes.hpp"
 #include "topology/routes.hpp"
 
 namespace topsim::network::packet {
@@ -24,8 +25,9 @@ namespace topsim::network::packet {
 
 class PacketNetwork final : public Network {
  public:
-  // REQUIRES: router outlives the network; LinkIndex is the topology's LinkId.
-  PacketNetwork(const topology::Router& router, const PacketSpec& spec);
+  // REQUIRES: router outlives the network; LinkIndex is the topology's LinkId. `skip_repeats`: what happens a
+  // second time is not simulated again (episodes.hpp); the answer is the same either way.
+  PacketNetwork(const topology::Router& router, const PacketSpec& spec, bool skip_repeats = true);
 
   // REQUIRES: transfer.from and .to are set. Throws ConfigError when there is no way between them.
   void start(const Transfer& transfer, SimTime now) override;
@@ -36,13 +38,14 @@ class PacketNetwork final : public Network {
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override;
   [[nodiscard]] std::uint64_t packets() const;
+  [[nodiscard]] const Engine& engine() const;  // with the records of the last advance()
+  [[nodiscard]] std::uint64_t skipped_episodes() const { return messages_->skipped(); }
   // What a report should say about the run: deadlocks, drops, pauses. One sentence each.
   [[nodiscard]] std::vector<std::string> findings() const;
 
  private:
   struct Ends {
-    std::vector<PairIndex> pairs;
-    Duration path_latency{};
+    Channel channel;
     bool scale_up = false;  // NVLink alone
     std::vector<Usage> usage;
   };
@@ -53,11 +56,6 @@ class PacketNetwork final : public Network {
       return std::tie(time, order) > std::tie(other.time, other.order);
     }
   };
-  struct Message {  // parts on the way
-    std::uint64_t tag, order;
-    Duration extra;
-    std::uint32_t parts;
-  };
 
   const Ends& ends_of(const Transfer& transfer);
   void collect();
@@ -65,12 +63,10 @@ class PacketNetwork final : public Network {
   const topology::Router& router_;
   const PacketSpec spec_;
   const Graph graph_;
-  Engine engine_;
+  std::unique_ptr<Episodes> messages_;
   FlowNetwork scale_up_;
   std::vector<Completion> completed_;
   std::map<std::tuple<DeviceId, DeviceId, std::uint64_t, double>, Ends> ends_;
-  std::vector<Message> messages_;
-  std::vector<std::uint32_t> free_;
   std::priority_queue<Pending, std::vector<Pending>, std::greater<>> pending_;
   std::uint64_t started_ = 0;
 };

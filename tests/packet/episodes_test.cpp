@@ -1,0 +1,183 @@
+// What happens a second time is not simulated again, and the answer is the same as if it were.
+#include "sim/network/packet/episodes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/packet/setups.hpp"
+
+namespace topsim::network::packet {
+namespace {
+
+struct Told {
+  SimTime time;
+  std::uint64_t tag;
+  bool operator==(const Told& other) const { return time == other.time && tag == other.tag; }
+};
+
+// A job of rounds: in each, every host sends to the next one of a ring and, once it has received, sends on,
+// `hops` times. `late` delays a host's first message of some rounds.
+struct Job {
+  int rounds = 6, hops = 3;
+  Bytes bytes = 200'000_B;
+  Duration pause = 2_ms;
+  std::vector<std::pair<int, Duration>> late;  // round, by how much
+};
+
+struct Ran {
+  std::vector<Told> told;
+  std::vector<double> bytes;  // by port
+  std::uint64_t hops = 0, simulated = 0, skipped = 0;
+};
+
+Ran run(const Fabric& fabric, const PacketSpec& spec, const Job& job, bool skip) {
+  Episodes episodes(fabric.graph, spec, skip);
+  const std::size_t n = fabric.hosts.size();
+  std::vector<Channel> channels(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Connection connection{fabric.hosts[i], fabric.hosts[(i + n / 2 + 1) % n], i, 0, {}, {}, {}};
+    channels[i].pairs.push_back(episodes.engine().connect(connection));
+  }
+  Ran ran;
+  std::uint64_t order = 0;
+  SimTime now{};
+  const auto send = [&](std::size_t host, int left) {
+    episodes.start(channels[host], job.bytes, 1_us, host << 8U | static_cast<std::uint64_t>(left), order++,
+                   now);
+  };
+  for (int round = 0; round < job.rounds; ++round) {
+    const SimTime begin = SimTime{} + round * job.pause;
+    std::vector<std::pair<SimTime, std::uint64_t>> due;  // messages to send, completions to hand out
+    std::vector<std::pair<SimTime, std::size_t>> starts;
+    for (std::size_t i = 0; i < n; ++i) starts.emplace_back(begin, i);
+    for (const auto& [which, by] : job.late) {
+      if (which == round) starts[1].first += by;
+    }
+    for (;;) {
+      for (const Episodes::Done& done : episodes.done()) due.emplace_back(done.time, done.tag);
+      episodes.done().clear();
+      SimTime next = episodes.next_event();
+      for (const auto& d : due) next = std::min(next, d.first);
+      for (const auto& s : starts) next = std::min(next, s.first);
+      if (next == kNever) break;
+      now = next;
+      episodes.advance(now);
+      for (const Episodes::Done& done : episodes.done()) due.emplace_back(done.time, done.tag);
+      episodes.done().clear();
+      std::sort(due.begin(), due.end());
+      std::vector<std::pair<SimTime, std::uint64_t>> later;
+      for (const auto& d : due) {
+        if (d.first > now) {
+          later.push_back(d);
+          continue;
+        }
+        ran.told.push_back({d.first, d.second});
+        const auto left = static_cast<int>(d.second & 0xffU);
+        if (left > 0) send((d.second >> 8U), left - 1);
+      }
+      due = later;
+      std::vector<std::pair<SimTime, std::size_t>> rest;
+      for (const auto& s : starts) {
+        if (s.first <= now) send(s.second, job.hops);
+        if (s.first > now) rest.push_back(s);
+      }
+      starts = rest;
+    }
+  }
+  ran.simulated = episodes.engine().counters().events;
+  episodes.settle();
+  ran.skipped = episodes.skipped();
+  ran.hops = episodes.engine().counters().hops;
+  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p)
+    ran.bytes.push_back(episodes.engine().record(p).bytes);
+  return ran;
+}
+
+Fabric fabric_of(FlowControl control) {
+  return leaf_spine(2, 4, 2, {400_Gbitps, 500_ns, control});
+}
+
+PacketSpec spec_of(PathChoice path, CongestionControlKind control) {
+  PacketSpec spec;
+  spec.path = path;
+  spec.congestion_control.kind = control;
+  return spec;
+}
+
+// Six equal rounds: the first is simulated, five are read from its record.
+TEST(Episodes, that_repeat_are_simulated_once_and_end_at_the_same_picosecond) {
+  for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
+    for (const PathChoice path : {PathChoice::flow_hash, PathChoice::spray, PathChoice::adaptive}) {
+      const PacketSpec spec = spec_of(path, CongestionControlKind::none);
+      const Fabric fabric = fabric_of(control);
+      const Ran skipped = run(fabric, spec, {}, true), simulated = run(fabric, spec, {}, false);
+      EXPECT_EQ(skipped.told, simulated.told);
+      EXPECT_EQ(skipped.bytes, simulated.bytes);
+      EXPECT_EQ(skipped.hops, simulated.hops);
+      EXPECT_EQ(skipped.skipped, 5U);
+      EXPECT_EQ(simulated.skipped, 0U);
+    }
+  }
+}
+
+// One message of a round comes 3 us late: that round is simulated anew from its beginning, the others
+// skipped.
+TEST(Episodes, that_differ_by_a_late_message_are_simulated_to_the_same_answer) {
+  Job job;
+  job.late = {{2, 3_us}, {4, 3_us}, {5, Duration(1)}};
+  const PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::none);
+  const Fabric fabric = fabric_of(FlowControl::pfc);
+  const Ran skipped = run(fabric, spec, job, true), simulated = run(fabric, spec, job, false);
+  EXPECT_EQ(skipped.told, simulated.told);
+  EXPECT_EQ(skipped.bytes, simulated.bytes);
+  EXPECT_EQ(skipped.hops, simulated.hops);
+  EXPECT_GE(skipped.skipped, 2U);  // rounds 1 and 3; 4 repeats 2
+}
+
+// Rounds that follow before the network is at rest are one long episode.
+TEST(Episodes, that_do_not_come_to_rest_go_on) {
+  Job job;
+  job.pause = 20_us;
+  const PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::none);
+  const Fabric fabric = fabric_of(FlowControl::credit);
+  EXPECT_EQ(run(fabric, spec, job, true).told, run(fabric, spec, job, false).told);
+}
+
+// A queue pair that DCQCN has slowed is not as it was; one that has recovered is.
+TEST(Episodes, begin_alike_only_when_congestion_control_has_recovered) {
+  PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::dcqcn);
+  spec.ecn.kmin = 20_KiB, spec.ecn.kmax = 80_KiB;
+  const Fabric fabric = fabric_of(FlowControl::pfc);
+  for (const Duration pause : {1_ms, 50_ms}) {
+    Job job;
+    job.pause = pause;
+    const Ran skipped = run(fabric, spec, job, true), simulated = run(fabric, spec, job, false);
+    EXPECT_EQ(skipped.told, simulated.told);
+    EXPECT_EQ(skipped.hops, simulated.hops);
+  }
+}
+
+TEST(Episodes, of_random_jobs_have_the_same_completions_skipped_or_not) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 40; ++i) {
+    Job job;
+    job.rounds = 3 + static_cast<int>(random() % 6);
+    job.hops = static_cast<int>(random() % 4);
+    job.bytes = Bytes(static_cast<std::int64_t>(1 + random() % 100'000));
+    job.pause = Duration(static_cast<std::int64_t>(10'000'000 + random() % 500'000'000));
+    for (int k = 0; k < 2; ++k)
+      job.late.emplace_back(static_cast<int>(random() % 8),
+                            Duration(static_cast<std::int64_t>(random() % 9'000'000)));
+    const FlowControl control = random() % 2 == 0 ? FlowControl::pfc : FlowControl::credit;
+    const auto path = static_cast<PathChoice>(random() % 5);
+    const PacketSpec spec = spec_of(path, CongestionControlKind::none);
+    SCOPED_TRACE(testing::Message() << "case " << i << ", path " << static_cast<int>(path));
+    const Fabric fabric = fabric_of(control);
+    const Ran skipped = run(fabric, spec, job, true), simulated = run(fabric, spec, job, false);
+    ASSERT_EQ(skipped.told, simulated.told);
+    ASSERT_EQ(skipped.bytes, simulated.bytes);
+  }
+}
+}  // namespace
+}  // namespace topsim::network::packet
