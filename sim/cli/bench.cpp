@@ -2,33 +2,99 @@
 #include <iostream>
 #include <memory>
 
+#include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/config/quantity.hpp"
 #include "sim/scenario/bench_text.hpp"
+#include "sim/scenario/traffic.hpp"
 
 namespace topsim::cli {
 namespace {
 
 struct Options {
   ScenarioOptions scenario;
-  std::string collective, begin = "8", end = "8G", format = "table", algorithm, protocol;
+  std::string what, begin, end, format = "table", algorithm, protocol, window, from, to;
   double factor = 2;
-  int channels = 0;
+  int channels = 0, senders = 0, victim_lane = 0;
+  bool textbook = false;
 };
 
+std::vector<Bytes> sizes_of(const Options& options, const char* first, const char* last) {
+  const auto size = [](const std::string& given, const char* otherwise) {
+    return static_cast<double>(scenario::bench_size(given.empty() ? otherwise : given).value());
+  };
+  std::vector<Bytes> sizes;
+  for (double bytes = size(options.begin, first); bytes <= size(options.end, last); bytes *= options.factor)
+    sizes.emplace_back(static_cast<std::int64_t>(bytes + 0.5));
+  return sizes;
+}
+
+std::string traffic(const Options& options, const scenario::TrafficName& what,
+                    const topology::Catalogue& catalogue) {
+  scenario::Scenario scenario = options.scenario.load();
+  // Packets are the point of these patterns; a scenario usually says "flow" for its workload.
+  if (options.scenario.network.empty()) scenario.network.model = "packet";
+  scenario::TrafficOptions traffic;
+  traffic.senders = options.senders;
+  traffic.textbook = options.textbook;
+  traffic.victim_lane = options.victim_lane;
+  traffic.from = options.from, traffic.to = options.to;
+  if (!options.window.empty()) {
+    const config::ParsedQuantity window = config::parse_quantity(config::Dimension::time, options.window);
+    if (window.error) throw ConfigError("--window: " + window.error->message, "--window '10 ms'");
+    traffic.window = Duration(window.exact);
+  }
+  const bool json = options.format == "json";
+  if (what.pattern == scenario::TrafficPattern::point_to_point) {
+    traffic.sizes = sizes_of(options, "2", "8M");
+    const scenario::PointToPoint result = scenario::point_to_point(scenario, catalogue, traffic);
+    return json ? scenario::point_to_point_json(result) : scenario::point_to_point_table(result);
+  }
+  traffic.sizes = {scenario::bench_size(options.begin.empty() ? "1M" : options.begin)};
+  const scenario::Traffic result = scenario::run_traffic(scenario, catalogue, what.pattern, traffic);
+  return json ? scenario::traffic_json(what, result) : scenario::traffic_table(what, result);
+}
+
+std::string collective(const Options& options, const scenario::BenchCollective& what,
+                       const topology::Catalogue& catalogue) {
+  const scenario::BenchSizes sizes{scenario::bench_size(options.begin.empty() ? "8" : options.begin),
+                                   scenario::bench_size(options.end.empty() ? "8G" : options.end),
+                                   options.factor};
+  scenario::Scenario scenario = options.scenario.load();
+  scenario::force(scenario, options.algorithm, options.protocol, options.channels);
+  const std::vector<scenario::BenchRow> rows = scenario::bench(scenario, catalogue, what.kind, sizes);
+  return options.format == "json" ? scenario::bench_json(rows) : scenario::bench_table(what, rows);
+}
+
+// A collective or a pattern; the closest of both where the word is neither.
+const scenario::BenchCollective* collective_named(const std::string& word) {
+  std::vector<std::string> collectives, patterns;
+  for (const scenario::BenchCollective& each : scenario::bench_collectives()) {
+    if (word == each.name) return &each;
+    collectives.emplace_back(each.name);
+  }
+  for (const scenario::TrafficName& each : scenario::traffic_names()) {
+    if (word == each.name) return nullptr;
+    patterns.emplace_back(each.name);
+  }
+  std::vector<std::string> all = collectives;
+  all.insert(all.end(), patterns.begin(), patterns.end());
+  const auto near = closest(word, all);
+  throw ConfigError("no collective \"" + word + '"', (near ? "did you mean " + *near + "? " : std::string()) +
+                                                         "collectives: " + join(collectives) +
+                                                         "; patterns of messages: " + join(patterns));
+}
+
 int run(const Options& options) {
-  const scenario::BenchCollective& what = scenario::bench_collective(options.collective);
+  const scenario::BenchCollective* named = collective_named(options.what);
   if (options.format != "table" && options.format != "json") {
     throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
   }
   if (!(options.factor > 1)) throw ConfigError("-f must be above 1", "-f 2 doubles the size from row to row");
-  const scenario::BenchSizes sizes{scenario::bench_size(options.begin), scenario::bench_size(options.end),
-                                   options.factor};
-  scenario::Scenario scenario = options.scenario.load();
-  scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
-  const std::vector<scenario::BenchRow> rows = scenario::bench(scenario, catalogue, what.kind, sizes);
-  std::cout << (options.format == "json" ? scenario::bench_json(rows) : scenario::bench_table(what, rows));
+  std::cout << (named != nullptr ? collective(options, *named, catalogue)
+                                 : traffic(options, *scenario::find_traffic(options.what), catalogue));
   std::cout.flush();
   return kOk;
 }
@@ -40,15 +106,28 @@ Action configure_bench(CLI::App& app) {
   for (const scenario::BenchCollective& each : scenario::bench_collectives()) {
     names += (names.empty() ? "" : "|") + std::string(each.name);
   }
-  app.add_option("collective", options->collective, "What is measured")->required()->type_name(names);
+  for (const scenario::TrafficName& each : scenario::traffic_names()) names += "|" + std::string(each.name);
+  app.add_option("what", options->what, "A collective, or a pattern of messages")
+      ->required()
+      ->type_name(names);
   options->scenario.declare(app);
-  app.add_option("-b,--minbytes", options->begin, "First size (8, 64K, 16M, 8G)")->type_name("SIZE");
-  app.add_option("-e,--maxbytes", options->end, "Last size")->type_name("SIZE");
+  app.add_option("-b,--minbytes", options->begin,
+                 "First size (8, 64K, 16M, 8G); of each flow of a pattern: 1M")
+      ->type_name("SIZE");
+  app.add_option("-e,--maxbytes", options->end, "Last size: 8G, p2p 8M")->type_name("SIZE");
   app.add_option("-f,--stepfactor", options->factor, "From row to row")->type_name("FACTOR");
   app.add_option("--algorithm", options->algorithm, "Force an algorithm")
       ->type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   app.add_option("--protocol", options->protocol, "Force a protocol")->type_name("ll|ll128|simple");
   app.add_option("--channels", options->channels, "Force a number of channels")->type_name("N");
+  app.add_option("--from", options->from, "p2p: the sender, node0/nic0 or node0/gpu0")->type_name("DEVICE");
+  app.add_option("--to", options->to, "p2p: the receiver")->type_name("DEVICE");
+  app.add_option("--senders", options->senders, "incast: how many send")->type_name("N");
+  app.add_flag("--textbook", options->textbook,
+               "incast: around one switch with the scenario's cables, not on its topology");
+  app.add_option("--window", options->window, "parking_lot, victim: how long is looked at (10 ms)")
+      ->type_name("DURATION");
+  app.add_option("--lane", options->victim_lane, "victim: its virtual lane or priority")->type_name("N");
   app.add_option("--format", options->format, "What is printed")->type_name("table|json");
   return [options] { return run(*options); };
 }

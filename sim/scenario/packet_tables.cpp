@@ -122,7 +122,11 @@ const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
   static const auto object =
       config::Object<VirtualLanes>("virtual lanes", "InfiniBand data lanes")
           .field("count", &VirtualLanes::count, "Data lanes", between(1, static_cast<double>(kMaxClasses)))
-          .field("buffer", &VirtualLanes::buffer, "Per port and lane");
+          .field("buffer", &VirtualLanes::buffer, "Per port and lane",
+                 default_text("what keeps the link busy over its round trip"))
+          .field("high_priority", &VirtualLanes::high_priority, "Bit mask of the lanes in the high table")
+          .field("high_limit", &VirtualLanes::high_limit,
+                 "x 4 KiB of the high table before one low packet; 255: no limit", between(0, 255));
   return object;
 }
 const config::Object<Loss>& table(config::Type<Loss>) {
@@ -146,7 +150,15 @@ const config::Object<PacketSection>& table(config::Type<PacketSection>) {
           .field("mtu", &PacketSection::mtu, "Payload of a full packet", config::default_text("4096 B"),
                  config::between(256, 65536))
           .field("header_bytes", &PacketSection::header, "Around the payload, stored and sent",
-                 config::default_text("62 B on Ethernet, 26 B on InfiniBand"))
+                 config::default_text("62 B on Ethernet and a gap of 20 B, 26 B on InfiniBand"))
+          .field("gap_bytes", &PacketSection::gap, "Preamble and gap: sent, never stored",
+                 config::default_text("20 B on Ethernet; 0 B beside header_bytes and on InfiniBand"))
+          .field("ack_bytes", &PacketSection::ack, "Whole acknowledgement as stored",
+                 config::default_text("66 B on Ethernet, 30 B on InfiniBand"))
+          .field("cnp_bytes", &PacketSection::cnp, "Whole congestion notification as stored",
+                 config::default_text("78 B on Ethernet, 42 B on InfiniBand"))
+          .field("telemetry_bytes", &PacketSection::telemetry, "HPCC alone: on data and acknowledgements",
+                 config::default_text("42 B: five hops of 8 B and 2 B"))
           .field(
               "flow_control", [](auto& s) -> auto& { return s.spec.flow_control; }, "What a full buffer does",
               config::default_text("pfc on Ethernet, credit on InfiniBand"),
@@ -187,18 +199,24 @@ const config::Object<PacketSection>& table(config::Type<PacketSection>) {
               "Per connection (NCCL_IB_QPS_PER_CONNECTION)", config::between(1, 256))
           .field(
               "ack_every", [](auto& s) -> auto& { return s.spec.ack_every; },
-              "Packets an ACK; 0: one a message");
+              "Packets an ACK; 0: one a message")
+          .field(
+              "control_first", [](auto& s) -> auto& { return s.spec.control_first; },
+              "ACK and CNP in a class of their own, before all others",
+              config::default_text("true on Ethernet, false on InfiniBand"));
   return object;
 }
 
 packet::PacketSpec PacketSection::resolved(bool infiniband) const {
   packet::PacketSpec result = spec;
-  if (mtu || header) {
-    packet::Framing framing = infiniband ? packet::Framing::infiniband() : packet::Framing::roce();
-    framing.mtu = mtu.value_or(framing.mtu);
-    framing.header = header.value_or(framing.header);
-    result.framing = framing;
-  }
+  packet::Framing framing = infiniband ? packet::Framing::infiniband() : packet::Framing::roce();
+  framing.mtu = mtu.value_or(framing.mtu);
+  framing.gap = gap.value_or(header ? Bytes{} : framing.gap);
+  framing.header = header.value_or(framing.header);
+  framing.ack = ack.value_or(framing.ack);
+  framing.cnp = cnp.value_or(framing.cnp);
+  framing.telemetry = telemetry.value_or(framing.telemetry);
+  result.framing = framing;
   return result;
 }
 }  // namespace topsim::scenario

@@ -17,6 +17,7 @@ void finish(Outcome& outcome, const Fabric& fabric, const Engine& engine) {
   std::vector<char> is_switch(fabric.graph.devices, 0);
   for (const DeviceIndex device : fabric.switches) is_switch[device] = 1;
   for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
+    outcome.paused += engine.paused(p);
     if (is_switch[fabric.graph.ports[p].from] == 0) continue;
     outcome.most_waiting = std::max(outcome.most_waiting, engine.most_waiting(p));
   }

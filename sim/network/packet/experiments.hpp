@@ -20,6 +20,7 @@ struct Outcome {
   Duration last_delivered{};
   double fairness = 1;   // Jain's index over goodput
   Bytes most_waiting{};  // longest queue at any switch port
+  Duration paused{};     // sum over ports: stopped by PFC or for want of credits
   Counters counters;
   std::vector<Deadlock> deadlocks;
   std::size_t memory = 0;  // bytes the model held

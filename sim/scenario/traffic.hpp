@@ -1,0 +1,91 @@
+// Messages instead of a workload: the patterns by which fabrics are judged. Point-to-point, incast,
+// permutation and all-to-all run between the network ports (NICs) of the scenario's own topology, on the
+// packet or the flow model; parking lot, victim flow and, where asked for, incast on the textbook's fabric
+// (sim/network/packet/experiments.hpp), whose cables take rate, latency and flow control from the scenario's
+// fabric.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::scenario {
+
+enum class TrafficPattern : std::uint8_t {
+  point_to_point,
+  incast,
+  permutation,
+  all_to_all,
+  parking_lot,
+  victim_flow
+};
+
+struct TrafficOptions {
+  std::vector<Bytes> sizes;  // point-to-point: a row each; others: the first one, every flow
+  int senders = 0;           // incast; 0: every port that may send
+  bool textbook = false;     // incast around one switch instead of on the scenario's topology
+  Duration window{};         // parking lot, victim flow: how long is looked at; 0: 10 ms
+  int victim_lane = 0;       // victim flow: its virtual lane or priority
+  std::string from, to;      // point-to-point: devices by name; empty: the first ports of nodes 0 and 1
+};
+
+struct TrafficFlow {
+  std::string from, to;
+  Bytes bytes{};
+  Duration delivered{};                  // last byte at the receiver; 0: not within the window
+  std::optional<Duration> acknowledged;  // last acknowledgement at the sender, where the model knows it
+  double goodput = 0;                    // bytes/s
+};
+
+// What the packet model alone can say.
+struct TrafficQueues {
+  Bytes longest{};    // at any port of a switch
+  Duration paused{};  // sum over ports: stopped by PFC or for want of credits
+  std::uint64_t pauses = 0, marks = 0, notifications = 0, drops = 0, repeats = 0;
+};
+
+struct Traffic {
+  std::string where;  // which fabric it ran on, in a sentence
+  std::vector<TrafficFlow> flows;
+  Duration last{};      // last delivery
+  double fairness = 1;  // Jain's index over goodput
+  std::optional<TrafficQueues> queues;
+  std::vector<std::string> findings;
+};
+
+struct PointToPointRow {
+  Bytes size{};
+  int iterations = 0;       // messages back to back behind the bandwidth
+  Duration latency{};       // of one message on the idle path, NICs and hosts included
+  double bandwidth = 0;     // bytes/s
+  double message_rate = 0;  // 1/s
+};
+
+struct PointToPoint {
+  std::string from, to;
+  std::vector<PointToPointRow> rows;
+};
+
+// REQUIRES: pattern is not point_to_point. Throws ConfigError with places.
+[[nodiscard]] Traffic run_traffic(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                  TrafficPattern pattern, const TrafficOptions& options);
+[[nodiscard]] PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                          const TrafficOptions& options);
+
+// Names users type, and what is printed.
+struct TrafficName {
+  TrafficPattern pattern;
+  const char *name, *summary;
+};
+[[nodiscard]] std::span<const TrafficName> traffic_names();
+[[nodiscard]] const TrafficName* find_traffic(const std::string& name);  // null: no pattern of this name
+
+[[nodiscard]] std::string traffic_table(const TrafficName& what, const Traffic& traffic);
+[[nodiscard]] std::string traffic_json(const TrafficName& what, const Traffic& traffic);
+[[nodiscard]] std::string point_to_point_table(const PointToPoint& result);
+[[nodiscard]] std::string point_to_point_json(const PointToPoint& result);
+}  // namespace topsim::scenario

@@ -1,0 +1,144 @@
+// Patterns of messages as a user asks for them: a scenario's text in, the figures of fabrics.md 3.1 out.
+#include "sim/scenario/traffic.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/config/reader.hpp"
+
+namespace topsim::scenario {
+namespace {
+using namespace topsim::literals;
+
+Scenario scenario_of(const std::string& nodes, const std::string& link, const std::string& packet) {
+  const config::Library library({"configs"});
+  return parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": )" + nodes +
+                            R"(, "fabric": {"kind": "rail", "link": )" + link +
+                            R"(}}, "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048},
+                        "network": {"model": "packet", "packet": )" +
+                            packet + "}}",
+                        "test.json", {}, library);
+}
+
+// The set-up of the published ns-3 runs: 100 Gbit/s, 1 us a link, 52 bytes around 1000, store and forward.
+Scenario published(const std::string& congestion_control) {
+  return scenario_of("2", R"({"use": "roce-100g", "latency": "1 us"})",
+                     R"({"mtu": "1000 B", "header_bytes": "52 B", "ack_bytes": "60 B",
+                         "switch_buffer": {"cut_through": false}, "congestion_control": )" +
+                         congestion_control + "}");
+}
+
+const topology::Catalogue& catalogue() {
+  static const topology::Catalogue loaded = topology::Catalogue::load("configs");
+  return loaded;
+}
+
+Duration last_acknowledged(const Traffic& traffic) {
+  Duration last{};
+  for (const TrafficFlow& flow : traffic.flows) last = std::max(last, flow.acknowledged.value_or(Duration{}));
+  return last;
+}
+
+TrafficOptions incast(int senders) {
+  TrafficOptions options;
+  options.sizes = {Bytes(10'000'000)};
+  options.senders = senders;
+  options.textbook = true;
+  return options;
+}
+
+// N x 10^4 packets of 1052 B at 12.5 GB/s, one more serialisation, two ACKs of 4.8 ns, four links of 1 us.
+TEST(Traffic, incast_with_pfc_alone_takes_the_published_closed_form) {
+  for (const int n : {1, 2, 4, 8, 16}) {
+    const Traffic traffic =
+        run_traffic(published(R"("none")"), catalogue(), TrafficPattern::incast, incast(n));
+    const double expected = n * 1e4 * 0.084 + 0.084 + 0.008 + 4;  // whole nanoseconds, as published
+    EXPECT_NEAR(microseconds(last_acknowledged(traffic)), expected, 3e-3 * expected) << n;
+    EXPECT_GT(traffic.fairness, 0.999);
+    EXPECT_EQ(traffic.queues->drops, 0U);
+  }
+}
+
+TEST(Traffic, incast_under_congestion_control_is_within_a_tenth_of_the_published_runs) {
+  const struct {
+    const char* control;
+    double last_us[4];  // 2, 4, 8, 16 senders
+  } rows[] = {
+      {R"({"name": "dcqcn", "dcqcn": {"rules": "connectx", "g": 0.00390625, "alpha_period": "1 us",
+           "decrease_period": "4 us", "increase_period": "300 us", "byte_counter": "0 B", "threshold": 1,
+           "initial_alpha": 1, "max_cut": 1, "min_rate": "1 Gbit/s", "cnp_in_ack": true}})",
+       {2265, 4077, 8027, 15107}},
+      {R"("hpcc")", {1849, 3696, 7398, 14815}},
+      {R"("dctcp")", {1684, 3364, 6726, 13461}},
+  };
+  const int senders[] = {2, 4, 8, 16};
+  for (const auto& row : rows) {
+    for (int i = 0; i < 4; ++i) {
+      SCOPED_TRACE(testing::Message() << row.control << ", " << senders[i] << " senders");
+      const Traffic traffic =
+          run_traffic(published(row.control), catalogue(), TrafficPattern::incast, incast(senders[i]));
+      EXPECT_NEAR(microseconds(last_acknowledged(traffic)), row.last_us[i], 0.1 * row.last_us[i]);
+    }
+  }
+}
+
+// Three senders share the half of the receiver's port that the trunk has: C/2/3 each, the local one C/2.
+TEST(Traffic, parking_lot_gives_each_incoming_port_the_same_share) {
+  TrafficOptions options;
+  options.window = 8_ms;
+  const Traffic traffic =
+      run_traffic(published(R"("none")"), catalogue(), TrafficPattern::parking_lot, options);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(traffic.flows[i].goodput * 8e-9, 15.86, 0.06 * 15.86);
+  EXPECT_NEAR(traffic.flows[3].goodput * 8e-9, 47.6, 0.06 * 47.6);
+}
+
+TEST(Traffic, victim_behind_paused_flows_gets_no_more_than_they) {
+  TrafficOptions options;
+  options.window = 20_ms;
+  const Traffic traffic =
+      run_traffic(published(R"("none")"), catalogue(), TrafficPattern::victim_flow, options);
+  EXPECT_NEAR(traffic.flows[6].goodput * 8e-9, 10.04, 0.06 * 10.04);
+}
+
+// fabrics.md 1.1 and 2: 49.68 and 49.02 GB/s at MTU 4096; 64 bytes in 2.8 and 3.6 us on one leaf.
+TEST(Traffic, point_to_point_prints_goodput_and_latency_of_the_link) {
+  const struct {
+    const char* link;
+    double gigabytes, us;
+  } rows[] = {{R"("ib-ndr")", 49.68, 2.8}, {R"("roce-400g")", 49.02, 3.6}};
+  for (const auto& row : rows) {
+    TrafficOptions options;
+    options.sizes = {64_B, Bytes(8 << 20)};
+    const PointToPoint result = point_to_point(scenario_of("2", row.link, "{}"), catalogue(), options);
+    EXPECT_NEAR(result.rows[1].bandwidth / 1e9, row.gigabytes, 1e-3 * row.gigabytes);
+    EXPECT_NEAR(microseconds(result.rows[0].latency), row.us, 0.01 * row.us);
+  }
+}
+
+// Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
+TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
+  Scenario scenario = scenario_of("8", R"("roce-400g")", R"({"congestion_control": "none"})");
+  TrafficOptions options;
+  options.sizes = {1_MiB};
+  const Traffic packets = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+  scenario.network.model = "flow";
+  const Traffic fluid = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+  ASSERT_EQ(packets.flows.size(), 7U);
+  EXPECT_NEAR(microseconds(packets.last), 7 * 1048576 / 49.02e9 * 1e6 + 3.6, 1.0);
+  EXPECT_NEAR(seconds(packets.last) / seconds(fluid.last), 1, 0.01);
+  EXPECT_FALSE(fluid.queues.has_value());
+}
+
+TEST(Traffic, more_senders_than_ports_is_an_error_with_the_way_out) {
+  TrafficOptions options;
+  options.sizes = {1_MiB};
+  options.senders = 99;
+  try {
+    static_cast<void>(
+        run_traffic(scenario_of("2", R"("ib-ndr")", "{}"), catalogue(), TrafficPattern::incast, options));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("99 senders"), std::string::npos);
+  }
+}
+}  // namespace
+}  // namespace topsim::scenario
