@@ -17,10 +17,14 @@ constexpr std::array kCommands = {
             "topsim topo draw configs/8xH100-ib.json -o cluster.svg\n"
             "topsim topo export configs/8xH100-ib.json -o cluster.json\n"
             "topsim topo import topo.xml --gpu h100-sxm5 -o box.json"},
-    Command{"bench", "One collective at many sizes, as nccl-tests prints it", configure_bench,
+    Command{"bench", "Collectives as nccl-tests prints them; point-to-point, incast and other patterns",
+            configure_bench,
             "topsim bench all_reduce configs/8xH100-ib.json -b 8 -e 8G -f 2\n"
             "topsim bench alltoall configs/8xH100-ib.json --format json\n"
-            "topsim bench all_reduce configs/8xH100-ib.json --algorithm ring --protocol simple"},
+            "topsim bench all_reduce configs/8xH100-ib.json --algorithm ring --protocol simple\n"
+            "topsim bench p2p configs/8xH100-ib.json\n"
+            "topsim bench incast configs/8xH100-roce.json --senders 7 -b 8M\n"
+            "topsim bench victim configs/8xH100-roce.json --window '2 ms'"},
     Command{"compare", "What differs between scenarios, what it costs, and whether it is significant",
             configure_compare,
             "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
@@ -40,6 +44,10 @@ constexpr std::array kCommands = {
             "topsim validate korthikanti-2022\n"
             "topsim validate korthikanti-2022 --each\n"
             "topsim validate korthikanti-2022 --format json > validation.json"},
+    Command{"calibrate", "What flows lose where they meet, from packets: the flow model's table",
+            configure_calibrate,
+            "topsim calibrate --quick --seeds 1\n"
+            "topsim calibrate --format json > configs/calibration/congestion.json"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
             "topsim schema > configs/schema/scenario.schema.json\ntopsim schema workload"},
     Command{"doctor", "Check this installation", configure_doctor, "topsim doctor"},

@@ -11,6 +11,7 @@ Action configure_compare(CLI::App& app);
 Action configure_sweep(CLI::App& app);
 Action configure_explain(CLI::App& app);
 Action configure_validate(CLI::App& app);
+Action configure_calibrate(CLI::App& app);
 Action configure_list(CLI::App& app);
 Action configure_schema(CLI::App& app);
 Action configure_doctor(CLI::App& app);

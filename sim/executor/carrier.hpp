@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/collective/collective.hpp"
+#include "sim/executor/contention.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/network.hpp"
 
@@ -18,15 +19,17 @@ class Carrier {
   virtual void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) = 0;
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
+  [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
 
  protected:
   std::uint64_t transfers_ = 0;
 };
 
 // Every call is one activity over link classes. `alone`: without its siblings' share (models that do not
-// share links).
+// share links). `contention` may be null.
 [[nodiscard]] std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system,
-                                                         network::Network& network, bool alone);
+                                                         network::Network& network, bool alone,
+                                                         std::unique_ptr<Contention> contention);
 // Every call is its step plan; `hops`: one message for all that goes from one rank to another (implies
 // plain); `plain`: without rate caps and weights. REQUIRES: system is unfolded with all links, so that link
 // classes are the topology's links.

@@ -5,8 +5,9 @@ namespace {
 
 class Pipelined final : public Carrier {
  public:
-  Pipelined(const fold::System& system, network::Network& network, bool alone)
-      : system_(system), network_(network), alone_(alone) {}
+  Pipelined(const fold::System& system, network::Network& network, bool alone,
+            std::unique_ptr<Contention> contention)
+      : system_(system), network_(network), alone_(alone), contention_(std::move(contention)) {}
 
   void start(std::uint32_t call, std::uint32_t, std::uint32_t activity, SimTime now) override {
     const fold::Activity& a = system_.activities[activity];
@@ -19,24 +20,36 @@ class Pipelined final : public Carrier {
     transfer.tag = call;
     network_.start(transfer, now);
     ++transfers_;
+    if (!contention_) return;
+    if (activity_of_.size() <= call) activity_of_.resize(call + 1U);
+    activity_of_[call] = activity;
+    contention_->started(activity, network_, now);
   }
 
   void advance(SimTime now, std::vector<std::uint32_t>& done) override {
     completed_.clear();
     network_.advance(now, completed_);
-    for (const network::Completion& c : completed_) done.push_back(static_cast<std::uint32_t>(c.tag));
+    for (const network::Completion& c : completed_) {
+      const auto call = static_cast<std::uint32_t>(c.tag);
+      done.push_back(call);
+      if (contention_) contention_->ended(activity_of_[call], network_, now);
+    }
   }
+
+  [[nodiscard]] double least_efficiency() const override { return contention_ ? contention_->least() : 1; }
 
  private:
   const fold::System& system_;
   network::Network& network_;
   bool alone_;
+  std::unique_ptr<Contention> contention_;
+  std::vector<std::uint32_t> activity_of_;  // by call
   std::vector<network::Completion> completed_;
 };
 }  // namespace
 
-std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system, network::Network& network,
-                                           bool alone) {
-  return std::make_unique<Pipelined>(system, network, alone);
+std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system, network::Network& network, bool alone,
+                                           std::unique_ptr<Contention> contention) {
+  return std::make_unique<Pipelined>(system, network, alone, std::move(contention));
 }
 }  // namespace topsim::executor

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
+#include "sim/network/congestion_table.hpp"
 #include "sim/network/packet/spec.hpp"
 
 namespace topsim::executor {
@@ -39,6 +41,9 @@ struct RunOptions {
   CollectiveForm collectives = CollectiveForm::pipelined;
   int warmup = 1, steps = 2;
   std::uint64_t seed = 1;
+  // What flows that meet lose, for the flow model with pipelined collectives; null: nothing.
+  std::shared_ptr<const network::CongestionTable> congestion;
+  network::Bound congestion_bound = network::Bound::middle;
   bool fold = true;
   bool timeline = false;                              // keep every op's interval
   std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer

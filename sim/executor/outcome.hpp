@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -105,6 +106,8 @@ struct Outcome {
   std::vector<PathLeg> critical_path;
   std::uint64_t events = 0, flows = 0, packets = 0;
   std::size_t group_classes = 0;
+  double least_efficiency = 1;               // of a link that flows met on (RunOptions::congestion)
+  std::vector<std::string> network_remarks;  // what the network model has to report, a sentence each
   bool folded = true, complete = true;
 };
 }  // namespace topsim::executor

@@ -39,12 +39,20 @@ Outcome simulate(const program::Program& program, const topology::Router& router
   } else {
     network = model.make(capacities);
   }
-  const auto carrier = in_steps ? step_carrier(program, system, nccl, router.topology(), *network,
-                                               form == CollectiveForm::hops, model.plain_messages)
-                                : pipelined_carrier(system, *network, options.network == "analytic");
+  std::unique_ptr<Contention> contention;
+  if (options.congestion && options.network == "flow" && !in_steps)
+    contention = std::make_unique<Contention>(system, router.topology(), options);
+  const auto carrier =
+      in_steps ? step_carrier(program, system, nccl, router.topology(), *network,
+                              form == CollectiveForm::hops, model.plain_messages)
+               : pipelined_carrier(system, *network, options.network == "analytic", std::move(contention));
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
                         !in_steps && model.is_default);
-  if (packets != nullptr) outcome.packets = packets->packets();
+  outcome.least_efficiency = carrier->least_efficiency();
+  if (packets != nullptr) {
+    outcome.packets = packets->packets();
+    outcome.network_remarks = packets->findings();
+  }
   return outcome;
 }
 }  // namespace topsim::executor

@@ -21,19 +21,22 @@
 
 namespace topsim::scenario {
 
-// `network.packet`: PacketSpec, and the two figures of its framing that people change alone.
+// `network.packet`: PacketSpec, and the figures of its framing that people change one by one.
 struct PacketSection {
   network::packet::PacketSpec spec;
-  std::optional<Bytes> mtu, header;
+  // `header` is all that is sent around a payload; with it the gap is 0 unless given too.
+  std::optional<Bytes> mtu, header, gap, ack, cnp, telemetry;
   // The framing with these figures in it, unset when nothing was said.
   [[nodiscard]] network::packet::PacketSpec resolved(bool infiniband) const;
 };
 
 using CollectiveForm = executor::CollectiveForm;
+enum class ContentionForm : std::uint8_t { calibrated, ideal };
 
 struct NetworkSpec {
   std::string model = "flow";  // a name of network::models()
   CollectiveForm collectives = CollectiveForm::pipelined;
+  ContentionForm contention = ContentionForm::calibrated;
   PacketSection packet;
   collective::Overrides nccl;
 };

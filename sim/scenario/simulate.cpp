@@ -1,6 +1,9 @@
 #include "sim/scenario/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -10,6 +13,7 @@
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/report/make_result.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/faults.hpp"
 #include "topology/build.hpp"
@@ -35,6 +39,7 @@ executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions
   run.network = scenario.network.model;
   run.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
   run.collectives = scenario.network.collectives;
+  if (scenario.network.contention == ContentionForm::calibrated) run.congestion = shipped_congestion();
   run.warmup = scenario.run.warmup;
   run.steps = scenario.run.steps;
   run.seed = scenario.run.seed;
@@ -150,16 +155,51 @@ executor::Outcome run_to_the_end(const Scenario& scenario, const Prepared& prepa
   }
 }
 
+double mean_step(const executor::Outcome& outcome) {
+  double sum = 0;
+  for (const Duration step : outcome.step_times) sum += seconds(step);
+  return outcome.step_times.empty() ? 0 : sum / static_cast<double>(outcome.step_times.size());
+}
+
+// What the network has to say: the packet model's remarks; where flows met, by how much and how sure.
+void add_network_findings(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
+                          executor::RunOptions run, const executor::Outcome& outcome, bool interval,
+                          report::Result& result) {
+  for (const std::string& remark : outcome.network_remarks)
+    result.findings.push_back({report::Severity::warning, remark, "network.packet", {}});
+  if (outcome.least_efficiency >= 1 || !outcome.complete) return;
+  report::Finding met;
+  met.message = fmt::format(
+      "ports where flows meet carry as little as {:.1f} % of their capacity, as packets do (topsim "
+      "calibrate)",
+      100 * outcome.least_efficiency);
+  if (interval) {
+    std::array<double, 2> steps{};
+    for (const bool high : {false, true}) {
+      run.congestion_bound = high ? network::Bound::high : network::Bound::low;
+      run.timeline = false;
+      steps[high ? 0 : 1] = mean_step(run_to_the_end(scenario, prepared, router, run, nullptr));
+    }
+    met.message += fmt::format("; over the spread of the calibration the step takes {:.4g} to {:.4g} s",
+                               steps[0], steps[1]);
+  }
+  met.path = "network.contention";
+  met.remedy = "--network packet simulates every packet; network.contention=ideal leaves it out";
+  result.findings.push_back(std::move(met));
+}
+
 Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                              const Prepared& prepared, const SimulateOptions& options,
                              executor::Progress* progress) {
   const double begin = wall_seconds();
   const topology::Router router(prepared.topology, scenario.run.seed);
-  const executor::Outcome outcome = run_to_the_end(
-      scenario, prepared, router, run_options(scenario, options, prepared.topology, catalogue), progress);
+  const executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue);
+  const executor::Outcome outcome = run_to_the_end(scenario, prepared, router, run, progress);
   Simulated simulated;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
+  add_network_findings(scenario, prepared, router, run, outcome, options.contention_interval,
+                       simulated.result);
   if (options.timeline) {
     simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
     simulated.picture = report::make_picture(prepared.topology, outcome);

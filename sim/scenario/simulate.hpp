@@ -17,6 +17,8 @@ struct SimulateOptions {
   bool fold = true;        // simulate one of each kind of rank and link
   bool timeline = false;   // keep what happened when, for a trace
   bool allow_oom = false;  // simulate a model that does not fit memory
+  // Where flows meet, simulate twice more for the spread of what they lose (network.contention).
+  bool contention_interval = false;
 };
 
 // Everything a simulation reads: made once, const after, shared by runs that differ in time only.

@@ -38,6 +38,12 @@ const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
                    {"steps", CollectiveForm::steps, "every chunk of every step a message"},
                    {"hops", CollectiveForm::hops,
                     "every hop one message of all its bytes; no protocol limits, what links alone allow"}}))
+          .field("contention", &NetworkSpec::contention,
+                 "What flows that meet on a RoCE or InfiniBand port lose",
+                 config::names<ContentionForm>(
+                     {{"calibrated", ContentionForm::calibrated,
+                       "what packets lose, by the table of topsim calibrate (flow model)"},
+                      {"ideal", ContentionForm::ideal, "nothing"}}))
           .field("packet", &NetworkSpec::packet, "Settings of the packet model")
           .field("nccl", &NetworkSpec::nccl, "Forces what the NCCL tuner would choose");
   return object;

@@ -1,0 +1,44 @@
+// topsim calibrate: what the flow model learns from the packet model.
+#include "sim/network/packet/calibrate.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "sim/base/error.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/scenario/calibration.hpp"
+
+namespace topsim::cli {
+namespace {
+
+struct Options {
+  std::string format = "table";
+  int seeds = 5;
+  bool quick = false;
+};
+
+int run(const Options& options) {
+  if (options.format != "table" && options.format != "json")
+    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  if (options.seeds < 1) throw ConfigError("--seeds must be at least 1", "--seeds 5");
+  network::packet::CalibrationOptions how;
+  how.seeds = options.seeds;
+  how.quick = options.quick;
+  const network::CongestionTable table(network::packet::calibrate(how));
+  std::cout << (options.format == "json" ? scenario::congestion_json(table)
+                                         : scenario::congestion_text(table))
+            << std::flush;
+  return kOk;
+}
+}  // namespace
+
+Action configure_calibrate(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("--seeds", options->seeds, "Runs an entry; median, least and most are kept")->type_name("N");
+  app.add_flag("--quick", options->quick, "A few entries only");
+  app.add_option("--format", options->format, "What is printed; json is the committed file")
+      ->type_name("table|json");
+  return [options] { return run(*options); };
+}
+}  // namespace topsim::cli

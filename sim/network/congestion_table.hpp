@@ -1,0 +1,65 @@
+// How much of a link's capacity flows keep when they meet on it: what the fluid model, whose links are always
+// used to the last byte, learns from the packet model (`topsim calibrate`, configs/calibration).
+//
+//   efficiency = time of the fluid model / time of the packet model, at most 1
+//
+// The load of a link is what its flows could offer, in capacities of the link: 2 where two senders at full
+// speed meet. A link that its flows do not fill keeps all of its capacity.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace topsim::network {
+
+struct CongestionEntry {
+  std::string fabric;   // "roce", "infiniband"
+  std::string routing;  // "ecmp", "static", "adaptive", "spray"; "any" for the last link, to a NIC
+  double oversubscription =
+      1;                   // ports below a switch that send at full speed, over ports above that carry them
+  int incast_degree = 1;   // senders to one NIC
+  int flows_per_port = 1;  // that may use a port
+  int queue_pairs = 1;     // of each sender
+  double efficiency = 1, low = 1, high = 1;  // median, least and most over seeds
+
+  [[nodiscard]] double load() const {
+    return incast_degree > 1 ? static_cast<double>(incast_degree) : oversubscription;
+  }
+};
+
+enum class Bound : std::uint8_t { middle, low, high };
+
+// Efficiency over the logarithm of the load: measured points joined by straight lines, 1 below the first
+// (half the load of the first where that is above 1/2, so that the curve has no step), flat above the last.
+class CongestionCurve {
+ public:
+  CongestionCurve() = default;
+  // REQUIRES: ascending load.
+  explicit CongestionCurve(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {}
+  [[nodiscard]] double at(double load) const;
+  [[nodiscard]] bool empty() const { return points_.empty(); }
+
+ private:
+  std::vector<std::pair<double, double>> points_;
+};
+
+class CongestionTable {
+ public:
+  CongestionTable() = default;
+  explicit CongestionTable(std::vector<CongestionEntry> entries) : entries_(std::move(entries)) {}
+  [[nodiscard]] const std::vector<CongestionEntry>& entries() const { return entries_; }
+  // Of a port between switches. Routing without rows: those of "static" and "ecmp" stand for each other.
+  // Queue pairs without rows: the nearest number below, else the least.
+  [[nodiscard]] CongestionCurve between_switches(const std::string& fabric, const std::string& routing,
+                                                 int queue_pairs, Bound bound) const;
+  // Of the last port, to a NIC, whatever the routing.
+  [[nodiscard]] CongestionCurve to_nic(const std::string& fabric, int queue_pairs, Bound bound) const;
+
+ private:
+  [[nodiscard]] CongestionCurve curve(const std::string& fabric, const std::string& routing, int queue_pairs,
+                                      Bound bound) const;
+  std::vector<CongestionEntry> entries_;
+};
+}  // namespace topsim::network

@@ -1,0 +1,120 @@
+#include "sim/network/packet/calibrate.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "sim/network/packet/experiments.hpp"
+
+namespace topsim::network::packet {
+namespace {
+constexpr std::uint32_t kSpines = 4;  // where packets may choose: ports above a leaf
+
+LinkFigures cable(bool infiniband) {
+  return {400_Gbitps, 500_ns, infiniband ? FlowControl::credit : FlowControl::pfc};
+}
+
+PathChoice path_of(const std::string& routing) {
+  if (routing == "adaptive") return PathChoice::adaptive;
+  if (routing == "spray") return PathChoice::spray;
+  return routing == "static" ? PathChoice::destination : PathChoice::flow_hash;
+}
+
+// Several queue pairs are several flows between the same two ends.
+void add_flows(std::vector<Flow>& flows, std::size_t from, std::size_t to, int queue_pairs, Bytes bytes) {
+  for (int k = 0; k < queue_pairs; ++k) flows.push_back({from, to, Bytes(bytes.value() / queue_pairs)});
+}
+
+struct Experiment {
+  Fabric fabric;
+  std::vector<Flow> flows;
+  double senders_per_port;  // on the port that all wait for
+};
+
+// All ports of one leaf send to those of another. One way through: they share a single port above. Several:
+// kSpines ports, which packets choose from.
+Experiment through_the_spines(const CongestionEntry& entry, const CalibrationOptions& options,
+                              bool infiniband, std::uint64_t seed) {
+  const bool several = entry.routing == "adaptive" || entry.routing == "spray";
+  const std::uint32_t spines = several ? kSpines : 1;
+  const auto hosts = static_cast<std::uint32_t>(entry.oversubscription * spines + 0.5);
+  Experiment e{leaf_spine(2, hosts, spines, cable(infiniband)), {}, entry.oversubscription};
+  std::vector<std::size_t> order(hosts);
+  for (std::size_t i = 0; i < hosts; ++i) order[i] = i;
+  std::mt19937_64 random(seed);
+  for (std::size_t i = hosts; i-- > 1;) std::swap(order[i], order[random() % (i + 1)]);
+  for (std::size_t i = 0; i < hosts; ++i) {
+    add_flows(e.flows, i, hosts + order[i], entry.queue_pairs, options.bytes);
+    add_flows(e.flows, hosts + order[i], i, entry.queue_pairs, options.bytes);
+  }
+  return e;
+}
+
+Experiment into_one(const CongestionEntry& entry, const CalibrationOptions& options, bool infiniband) {
+  const auto senders = static_cast<std::uint32_t>(entry.incast_degree);
+  Experiment e{star(senders + 1, cable(infiniband)), {}, static_cast<double>(senders)};
+  for (std::uint32_t i = 0; i < senders; ++i)
+    add_flows(e.flows, i, senders, entry.queue_pairs, options.bytes);
+  return e;
+}
+}  // namespace
+
+CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options) {
+  const bool infiniband = entry.fabric == "infiniband";
+  const bool incast = entry.incast_degree > 1;
+  const Framing framing = infiniband ? Framing::infiniband() : Framing::roce();
+  const double payload = static_cast<double>(framing.mtu.value());
+  const double share = payload / (payload + static_cast<double>((framing.header + framing.gap).value()));
+  std::vector<double> found;
+  for (int seed = 1; seed <= options.seeds; ++seed) {
+    const auto number = static_cast<std::uint64_t>(seed);
+    const Experiment e = incast ? into_one(entry, options, infiniband)
+                                : through_the_spines(entry, options, infiniband, number);
+    PacketSpec spec;
+    spec.path = path_of(entry.routing);
+    spec.seed = number;
+    // Receivers' congestion notifications must not wait for acknowledgements, and ACKs take little: one in
+    // four packets keeps the runs short.
+    spec.ack_every = 4;
+    const Outcome outcome = run_flows(e.fabric, e.flows, spec);
+    const double links = incast ? 2 : 4;
+    const double bytes = static_cast<double>(options.bytes.value());
+    // The fluid's time: the busiest port, at least the sender's own, and the way's latency.
+    const double fluid =
+        bytes * std::max(e.senders_per_port, 1.0) / (cable(infiniband).rate.value() * share) +
+        links * seconds(cable(infiniband).latency);
+    found.push_back(std::min(1.0, fluid / seconds(outcome.last_delivered)));
+  }
+  std::sort(found.begin(), found.end());
+  entry.low = found.front();
+  entry.efficiency = found[found.size() / 2];
+  entry.high = found.back();
+  return entry;
+}
+
+std::vector<CongestionEntry> calibrate(const CalibrationOptions& options) {
+  std::vector<CongestionEntry> entries;
+  const auto add = [&](CongestionEntry entry) { entries.push_back(measure(std::move(entry), options)); };
+  const std::vector<int> pairs = options.quick ? std::vector<int>{1} : std::vector<int>{1, 4};
+  for (const char* fabric : {"roce", "infiniband"}) {
+    for (const int queue_pairs : pairs) {
+      for (const int senders : {2, 4, 8, 16, 32}) {
+        if (options.quick && senders > 4) continue;
+        add({fabric, "any", 1, senders, senders * queue_pairs, queue_pairs});
+      }
+      const bool roce = std::string_view(fabric) == "roce";
+      for (const double above : {2.0, 4.0, 8.0, 16.0}) {
+        if (options.quick && above > 4) continue;
+        add({fabric, roce ? "ecmp" : "static", above, 1, static_cast<int>(above) * queue_pairs, queue_pairs});
+      }
+      for (const char* routing : {"adaptive", "spray"}) {
+        if (!roce && std::string_view(routing) == "spray") continue;
+        for (const double above : {0.5, 1.0, 2.0, 4.0}) {
+          if (options.quick && above != 1) continue;
+          add({fabric, routing, above, 1, static_cast<int>(above * kSpines) * queue_pairs, queue_pairs});
+        }
+      }
+    }
+  }
+  return entries;
+}
+}  // namespace topsim::network::packet

@@ -1,0 +1,24 @@
+// The experiments behind configs/calibration/congestion.json: many flows through few ports, packet by packet,
+// against the time that a fluid would need.
+#pragma once
+
+#include <vector>
+
+#include "sim/network/congestion_table.hpp"
+#include "sim/network/packet/spec.hpp"
+
+namespace topsim::network::packet {
+
+struct CalibrationOptions {
+  int seeds = 5;
+  Bytes bytes{16 << 20};  // each sender sends this much
+  bool quick = false;     // a few entries only, for a test
+};
+
+// 400 Gbit/s ports, 500 ns a link, the packet model's default buffers, marking and congestion control.
+// Entries in the order of the committed table.
+[[nodiscard]] std::vector<CongestionEntry> calibrate(const CalibrationOptions& options);
+
+// One entry anew; everything but its efficiencies is read.
+[[nodiscard]] CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options);
+}  // namespace topsim::network::packet

@@ -1,0 +1,67 @@
+// What the flow model takes over from packets where flows meet, and where it leaves links alone.
+#include <gtest/gtest.h>
+
+#include "sim/config/reader.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+report::Result run(const std::string& nodes, const std::string& link, const std::string& contention,
+                   bool fold, bool interval = false) {
+  const config::Library library({"configs"});
+  const int ranks = std::stoi(nodes) * 8;
+  const Scenario scenario = parse_scenario(
+      R"({"topology": {"node": "hgx-h100", "nodes": )" + nodes +
+          R"(, "fabric": {"kind": "fat-tree", "link": ")" + link +
+          R"(", "oversubscription": 2}}, "workload": {"model": "llama3-8b", "plan": {"tp": 1, "dp": )" +
+          std::to_string(ranks) + R"(, "micro_batch": 1, "global_batch": )" + std::to_string(ranks) +
+          R"(}, "sequence": 2048}, "network": {"contention": ")" + contention + R"("}, "run": {"steps": 1}})",
+      "test.json", {}, library);
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  SimulateOptions options;
+  options.fold = fold;
+  options.contention_interval = interval;
+  return simulate(scenario, catalogue, options, nullptr).result;
+}
+
+bool says_where_flows_meet(const report::Result& result) {
+  return std::any_of(result.findings.begin(), result.findings.end(),
+                     [](const report::Finding& f) { return f.path == "network.contention"; });
+}
+
+// 48 nodes need more leaves than one: hashed rings meet on the ports between them.
+TEST(Contention, slows_hashed_roce_paths_that_meet_and_says_so_with_an_interval) {
+  const report::Result ideal = run("48", "roce-400g", "ideal", true);
+  const report::Result calibrated = run("48", "roce-400g", "calibrated", true, true);
+  EXPECT_GT(calibrated.step, ideal.step);
+  EXPECT_FALSE(says_where_flows_meet(ideal));
+  ASSERT_TRUE(says_where_flows_meet(calibrated));
+  const auto finding = std::find_if(calibrated.findings.begin(), calibrated.findings.end(),
+                                    [](const report::Finding& f) { return f.path == "network.contention"; });
+  EXPECT_NE(finding->message.find("the step takes"), std::string::npos);
+}
+
+// All members of a class carry the same load, so one stands for all, exactly.
+TEST(Contention, is_the_same_folded_and_unfolded) {
+  const report::Result folded = run("48", "roce-400g", "calibrated", true);
+  const report::Result unfolded = run("48", "roce-400g", "calibrated", false);
+  EXPECT_NEAR(seconds(folded.step) / seconds(unfolded.step), 1, 1e-9);
+}
+
+// Under one leaf every ring has its ports to itself.
+TEST(Contention, leaves_paths_alone_where_nothing_meets) {
+  const report::Result ideal = run("4", "roce-400g", "ideal", true);
+  const report::Result calibrated = run("4", "roce-400g", "calibrated", true);
+  EXPECT_EQ(ideal.step, calibrated.step);
+  EXPECT_FALSE(says_where_flows_meet(calibrated));
+}
+
+// Credits keep shared ports full: the same fabric in InfiniBand loses less than one per cent.
+TEST(Contention, costs_infiniband_next_to_nothing) {
+  const report::Result ideal = run("48", "ib-ndr", "ideal", true);
+  const report::Result calibrated = run("48", "ib-ndr", "calibrated", true);
+  EXPECT_NEAR(seconds(calibrated.step) / seconds(ideal.step), 1, 0.01);
+}
+}  // namespace
+}  // namespace topsim::scenario
