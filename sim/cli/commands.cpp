@@ -36,6 +36,10 @@ constexpr std::array kCommands = {
             "topsim sweep configs/8xH100-ib.json --vary run.seed=1,2,3 --format csv > sweep.csv"},
     Command{"explain", "Critical path, what limits, what a faster part would buy", configure_explain,
             "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20"},
+    Command{"trace", "What a workload trace holds; convert between formats", configure_trace,
+            "topsim trace info configs/traces/ring8.goal\n"
+            "topsim trace convert configs/traces/ring8.goal --to native -o ring8-native.json\n"
+            "topsim run configs/traces/ring8.json"},
     Command{"list", "What there is: scenarios, hardware, models, fabrics, networks, collectives",
             configure_list,
             "topsim list\ntopsim list scenarios\ntopsim list hardware\ntopsim list hardware "

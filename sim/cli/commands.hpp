@@ -12,6 +12,7 @@ Action configure_sweep(CLI::App& app);
 Action configure_explain(CLI::App& app);
 Action configure_validate(CLI::App& app);
 Action configure_calibrate(CLI::App& app);
+Action configure_trace(CLI::App& app);
 Action configure_list(CLI::App& app);
 Action configure_schema(CLI::App& app);
 Action configure_doctor(CLI::App& app);

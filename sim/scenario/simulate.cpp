@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -20,6 +21,8 @@
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
 #include "workloads/memory/memory.hpp"
+#include "workloads/trace/load.hpp"
+#include "workloads/trace/replay.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::scenario {
@@ -95,6 +98,26 @@ auto with_places(const Scenario& scenario, const Work& work) {
   }
 }
 
+program::Program replay(const Scenario& scenario, const topology::Accelerator& accelerator,
+                        std::uint32_t ranks) {
+  const workloads::TraceSpec& spec = *scenario.workload.trace;
+  const std::string folder = scenario.document
+                                 ? std::filesystem::path(scenario.document->name()).parent_path().string()
+                                 : std::string();
+  const workloads::trace::Trace trace = workloads::trace::load(spec, folder, ranks);
+  if (trace.ranks != ranks) {
+    Problem problem;
+    problem.path = "workload.trace";
+    problem.message = "the trace has " + std::to_string(trace.ranks) + " ranks, the topology " +
+                      std::to_string(ranks) + " accelerators";
+    problem.help = trace.ranks < ranks ? "set topology.accelerators to " + std::to_string(trace.ranks)
+                                       : "add nodes, or replay it on a topology of " +
+                                             std::to_string(trace.ranks) + " accelerators";
+    throw ConfigError({problem});
+  }
+  return workloads::trace::to_program(trace, accelerator);
+}
+
 Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                            const SimulateOptions& options) {
   Prepared prepared;
@@ -108,12 +131,20 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   if (!std::equal(devices.begin(), devices.end(), packed.begin(), packed.end())) {
     prepared.topology = prepared.topology.with_ranks_on(std::move(devices));
   }
-  if (!scenario.workload.trace) {
-    const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
+  const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
+  if (scenario.workload.trace && ranks > 0) {
     const topology::Accelerator& accelerator =
         catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
-    if (!options.allow_oom) workloads::require_fit(scenario.workload, accelerator, ranks);
-    prepared.memory = memory_of(scenario.workload, accelerator, ranks);
+    prepared.program = replay(scenario, accelerator, ranks);
+    return prepared;
+  }
+  if (!scenario.workload.trace) {
+    const topology::Accelerator& accelerator =
+        catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
+    workloads::WorkloadSpec workload = scenario.workload;
+    workload.host = workloads::host_facts(prepared.topology);
+    if (!options.allow_oom) workloads::require_fit(workload, accelerator, ranks);
+    prepared.memory = memory_of(workload, accelerator, ranks);
   }
   prepared.program = workloads::training_step(scenario.workload, prepared.topology, catalogue);
   return prepared;

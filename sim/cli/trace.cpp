@@ -1,0 +1,165 @@
+// topsim trace: what a workload trace holds, and the same trace in another format.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "sim/base/error.hpp"
+#include "sim/cli/commands.hpp"
+#include "sim/report/text.hpp"
+#include "workloads/trace/formats.hpp"
+#include "workloads/trace/load.hpp"
+
+namespace topsim::cli {
+namespace {
+
+namespace trace = workloads::trace;
+
+struct Options {
+  std::string file, from, groups, to, out, format = "table";
+  std::uint32_t ranks = 0;
+};
+
+trace::Trace load(const Options& options) {
+  workloads::TraceSpec spec;
+  spec.path = options.file;
+  if (!options.from.empty() && options.from != "chakra" && options.from != "goal" && options.from != "aicb" &&
+      options.from != "native")
+    throw ConfigError("no trace format \"" + options.from + '"', "formats: chakra, goal, aicb, native");
+  spec.format = options.from;
+  spec.groups = options.groups;
+  return trace::load(spec, {}, options.ranks);
+}
+
+struct Row {
+  std::uint64_t count = 0;
+  double bytes = 0;
+};
+
+int info(const Options& options) {
+  if (options.format != "table" && options.format != "json")
+    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  const trace::Trace t = load(options);
+  std::array<std::uint64_t, 7> nodes{};
+  std::map<std::string, Row> collectives;  // by kind and group
+  Row messages;
+  double compute = 0, operations = 0;
+  for (const trace::RankTrace& program : t.programs) {
+    const auto ranks = static_cast<double>(program.ranks.size());
+    for (const trace::Node& node : program.nodes) {
+      nodes[static_cast<std::size_t>(node.kind)] += program.ranks.size();
+      const auto bytes = static_cast<double>(node.bytes);
+      if (node.kind == trace::Kind::collective) {
+        Row& row = collectives[fmt::format("{} over {}", program::name_of(node.collective),
+                                           t.groups[node.group].name)];
+        row.count += program.ranks.size();
+        row.bytes += ranks * bytes;
+      }
+      if (node.kind == trace::Kind::send)
+        messages.count += program.ranks.size(), messages.bytes += ranks * bytes;
+      if (node.kind == trace::Kind::compute)
+        compute += ranks * seconds(node.duration), operations += ranks * node.operations;
+    }
+  }
+  if (options.format == "json") {
+    std::string kinds, calls;
+    for (std::size_t k = 0; k < nodes.size(); ++k)
+      kinds +=
+          fmt::format("{}\"{}\": {}", k == 0 ? "" : ", ", name_of(static_cast<trace::Kind>(k)), nodes[k]);
+    for (const auto& [name, row] : collectives)
+      calls += fmt::format("{}\"{}\": {{\"calls\": {}, \"bytes\": {:.0f}}}", calls.empty() ? "" : ", ", name,
+                           row.count, row.bytes);
+    std::cout << fmt::format(
+        "{{\"format\": \"{}\", \"ranks\": {}, \"nodes\": {{{}}}, \"messages\": {{\"count\": {}, \"bytes\": "
+        "{:.0f}}}, "
+        "\"collectives\": {{{}}}, \"compute_seconds\": {}, \"operations\": {}}}\n",
+        t.format, t.ranks, kinds, messages.count, messages.bytes, calls, compute, operations);
+    return kOk;
+  }
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : nodes) all += count;
+  std::cout << fmt::format("{} trace of {} ranks, {} nodes\n", t.format, t.ranks, all);
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    if (nodes[k] > 0)
+      std::cout << fmt::format("  {:<12}{:>12}\n", name_of(static_cast<trace::Kind>(k)), nodes[k]);
+  if (compute > 0)
+    std::cout << fmt::format("  computes    {:>12}  a rank in the mean\n",
+                             report::duration_text(from_seconds(compute / std::max(1U, t.ranks))));
+  if (operations > 0)
+    std::cout << fmt::format("  operations  {:>12.4g}  timed by the accelerator's roofline\n", operations);
+  if (messages.count > 0)
+    std::cout << fmt::format("  messages    {:>12}  carry {}\n", messages.count,
+                             report::bytes_text(messages.bytes));
+  for (const auto& [name, row] : collectives)
+    std::cout << fmt::format("  {:<30}{:>8} calls, {} in all\n", name, row.count,
+                             report::bytes_text(row.bytes));
+  for (const std::string& note : t.notes) std::cout << "  note: " << note << '\n';
+  return kOk;
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  if (!(file << text)) throw ConfigError("cannot write " + path, "does the folder exist?");
+  std::cerr << "wrote " << path << '\n';
+}
+
+int convert(const Options& options) {
+  if (options.to != "native" && options.to != "chakra" && options.to != "goal")
+    throw ConfigError("no trace is written as \"" + options.to + '"', "formats: native, chakra, goal");
+  const trace::Trace t = load(options);
+  for (const std::string& note : t.notes) std::cerr << "note: " << note << '\n';
+  if (options.to == "chakra") {
+    if (options.out.empty())
+      throw ConfigError("a Chakra trace is one file a rank", "name them: -o folder/name");
+    const trace::ChakraFiles files = trace::write_chakra(t);
+    for (std::size_t r = 0; r < files.ranks.size(); ++r)
+      write(fmt::format("{}.{}.et", options.out, r), files.ranks[r]);
+    write(options.out + ".json", files.groups);
+    return kOk;
+  }
+  const std::string text = options.to == "goal" ? trace::write_goal(t) : trace::write_native(t);
+  if (options.out.empty()) {
+    std::cout << text;
+  } else {
+    write(options.out, text);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Action configure_trace(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  const auto action = std::make_shared<Action>([&app] {
+    std::cout << app.help();
+    return kUserError;
+  });
+  app.require_subcommand(1);
+  CLI::App* tell = app.add_subcommand("info", "What a trace holds");
+  tell->callback([action, options] { *action = [options] { return info(*options); }; });
+  CLI::App* change = app.add_subcommand("convert", "The same trace in another format");
+  change->callback([action, options] { *action = [options] { return convert(*options); }; });
+  for (CLI::App* command : {tell, change}) {
+    command->add_option("FILE", options->file, "A trace; Chakra: its folder, or the files without .0.et")
+        ->required();
+    command->add_option("--from", options->from, "Its format (default: by its content)")
+        ->type_name("chakra|goal|aicb|native");
+    command->add_option("--groups", options->groups, "Chakra: JSON file of process groups")
+        ->type_name("FILE");
+    command->add_option("--ranks", options->ranks, "Ranks of a job whose trace does not say (aicb)")
+        ->type_name("N");
+  }
+  tell->add_option("--format", options->format, "Output")->type_name("table|json");
+  change->add_option("--to", options->to, "Format to write")->type_name("native|chakra|goal")->required();
+  change
+      ->add_option("-o,--out", options->out,
+                   "Write there instead of stdout; Chakra: folder/name of the files")
+      ->type_name("FILE");
+  return [action] { return (*action)(); };
+}
+}  // namespace topsim::cli

@@ -1,0 +1,330 @@
+// AICB / SimAI workload text, and the ASTRA-sim 1.0 files it descends from:
+//   line 1   POLICY [key: value]...
+//   line 2   number of layers
+//   layers   name dependency  forward: ns type bytes  input gradient: ns type bytes  weight gradient: ns type
+//   bytes
+//            update ns   [policy of the layer, HYBRID_CUSTOMIZED only]
+// as a stream of words. Every rank does the same: layers forward, each computed and then communicated; layers
+// backward, input gradient computed and communicated, weight gradient computed, its communication in flight
+// until the pass ends. Types: ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST, NONE; a suffix
+// chooses the group: none tensor (data for weight gradients), _EP expert, _DP_EP replicas of experts. Bytes
+// are those of the whole tensor.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "workloads/trace/formats.hpp"
+
+namespace topsim::workloads::trace {
+namespace {
+
+using program::CollectiveKind;
+using program::Dimension;
+
+struct Word {
+  std::string_view text;
+  int line = 1, column = 1;
+};
+
+std::vector<Word> words_of(std::string_view text) {
+  std::vector<Word> words;
+  int line = 1;
+  std::size_t line_begin = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line, line_begin = ++i;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++i;
+    } else {
+      const std::size_t begin = i;
+      while (i < text.size() && std::string_view(" \t\r\n").find(text[i]) == std::string_view::npos) ++i;
+      words.push_back({text.substr(begin, i - begin), line, static_cast<int>(begin - line_begin) + 1});
+    }
+  }
+  words.push_back({{}, line, static_cast<int>(text.size() - line_begin) + 1});
+  return words;
+}
+
+struct Communication {
+  CollectiveKind kind;
+  std::size_t group;  // index into kGroups
+};
+enum GroupIndex : std::size_t { kTensor, kData, kExpert, kExpertData, kWorld };
+
+// Layers that communicate over everybody in older policies: {forward, input gradient, weight gradient}.
+struct Policy {
+  std::string_view name;
+  std::array<std::size_t, 3> groups;
+};
+constexpr std::array<Policy, 11> kPolicies{{{"HYBRID_TRANSFORMER_FWD_IN_BCKWD", {kTensor, kTensor, kData}},
+                                            {"HYBRID_TRANSFORMER", {kTensor, kTensor, kData}},
+                                            {"DATA", {kWorld, kWorld, kWorld}},
+                                            {"MODEL", {kWorld, kWorld, kWorld}},
+                                            {"HYBRID_DATA_MODEL", {kTensor, kTensor, kData}},
+                                            {"HYBRID_MODEL_DATA", {kTensor, kTensor, kData}},
+                                            {"HYBRID_DLRM", {kWorld, kWorld, kWorld}},
+                                            {"HYBRID_DLRM_ENHANCED", {kWorld, kWorld, kWorld}},
+                                            {"HYBRID_CUSTOMIZED", {kTensor, kTensor, kData}},
+                                            {"MICRO", {kWorld, kWorld, kWorld}},
+                                            {"DISTRIBUTED_INFERENCE", {kWorld, kWorld, kWorld}}}};
+
+class Aicb {
+ public:
+  Aicb(const std::string& text, const std::string& file, std::uint32_t ranks)
+      : text_(text), file_(file), words_(words_of(text)), ranks_(ranks) {
+    trace_.format = "aicb";
+    trace_.file = file;
+  }
+
+  Trace read() {
+    header();
+    groups();
+    rows();
+    return std::move(trace_);
+  }
+
+ private:
+  [[noreturn]] void fail(const Word& at, std::string message, std::string help = {}) const {
+    fail_at(file_, text_, at.line, at.column,
+            std::max(1, static_cast<int>(std::min<std::size_t>(at.text.size(), 60))), std::move(message),
+            std::move(help));
+  }
+  const Word& word() const { return words_[at_]; }
+  bool ended() const { return word().text.empty(); }
+  static std::string shown(const Word& word) {
+    return word.text.empty() ? "the end of the file" : fmt::format("\"{}\"", word.text.substr(0, 40));
+  }
+
+  // Counts, times and sizes; some generators write whole numbers as 6291456.0.
+  std::int64_t number(const Word& at, const char* what, bool negative = false) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), value);
+    if (at.text.empty() || error != std::errc() || end != at.text.data() + at.text.size() ||
+        !std::isfinite(value))
+      fail(at, fmt::format("expected {}, found {}", what, shown(at)));
+    if (value < 0 && !negative) fail(at, fmt::format("{} cannot be negative", what));
+    constexpr double kMost = 1e15;  // a petabyte, eleven days
+    if (value > kMost) fail(at, fmt::format("{} is too large for {}", at.text, what));
+    return std::llround(value);
+  }
+
+  void header() {
+    if (ended()) fail(word(), "the file is empty");
+    const Word& name = word();
+    for (const Policy& policy : kPolicies)
+      if (policy.name == name.text) policy_ = &policy;
+    if (policy_ == nullptr) {
+      std::string known;
+      for (const Policy& policy : kPolicies)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", policy.name);
+      fail(name, fmt::format("unknown parallelism policy {}", shown(name)), "known: " + known);
+    }
+    ++at_;
+    for (; !ended() && word().line == name.line; ++at_) {
+      const Word& key = word();
+      std::string_view bare = key.text;
+      if (!bare.empty() && bare.back() == ':') bare.remove_suffix(1);
+      const bool last = words_[at_ + 1].text.empty() || words_[at_ + 1].line != name.line;
+      if (last) {
+        // ASTRA-sim 1.0's DLRM files end their first line with the last bottom layer, alone.
+        if (policy_->name == "HYBRID_DLRM" || policy_->name == "HYBRID_DLRM_ENHANCED") continue;
+        fail(key, fmt::format("{} has no value", shown(key)));
+      }
+      const Word& value = words_[++at_];
+      // A list of layers: its length, then its members.
+      if (bare == "checkpoints" || bare == "checkpoint_initiates") {
+        for (auto left = number(value, "a count"); left > 0 && words_[at_ + 1].line == name.line; --left)
+          ++at_;
+        continue;
+      }
+      header_[std::string(bare)] = value;
+    }
+  }
+
+  std::uint32_t size(const char* key, std::uint32_t otherwise) const {
+    const auto found = header_.find(key);
+    if (found == header_.end()) return otherwise;
+    const std::int64_t value = number(found->second, "a number of ranks");
+    if (value < 1 || value > (1 << 22))
+      fail(found->second, fmt::format("{} must be from 1 to {}", key, 1 << 22));
+    return static_cast<std::uint32_t>(value);
+  }
+
+  // Ranks as SimAI lays them out: tensor groups of consecutive ranks, then pipeline stages, then replicas; an
+  // expert group is the same place of consecutive tensor groups.
+  void groups() {
+    const std::uint32_t tp = size("model_parallel_NPU_group", 1), ep = size("ep", 1), pp = size("pp", 1);
+    const std::uint32_t world = size("all_gpus", ranks_ > 0 ? ranks_ : tp * pp * ep);
+    trace_.ranks = world;
+    const auto place = [&](const char* key) {
+      const auto found = header_.find(key);
+      return found == header_.end() ? words_.front() : found->second;
+    };
+    const std::uint64_t stages = std::uint64_t{tp} * pp;
+    if (world % stages != 0)
+      fail(place("all_gpus"),
+           fmt::format("{} ranks do not divide into tensor groups of {} and {} stages", world, tp, pp));
+    if ((world / tp) % ep != 0)
+      fail(place("ep"), fmt::format("expert groups of {} do not divide {} tensor groups", ep, world / tp));
+    if (size("pp", 1) > 1 || header_.count("pp_comm") > 0)
+      trace_.notes.emplace_back(
+          "the file has no pipeline messages: layers of one stage are replayed, as SimAI does (pp_comm is "
+          "not sent)");
+    add_group("tensor", Dimension::tensor, [&](std::uint32_t r) { return r / tp; });
+    add_group("data", Dimension::data,
+              [&](std::uint32_t r) { return static_cast<std::uint32_t>(r % stages); });
+    const auto tensor_group = [tp](std::uint32_t r) { return r / tp; };
+    add_group("expert", Dimension::expert,
+              [&](std::uint32_t r) { return tensor_group(r) / ep * tp + r % tp; });
+    add_group("expert data", Dimension::expert_data, [&](std::uint32_t r) {
+      return ((tensor_group(r) / ep) % pp * ep + tensor_group(r) % ep) * tp + r % tp;
+    });
+    add_group("world", Dimension::data, [](std::uint32_t) { return 0U; });
+  }
+
+  template <class GroupOf>
+  void add_group(const char* name, Dimension dimension, GroupOf&& group_of) {
+    Group group{name, dimension, {}};
+    std::map<std::uint32_t, std::vector<std::uint32_t>> members;
+    for (std::uint32_t r = 0; r < trace_.ranks; ++r) members[group_of(r)].push_back(r);
+    for (auto& [key, ranks] : members) group.members.push_back(std::move(ranks));
+    trace_.groups.push_back(std::move(group));
+  }
+
+  std::optional<Communication> communication(const Word& at, std::size_t usual) const {
+    if (at.text == "NONE") return std::nullopt;
+    std::string_view base = at.text;
+    std::size_t group = usual;
+    const auto cut = [&](std::string_view suffix, std::size_t chosen) {
+      if (base.size() <= suffix.size() || base.substr(base.size() - suffix.size()) != suffix) return false;
+      base.remove_suffix(suffix.size());
+      group = chosen;
+      return true;
+    };
+    if (!cut("_DP_EP", kExpertData)) cut("_EP", kExpert);
+    constexpr std::array<std::pair<std::string_view, CollectiveKind>, 7> kinds{
+        {{"ALLREDUCE", CollectiveKind::all_reduce},
+         {"ALLGATHER", CollectiveKind::all_gather},
+         {"REDUCESCATTER", CollectiveKind::reduce_scatter},
+         {"ALLTOALL", CollectiveKind::all_to_all},
+         {"BROADCAST", CollectiveKind::broadcast},
+         {"REDUCE", CollectiveKind::reduce},
+         // SimAI and ASTRA-sim match the beginning of the word.
+         {"ALLREDUCEALLTOALL", CollectiveKind::all_reduce}}};
+    for (const auto& [word, kind] : kinds)
+      if (word == base) return Communication{kind, group};
+    fail(at, fmt::format("unknown communication {}", shown(at)),
+         "ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST or NONE, with _EP or _DP_EP behind");
+  }
+
+  struct Pass {
+    Duration compute{};
+    std::optional<Communication> communication;
+    std::int64_t bytes = 0;
+  };
+  struct Row {
+    std::uint32_t name;
+    std::uint64_t line;
+    std::array<Pass, 3> passes;
+    Duration update{};
+  };
+
+  void rows() {
+    const Word& said = word();
+    const std::int64_t count = number(said, "the number of layers");
+    ++at_;
+    const std::size_t width = policy_->name == "HYBRID_CUSTOMIZED" ? 13 : 12;
+    std::vector<Row> rows;
+    while (static_cast<std::int64_t>(rows.size()) < count && !ended()) {
+      if (words_.size() - 1 - at_ < width)
+        fail(word(),
+             fmt::format("layer {} has {} of {} columns", rows.size() + 1, words_.size() - 1 - at_, width),
+             "is the file cut off?");
+      rows.push_back(row());
+      at_ += width;
+    }
+    if (static_cast<std::int64_t>(rows.size()) < count)
+      trace_.notes.push_back(fmt::format("line {} says {} layers, the file has {}: those are replayed",
+                                         said.line, count, rows.size()));
+    if (!ended())
+      trace_.notes.push_back(
+          fmt::format("line {}: {} and what follows is passed over, all {} layers were read", word().line,
+                      shown(word()), count));
+    if (rows.empty()) fail(said, "the file has no layers");
+    replay(rows);
+  }
+
+  Row row() {
+    Row row{names_.of(words_[at_].text), static_cast<std::uint64_t>(words_[at_].line), {}, {}};
+    number(words_[at_ + 1], "a dependency (-1: none)", true);
+    for (std::size_t p = 0; p < 3; ++p) {
+      const std::size_t first = at_ + 2 + 3 * p;
+      Pass& pass = row.passes[p];
+      pass.compute = Duration(number(words_[first], "a time in nanoseconds") * 1000);
+      pass.communication = communication(words_[first + 1], policy_->groups[p]);
+      pass.bytes = number(words_[first + 2], "a size in bytes");
+    }
+    row.update = Duration(number(words_[at_ + 11], "a time in nanoseconds") * 1000);
+    return row;
+  }
+
+  void replay(const std::vector<Row>& rows) {
+    RankTrace& program = trace_.programs.emplace_back();
+    for (std::uint32_t r = 0; r < trace_.ranks; ++r) program.ranks.push_back(r);
+    std::vector<std::uint32_t> last;  // what the next node waits for
+    const auto add = [&](const Node& node, bool blocks) {
+      const std::uint32_t index = program.add(node, last);
+      if (blocks) last = {index};
+      return index;
+    };
+    const auto run = [&](const Row& row, std::size_t p) {
+      const Pass& pass = row.passes[p];
+      Node node;
+      node.id = row.line;
+      node.name = row.name;
+      if (pass.compute.count() > 0) {
+        node.kind = Kind::compute;
+        node.duration = pass.compute;
+        add(node, true);
+      }
+      if (!pass.communication || pass.bytes == 0) return;
+      Node call;
+      call.id = row.line;
+      call.name = row.name;
+      call.kind = Kind::collective;
+      call.collective = pass.communication->kind;
+      call.group = static_cast<std::uint32_t>(pass.communication->group);
+      call.bytes = pass.bytes;
+      const bool blocks = p < 2;
+      const std::uint32_t sent = add(call, blocks);
+      if (!blocks || row.update.count() == 0) return (void)sent;
+      Node update = node;
+      update.kind = Kind::compute;
+      update.duration = row.update;
+      add(update, true);
+    };
+    for (const Row& row : rows) run(row, 0);
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) run(*row, 1), run(*row, 2);
+  }
+
+  const std::string& text_;
+  const std::string& file_;
+  std::vector<Word> words_;
+  std::uint32_t ranks_;
+  std::size_t at_ = 0;
+  const Policy* policy_ = nullptr;
+  std::map<std::string, Word> header_;
+  Trace trace_;
+  Names names_{trace_.names};
+};
+}  // namespace
+
+Trace read_aicb(const std::string& text, const std::string& file, std::uint32_t ranks) {
+  return Aicb(text, file, ranks).read();
+}
+}  // namespace topsim::workloads::trace

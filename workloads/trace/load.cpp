@@ -1,0 +1,143 @@
+#include "workloads/trace/load.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "workloads/trace/formats.hpp"
+
+namespace topsim::workloads::trace {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 30;
+
+// Plain or gzip.
+std::string read_file(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) fail(path, "is a folder, not a trace", "name the file");
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (!file) fail(path, "cannot read the trace", "is the path right?");
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  for (;;) {
+    const int got = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    if (got < 0) fail(path, "the gzip data is damaged", "unpack it with gunzip to see where");
+    if (got == 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (text.size() > kMostBytes) fail(path, "the trace is larger than 4 GiB", "cut it into fewer steps");
+  }
+  int state = Z_OK;
+  gzerror(file.get(), &state);
+  if (state != Z_OK && state != Z_STREAM_END) fail(path, "the gzip data breaks off", "is the file cut off?");
+  return text;
+}
+
+std::string find_path(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  if (fs::path(path).is_absolute() || folder.empty()) return path;
+  const std::string beside = (fs::path(folder) / path).lexically_normal().string();
+  const fs::path parent = fs::path(beside).parent_path();
+  // A Chakra prefix is no file: its folder decides.
+  if (fs::exists(beside, error)) return beside;
+  if (fs::exists(path, error)) return path;
+  return fs::is_directory(parent.empty() ? fs::path(".") : parent, error) ? beside : path;
+}
+
+// "all_reduce.3.et.gz" -> ("all_reduce", 3); rank -1: no such name.
+std::pair<std::string, int> rank_of(std::string name) {
+  const auto cut = [&](std::string_view tail) {
+    if (name.size() <= tail.size() || name.compare(name.size() - tail.size(), tail.size(), tail) != 0)
+      return false;
+    name.resize(name.size() - tail.size());
+    return true;
+  };
+  cut(".gz");
+  if (!cut(".et")) return {name, -1};
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot + 1 == name.size() || name.size() - dot > 8 ||
+      name.find_first_not_of("0123456789", dot + 1) != std::string::npos)
+    return {name, -1};
+  return {name.substr(0, dot), std::stoi(name.substr(dot + 1))};
+}
+
+struct ChakraPaths {
+  std::vector<std::string> ranks;
+  std::string prefix;  // with its folder
+};
+
+ChakraPaths chakra_paths(const std::string& path) {
+  std::error_code error;
+  fs::path folder = path;
+  std::string prefix;
+  if (!fs::is_directory(path, error)) {
+    folder = fs::path(path).parent_path();
+    const std::string name = fs::path(path).filename().string();
+    const auto [base, rank] = rank_of(name);
+    prefix = rank >= 0 ? base : name;
+  }
+  if (folder.empty()) folder = ".";
+  std::map<std::string, std::map<int, std::string>> found;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto [base, rank] = rank_of(entry.path().filename().string());
+    if (rank >= 0 && (prefix.empty() || base == prefix)) found[base].emplace(rank, entry.path().string());
+  }
+  if (error || found.empty())
+    fail(path, "no Chakra trace here: no file is called NAME.0.et",
+         "name the folder, or the files without .0.et");
+  if (found.size() > 1)
+    fail(path, fmt::format("the folder holds {} traces", found.size()),
+         fmt::format("name one: {}", (folder / found.begin()->first).string()));
+  ChakraPaths result;
+  result.prefix = (folder / found.begin()->first).string();
+  for (const auto& [rank, file] : found.begin()->second) {
+    if (rank != static_cast<int>(result.ranks.size()))
+      fail(path, fmt::format("the file of rank {} is missing", result.ranks.size()),
+           fmt::format("the next is {}", file));
+    result.ranks.push_back(file);
+  }
+  return result;
+}
+
+Trace load_chakra(const TraceSpec& spec, const std::string& path, const std::string& folder) {
+  const ChakraPaths paths = chakra_paths(path);
+  std::vector<std::string> bytes;
+  for (const std::string& file : paths.ranks) bytes.push_back(read_file(file));
+  std::string groups = spec.groups.empty() ? paths.prefix + ".json" : find_path(spec.groups, folder);
+  std::error_code error;
+  std::string text;
+  if (!spec.groups.empty() || fs::is_regular_file(groups, error)) text = read_file(groups);
+  return read_chakra(paths.ranks, bytes, text, groups);
+}
+}  // namespace
+
+std::string detect_format(const std::string& path) {
+  std::error_code error;
+  const bool file = fs::is_regular_file(path, error);
+  if (!file || rank_of(fs::path(path).filename().string()).second >= 0) return "chakra";
+  const std::string text = read_file(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) fail(path, "the file is empty");
+  if (text[first] == '{') return "native";
+  for (const char* policy : {"HYBRID_", "DATA", "MODEL", "MICRO", "DISTRIBUTED_INFERENCE"})
+    if (text.compare(first, std::char_traits<char>::length(policy), policy) == 0) return "aicb";
+  if (text.find("num_ranks") != std::string::npos || text[first] == '/') return "goal";
+  fail(path, "no trace that topsim knows",
+       "formats: chakra (NAME.0.et), goal (num_ranks ...), aicb, native (topsim.trace/1)");
+}
+
+Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks) {
+  const std::string path = find_path(spec.path, folder);
+  const std::string format = spec.format.empty() ? detect_format(path) : spec.format;
+  if (format == "chakra") return load_chakra(spec, path, folder);
+  const std::string text = read_file(path);
+  if (format == "goal") return read_goal(text, path);
+  if (format == "aicb") return read_aicb(text, path, ranks);
+  return read_native(text, path);
+}
+}  // namespace topsim::workloads::trace

@@ -1,0 +1,17 @@
+// From files to a trace, whatever the format; gzip is unpacked on the way.
+#pragma once
+
+#include <string>
+
+#include "workloads/spec.hpp"
+#include "workloads/trace/trace.hpp"
+
+namespace topsim::workloads::trace {
+
+// `folder`: what relative paths start from when the working directory has no such file. `ranks`: of the job,
+// for formats that do not say; 0: unknown. Chakra's path may be PREFIX, PREFIX.0.et or the folder of one
+// trace. Throws ConfigError.
+[[nodiscard]] Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks);
+// What the file's content looks like. Throws ConfigError when it is none of the formats.
+[[nodiscard]] std::string detect_format(const std::string& path);
+}  // namespace topsim::workloads::trace

@@ -1,0 +1,38 @@
+// Which send meets which receive, known before anything runs: sends and receives of a pair of ranks meet by
+// tag, in the order of their rank's program.
+//
+// Messages from one rank to another travel in channels, one after the other in each. Messages share a channel
+// when sender and receiver order them alike (so that what meets is what was meant to meet).
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "workloads/trace/trace.hpp"
+
+namespace topsim::workloads::trace {
+
+struct Matched {
+  std::uint32_t peer = 0, channel = 0;
+  std::int64_t bytes = 0;  // of the send
+};
+
+struct Messages {
+  // By pair of ranks, the lower first: channels that it needs, shared by both directions.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channels;
+  // By program: what node meets, and what arrives without a receive.
+  std::vector<std::unordered_map<std::uint32_t, Matched>> nodes;
+  std::vector<std::vector<Matched>> unreceived;
+  // Null for a message to oneself.
+  [[nodiscard]] const Matched* find(std::size_t program, std::uint32_t node) const {
+    const auto found = nodes[program].find(node);
+    return found == nodes[program].end() ? nullptr : &found->second;
+  }
+};
+
+// `orders[p]`: the nodes of program p in the order in which they are issued. Throws ConfigError for a receive
+// without a send.
+[[nodiscard]] Messages match_messages(const Trace& trace,
+                                      const std::vector<std::vector<std::uint32_t>>& orders);
+}  // namespace topsim::workloads::trace
