@@ -211,6 +211,10 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  default_text("the framework's"))
           .field("slow_ranks", &ComputeSpec::slow_ranks, "rank -> factor on its compute times")
           .field("stage_times", &ComputeSpec::stage_times, "measured times to replay")
+          .field("nvme_read", &ComputeSpec::nvme_read, "read rate of a node's NVMe together, for offload",
+                 positive())
+          .field("nvme_write", &ComputeSpec::nvme_write, "write rate of a node's NVMe together, for offload",
+                 positive())
           .field("clock", &ComputeSpec::clock, "power or thermal derating of the compute rate, a ratio",
                  between(0.05, 1.5))
           .check([](const ComputeSpec& spec, const config::Node& node, config::Reader& reader) {

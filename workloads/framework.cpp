@@ -76,6 +76,7 @@ std::array<Framework, 7> make_table() {
   fsdp.least_zero = 2;
   fsdp.bucket = fsdp.first_bucket = Bytes(0);
   fsdp.bucket_copies = 0;
+  fsdp.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
 
   Framework compiled = fsdp;
   compiled.release = "2024-compile";

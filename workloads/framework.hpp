@@ -41,13 +41,14 @@ struct Framework {
   bool parameters_fp32 = false;   // weights live in fp32 and are cast for use; else a 16-bit working copy
   double bucket_elements = 40e6;  // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
-  Bytes bucket{}, first_bucket{};  // DDP counts bytes; 0: elements
-  bool exposed_buckets = false;    // buckets exist without overlap too
-  double bucket_copies = 0;        // passes that copy gradients into buckets and back
-  bool scatter_gradients = true;   // a sharded optimiser's gradients are reduce-scattered, else all-reduced
-  bool prefetch_forward = false;   // ZeRO-3: the next unit's gather is launched before this one computes
-  int outstanding_reductions = 1;  // ZeRO-3, FSDP
-  double live_parameters = 0;      // gathered parameters held at most; 0: two units
+  Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
+  bool exposed_buckets = false;      // buckets exist without overlap too
+  double bucket_copies = 0;          // passes that copy gradients into buckets and back
+  bool scatter_gradients = true;     // a sharded optimiser's gradients are reduce-scattered, else all-reduced
+  bool prefetch_forward = false;     // ZeRO-3: the next unit's gather is launched before this one computes
+  int outstanding_reductions = 1;    // ZeRO-3, FSDP
+  bool offloads_parameters = false;  // offload moves the shards of the parameters too
+  double live_parameters = 0;        // gathered parameters held at most; 0: two units
 
   // Host.
   Duration launch{};        // to issue one kernel, eager

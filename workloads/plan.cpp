@@ -31,7 +31,6 @@ int Plan::global_stage(int stage, int chunk) const {
 Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   Mistakes mistakes;
   const Framework& defaults = framework(workload.framework);
-  refuse_unsupported(workload, mistakes);
   check_shape(workload, mistakes);
 
   const PlanSpec& spec = workload.plan;
@@ -98,7 +97,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   set_precision(workload, defaults, plan);
   set_experts(workload, plan, mistakes);
-  set_data_parallel(spec, defaults, plan, mistakes);
+  set_data_parallel(workload, defaults, plan, mistakes);
+  set_offload(workload, defaults, plan, mistakes);
   set_single_process(defaults, plan, mistakes);
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : defaults.launch);
@@ -107,6 +107,12 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.hopper_attention = defaults.hopper_attention;
   plan.fused_kernels = defaults.fused_kernels;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
+  if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
+      !plan.inference())
+    mistakes.add("plan.tp_overlap",
+                 "user buffers overlap gathers and scatters, which need sequence parallelism",
+                 "set sequence_parallel, or tp_overlap to async");
+  set_adapters(workload, plan, mistakes);
   set_packing(workload, plan, mistakes);
   set_inference(workload, plan, mistakes);
   mistakes.finish();

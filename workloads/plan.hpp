@@ -18,6 +18,12 @@ namespace topsim::workloads {
 //   `sequence` tokens
 // Inference takes micro_batch requests through a stage together; a replica's requests are in flight on its
 // stages at the same time, and each request's next token waits for its last.
+// Low-rank adapters beside frozen weights; rank 0: everything is trained.
+struct PlanAdapters {
+  int rank = 0;
+  bool qkv = false, proj = false, fc1 = false, fc2 = false;
+};
+
 struct Plan {
   Task task = Task::pretrain;
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
@@ -53,6 +59,10 @@ struct Plan {
   int outstanding_reductions = 1;
   double live_parameters = 0;  // gathered ones held at most; 0: two units
   int shard_ranks = 1;         // of the dp x cp ranks, those that share one set of shards
+  PlanAdapters adapters;
+  Offload offload = Offload::none;
+  bool offload_parameters = false;                           // shards live in host memory too
+  double host_adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
   double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
   // Routed experts. `expert_ranks`: they are divided otherwise than the rest (ep > 1, or etp other than tp),
   // so that other ranks hold the same ones: tp x cp x dp = etp x ep x expert_copies.
@@ -76,6 +86,7 @@ struct Plan {
   StageTimes stage_times;
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
+  [[nodiscard]] bool frozen() const { return adapters.rank > 0; }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   // Parts of the model on one rank. DualPipe: two, one for each direction.

@@ -116,6 +116,9 @@ struct ComputeSpec {
   std::map<std::string, double>
       slow_ranks;  // applied when the program runs: rank -> compute time factor, 1.1: ten per cent slower
   StageTimes stage_times;
+  // Of a node's NVMe together, for offload: eight PCIe 4.0 x4 drives as DGX H100 has them for data, 6.5 GB/s
+  // read and 3.5 GB/s written each (Samsung PM9A3 data sheet; recalled).
+  BytesPerSecond nvme_read{52e9}, nvme_write{28e9};
   double clock = 1;  // power or thermal derating of the compute clock
 };
 
@@ -130,6 +133,12 @@ struct TraceSpec {
   std::string groups;  // Chakra: JSON file of process groups; empty: beside the trace, or in it
 };
 
+// What a node is, as far as a plan depends on it. Not part of a scenario: who knows the topology fills it in.
+struct HostFacts {
+  int accelerators = 8;
+  BytesPerSecond memory_bandwidth{614.4e9};  // two sockets of eight DDR5-4800 channels
+};
+
 struct WorkloadSpec {
   ModelSpec model;
   PlanSpec plan;
@@ -141,5 +150,6 @@ struct WorkloadSpec {
   std::string framework = "megatron";  // optionally @release
   ComputeSpec compute;
   std::optional<TraceSpec> trace;
+  HostFacts host;
 };
 }  // namespace topsim::workloads

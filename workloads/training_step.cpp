@@ -1,6 +1,7 @@
 #include "workloads/training_step.hpp"
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/layer/lora.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 #include "workloads/step/layout.hpp"
@@ -25,18 +26,24 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   if (plan.inference()) settings.memory_fixed = from_microseconds(2);
   const ComputeModel compute(accelerator, settings);
 
+  const auto layer = [&](LayerKind kind, RecomputeKind recompute) {
+    return plan.frozen() ? adapted_layer(model, plan, compute, recompute)
+                         : transformer_layer(model, kind, plan, compute, recompute);
+  };
   StepPieces pieces;
   pieces.embedding = embedding(model, plan, compute);
   pieces.head = plan.inference() ? PiecePair{sampling(model, plan, compute), {}} : head(model, plan, compute);
+  if (plan.frozen()) {
+    pieces.embedding = frozen(pieces.embedding, false);
+    pieces.head = frozen(pieces.head, true);
+  }
   // With full recompute of some layers the others keep everything.
   const bool full = plan.recompute.kind == RecomputeKind::full;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::experts}) {
     if (count_of(model, kind) == 0) continue;
     const auto index = static_cast<std::size_t>(kind);
-    pieces.layer[index] =
-        transformer_layer(model, kind, plan, compute, full ? RecomputeKind::none : plan.recompute.kind);
-    pieces.layer_recomputed[index] =
-        full ? transformer_layer(model, kind, plan, compute, RecomputeKind::full) : pieces.layer[index];
+    pieces.layer[index] = layer(kind, full ? RecomputeKind::none : plan.recompute.kind);
+    pieces.layer_recomputed[index] = full ? layer(kind, RecomputeKind::full) : pieces.layer[index];
   }
 
   program::Program program;
@@ -53,9 +60,15 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   program.facts.samples = plan.global_batch;
   program.facts.tokens = static_cast<double>(plan.global_batch) * plan.queries;
   const auto flops = [&](bool causal_half) {
-    return plan.inference() ? inference_flops_per_request(model, plan.queries, plan.sequence, causal_half)
-                            : plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents,
-                                                                        causal_half);
+    if (plan.inference()) return inference_flops_per_request(model, plan.queries, plan.sequence, causal_half);
+    const double all =
+        plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half);
+    if (!plan.frozen()) return all;
+    // Frozen matrices have two of the three products; attention and adapters have all.
+    const double scores = 3 * (causal_half && model.attention.causal ? 0.5 : 1.0) * 4 * model.layers *
+                          plan.sequence * static_cast<double>(plan.sequence) / plan.documents * model.heads *
+                          model.head_dim;
+    return (all - scores) * 2 / 3 + scores + adapter_flops_per_sequence(model, plan);
   };
   program.facts.model_flops = Flops(plan.global_batch * flops(true));
   program.facts.model_flops_full_attention = Flops(plan.global_batch * flops(false));

@@ -14,6 +14,10 @@ namespace topsim::workloads {
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
                                              const topology::Catalogue& catalogue);
 
+// What a plan depends on of the nodes of this topology. Called by who reads the memory of a scenario;
+// training_step() above does by itself.
+[[nodiscard]] HostFacts host_facts(const topology::Topology& topology);
+
 // The same on `accelerators` of one kind, whatever connects them.
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload,
                                              const topology::Accelerator& accelerator,

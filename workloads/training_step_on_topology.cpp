@@ -5,6 +5,22 @@
 
 namespace topsim::workloads {
 
+HostFacts host_facts(const topology::Topology& topology) {
+  HostFacts facts;
+  if (topology.accelerators().empty()) return facts;
+  const std::uint32_t node = topology.device(topology.accelerators().front()).node;
+  facts.accelerators = 0;
+  for (const DeviceId id : topology.accelerators())
+    facts.accelerators += topology.device(id).node == node ? 1 : 0;
+  double bandwidth = 0;
+  for (const topology::Link& link : topology.links())
+    if (topology.device(link.to).kind == topology::DeviceKind::host_memory &&
+        topology.device(link.to).node == node)
+      bandwidth += link.capacity.value();
+  if (bandwidth > 0) facts.memory_bandwidth = BytesPerSecond(bandwidth);
+  return facts;
+}
+
 program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
                                const topology::Catalogue& catalogue) {
   const auto accelerators = topology.accelerators();
@@ -24,7 +40,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
     problem.help = "use framework ddp, or one node";
     throw ConfigError({problem});
   }
-  return training_step(workload, catalogue.accelerator(first),
-                       static_cast<std::uint32_t>(accelerators.size()));
+  WorkloadSpec placed = workload;
+  placed.host = host_facts(topology);
+  return training_step(placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()));
 }
 }  // namespace topsim::workloads

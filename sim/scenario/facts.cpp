@@ -4,6 +4,7 @@
 
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
+#include "workloads/training_step.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -80,6 +81,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   }
   workloads::WorkloadSpec complete = workload;
   complete.model = workloads::complete(workload.model);
+  complete.host = workloads::host_facts(topology);
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.headline += kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan);

@@ -70,6 +70,23 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   plan.overlap_grad_reduce = dice.below(2) == 0;
   plan.overlap_param_gather = plan.zero == 1 && *plan.overlap_grad_reduce && dice.below(2) == 0;
 
+  // Frameworks and tasks that share nothing with the plan above but its sizes; drawn last, so that what came
+  // before stays what it was for a seed.
+  using workloads::Task;
+  c.workload.task =
+      dice.one_of({Task::pretrain, Task::pretrain, Task::pretrain, Task::lora, Task::prefill, Task::decode});
+  if (c.workload.task == Task::lora) c.workload.lora = workloads::LoraSpec{dice.one_of({8, 64}), {}};
+  if (c.workload.task == Task::pretrain && plan.tp * plan.pp == 1 && nodes == 1 && dice.below(2) == 0) {
+    c.workload.framework = "dataparallel";
+    plan.zero.reset(), plan.overlap_grad_reduce.reset(), plan.overlap_param_gather.reset();
+  } else if (c.workload.task == Task::pretrain && plan.zero == 1) {
+    if (*plan.dp > 1 && dice.below(3) == 0)
+      plan.offload = dice.one_of({workloads::Offload::cpu, workloads::Offload::nvme});
+    if (*plan.dp > 2 && dice.below(3) == 0) plan.zero_group = {workloads::ZeroGroup::Kind::ranks, 2};
+  }
+  if (plan.sequence_parallel.value_or(false) && dice.below(2) == 0)
+    plan.tp_overlap = workloads::TensorOverlap::userbuffers;
+
   c.options.seed = seed;
   c.options.warmup = 1;
   c.options.steps = 1;

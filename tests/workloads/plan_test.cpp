@@ -89,6 +89,7 @@ TEST(Plan, InterleavingNeedsRoundsOfThePipeline) {
 
 TEST(Plan, WhatIsNotSupportedIsRefusedAndNeverIgnored) {
   WorkloadSpec workload = llama3_70b_on_64();
+  workload.framework = "ddp";
   workload.plan.offload = Offload::cpu;
   workload.plan.cp_kind = ContextKind::ring;
   const auto problems = problems_of(workload);

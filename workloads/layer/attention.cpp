@@ -55,17 +55,16 @@ int Attention::forward(PieceList& list) const {
   if (latent_)
     list.compute(Part::attention, down_.forward + kernels_.norm_forward(kernels_.rows, latent_width_),
                  Piece::kNone, parameters_.latent);
-  const int gathered = kernels_.gather(list, Part::attention, gathered_bytes_);
-  list.compute(Part::attention, qkv_.forward + rotary(), gathered, parameters_.qkv / t);
+  kernels_.gathered_product(list, Part::attention, qkv_.forward, qkv_.forward_tile, rotary(), gathered_bytes_,
+                            parameters_.qkv / t);
   const int answered = core_forward(list);
-  list.compute(Part::attention, proj_.forward, answered, parameters_.proj / t);
-  return kernels_.reduce(list, Part::attention, kernels_.bytes);
+  return kernels_.reduced_product(list, Part::attention, proj_, parameters_.proj / t, answered);
 }
 
 int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   const double t = kernels_.plan.tp;
-  const int ready = kernels_.gather(list, Part::attention, kernels_.bytes);
-  list.compute(Part::attention, proj_.input_gradient, ready);
+  kernels_.gathered_product(list, Part::attention, proj_.input_gradient, proj_.input_tile, {}, kernels_.bytes,
+                            0);
   list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
   if (recompute == RecomputeKind::selective) {
     PieceList again;

@@ -14,15 +14,15 @@ class DenseFeedForward final : public FeedForward {
         fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_)) {}
 
   int forward(PieceList& list) const override {
-    const int gathered = kernels_.gather(list, Part::mlp, kernels_.bytes);
-    list.compute(Part::mlp, fc1_.forward + kernels_.activation_forward(kernels_.tokens, ffn_) + fc2_.forward,
-                 gathered, (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp);
-    return kernels_.reduce(list, Part::mlp, kernels_.bytes);
+    const double t = kernels_.plan.tp;
+    kernels_.gathered_product(list, Part::mlp, fc1_.forward, fc1_.forward_tile,
+                              kernels_.activation_forward(kernels_.tokens, ffn_), kernels_.bytes,
+                              (parameters_.fc1 + parameters_.fc2) / t);
+    return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
   }
 
   int backward(PieceList& list, RecomputeKind) const override {
-    const int ready = kernels_.gather(list, Part::mlp, kernels_.bytes);
-    list.compute(Part::mlp, fc2_.input_gradient, ready);
+    kernels_.gathered_product(list, Part::mlp, fc2_.input_gradient, fc2_.input_tile, {}, kernels_.bytes, 0);
     list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone, parameters_.fc2 / kernels_.plan.tp);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_));
     return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp,

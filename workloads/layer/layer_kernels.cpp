@@ -4,6 +4,10 @@ namespace topsim::workloads {
 
 using program::CollectiveKind;
 
+namespace {
+constexpr int kQuarters = 4;  // num_splits of Transformer Engine's pipelined reduce-scatter (userbuffers)
+}
+
 LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, const ComputeModel& costs)
     : model(model_spec),
       plan(resolved),
@@ -32,7 +36,49 @@ Linear LayerKernels::grouped(double m, double n, double k, double count) const {
   result.input_gradient = cast(m * n) + gemm({m, k, n, count});
   result.weight_gradient =
       gemm({n, k, m, count}, plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);
+  if (in_tiles()) {
+    result.forward_tile = gemm({m / plan.tp, n, k, count});
+    result.forward_quarter = gemm({m / kQuarters, n, k, count});
+    result.input_tile = gemm({m / plan.tp, k, n, count});
+  }
   return result;
+}
+
+bool LayerKernels::in_tiles() const {
+  return plan.tp_overlap == TensorOverlap::userbuffers && plan.sequence_parallel;
+}
+
+void LayerKernels::gathered_product(PieceList& list, Part part, const KernelCost& whole,
+                                    const KernelCost& tile, const KernelCost& after, double gathered_bytes,
+                                    double parameters) const {
+  if (!in_tiles()) {
+    const int gathered = gather(list, part, gathered_bytes);
+    list.compute(part, whole + after, gathered, parameters);
+    return;
+  }
+  int arrived = Piece::kNone;
+  for (int i = 0; i < plan.tp; ++i) {
+    const int next = i + 1 < plan.tp
+                         ? list.collective(part, CollectiveKind::send_recv, gathered_bytes / plan.tp, plan.tp)
+                         : Piece::kNone;
+    list.compute(part, tile, arrived, i == 0 ? parameters : 0);
+    arrived = next;
+  }
+  list.compute(part, after);
+}
+
+int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work, double parameters,
+                                  int wait) const {
+  if (!in_tiles()) {
+    list.compute(part, work.forward, wait, parameters);
+    return reduce(list, part, bytes);
+  }
+  int scattered = Piece::kNone;
+  for (int i = 0; i < kQuarters; ++i) {
+    list.compute(part, work.forward_quarter, i == 0 ? wait : Piece::kNone, i == 0 ? parameters : 0);
+    scattered = list.collective(part, CollectiveKind::reduce_scatter, bytes / kQuarters, plan.tp);
+  }
+  return scattered;
 }
 
 KernelCost LayerKernels::norm_forward(double count, double width) const {

@@ -11,9 +11,15 @@ namespace topsim::workloads {
 // The work of one linear layer Y[M x n] = X[M x k] W.
 struct Linear {
   KernelCost forward, input_gradient, weight_gradient;
+  // With user buffers, of one part of the rows: forward in t and in 4 parts, input gradient in t.
+  KernelCost forward_tile{}, forward_quarter{}, input_tile{};
   friend Linear operator+(const Linear& a, const Linear& b) {
-    return {a.forward + b.forward, a.input_gradient + b.input_gradient,
-            a.weight_gradient + b.weight_gradient};
+    return {a.forward + b.forward,
+            a.input_gradient + b.input_gradient,
+            a.weight_gradient + b.weight_gradient,
+            a.forward_tile + b.forward_tile,
+            a.forward_quarter + b.forward_quarter,
+            a.input_tile + b.input_tile};
   }
 };
 
@@ -45,10 +51,20 @@ class LayerKernels {
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
 
+  [[nodiscard]] bool in_tiles() const;  // user buffers
+
   // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
   // parallelism. Return what the next piece must wait for.
   int gather(PieceList& list, Part part, double whole) const;
   int reduce(PieceList& list, Part part, double whole) const;
+  // A product of the gathered activation: gather, then `work`, then `after`. With user buffers (Transformer
+  // Engine's ring exchange) part i is multiplied while part i + 1 arrives from the neighbour; t - 1 exchanges
+  // of S / t.
+  void gathered_product(PieceList& list, Part part, const KernelCost& whole, const KernelCost& tile,
+                        const KernelCost& after, double gathered_bytes, double parameters) const;
+  // A product whose result is summed over the tensor group; user buffers: in quarters, each scattered while
+  // the next is multiplied. Returns what the next piece must wait for.
+  int reduced_product(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
   // transfer is waited for at once. Returns what the next piece must wait for.

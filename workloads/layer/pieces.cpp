@@ -64,6 +64,11 @@ int PieceList::collective(Part part, program::CollectiveKind kind, double bytes,
   return static_cast<int>(pieces_.size()) - 1;
 }
 
+int PieceList::add(const Piece& piece) {
+  pieces_.push_back(piece);
+  return static_cast<int>(pieces_.size()) - 1;
+}
+
 void PieceList::append(const PieceList& other) {
   const int offset = static_cast<int>(pieces_.size());
   for (Piece piece : other.pieces_) {
@@ -74,7 +79,7 @@ void PieceList::append(const PieceList& other) {
 
 PieceList PieceList::recomputed() const {
   PieceList result = *this;
-  for (Piece& piece : result.pieces_) piece.cost.flops = 0, piece.parameters = 0;
+  for (Piece& piece : result.pieces_) piece.cost.flops = 0, piece.parameters = piece.frozen_parameters = 0;
   return result;
 }
 }  // namespace topsim::workloads

@@ -43,7 +43,8 @@ struct Piece {
   KernelCost cost;
   bool weight_gradient = false;  // may be put off until W in zero-bubble schedules
   Weights weights = Weights::dense;
-  double parameters = 0;  // whose gradients this piece completes, or which a forward piece reads
+  double parameters = 0;         // whose gradients this piece completes, or which a forward piece reads
+  double frozen_parameters = 0;  // that a forward piece reads and nobody trains
   // Collective.
   Group group = Group::tensor;
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;
@@ -67,6 +68,7 @@ class PieceList {
   // The host reads what the last piece leaves before it goes on.
   void host_reads() { pieces_.back().host_sync = true; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
+  int add(const Piece& piece);
   void append(const PieceList& other);
   // The same work, done again for the backward pass: no model FLOPs, no parameters.
   [[nodiscard]] PieceList recomputed() const;

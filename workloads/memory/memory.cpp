@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/layer/lora.hpp"
 #include "workloads/memory/inference.hpp"
 #include "workloads/memory/single_process.hpp"
 #include "workloads/model.hpp"
@@ -56,6 +57,13 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
   return peak;
 }
 
+int stage_layers(const Plan& plan, int stage) {
+  int layers = 0;
+  for (int chunk = 0; chunk < plan.chunks(); ++chunk)
+    layers += plan.stage_layers[static_cast<std::size_t>(plan.global_stage(stage, chunk))];
+  return layers;
+}
+
 // What one rank of a stage holds: its units (embedding, layers, head) in forward order, and beside them the
 // routed experts that have ranks of their own.
 struct StageParameters {
@@ -99,7 +107,8 @@ double gradient_buffers(const Plan& plan, const std::vector<double>& units, doub
     if (!plan.reduce_every_micro_batch) return parameters * bytes_of(plan.activations);
     if (plan.bucket_elements > 0) return std::min(parameters, plan.bucket_elements) * plan.gradient_bytes;
     // The unit's gradients as the backward pass leaves them, and the buffer that is sent.
-    return *std::max_element(units.begin(), units.end()) * (bytes_of(plan.activations) + plan.gradient_bytes);
+    const double largest = *std::max_element(units.begin(), units.end());
+    return std::min(largest, parameters) * (bytes_of(plan.activations) + plan.gradient_bytes);
   }
   if (plan.bucket_copies <= 0) return 0;
   // Copied into buckets and back, all buckets exist all the time; else one.
@@ -145,11 +154,15 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
 
   const double mask = plan.dropout ? 1 : 0;
   const double heads = model.heads / t;
+  // A frozen matrix needs its input for its adapter alone, which keeps its inner result too.
+  const PlanAdapters& on = plan.adapters;
+  const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
-  double bytes = rows * h * (2 * e + 2 * input + 2 * mask);
+  double bytes = rows * h * (2 * e + kept(on.qkv) + kept(on.fc1) + 2 * mask);
   bytes += attention_bytes(model, plan, recompute, e, input);
+  bytes += tokens * e * on.rank * (int{on.qkv} + int{on.proj} + int{on.fc1} + int{on.fc2});
   if (kind == LayerKind::dense) {
-    bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, input);
+    bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, kept(on.fc2));
   } else {
     // Scores before and after softmax in fp32; rows that arrive at the experts, and the shared ones.
     const ExpertSpec& experts = model.experts;
@@ -177,19 +190,30 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const StageParameters held = stage_parameters(model, plan, stage);
     const std::vector<double>& units = held.units;
     const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
+    const double trained =
+        plan.frozen() ? stage_layers(plan, stage) * adapter_parameters(model, plan) : parameters;
     MemoryParts parts;
-    parts.weights = parameters * plan.parameter_bytes / plan.parameter_shards +
+    // Frozen weights are there in 16 bits, adapters beside them as in any training.
+    parts.weights = (plan.frozen() ? parameters * 2 + trained * plan.parameter_bytes
+                                   : parameters * plan.parameter_bytes) /
+                        plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
                     gathered_parameters(plan, units, parameters) * plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     parts.weights += held.routed * plan.parameter_bytes;
-    parts.gradients = parameters * plan.gradient_bytes / plan.gradient_shards +
-                      held.routed * plan.gradient_bytes / plan.expert_gradient_shards +
-                      gradient_buffers(plan, units, parameters);
+    // Offload: sharded gradients wait on the host.
+    const bool away = plan.offload != Offload::none;
+    const auto gradients = [&](double count, double shards) {
+      return away && shards > 1 ? 0 : count * plan.gradient_bytes / shards;
+    };
+    parts.gradients = gradients(trained, plan.gradient_shards) +
+                      gradients(held.routed, plan.expert_gradient_shards) +
+                      gradient_buffers(plan, units, trained);
     // Moments 8; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer =
-        (8 + master) * (parameters / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
+        away ? 0
+             : (8 + master) * (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
     parts.activations = peak_activations(model, plan, stage);
     if (plan.recompute.kind == RecomputeKind::full)
       parts.recompute = layer_activation_bytes(

@@ -1,6 +1,8 @@
 // What a plan means where nothing is trained (plan.hpp, Plan::task).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/plan/parts.hpp"
 
@@ -48,5 +50,28 @@ void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
         fmt::format("a sequence of {} does not divide into {} documents{}", plan.sequence, plan.documents,
                     plan.cp > 1 ? fmt::format(" of 2 x cp = {} chunks", 2 * plan.cp) : ""),
         "a number of documents of equal length, or true for one");
+}
+
+void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
+  if (workload.task != Task::lora) {
+    if (workload.lora && !plan.inference())
+      mistakes.add("lora", "adapters are trained by task lora", "set \"task\": \"lora\", or leave lora out");
+    return;
+  }
+  const LoraSpec spec = workload.lora.value_or(LoraSpec{});
+  plan.adapters.rank = spec.rank;
+  const auto on = [&](const char* name) {
+    return spec.targets.empty() ||
+           std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
+  };
+  plan.adapters = {spec.rank, on("qkv"), on("proj"), on("fc1"), on("fc2")};
+  const ModelSpec& model = workload.model;
+  if (model.experts.count > 0 || model.attention.kind == AttentionKind::mla)
+    mistakes.add("task", "adapters exist for dense layers with mha or gqa attention",
+                 "choose such a model, or task finetune");
+  if (plan.single_process || plan.replays())
+    mistakes.add("task", "adapters need a framework that trains stage by stage",
+                 "use framework megatron, ddp, fsdp or deepspeed");
+  plan.cast_weights = false;  // frozen weights are kept in 16 bits
 }
 }  // namespace topsim::workloads

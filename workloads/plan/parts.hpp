@@ -22,7 +22,6 @@ class Mistakes {
   std::vector<Problem> problems_;
 };
 
-void refuse_unsupported(const WorkloadSpec& workload, Mistakes& mistakes);
 void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
 
 // Layers of every global stage. Reads pp, virtual_stages, schedule.
@@ -36,9 +35,14 @@ void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
 // Which ranks hold which routed experts, and their load. Reads tp, cp, dp, rank_order, sequence_parallel.
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 // What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp, the experts and the precision.
-void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
+                       Mistakes& mistakes);
 // torch.nn.DataParallel: cuts the batch and nothing else. Reads what set_data_parallel() sets.
 void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes);
+// Ranks that share one set of shards. Reads zero.
+[[nodiscard]] int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes);
+void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 // Inference has no gradients and no optimiser: after everything else, which it puts right.
 void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);

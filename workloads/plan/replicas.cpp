@@ -7,7 +7,9 @@
 
 namespace topsim::workloads {
 
-void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
+                       Mistakes& mistakes) {
+  const PlanSpec& spec = workload.plan;
   const int copies = plan.replicas();
   const int zero = spec.zero.value_or(defaults.zero);
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
@@ -23,20 +25,10 @@ void set_data_parallel(const PlanSpec& spec, const Framework& defaults, Plan& pl
                  "set zero to 1, or pp to 1");
   plan.zero = copies > 1 ? zero : 0;
   plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
-  plan.shard_ranks = copies;
-  if (spec.hsdp_shard) {
-    if (!plan.unit_shards || defaults.family != FrameworkFamily::fsdp) {
-      mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
-                   "use framework fsdp");
-    } else if (copies % *spec.hsdp_shard != 0) {
-      mistakes.add("plan.hsdp_shard",
-                   fmt::format("hsdp_shard = {} does not divide dp x cp = {}", *spec.hsdp_shard, copies));
-    } else if (*spec.hsdp_shard < 2) {
-      mistakes.add("plan.hsdp_shard", "a shard group needs at least 2 ranks", "whole copies: framework ddp");
-    } else {
-      plan.shard_ranks = *spec.hsdp_shard;
-    }
-  }
+  if (spec.hsdp_shard && (!plan.unit_shards || defaults.family != FrameworkFamily::fsdp))
+    mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
+                 "use framework fsdp, or zero_group");
+  plan.shard_ranks = shard_group(workload, plan, mistakes);
   // DeepSpeed's overlap_comm is on for stage 3 alone; FSDP and stage 3 always prefetch.
   plan.overlap_grad_reduce =
       spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.unit_shards);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "workloads/step/data_parallel.hpp"
+#include "workloads/step/offload.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -19,6 +20,7 @@ class GroupBuckets {
         compute_(compute),
         emitter_(emitter),
         slot_(weights == Weights::dense ? slots.data : slots.expert_data),
+        replicas_(weights == Weights::dense ? slots.replicas : Slots::kNoSlot),
         stream_(weights == Weights::dense ? "data" : "expert data"),
         optimizer_shards_(weights == Weights::dense ? plan.optimizer_shards : plan.expert_optimizer_shards) {
     for (const ChunkParameters& given : chunks) {
@@ -81,6 +83,8 @@ class GroupBuckets {
                                CollectiveKind::all_gather, total() * plan_.gathered_parameter_bytes);
   }
 
+  [[nodiscard]] const std::vector<std::uint32_t>& host_copies() const { return copies_; }
+
  private:
   struct Chunk {
     double parameters = 0;
@@ -132,24 +136,34 @@ class GroupBuckets {
         emitter_.collective(stream_, slot_, Phase::gradient_sync, "gradients",
                             scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
                             chunk.ready * plan_.gradient_bytes);
+    std::uint32_t summed = op;
+    // Shard groups: the ranks that hold the same shard sum it.
+    if (replicas_ != Slots::kNoSlot)
+      summed = emitter_.collective("replicas", replicas_, Phase::gradient_sync, "shards of gradients",
+                                   CollectiveKind::all_reduce,
+                                   chunk.ready * plan_.gradient_bytes / optimizer_shards_,
+                                   std::span<const std::uint32_t>(&op, 1), false, false);
+    if (plan_.offload != Offload::none)
+      copies_.push_back(
+          offload_gradients(emitter_, chunk.ready / optimizer_shards_, std::span(&summed, 1), false));
     chunk.ready = 0;
     ++chunk.reduced;
     if (plan_.overlap_grad_reduce) {
-      reductions_.push_back(op);
+      reductions_.push_back(summed);
     } else {
-      emitter_.wait_for(op);  // on the compute stream itself
+      emitter_.wait_for(summed);  // on the compute stream itself
     }
   }
 
   const Plan& plan_;
   const ComputeModel& compute_;
   StageEmitter& emitter_;
-  std::uint8_t slot_;
+  std::uint8_t slot_, replicas_;
   std::string_view stream_;
   double optimizer_shards_;
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> in_order_;  // of the model
-  std::vector<std::uint32_t> reductions_;
+  std::vector<std::uint32_t> reductions_, copies_;
 };
 
 class Buckets final : public DataParallel {
@@ -185,11 +199,18 @@ class Buckets final : public DataParallel {
     emitter_.join();
   }
 
+  std::span<const std::uint32_t> host_copies() const override {
+    copies_ = dense_.host_copies();
+    copies_.insert(copies_.end(), routed_.host_copies().begin(), routed_.host_copies().end());
+    return copies_;
+  }
+
  private:
   GroupBuckets& of(Weights weights) { return weights == Weights::dense ? dense_ : routed_; }
 
   StageEmitter& emitter_;
   GroupBuckets dense_, routed_;
+  mutable std::vector<std::uint32_t> copies_;
 };
 }  // namespace
 

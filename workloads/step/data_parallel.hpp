@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "workloads/compute/compute_model.hpp"
@@ -23,8 +24,9 @@ struct ChunkParameters {
     double parameters;
     Weights weights;
   };
-  int stage = 0;  // of the model: all that hold it exchange chunks in this order
-  std::vector<double> units;
+  int stage = 0;                       // of the model: all that hold it exchange chunks in this order
+  std::vector<double> units;           // all of a unit, frozen ones too
+  std::vector<double> unit_gradients;  // those that are trained
   std::vector<Gradient> gradients;
   [[nodiscard]] double total(Weights weights) const;
 };
@@ -44,6 +46,8 @@ class DataParallel {
   // After the last backward of the stage: the compute stream waits for every reduction. After the optimiser.
   virtual void finish_gradients() = 0;
   virtual void after_optimizer() = 0;
+  // Copies of gradients to the host, with offload; empty where the gradients are still here.
+  [[nodiscard]] virtual std::span<const std::uint32_t> host_copies() const = 0;
 };
 
 // REQUIRES: everything outlives the result.

@@ -141,7 +141,7 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
     });
     return groups.slot();
   };
-  const int shard = plan.unit_shards ? plan.shard_ranks : copies;
+  const int shard = plan.zero > 0 ? plan.shard_ranks : copies;
   if (shard > 1) slots.data = data_groups(copies / shard, shard, shard, 1);
   if (shard > 1 && shard < copies) slots.replicas = data_groups(shard, 1, copies / shard, shard);
   if (plan.ep > 1)

@@ -1,11 +1,13 @@
 #include "workloads/step/optimizer.hpp"
 
+#include "workloads/step/offload.hpp"
+
 namespace topsim::workloads {
 
 using program::Phase;
 
 void add_optimizer(StageEmitter& emitter, double parameters, const Plan& plan, const ComputeModel& compute,
-                   std::uint8_t norm_slot) {
+                   std::uint8_t norm_slot, std::span<const std::uint32_t> copies) {
   // The norm reads every gradient of the shard once; fp16 looks for infinities as well.
   const double passes = plan.activations == Precision::fp16 ? 2 : 1;
   emitter.compute(
@@ -14,6 +16,12 @@ void add_optimizer(StageEmitter& emitter, double parameters, const Plan& plan, c
   if (norm_slot != Slots::kNoSlot)
     emitter.wait_for(emitter.collective("norm", norm_slot, Phase::gradient_sync, "gradient norm",
                                         program::CollectiveKind::all_reduce, 4, {}, true));
+  if (plan.offload != Offload::none) {
+    emitter.flush();
+    std::vector<std::uint32_t> down(copies.begin(), copies.end());
+    if (down.empty()) down.push_back(offload_gradients(emitter, parameters, {}, true));
+    return host_optimizer(emitter, parameters, plan, down);
+  }
   // Adam: reads gradient, master weight and both moments, writes the last three in fp32 and the working copy.
   const double adam = plan.gradient_bytes + 12 + 12 + (plan.mixed_precision ? plan.parameter_bytes : 0);
   emitter.compute(

@@ -8,6 +8,7 @@ namespace topsim::workloads {
 
 // Of the `parameters` whose optimiser states the rank holds. `norm_slot`: the communicator over which the
 // gradient norm is summed, Slots::kNoSlot where the rank has all of it.
+// `copies`: gradients on their way to the host, with offload; empty: they are all still here.
 void add_optimizer(StageEmitter& emitter, double parameters, const Plan& plan, const ComputeModel& compute,
-                   std::uint8_t norm_slot);
+                   std::uint8_t norm_slot, std::span<const std::uint32_t> copies = {});
 }  // namespace topsim::workloads

@@ -148,6 +148,39 @@ void StageEmitter::transfer(Duration time, std::string_view stream) {
   }
 }
 
+std::uint32_t StageEmitter::host_copy(std::uint8_t direction, std::string_view label, double bytes,
+                                      std::span<const std::uint32_t> after, bool follows_compute) {
+  flush();
+  Op op;
+  op.kind = OpKind::host_copy;
+  op.phase = Phase::transfer;
+  op.stream = builder_.stream(direction == 0 ? "to host" : "from host");
+  op.label = builder_.label(label);
+  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.layer = static_cast<std::uint32_t>(position_.layer);
+  op.launch = launch_of(1, op.phase);
+  op.slot = direction;
+  op.bytes = Bytes(std::llround(bytes));
+  std::vector<std::uint32_t> dependencies(after.begin(), after.end());
+  if (follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);
+  return builder_.add(op, dependencies);
+}
+
+std::uint32_t StageEmitter::host_work(std::string_view label, Duration time,
+                                      std::span<const std::uint32_t> after) {
+  flush();
+  Op op;
+  op.kind = OpKind::host_work;
+  op.phase = Phase::optimizer;
+  op.stream = builder_.stream("host");
+  op.label = builder_.label(label);
+  op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
+  op.duration = time;
+  std::vector<std::uint32_t> dependencies(after.begin(), after.end());
+  if (last_compute_ != kNoOp) dependencies.push_back(last_compute_);
+  return builder_.add(op, dependencies);
+}
+
 void StageEmitter::join() {
   flush();
   if (waits_.empty()) return;

@@ -55,6 +55,11 @@ class StageEmitter {
   // A message of the pipeline; `posted_after_compute`: not before the compute emitted so far.
   std::uint32_t message(program::OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
                         bool posted_after_compute, bool host_sync);
+  // Between accelerator and host memory (direction: step/offload.hpp), after `after` and, if it follows, the
+  // compute emitted so far. The host's own work. Both return the op.
+  std::uint32_t host_copy(std::uint8_t direction, std::string_view label, double bytes,
+                          std::span<const std::uint32_t> after, bool follows_compute);
+  std::uint32_t host_work(std::string_view label, Duration time, std::span<const std::uint32_t> after);
   // A compute op of a given time, and a given time on the way of the next message of a stream.
   void fixed(program::Phase phase, Duration time);
   void transfer(Duration time, std::string_view stream);

@@ -79,21 +79,23 @@ class StageProgram {
   ChunkParameters parameters_of(const Chunk& chunk) const {
     ChunkParameters result;
     result.stage = plan_.global_stage(stage_, chunk.index);
-    const auto walk = [&](const PieceList& list) {
-      double unit = 0;
-      for (const Piece& piece : list.pieces()) {
+    const auto walk = [&](const PiecePair& pair) {
+      double trained = 0, frozen = 0;
+      for (const Piece& piece : pair.backward.pieces()) {
         if (piece.parameters <= 0) continue;
         result.gradients.push_back({piece.parameters, piece.weights});
-        unit += piece.parameters;
+        trained += piece.parameters;
       }
-      result.units.push_back(unit);
+      for (const Piece& piece : pair.forward.pieces()) frozen += piece.frozen_parameters;
+      result.units.push_back(trained + frozen);
+      result.unit_gradients.push_back(trained);
     };
-    if (chunk.last) walk(pieces_.head.backward);
-    for (int i = chunk.layers - 1; i >= 0; --i) {
-      walk(pieces_.layer_at(kind_of(model_, chunk.first_layer + i), i < chunk.recomputed).backward);
-    }
-    if (chunk.first) walk(pieces_.embedding.backward);
+    if (chunk.last) walk(pieces_.head);
+    for (int i = chunk.layers - 1; i >= 0; --i)
+      walk(pieces_.layer_at(kind_of(model_, chunk.first_layer + i), i < chunk.recomputed));
+    if (chunk.first) walk(pieces_.embedding);
     std::reverse(result.units.begin(), result.units.end());
+    std::reverse(result.unit_gradients.begin(), result.unit_gradients.end());
     return result;
   }
 
@@ -357,7 +359,7 @@ class StageProgram {
     }
     const double mine =
         dense_parameters_ / plan_.optimizer_shards + routed_parameters_ / plan_.expert_optimizer_shards;
-    add_optimizer(emitter_, mine, plan_, compute_, slots_.norm);
+    add_optimizer(emitter_, mine, plan_, compute_, slots_.norm, data_->host_copies());
     data_->after_optimizer();
   }
 

@@ -10,6 +10,7 @@
 #include <deque>
 
 #include "workloads/step/data_parallel.hpp"
+#include "workloads/step/offload.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -45,7 +46,7 @@ class Units final : public DataParallel {
   void after_backward(int chunk, int unit, bool last) override {
     if (!last && !plan_.reduce_every_micro_batch) return;  // gradients and parameters stay whole
     at(chunk, unit) = {};
-    ready_ += parameters_of(chunk, unit);
+    ready_ += chunks_[static_cast<std::size_t>(chunk)].unit_gradients[static_cast<std::size_t>(unit)];
     if (ready_ >= plan_.bucket_elements) reduce();
   }
   void end_of_backward(int, bool last) override {
@@ -57,6 +58,7 @@ class Units final : public DataParallel {
     if (replicated_ != StageEmitter::kNoOp) emitter_.wait_for(replicated_);
   }
   void after_optimizer() override {}
+  std::span<const std::uint32_t> host_copies() const override { return copies_; }
 
  private:
   struct State {
@@ -76,6 +78,12 @@ class Units final : public DataParallel {
     State& state = at(chunk, unit);
     if (state.whole || state.gather != StageEmitter::kNoOp) return;
     if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
+    if (plan_.offload_parameters) {  // the fp32 shard, from host memory
+      const std::span<const std::uint32_t> before(&after, after == StageEmitter::kNoOp ? 0 : 1);
+      after = emitter_.host_copy(kFromHost, "parameters from host",
+                                 parameters_of(chunk, unit) / plan_.parameter_shards * plan_.parameter_bytes,
+                                 before, before.empty());
+    }
     const std::span<const std::uint32_t> freed(&after, after == StageEmitter::kNoOp ? 0 : 1);
     state.gather = emitter_.collective(
         "data", slots_.data, Phase::parameter_sync, "parameters", CollectiveKind::all_gather,
@@ -115,14 +123,19 @@ class Units final : public DataParallel {
     } else {
       emitter_.wait_for(op);
     }
+    std::uint32_t summed = op;
     if (slots_.replicas != Slots::kNoSlot) {
       // Hybrid sharding: every shard is then summed over the replicas, on a communicator of its own.
       replicated_ = emitter_.collective("replicas", slots_.replicas, Phase::gradient_sync,
                                         "shards of gradients", CollectiveKind::all_reduce,
                                         ready_ * plan_.gradient_bytes / plan_.parameter_shards,
                                         std::span<const std::uint32_t>(&op, 1), false, false);
+      summed = replicated_;
       if (!plan_.overlap_grad_reduce) emitter_.wait_for(replicated_);
     }
+    if (plan_.offload != Offload::none)
+      copies_.push_back(
+          offload_gradients(emitter_, ready_ / plan_.gradient_shards, std::span(&summed, 1), false));
     ready_ = 0;
   }
 
@@ -133,6 +146,7 @@ class Units final : public DataParallel {
   StageEmitter& emitter_;
   std::vector<std::vector<State>> gathers_;
   std::deque<std::uint32_t> outstanding_;
+  std::vector<std::uint32_t> copies_;  // of gradients to the host
   std::uint32_t copied_ = StageEmitter::kNoOp, copied_before_ = StageEmitter::kNoOp;
   std::uint32_t replicated_ = StageEmitter::kNoOp;
   double ready_ = 0;

@@ -1,0 +1,123 @@
+// Adapters beside frozen weights: what they add, and what no longer happens.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using program::CollectiveKind;
+using program::OpKind;
+using program::Phase;
+
+// Llama-3 70B, k + n on one of eight tensor ranks: QKV 8192 + 10240 / 8, projection 8192 / 8 + 8192, FC1
+// 8192 + 57344 / 8, FC2 28672 / 8 + 8192.
+constexpr double kQkv = 9472, kProj = 9216, kFc1 = 15360, kFc2 = 11776;
+
+WorkloadSpec adapted(std::vector<std::string> targets = {}, std::string framework = "megatron") {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.task = Task::lora;
+  workload.framework = std::move(framework);
+  workload.lora = LoraSpec{16, std::move(targets)};
+  return workload;
+}
+double bytes(const program::Program& program, Phase phase, std::size_t stage = 0) {
+  double sum = 0;
+  for (const auto& op : program.classes[stage].ops)
+    if (op.kind == OpKind::collective && op.phase == phase && op.bytes > Bytes(4) &&
+        program.labels[op.label].find("norm") == std::string::npos)
+      sum += static_cast<double>(op.bytes.value());
+  return sum;
+}
+double flops(const program::Program& program) {
+  double sum = 0;
+  for (const auto& op : program.classes[0].ops) sum += op.flops.value();
+  return sum;
+}
+
+// 16 x (k + n) parameters of each target in each of a stage's 40 layers, in 4 bytes.
+TEST(Lora, OnlyAdaptersAreReduced) {
+  const auto all = training_step(adapted(), h100(), 64);
+  program::validate(all);
+  EXPECT_NEAR(bytes(all, Phase::gradient_sync), 4 * 16 * (kQkv + kProj + kFc1 + kFc2) * 40, 64);
+  const auto some = training_step(adapted({"qkv", "proj"}), h100(), 64);
+  EXPECT_NEAR(bytes(some, Phase::gradient_sync), 4 * 16 * (kQkv + kProj) * 40, 64);
+}
+
+// The frozen matrices have two of their three products: the layers' 855,638,016 weights each, and the head's.
+TEST(Lora, FrozenWeightsHaveNoGradient) {
+  const auto lora = training_step(adapted({"qkv"}), h100(), 64);
+  WorkloadSpec full = adapted();
+  full.task = Task::pretrain;
+  full.lora.reset();
+  const auto trained = training_step(full, h100(), 64);
+  // Stage 0, one of 8 tensor ranks, 32 micro-batches of 8192 tokens.
+  const double tokens = 32 * 8192.0, saved = 2 * tokens * 40 * 855'638'016.0 / 8;
+  const double added = 3 * 2 * tokens * 40 * 16 * (8192 + 10240 / 8.0);
+  EXPECT_NEAR((flops(trained) - flops(lora)) / (saved - added), 1, 1e-9);
+}
+
+// X A is summed over the tensor group: for QKV and FC1 in the backward pass, for the others in the forward
+// pass.
+TEST(Lora, InnerResultsAreSummedOverTheTensorGroup) {
+  const auto program = training_step(adapted(), h100(), 64);
+  int forward = 0, backward = 0;
+  for (const auto& op : program.classes[0].ops) {
+    if (op.kind != OpKind::collective || op.bytes != Bytes(8192 * 16 * 2)) continue;
+    EXPECT_EQ(op.collective, CollectiveKind::all_reduce);
+    (op.phase == Phase::forward ? forward : backward) += 1;
+  }
+  EXPECT_EQ(forward, 2 * 40 * 32);
+  EXPECT_EQ(backward, 2 * 40 * 32);
+}
+
+// Frozen weights 2 bytes; adapters 2 + 4 + 12 / 4 of a distributed optimiser over 4 replicas.
+TEST(Lora, HoldsFrozenWeightsInTwoBytes) {
+  const MemoryUse use = memory_use(adapted(), h100(), 64);
+  const double adapters = 16 * (kQkv + kProj + kFc1 + kFc2) * 40;
+  const ModelSpec model = complete(llama3_70b());
+  const double frozen = (40 * layer_parameters(model).total() + embedding_parameters(model)) / 8;
+  EXPECT_DOUBLE_EQ(use.stages[0].weights, 2 * frozen + 2 * adapters);
+  EXPECT_DOUBLE_EQ(use.stages[0].gradients, 4 * adapters);
+  EXPECT_DOUBLE_EQ(use.stages[0].optimizer, 3 * adapters);
+}
+
+// Inputs of frozen matrices are not kept: without an adapter on FC1 and FC2 their inputs (8192 + 28672 wide,
+// over eight ranks) go; with one, 16 columns more for each.
+TEST(Lora, KeepsTheInputsOfAdaptedMatricesAlone) {
+  const auto layer = [](std::vector<std::string> targets) {
+    WorkloadSpec workload = adapted(std::move(targets));
+    workload.model = complete(workload.model);
+    return layer_activation_bytes(workload.model, resolve(workload, 64), RecomputeKind::none);
+  };
+  EXPECT_DOUBLE_EQ(layer({"qkv", "fc1", "fc2"}) - layer({"qkv"}),
+                   2 * 8192.0 * ((8192 + 28672) / 8.0 + 2 * 16));
+}
+
+// FSDP gathers everything, frozen or not, and reduces the adapters.
+TEST(Lora, ShardedFrozenWeightsAreGathered) {
+  WorkloadSpec workload = adapted({}, "fsdp");
+  workload.plan = {};
+  workload.plan.micro_batch = 1;
+  const auto program = training_step(workload, h100(), 64);
+  program::validate(program);
+  const double adapters = 16.0 * (18432 + 16384 + 65536 + 36864) * 80;  // one tensor rank
+  const ModelSpec model = complete(llama3_70b());
+  const double all = 80 * (layer_parameters(model).total() - layer_parameters(model).norms) + adapters;
+  EXPECT_DOUBLE_EQ(bytes(program, Phase::gradient_sync), 4 * adapters);
+  EXPECT_GT(bytes(program, Phase::parameter_sync), 2 * 2 * all);
+}
+
+TEST(Lora, WhatItCannotDoIsSaid) {
+  WorkloadSpec workload = adapted();
+  workload.task = Task::pretrain;
+  EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);  // adapters without the task
+}
+}  // namespace
+}  // namespace topsim::workloads

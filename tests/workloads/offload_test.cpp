@@ -1,0 +1,160 @@
+// Optimiser states on the host or on NVMe, and shards shared by fewer ranks than there are: what travels,
+// what waits, what stays on the accelerator.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using program::OpKind;
+using program::Phase;
+
+// 4 layers of 12 h^2 + 13 h = 12,596,224 and an embedding of 53,248 rows; the tied head's product is one
+// more.
+constexpr double kAll = 4 * 12'596'224.0 + (53248.0 + 51200) * 1024;
+
+WorkloadSpec small(std::string framework, int zero, Offload offload = Offload::cpu) {
+  WorkloadSpec workload;
+  workload.model = gpt(4, 1024, 16);
+  workload.framework = std::move(framework);
+  workload.plan.zero = zero;
+  workload.plan.offload = offload;
+  workload.host = {8, BytesPerSecond(400e9)};
+  return workload;
+}
+double copied(const program::Program& program, int direction) {
+  double sum = 0;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::host_copy && op.slot == direction) sum += static_cast<double>(op.bytes.value());
+  return sum;
+}
+double host_seconds(const program::Program& program) {
+  double sum = 0;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::host_work) sum += seconds(op.duration);
+  return sum;
+}
+double bytes(const program::Program& program, program::CollectiveKind kind, Phase phase) {
+  double sum = 0;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::collective && op.collective == kind && op.phase == phase && op.bytes > Bytes(4))
+      sum += static_cast<double>(op.bytes.value());
+  return sum;
+}
+
+// 4 Psi / N down, 2 Psi / N up, and Adam: 28 Psi / N bytes at an eighth of 0.43 x 400 GB/s.
+TEST(Offload, GradientsGoDownAndParametersComeBack) {
+  for (const int zero : {1, 2, 3}) {
+    const auto program = training_step(small("deepspeed", zero), a100(), 8);
+    program::validate(program);
+    EXPECT_NEAR(copied(program, 0), 4 * kAll / 8, 64);
+    EXPECT_NEAR(copied(program, 1), 2 * kAll / 8, 64);
+    EXPECT_NEAR(host_seconds(program), 28 * kAll / 8 / (0.43 * 400e9 / 8), 1e-9);
+  }
+}
+
+// Read 12 Psi / N at an eighth of 52 GB/s and write it at an eighth of 28 GB/s, one after the other with
+// Adam.
+TEST(Offload, NvmeReadsAndWritesTheStates) {
+  const double cpu = host_seconds(training_step(small("deepspeed", 2), a100(), 8));
+  const auto program = training_step(small("deepspeed", 2, Offload::nvme), a100(), 8);
+  EXPECT_NEAR(host_seconds(program) - cpu, 12 * kAll * (1 / 52e9 + 1 / 28e9), 1e-9);
+}
+
+// The optimiser leaves the accelerator, sharded gradients with it; FSDP's shards too, which come up for each
+// gather.
+TEST(Offload, FreesTheAccelerator) {
+  const MemoryUse here = memory_use(small("deepspeed", 2, Offload::none), a100(), 8),
+                  away = memory_use(small("deepspeed", 2), a100(), 8);
+  EXPECT_EQ(away.peak().optimizer, 0);
+  EXPECT_LT(away.peak().gradients, here.peak().gradients);
+  EXPECT_DOUBLE_EQ(away.peak().weights, here.peak().weights);
+  const MemoryUse whole = memory_use(small("fsdp", 3, Offload::none), a100(), 8),
+                  sharded = memory_use(small("fsdp", 3), a100(), 8);
+  const double parameters = 4 * 12'596'224.0 + 53248.0 * 1024;
+  EXPECT_DOUBLE_EQ(whole.peak().weights - sharded.peak().weights, 4 * parameters / 8);
+  // fp32 shards for the forward gathers of all units and the backward gathers of all but the head.
+  EXPECT_NEAR(copied(training_step(small("fsdp", 3), a100(), 8), 1), 4 * (2 * kAll - 51200.0 * 1024) / 8, 64);
+}
+
+// Nothing else on the way: the compute stream waits for the host from the last gradient to the returned
+// parameters.
+TEST(Offload, TheAcceleratorWaitsForTheHost) {
+  const auto program = training_step(small("deepspeed", 2), a100(), 8);
+  const auto without = training_step(small("deepspeed", 2, Offload::none), a100(), 8);
+  const double waits = seconds(free_network().run(program).step - free_network().run(without).step);
+  EXPECT_GT(waits, 0.9 * host_seconds(program));
+}
+
+TEST(Offload, OneAcceleratorOffloadsToo) {
+  const auto program = training_step(small("deepspeed", 1), a100(), 1);
+  program::validate(program);
+  EXPECT_NEAR(copied(program, 0), 4 * kAll, 8);
+  EXPECT_THROW((void)training_step(small("ddp", 0), a100(), 8), ConfigError);
+}
+
+// Shards over 4 of 16: scattered in fours, the same shard summed over the other three groups, gathered in
+// fours.
+TEST(ShardGroups, AreScatteredInsideAndSummedBetween) {
+  WorkloadSpec workload = small("megatron", 1, Offload::none);
+  workload.plan.zero_group = {ZeroGroup::Kind::ranks, 4};
+  const auto program = training_step(workload, a100(), 16);
+  program::validate(program);
+  EXPECT_NEAR(bytes(program, program::CollectiveKind::reduce_scatter, Phase::gradient_sync), 4 * kAll, 8);
+  EXPECT_NEAR(bytes(program, program::CollectiveKind::all_reduce, Phase::gradient_sync), kAll, 64);
+  EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 16).peak().optimizer * 4,
+                   12 * (4 * 12'596'224.0 + 53248.0 * 1024));
+}
+
+// A node of 8 with tp 2 holds 4 replicas; with tp 8 one, which shares with nobody.
+TEST(ShardGroups, ANodeHoldsAsManyReplicasAsFit) {
+  WorkloadSpec workload = small("megatron", 1, Offload::none);
+  workload.model = complete(workload.model);
+  workload.plan.zero_group = {ZeroGroup::Kind::node, 0};
+  workload.plan.tp = 2;
+  EXPECT_EQ(resolve(workload, 32).shard_ranks, 4);
+  workload.plan.tp = 8;
+  EXPECT_THROW((void)resolve(workload, 32), ConfigError);
+  workload.plan.tp = 1, workload.plan.zero = 0;
+  EXPECT_THROW((void)resolve(workload, 32), ConfigError);
+}
+
+// User buffers: with transfers as long as a tile's product the seven exchanges of a gather hide behind seven
+// of the eight tiles; without them the gather is exposed as a whole.
+TEST(UserBuffers, GathersHideBehindTheirOwnProduct) {
+  const auto exposed = [](TensorOverlap overlap) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.plan.tp_overlap = overlap;
+    const auto program = training_step(workload, h100(), 64);
+    program::validate(program);
+    Replay network = free_network();
+    const Duration alone = network.run(program).step;
+    network.collective = [](const program::Op& op, const program::Communicator& group) {
+      if (group.dimension != program::Dimension::tensor) return Duration{};
+      // 300 GB/s of what passes each rank.
+      const double share = op.collective == program::CollectiveKind::send_recv ? 1 : 7.0 / 8;
+      return from_seconds(static_cast<double>(op.bytes.value()) * share / 300e9);
+    };
+    return seconds(network.run(program).step - alone);
+  };
+  const double none = exposed(TensorOverlap::none), async = exposed(TensorOverlap::async),
+               tiles = exposed(TensorOverlap::userbuffers);
+  EXPECT_LT(async, none);
+  EXPECT_LT(tiles, 0.5 * async);
+}
+TEST(UserBuffers, NeedSequenceParallelism) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.tp_overlap = TensorOverlap::userbuffers;
+  workload.plan.sequence_parallel = false;
+  EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);
+}
+}  // namespace
+}  // namespace topsim::workloads

@@ -1,0 +1,23 @@
+// Low-rank adapters (Hu et al. 2021): Y = X W + (X A) B with W [k x n] frozen, A [k x r] and B [r x n]
+// trained.
+//
+// Forward, after the frozen product: X A, (X A) B, the sum. Backward: the frozen weights have no gradient;
+// B's, the gradient of X A, A's, and its part of the input's gradient. Column-parallel layers (QKV, FC1) have
+// A on every tensor rank and B split, row-parallel ones (projection, FC2) A split and B on every rank: X A is
+// summed over the tensor group, forward for rows and backward for columns (PEFT, tuners/lora/tp_layer.py).
+#pragma once
+
+#include "workloads/layer/pieces.hpp"
+
+namespace topsim::workloads {
+
+// The layer with its weights frozen and the plan's adapters. REQUIRES: a dense layer of mha or gqa attention.
+[[nodiscard]] PiecePair adapted_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
+                                      RecomputeKind recompute);
+// Embedding or head: frozen, so no gradient of weights; `needed`: that of the input still is.
+[[nodiscard]] PiecePair frozen(const PiecePair& pieces, bool needed);
+// Of one layer, on one tensor rank.
+[[nodiscard]] double adapter_parameters(const ModelSpec& model, const Plan& plan);
+// FLOPs of the adapters of all layers, forward and backward, for one sequence.
+[[nodiscard]] double adapter_flops_per_sequence(const ModelSpec& model, const Plan& plan);
+}  // namespace topsim::workloads

@@ -1,0 +1,83 @@
+// Which ranks share shards, and what lives in host memory: both depend on what a node is.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workloads/plan/parts.hpp"
+#include "workloads/step/layout.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+// Of the data-parallel ranks beside rank 0, those in its node.
+int copies_in_a_node(const Plan& plan, int accelerators) {
+  const Layout layout(plan);
+  int count = 0;
+  for (int index = 0; index < plan.dp * plan.cp; ++index) {
+    Coordinates at;
+    at.dp = index / plan.cp, at.cp = index % plan.cp;
+    if (static_cast<int>(layout.rank_of(at)) >= accelerators) break;
+    ++count;
+  }
+  return count;
+}
+}  // namespace
+
+int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes) {
+  const PlanSpec& spec = workload.plan;
+  const int copies = plan.dp * plan.cp;
+  const bool by_group = spec.zero_group.kind != ZeroGroup::Kind::all;
+  const char* path = by_group ? "plan.zero_group" : "plan.hsdp_shard";
+  if (!by_group && !spec.hsdp_shard) return copies;
+  int ranks = spec.hsdp_shard.value_or(copies);
+  if (spec.zero_group.kind == ZeroGroup::Kind::ranks) ranks = spec.zero_group.ranks;
+  if (spec.zero_group.kind == ZeroGroup::Kind::node) {
+    ranks = copies_in_a_node(plan, workload.host.accelerators);
+    if (ranks < 2 && copies > 1) {
+      mistakes.add(path,
+                   fmt::format("a node of {} accelerators holds one data-parallel rank of tp {} x pp {}",
+                               workload.host.accelerators, plan.tp, plan.pp),
+                   "nothing is left to share: use zero_group all, or a smaller tp");
+      return copies;
+    }
+  }
+  if (by_group && spec.hsdp_shard && *spec.hsdp_shard != ranks)
+    mistakes.add("plan.hsdp_shard",
+                 fmt::format("hsdp_shard = {}, but zero_group is {} ranks", *spec.hsdp_shard, ranks),
+                 "give one of the two");
+  if (plan.zero == 0 && copies > 1) {
+    mistakes.add(path, "nothing is sharded that a group could share", "set zero to 1, 2 or 3");
+  } else if (ranks < 2 && copies > 1) {
+    mistakes.add(path, "a shard group needs at least 2 ranks", "whole copies: zero = 0");
+  } else if (copies % std::max(1, ranks) != 0) {
+    int below = std::max(2, std::min(ranks, copies));
+    while (below < copies && copies % below != 0) ++below;
+    mistakes.add(path,
+                 fmt::format("{} = {} does not divide dp x cp = {}", by_group ? "zero_group" : "hsdp_shard",
+                             ranks, copies),
+                 fmt::format("{} would", below));
+  } else {
+    return ranks;
+  }
+  return copies;
+}
+
+void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  plan.offload = workload.plan.offload;
+  if (plan.offload == Offload::none) return;
+  if (defaults.family == FrameworkFamily::ddp || defaults.family == FrameworkFamily::dataparallel)
+    mistakes.add("plan.offload",
+                 fmt::format("framework {} keeps its optimiser on the accelerator", defaults.name),
+                 "use framework deepspeed, fsdp or megatron");
+  if (plan.replays())
+    mistakes.add("plan.offload", "replayed stage times have no optimiser", "set offload to none");
+  constexpr double kHostShare = 0.43;  // step/offload.hpp
+  const double ranks = std::max(1, std::min(workload.host.accelerators, plan.ranks()));
+  plan.host_adam_rate = kHostShare * workload.host.memory_bandwidth.value() / ranks;
+  plan.nvme_read = workload.compute.nvme_read.value() / ranks;
+  plan.nvme_write = workload.compute.nvme_write.value() / ranks;
+  plan.offload_parameters = plan.unit_shards && defaults.offloads_parameters;
+  // What the host updates in fp32 comes back in 16 bits: no fp32 copy stays behind.
+  if (!plan.offload_parameters && !plan.unit_shards && plan.cast_weights) plan.cast_weights = false;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,29 @@
+// Optimiser states in host memory or on NVMe (DeepSpeed ZeRO-Offload and ZeRO-Infinity, FSDP's
+// CPUOffloadPolicy, Megatron's optimizer_cpu_offload; training-and-collectives.md 6.6). N ranks share Psi
+// parameters:
+//   after each reduction   4 Psi / N bytes of its gradients to the host, beside the backward pass
+//   update                 the host's Adam: 28 bytes a parameter through host memory (reads gradient,
+//   parameter and
+//                          both moments, writes the last three), at the node's memory bandwidth x 0.43,
+//                          shared by the node's ranks; NVMe: 12 bytes a parameter read before and written
+//                          after it
+//   then                   2 Psi / N bytes of parameters back, and the usual gather
+// FSDP keeps the parameters there too: a unit's fp32 shard goes up before every gather.
+// 0.43: Adam on 10 billion parameters in 2.57 s on two Xeon 8168, 256 GB/s (Ren et al. 2021, table 4;
+// recalled).
+#pragma once
+
+#include "workloads/step/stage_emitter.hpp"
+
+namespace topsim::workloads {
+
+inline constexpr std::uint8_t kToHost = 0, kFromHost = 1;
+
+// Gradients of `elements` parameters of this rank's shard, after the op that reduced them. Returns the copy.
+std::uint32_t offload_gradients(StageEmitter& emitter, double elements, std::span<const std::uint32_t> after,
+                                bool follows_compute);
+// The update of `parameters` on the host; `copies`: gradients on their way there. The compute stream waits
+// for the parameters' return.
+void host_optimizer(StageEmitter& emitter, double parameters, const Plan& plan,
+                    std::span<const std::uint32_t> copies);
+}  // namespace topsim::workloads
