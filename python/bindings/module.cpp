@@ -28,5 +28,6 @@ PYBIND11_MODULE(_core, module) {
   topsim::python::bind_compare(module);
   topsim::python::bind_bench(module);
   topsim::python::bind_sweep(module);
+  topsim::python::bind_plan(module);
   topsim::python::bind_topology(module);
 }

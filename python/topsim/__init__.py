@@ -16,11 +16,12 @@ from .bench import Bench, bench
 from .compare import Comparison, compare
 from .errors import ConfigError, Problem
 from .explain import Explanation, explain
+from .plan import Plans, plan
 from .result import Result, load, run
 from .scenario import Scenario
 from .sweep import Sweep, sweep
 from .table import Table
 from .topology import Topology
 
-__all__ = ["Bench", "Comparison", "ConfigError", "Explanation", "Problem", "Result", "Scenario", "Sweep", "Table",
-           "Topology", "bench", "compare", "explain", "load", "run", "sweep"]
+__all__ = ["Bench", "Comparison", "ConfigError", "Explanation", "Plans", "Problem", "Result", "Scenario", "Sweep",
+           "Table", "Topology", "bench", "compare", "explain", "load", "plan", "run", "sweep"]

@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 version: str
 commit: str
+plan_dimensions: List[str]
 
 OnProgress = Optional[Callable[[int, int, float, int, int], None]]
 
@@ -71,3 +72,6 @@ class Sweep:
     def compute(self, point: int) -> SweepRow: ...
     def add(self, row: SweepRow) -> None: ...
     def texts(self, best: str, pareto: List[str]) -> Tuple[str, str, str]: ...
+
+def plan(scenario: Scenario, gpus: int, top: int, keep: List[str], schedules: List[str], jobs: int,
+         on_progress: OnProgress) -> Tuple[str, str, str]: ...

@@ -34,6 +34,9 @@ constexpr std::array kCommands = {
             "topsim sweep configs/8xH100-ib.json --vary workload.plan.tp=4,8 --vary workload.plan.pp=1,2\n"
             "topsim sweep configs/8xH100-ib.json --vary topology.nodes=8,16 --out sweep.sqlite --best mfu\n"
             "topsim sweep configs/8xH100-ib.json --vary run.seed=1,2,3 --format csv > sweep.csv"},
+    Command{"plan", "The fastest parallel plans that fit the memory", configure_plan,
+            "topsim plan configs/8xH100-ib.json --schedules 1f1b,interleaved\n"
+            "topsim plan configs/16xA100-hdr.json --gpus 32 --out best.json"},
     Command{"explain", "Critical path, what limits, what a faster part would buy", configure_explain,
             "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20"},
     Command{"trace", "What a workload trace holds; convert between formats", configure_trace,

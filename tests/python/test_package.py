@@ -1,5 +1,6 @@
 """The package itself: documented, typed, its examples run, and pip can install it without a network."""
 
+import ast
 import inspect
 import os
 import pathlib
@@ -28,6 +29,12 @@ def public_functions():
                     yield f"{name}.{attribute}", value
 
 
+def _names(scope):
+    """What a stub's module or class declares."""
+    return {getattr(each, "name", None) or each.target.id for each in scope.body
+            if isinstance(each, (ast.ClassDef, ast.FunctionDef, ast.AnnAssign))}
+
+
 class Package(unittest.TestCase):
     def test_everything_public_says_what_it_returns(self):
         frames = ("to_pandas",)  # pandas is optional, so its type has no name here
@@ -44,10 +51,13 @@ class Package(unittest.TestCase):
     def test_types_travel_with_it(self):
         folder = pathlib.Path(topsim.__file__).parent
         self.assertTrue((folder / "py.typed").exists())
-        # The stub names what the extension has, and nothing else.
-        stub = (folder / "_core.pyi").read_text()
-        names = set(re.findall(r"^(?:class|def) (\w+)", stub, re.M)) | {"version", "commit"}
-        self.assertEqual(names, {name for name in dir(topsim._core) if not name.startswith("__")})
+        # The stub names what the extension has, and nothing else; so do its classes.
+        stub = ast.parse((folder / "_core.pyi").read_text())
+        self.assertEqual(_names(stub), {name for name in dir(topsim._core) if not name.startswith("__")})
+        for each in stub.body:
+            if isinstance(each, ast.ClassDef):
+                there = {name for name in vars(getattr(topsim._core, each.name)) if not name.startswith("_")}
+                self.assertEqual(_names(each) - {"__init__"}, there, each.name)
 
     def test_versions_agree(self):
         project = (ROOT / "CMakeLists.txt").read_text()

@@ -1,0 +1,86 @@
+"""The fastest parallel plans of a job on a cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Optional, Sequence, Union
+
+from . import _core
+from .progress import Bar, OnProgress
+from .scenario import Changes, Scenario, Source, _restore, _scenario
+from .table import Table
+
+
+def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] = (), schedules: Sequence[str] = (),
+         jobs: int = 0, set: Changes = None, seed: Optional[int] = None,
+         progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Plans":
+    """Searches tp x pp x dp x cp x ep x micro-batch x recompute x schedule x virtual stages for the plans with the shortest
+    step that fit the memory, at the scenario's global batch.
+
+    gpus       accelerators to plan for (the cluster grows or shrinks by nodes); 0: the scenario's
+    top        how many plans are wanted, best first
+    keep       dimensions that stay as the scenario has them: "tp", "pp", "cp", "ep", "virtual_stages", "micro_batch",
+               "recompute", "schedule", "zero"
+    schedules  those to consider: "1f1b", "interleaved", "zb-h1", "zb-2p", "zb-v", "gpipe" (default: all but gpipe)
+    jobs       simulations at once; 0: one a core
+
+    Every plan that fits is bounded from below and simulated with the flow model unless the bound says that it cannot be among
+    the best, so the result is that of an exhaustive search. Raises ConfigError when no plan fits.
+    """
+    unknown = [name for name in keep if name not in _core.plan_dimensions]
+    if unknown:
+        raise ValueError(f"a plan has no {unknown[0]!r}; dimensions: {', '.join(_core.plan_dimensions)}")
+    if top < 1 or gpus < 0:
+        raise ValueError("top must be at least 1, gpus at least 0")
+    made = _scenario(scenario, set, changes, seed)
+    with Bar(progress, unit="plan", what="searching") as bar:
+        found = _core.plan(made._core, gpus, top, list(keep), list(schedules), jobs, bar.update)
+    return Plans(*found, made.name)
+
+
+class Plans(Table):
+    """Rows, best first: tp, pp, dp, cp, ep, virtual_stages, micro_batch, recompute, schedule, zero, step_seconds (as `run`
+    gives it), first_step_seconds (from a standing start: what the search compares), bound_seconds (below it, always), mfu,
+    tokens_per_second, idle_fraction, memory_bytes, why (what the plan loses to the first). str() is what `topsim plan` prints.
+    """
+
+    def __init__(self, text: str, table: str, best: str, name: str) -> None:
+        self._text, self._table, self._best, self._scenario_name = text, table, best, name
+        self._dict: Dict[str, Any] = json.loads(text)
+        rows = [{**row.pop("plan"), **row} for row in json.loads(text)["rows"]]
+        super().__init__("plans", {key: [row[key] for row in rows] for key in _COLUMNS})
+
+    @property
+    def best(self) -> Scenario:
+        """The scenario with the best plan: topsim.run(plans.best)."""
+        return _restore(self._best, self._scenario_name, ".")
+
+    @property
+    def space(self) -> Dict[str, int]:
+        """How many plans there are, how many are impossible, too_large for the memory, cut by their bound, simulated."""
+        return dict(self._dict["space"])
+
+    @property
+    def own(self) -> Optional[Dict[str, Any]]:
+        """The scenario's own plan, with the same keys as a row; None when it cannot run."""
+        own = self._dict["own"]
+        return None if own is None else {**own["plan"], **{key: own[key] for key in own if key != "plan"}}
+
+    def to_json(self) -> str:
+        """topsim.plan/1, as `topsim plan --format json` prints it."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same as a dict."""
+        return json.loads(self._text)
+
+    def __str__(self) -> str:
+        return self._table.rstrip()
+
+    def __reduce__(self):
+        return Plans, (self._text, self._table, self._best, self._scenario_name)
+
+
+_COLUMNS = ("tp", "pp", "dp", "cp", "ep", "virtual_stages", "micro_batch", "recompute", "schedule", "zero",
+            "step_seconds", "first_step_seconds", "bound_seconds", "mfu", "tokens_per_second", "idle_fraction",
+            "memory_bytes", "why")

@@ -1,0 +1,180 @@
+#include "sim/study/plan_bound.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "workloads/framework.hpp"
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/schedule/schedule.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::study {
+namespace {
+using program::Dimension;
+using program::Op;
+using program::OpKind;
+using program::Phase;
+using workloads::Schedule;
+
+bool splits_weights(Schedule schedule) {
+  return schedule == Schedule::zb_h1 || schedule == Schedule::zb_2p || schedule == Schedule::zb_v;
+}
+
+// Whether the stage's last pass is the backward of its first chunk.
+bool ends_with_first_chunk(const workloads::Plan& plan, int stage) {
+  const auto order =
+      workloads::order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.virtual_stages);
+  return !order.empty() && order.back().action == workloads::Action::backward && order.back().chunk == 0;
+}
+}  // namespace
+
+PlanBound::PlanBound(const scenario::Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue, const collective::NcclModel& nccl)
+    : scenario_(scenario),
+      topology_(topology),
+      accelerator_(catalogue.accelerator(topology.model_of(topology.accelerators().front()))),
+      nccl_(nccl) {
+  communication_counts_ = scenario.topology.placement.kind == topology::PlacementKind::packed &&
+                          scenario.workload.plan.rank_order.empty() && !scenario.topology.node.use.empty();
+  // Micro-batches that differ, ranks faster than their model, one process that drives all: no two passes need
+  // be alike.
+  silent_ =
+      scenario.workload.trace || scenario.workload.packing ||
+      workloads::framework(scenario.workload.framework).family == workloads::FrameworkFamily::dataparallel;
+  for (const auto& [rank, factor] : scenario.workload.compute.slow_ranks) silent_ = silent_ || factor < 1;
+}
+
+Duration PlanBound::operator()(const PlanChoice& choice) const {
+  if (silent_) return {};
+  workloads::WorkloadSpec workload = with_plan(scenario_.workload, choice);
+  workload.model = workloads::complete(workload.model);
+  const workloads::Plan plan =
+      workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
+  // DualPipe fuses a forward and a backward pass: neither is contiguous.
+  if (plan.schedule == Schedule::dualpipe) return {};
+  const std::vector<Passes> passes = passes_of(choice, plan);
+  if (passes.empty()) return {};
+  Duration most{}, before{}, after{};
+  for (int d = 0; d < plan.pp; ++d) {
+    Duration each{};
+    for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+      const Passes& here = passes[static_cast<std::size_t>(plan.global_stage(d, chunk))];
+      each += here.forward + here.backward;
+    }
+    const Duration tail = ends_with_first_chunk(plan, d) ? after : Duration{};
+    most = std::max(most, before + each * plan.micro_batches + tail);
+    before += passes[static_cast<std::size_t>(d)].forward;
+    after += passes[static_cast<std::size_t>(d)].returns;
+  }
+  return most;
+}
+
+std::vector<PlanBound::Passes> PlanBound::passes_of(const PlanChoice& choice,
+                                                    const workloads::Plan& plan) const {
+  const bool split = splits_weights(plan.schedule);
+  const Key key{choice.tp,        choice.cp, choice.ep,        choice.micro_batch,
+                choice.recompute, split,     plan.stage_layers};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+  }
+  const std::vector<Passes> passes = measure(choice, plan, split);
+  const std::lock_guard lock(mutex_);
+  known_.emplace(key, passes);
+  return passes;
+}
+
+// The passes do not depend on how chunks are dealt to stages, nor on replicas: a program with one chunk a
+// stage, the fewest replicas and two micro-batches has them all. The second one's are taken: the first may do
+// more (casts of weights, once a step).
+program::Program PlanBound::small_program(const PlanChoice& choice, const workloads::Plan& plan,
+                                          Schedule schedule) const {
+  PlanChoice small = choice;
+  small.pp = plan.global_stages();
+  small.virtual_stages = 1;
+  small.schedule = schedule;
+  workloads::WorkloadSpec workload = with_plan(scenario_.workload, small);
+  workload.plan.stage_layers = plan.stage_layers;
+  workload.plan.global_batch.reset();
+  workload.plan.grad_accumulation = 2;
+  workload.plan.dp = choice.ep;
+  workload.compute.slow_ranks.clear();
+  return workloads::training_step(workload, accelerator_,
+                                  static_cast<std::uint32_t>(small.tp * small.pp * small.cp * choice.ep));
+}
+
+std::vector<PlanBound::Passes> PlanBound::measure(const PlanChoice& choice, const workloads::Plan& plan,
+                                                  bool split) const {
+  std::vector<Passes> passes;
+  const program::Program whole = small_program(choice, plan, Schedule::one_f_one_b);
+  for (const program::RankProgram& stage : whole.classes) {
+    Passes each;
+    each.forward = span(whole, stage, {Phase::forward});
+    each.backward = span(whole, stage, {Phase::backward, Phase::recompute, Phase::weight_gradient});
+    each.returns = each.backward;
+    passes.push_back(each);
+  }
+  if (static_cast<int>(passes.size()) != plan.global_stages()) return {};
+  if (!split || passes.size() == 1) return passes;
+  const program::Program parts = small_program(choice, plan, Schedule::zb_h1);
+  for (std::size_t g = 0; g < passes.size(); ++g) {
+    const program::RankProgram& stage = parts.classes[g];
+    const Duration input = span(parts, stage, {Phase::backward, Phase::recompute});
+    const Duration weights = span(parts, stage, {Phase::weight_gradient});
+    passes[g].forward = std::min(passes[g].forward, span(parts, stage, {Phase::forward}));
+    passes[g].backward = std::min(passes[g].backward, input + weights);
+    passes[g].returns = std::min(passes[g].returns, input);
+  }
+  return passes;
+}
+
+// Of a call, when nothing else uses its links; zero outside tensor and context parallelism.
+Duration PlanBound::alone(const program::Program& program, const Op& op) const {
+  const CommunicatorId id = program.communicator_slots[op.slot][0];
+  if (id == CommunicatorId{} || id.value == CommunicatorId::kNone) return {};
+  const program::Communicator& communicator = program.communicators[id.index()];
+  if (communicator.dimension != Dimension::tensor && communicator.dimension != Dimension::context) return {};
+  std::vector<DeviceId> gpus;
+  for (const RankId rank : program.members_of(id)) gpus.push_back(topology_.accelerators()[rank.index()]);
+  collective::Activity activity;
+  nccl_.lower(op.collective, op.bytes, gpus, activity);
+  double rate = activity.cap.value() > 0 ? activity.cap.value() : std::numeric_limits<double>::infinity();
+  for (const topology::LinkShare& use : activity.usage)
+    rate = std::min(rate, topology_.link(use.link).capacity.value() / use.share);
+  const double sending = static_cast<double>(op.bytes.value()) / rate;
+  // The network rounds to whole picoseconds.
+  return std::max(Duration{}, activity.latency + from_seconds(sending) - Duration(1));
+}
+
+// From the first kernel of the second micro-batch's pass to its last; calls before the first one may have
+// come before the pass.
+Duration PlanBound::span(const program::Program& program, const program::RankProgram& stage,
+                         std::initializer_list<Phase> phases) const {
+  std::vector<Duration> end(stage.ops.size()), stream_end(stage.streams.size());
+  std::map<std::tuple<std::uint8_t, program::CollectiveKind, std::int64_t>, Duration> times;
+  Duration last{};
+  bool begun = false;
+  for (std::size_t i = 0; i < stage.ops.size(); ++i) {
+    const Op& op = stage.ops[i];
+    const bool computes = op.kind == OpKind::compute && op.stream == 0;
+    const bool calls = op.kind == OpKind::collective && begun && communication_counts_;
+    if (op.micro_batch != 1 || (!computes && !calls)) continue;
+    if (std::find(phases.begin(), phases.end(), op.phase) == phases.end()) continue;
+    begun = true;
+    Duration start = stream_end[op.stream];
+    for (const std::uint32_t before : stage.dependencies_of(i)) start = std::max(start, end[before]);
+    Duration takes = op.duration;
+    if (!computes) {
+      const auto key = std::tuple{op.slot, op.collective, op.bytes.value()};
+      const auto found = times.find(key);
+      takes = found != times.end() ? found->second : times[key] = alone(program, op);
+    }
+    end[i] = stream_end[op.stream] = start + takes;
+    if (computes) last = end[i];
+  }
+  return last;
+}
+}  // namespace topsim::study

@@ -1,0 +1,67 @@
+// A time that no step of a plan can beat, without simulating it: what a search may cut by.
+//
+// A pass is the work of one micro-batch on one chunk of layers, forward or backward. Let F_g, B_g (W_g where
+// the schedule splits weight gradients off) be the time from the begin of its first kernel to the end of its
+// last one, alone on an idle machine: kernels at their own pace, each communication inside it at the pace
+// that its links and its protocol allow when nothing else moves. With p stages, m micro-batches, chunks C_d
+// on stage d:
+//
+//   step  >=  max over d of   sum_{g<d} F_g  +  m sum_{g in C_d} (F_g + B_g + W_g)  +  sum_{g<d} B_g
+//
+// Why. A stage's kernels run one at a time in the order of its program, a pass is contiguous in it, and a
+// kernel waits for the communication it depends on: so passes follow each other, none faster than alone
+// (sharing links or SMs only slows). First term: chunk d, the first of stage d, gets nothing before the
+// chunks before it have computed. Last term: when the last pass of a stage is the backward of its first
+// chunk, the gradient still has to come back through the chunks before it; the schedule's order says whether
+// it is, else the term is left out. Messages between stages, gradients' reduction, optimiser and the host are
+// not counted: they only add. The first step from a standing start is meant, which is what the search
+// simulates.
+//
+// Communication inside a pass (tensor, context) is timed on the first ranks' communicators; on clusters where
+// others may be placed better than those (random or listed placement, an order of ranks of one's own), it
+// counts nothing.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "sim/collective/collective.hpp"
+#include "sim/study/plan_space.hpp"
+#include "topology/catalogue.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::study {
+
+class PlanBound {
+ public:
+  // REQUIRES: all outlive it.
+  PlanBound(const scenario::Scenario& scenario, const topology::Topology& topology,
+            const topology::Catalogue& catalogue, const collective::NcclModel& nccl);
+
+  // Zero where nothing can be said. Thread-safe. Throws ConfigError for what is no plan.
+  [[nodiscard]] Duration operator()(const PlanChoice& choice) const;
+
+ private:
+  struct Passes {
+    Duration forward{}, backward{}, returns{};  // F, B, I
+  };
+  using Key = std::tuple<int, int, int, int, workloads::RecomputeKind, bool, std::vector<int>>;
+  [[nodiscard]] std::vector<Passes> passes_of(const PlanChoice& choice, const workloads::Plan& plan) const;
+  [[nodiscard]] std::vector<Passes> measure(const PlanChoice& choice, const workloads::Plan& plan,
+                                            bool split) const;
+  [[nodiscard]] program::Program small_program(const PlanChoice& choice, const workloads::Plan& plan,
+                                               workloads::Schedule schedule) const;
+  [[nodiscard]] Duration alone(const program::Program& program, const program::Op& op) const;
+  [[nodiscard]] Duration span(const program::Program& program, const program::RankProgram& stage,
+                              std::initializer_list<program::Phase> phases) const;
+
+  const scenario::Scenario& scenario_;
+  const topology::Topology& topology_;
+  const topology::Accelerator& accelerator_;
+  const collective::NcclModel& nccl_;
+  bool communication_counts_ = true, silent_ = false;
+  mutable std::mutex mutex_;
+  mutable std::map<Key, std::vector<Passes>> known_;
+};
+}  // namespace topsim::study

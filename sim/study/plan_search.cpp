@@ -1,0 +1,283 @@
+#include "sim/study/plan_search.hpp"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "sim/base/error.hpp"
+#include "sim/scenario/simulate.hpp"
+#include "sim/study/plan_bound.hpp"
+#include "topology/build.hpp"
+#include "topology/placement.hpp"
+#include "topology/routes.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::study {
+namespace {
+using scenario::Scenario;
+
+enum class Fate : std::uint8_t { impossible, too_large, fits };
+
+struct Candidate {
+  PlanChoice choice;
+  Fate fate = Fate::impossible;
+  Duration bound{};
+  std::optional<Duration> step;  // simulated
+};
+
+// Simulations between two looks at what is left to do. A constant: the outcome must not depend on the
+// threads.
+constexpr std::size_t kBatch = 8;
+
+class Search {
+ public:
+  Search(const Scenario& scenario, const topology::Catalogue& catalogue, const PlanOptions& options,
+         PlanProgress& progress)
+      : scenario_(prepared_scenario(scenario)),
+        catalogue_(catalogue),
+        options_(options),
+        progress_(progress),
+        topology_(built(scenario_, catalogue)),
+        router_(topology_, scenario_.run.seed),
+        nccl_(router_, scenario_.network.nccl),
+        ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
+        accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))),
+        lanes_(options.jobs > 0 ? std::min(options.jobs, tbb::this_task_arena::max_concurrency())
+                                : tbb::this_task_arena::max_concurrency()) {
+    fix_global_batch();
+  }
+
+  PlanReport run() {
+    std::vector<Candidate> candidates;
+    for (const PlanChoice& choice : plan_choices(scenario_, topology_, options_.space))
+      candidates.push_back({choice, {}, {}, {}});
+    progress_.choices = candidates.size();
+    const PlanBound bound(scenario_, topology_, catalogue_, nccl_);
+    side_by_side(candidates.size(), [&](std::size_t i) {
+      judge(candidates[i], bound);
+      ++progress_.bounded;
+    });
+    PlanReport report;
+    report.scenario = scenario_.name;
+    report.accelerators = ranks_;
+    report.choices = candidates.size();
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      report.impossible += candidates[i].fate == Fate::impossible ? 1 : 0;
+      report.too_large += candidates[i].fate == Fate::too_large ? 1 : 0;
+      if (candidates[i].fate == Fate::fits) order.push_back(i);
+    }
+    if (order.empty()) refuse(report);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return candidates[a].bound < candidates[b].bound; });
+    std::vector<std::size_t> best = simulate_in_order(candidates, order, report);
+    report.complete = !progress_.stop;
+    if (report.complete) finish(candidates, best, bound, report);
+    return report;
+  }
+
+ private:
+  // The fluid model judges, whatever the scenario's own: packets take hours, and the bound is the fluid's.
+  static Scenario prepared_scenario(const Scenario& given) {
+    if (given.workload.trace)
+      throw ConfigError("a trace has no plan to choose", "plan needs workload.model, not workload.trace");
+    const workloads::Task task = given.workload.task;
+    if (task == workloads::Task::prefill || task == workloads::Task::decode)
+      throw ConfigError("plan searches training plans, and the task is inference",
+                        "topsim sweep --vary workload.plan.tp=1,2,4,8 compares layouts of inference");
+    Scenario changed = given;
+    changed.network.model = "flow";
+    return changed;
+  }
+
+  static topology::Topology built(const Scenario& scenario, const topology::Catalogue& catalogue) {
+    try {
+      topology::Topology topology = topology::build(scenario.topology, catalogue);
+      return topology.with_ranks_on(topology::place_ranks(scenario.topology, topology, scenario.run.seed));
+    } catch (const ConfigError& error) {
+      throw scenario::located(error, scenario);
+    }
+  }
+
+  // Plans are compared at the same work: a number of accumulation steps means the batch it makes of the
+  // scenario's own plan.
+  void fix_global_batch() {
+    workloads::PlanSpec& plan = scenario_.workload.plan;
+    if (plan.global_batch) return;
+    try {
+      const workloads::Plan own = workloads::resolve(completed(scenario_.workload), ranks_);
+      plan.global_batch = own.global_batch;
+      plan.grad_accumulation.reset();
+    } catch (const ConfigError&) {
+      throw ConfigError("plans are compared at one global batch, and the scenario gives none",
+                        "--set workload.plan.global_batch=N");
+    }
+  }
+
+  static workloads::WorkloadSpec completed(workloads::WorkloadSpec workload) {
+    workload.model = workloads::complete(workload.model);
+    return workload;
+  }
+
+  template <class Work>
+  void side_by_side(std::size_t count, const Work& work) {
+    std::atomic<std::size_t> next{0};
+    tbb::task_arena arena(lanes_);
+    arena.execute([&] {
+      tbb::parallel_for(0, lanes_, [&](int) {
+        for (std::size_t i = next++; i < count && !progress_.stop; i = next++)
+          tbb::this_task_arena::isolate([&] { work(i); });
+      });
+    });
+  }
+
+  // What is sharded further costs time: only where the plan does not fit without.
+  void judge(Candidate& candidate, const PlanBound& bound) const {
+    const bool kept = std::find(options_.space.keep.begin(), options_.space.keep.end(), "zero") !=
+                      options_.space.keep.end();
+    constexpr int kMostZero = 3;
+    for (int zero = candidate.choice.zero; zero <= (kept ? candidate.choice.zero : kMostZero); ++zero) {
+      candidate.choice.zero = zero;
+      try {
+        const auto use =
+            workloads::memory_use(with_plan(scenario_.workload, candidate.choice), accelerator_, ranks_);
+        candidate.fate = use.fits() ? Fate::fits : Fate::too_large;
+        if (!use.fits()) continue;
+        candidate.bound = bound(candidate.choice);
+      } catch (const ConfigError&) {
+        if (candidate.fate == Fate::fits) candidate.fate = Fate::impossible;
+      }
+      return;
+    }
+  }
+
+  [[nodiscard]] Scenario with(const PlanChoice& choice) const {
+    Scenario changed = scenario_;
+    changed.workload = with_plan(scenario_.workload, choice);
+    return changed;
+  }
+
+  // One step from a standing start; none when the plan turns out not to run.
+  [[nodiscard]] std::optional<Duration> first_step(const PlanChoice& choice) const {
+    Scenario changed = with(choice);
+    changed.run.warmup = 0;
+    changed.run.steps = 1;
+    try {
+      return simulated(changed).step;
+    } catch (const ConfigError&) {
+      return std::nullopt;
+    }
+  }
+
+  [[nodiscard]] report::Result simulated(const Scenario& changed) const {
+    scenario::SimulateOptions how;
+    executor::Progress progress;
+    return scenario::simulate(changed, catalogue_, how, &progress).result;
+  }
+
+  // Simulates in the order of the bounds until the next bound is above the last of the best. Returns them,
+  // best first.
+  std::vector<std::size_t> simulate_in_order(std::vector<Candidate>& candidates,
+                                             const std::vector<std::size_t>& order, PlanReport& report) {
+    std::vector<std::size_t> best;
+    const auto better = [&](std::size_t a, std::size_t b) {
+      return candidates[a].step != candidates[b].step ? *candidates[a].step < *candidates[b].step : a < b;
+    };
+    std::size_t next = 0;
+    while (next < order.size() && !progress_.stop) {
+      std::size_t end = next;
+      while (end < order.size() && end < next + kBatch) {
+        const bool hopeless =
+            best.size() == options_.top && candidates[order[end]].bound > *candidates[best.back()].step;
+        if (hopeless && !options_.exhaustive) break;
+        ++end;
+      }
+      if (end == next) break;
+      side_by_side(end - next, [&](std::size_t i) {
+        Candidate& candidate = candidates[order[next + i]];
+        candidate.step = first_step(candidate.choice);
+        ++progress_.simulated;
+      });
+      for (; next < end; ++next) {
+        ++report.simulated;
+        if (candidates[order[next]].step) best.push_back(order[next]);
+      }
+      std::sort(best.begin(), best.end(), better);
+      best.resize(std::min(best.size(), options_.top));
+    }
+    report.cut = order.size() - next;
+    return best;
+  }
+
+  // What the best do in the scenario's own steps: the figures of `topsim run`.
+  void finish(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& best,
+              const PlanBound& bound, PlanReport& report) {
+    report.rows.resize(best.size());
+    const PlanChoice own = own_choice(scenario_);
+    side_by_side(best.size() + 1, [&](std::size_t i) {
+      if (i < best.size()) {
+        const Candidate& candidate = candidates[best[i]];
+        report.rows[i] = row_of(candidate.choice, *candidate.step, candidate.bound);
+        return;
+      }
+      try {
+        report.own = row_of(own, {}, bound(own));
+      } catch (const ConfigError&) {
+        report.own.reset();  // the scenario's own plan need not run
+      }
+    });
+    if (progress_.stop) {
+      report.complete = false;
+      return;
+    }
+    std::stable_sort(report.rows.begin(), report.rows.end(),
+                     [](const PlanRow& a, const PlanRow& b) { return a.result.step < b.result.step; });
+    if (report.rows.empty()) throw ConfigError("no plan of the space can be simulated", "");
+    report.best = with(report.rows.front().choice);
+    report.best.workload.plan.dp = report.rows.front().dp;
+  }
+
+  [[nodiscard]] PlanRow row_of(const PlanChoice& choice, Duration first_step, Duration bound) const {
+    PlanRow row;
+    row.choice = choice;
+    row.dp = static_cast<int>(ranks_) / (choice.tp * choice.pp * choice.cp);
+    row.first_step = first_step;
+    row.bound = bound;
+    row.result = simulated(with(choice));
+    return row;
+  }
+
+  [[noreturn]] void refuse(const PlanReport& report) const {
+    const std::string help =
+        report.too_large > 0
+            ? "use more accelerators, or accelerators with more memory; what a plan lacks: topsim run"
+            : "the global batch, the layers or the heads divide by none of them";
+    throw ConfigError("none of " + std::to_string(report.choices) +
+                          " plans fits: " + std::to_string(report.too_large) + " need more memory than " +
+                          accelerator_.id + " has, " + std::to_string(report.impossible) + " do not divide",
+                      help);
+  }
+
+  Scenario scenario_;
+  const topology::Catalogue& catalogue_;
+  const PlanOptions& options_;
+  PlanProgress& progress_;
+  topology::Topology topology_;
+  topology::Router router_;
+  collective::NcclModel nccl_;
+  std::uint32_t ranks_;
+  const topology::Accelerator& accelerator_;
+  int lanes_;
+};
+}  // namespace
+
+PlanReport search_plans(const Scenario& scenario, const topology::Catalogue& catalogue,
+                        const PlanOptions& options, PlanProgress& progress) {
+  return Search(scenario, catalogue, options, progress).run();
+}
+}  // namespace topsim::study

@@ -1,0 +1,188 @@
+#include "sim/study/plan_space.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
+#include "topology/routes.hpp"
+#include "workloads/framework.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::study {
+namespace {
+using workloads::RecomputeKind;
+using workloads::Schedule;
+
+constexpr int kTokensPerContextRank = 4096;
+constexpr int kMostMicroBatch = 16;
+
+constexpr std::array kSchedules = {
+    std::pair{Schedule::gpipe, std::string_view("gpipe")},
+    std::pair{Schedule::one_f_one_b, std::string_view("1f1b")},
+    std::pair{Schedule::interleaved, std::string_view("interleaved")},
+    std::pair{Schedule::zb_h1, std::string_view("zb-h1")},
+    std::pair{Schedule::zb_2p, std::string_view("zb-2p")},
+    std::pair{Schedule::zb_v, std::string_view("zb-v")},
+};
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> result;
+  for (int d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) result.push_back(d);
+  }
+  return result;
+}
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> result;
+  for (int p = 1; p <= most; p *= 2) result.push_back(p);
+  return result;
+}
+
+// Accelerators that share the first one's scale-up domain (NVLink); those of its node where it has none.
+int domain_size(const topology::Topology& topology) {
+  const topology::Router router(topology, 0);
+  const auto accelerators = topology.accelerators();
+  const auto same = [&](DeviceId id) {
+    return router.scale_up_domain(id) == router.scale_up_domain(accelerators.front()) ||
+           topology.device(id).node == topology.device(accelerators.front()).node;
+  };
+  return static_cast<int>(std::count_if(accelerators.begin(), accelerators.end(), same));
+}
+}  // namespace
+
+std::span<const std::string> plan_dimensions() {
+  static const std::vector<std::string> names = {
+      "tp", "pp", "cp", "ep", "virtual_stages", "micro_batch", "recompute", "schedule", "zero"};
+  return names;
+}
+
+Schedule schedule_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [schedule, known] : kSchedules) {
+    if (name == known) return schedule;
+    names.emplace_back(known);
+  }
+  const auto close = closest(name, names);
+  throw ConfigError("no schedule \"" + name + "\" to search",
+                    (close ? "did you mean " + *close + "? " : std::string()) + "schedules: " + join(names));
+}
+
+std::string_view name_of(Schedule schedule) {
+  for (const auto& [each, name] : kSchedules) {
+    if (each == schedule) return name;
+  }
+  return "dualpipe";
+}
+
+std::string_view name_of(RecomputeKind recompute) {
+  switch (recompute) {
+    case RecomputeKind::none:
+      return "none";
+    case RecomputeKind::selective:
+      return "selective";
+    case RecomputeKind::full:
+      return "full";
+  }
+  return "";
+}
+
+PlanChoice own_choice(const scenario::Scenario& scenario) {
+  const workloads::PlanSpec& plan = scenario.workload.plan;
+  const workloads::Framework& defaults = workloads::framework(scenario.workload.framework);
+  PlanChoice own;
+  own.tp = plan.tp, own.pp = plan.pp, own.cp = plan.cp, own.ep = plan.ep;
+  own.virtual_stages = plan.virtual_stages;
+  own.micro_batch = plan.micro_batch;
+  own.schedule =
+      plan.schedule.value_or(plan.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+  own.recompute = plan.recompute ? plan.recompute->kind : defaults.recompute;
+  own.zero = plan.zero.value_or(defaults.zero);
+  return own;
+}
+
+workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload, const PlanChoice& choice) {
+  workloads::WorkloadSpec result = workload;
+  workloads::PlanSpec& plan = result.plan;
+  plan.tp = choice.tp, plan.pp = choice.pp, plan.cp = choice.cp, plan.ep = choice.ep;
+  plan.virtual_stages = choice.virtual_stages;
+  plan.micro_batch = choice.micro_batch;
+  plan.schedule = choice.schedule;
+  plan.zero = choice.zero;
+  // A number of layers to recompute belongs to the plan that the user wrote.
+  if (!plan.recompute || plan.recompute->kind != choice.recompute)
+    plan.recompute = workloads::RecomputeSpec{choice.recompute, std::nullopt};
+  plan.dp.reset();
+  // Layers by stage fit one pipeline only.
+  if (choice.pp != workload.plan.pp || choice.virtual_stages != workload.plan.virtual_stages)
+    plan.stage_layers.clear();
+  // The same global batch, whatever the replicas.
+  return result;
+}
+
+std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const topology::Topology& topology,
+                                     const PlanSpace& space) {
+  const workloads::WorkloadSpec& workload = scenario.workload;
+  const workloads::ModelSpec model = workloads::complete(workload.model);
+  const PlanChoice own = own_choice(scenario);
+  const auto accelerators = static_cast<int>(topology.accelerators().size());
+  const int sequence = workload.sequence.value_or(model.sequence);
+  const auto kept = [&](const char* name) {
+    return std::find(space.keep.begin(), space.keep.end(), name) != space.keep.end();
+  };
+  const auto values = [&](const char* name, int given, std::vector<int> all) {
+    return kept(name) ? std::vector<int>{given} : all;
+  };
+  const auto tps = values("tp", own.tp, divisors(model.heads, domain_size(topology)));
+  const auto pps = values("pp", own.pp, divisors(accelerators, model.layers));
+  const auto cps = values("cp", own.cp, powers_of_two(std::max(1, sequence / kTokensPerContextRank)));
+  const auto eps = values("ep", own.ep, divisors(std::max(1, model.experts.count), accelerators));
+  const auto micro_batches = values("micro_batch", own.micro_batch, powers_of_two(kMostMicroBatch));
+  const std::vector<RecomputeKind> recomputes =
+      kept("recompute") ? std::vector{own.recompute}
+                        : std::vector{RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full};
+  const std::vector<Schedule> schedules = kept("schedule") ? std::vector{own.schedule} : space.schedules;
+
+  std::vector<PlanChoice> choices;
+  const auto add_schedules = [&](PlanChoice choice) {
+    for (const Schedule schedule : schedules) {
+      choice.schedule = schedule;
+      std::vector<int> chunks{1};
+      if (schedule == Schedule::interleaved) {
+        chunks = divisors(std::max(1, model.layers / choice.pp), model.layers);
+        chunks.erase(chunks.begin());
+      } else if (schedule == Schedule::zb_v) {
+        chunks = {2};
+      }
+      // One stage has no schedule to choose.
+      if (choice.pp == 1 && schedule != Schedule::one_f_one_b && schedules.size() > 1) continue;
+      for (const int virtual_stages : values("virtual_stages", own.virtual_stages, chunks)) {
+        choice.virtual_stages = virtual_stages;
+        choices.push_back(choice);
+      }
+    }
+  };
+  for (const int tp : tps) {
+    for (const int pp : pps) {
+      for (const int cp : cps) {
+        if (accelerators % (tp * pp * cp) != 0) continue;
+        for (const int ep : eps) {
+          if ((accelerators / (tp * pp)) % ep != 0) continue;
+          for (const int micro_batch : micro_batches) {
+            for (const RecomputeKind recompute : recomputes) {
+              PlanChoice choice;
+              choice.tp = tp, choice.pp = pp, choice.cp = cp, choice.ep = ep;
+              choice.micro_batch = micro_batch;
+              choice.recompute = recompute;
+              choice.zero = own.zero;
+              add_schedules(choice);
+            }
+          }
+        }
+      }
+    }
+  }
+  return choices;
+}
+}  // namespace topsim::study

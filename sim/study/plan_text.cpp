@@ -1,0 +1,190 @@
+#include "sim/study/plan_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/text.hpp"
+
+namespace topsim::study {
+namespace {
+using report::pad_left;
+
+double si(Duration time) {
+  return static_cast<double>(time.count()) / 1e12;
+}
+
+std::string schedule_words(const PlanChoice& choice) {
+  if (choice.pp == 1) return "-";
+  std::string words(name_of(choice.schedule));
+  if (choice.schedule == workloads::Schedule::interleaved)
+    words += fmt::format(" x{}", choice.virtual_stages);
+  return words;
+}
+
+std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
+  const PlanChoice& c = row.choice;
+  const report::Result& r = row.result;
+  const double idle = r.step > Duration{} ? si(r.account.idle_total()) / si(r.step) : 0;
+  return {rank > 0 ? std::to_string(rank) : "own",
+          std::to_string(c.tp),
+          std::to_string(c.pp),
+          std::to_string(row.dp),
+          std::to_string(c.cp),
+          std::to_string(c.ep),
+          std::to_string(c.micro_batch),
+          std::string(name_of(c.recompute)),
+          schedule_words(c),
+          std::to_string(c.zero),
+          report::duration_text(r.step),
+          report::percent_text(r.throughput.mfu),
+          report::percent_text(idle),
+          report::bytes_text(static_cast<double>(r.memory.per_accelerator.value()))};
+}
+
+bool needs_zero_bubble_runtime(const PlanChoice& choice) {
+  using workloads::Schedule;
+  return choice.pp > 1 && (choice.schedule == Schedule::zb_h1 || choice.schedule == Schedule::zb_2p ||
+                           choice.schedule == Schedule::zb_v);
+}
+
+nlohmann::json json_of(const PlanRow& row) {
+  const PlanChoice& c = row.choice;
+  return {{"plan",
+           {{"tp", c.tp},
+            {"pp", c.pp},
+            {"dp", row.dp},
+            {"cp", c.cp},
+            {"ep", c.ep},
+            {"virtual_stages", c.virtual_stages},
+            {"micro_batch", c.micro_batch},
+            {"recompute", name_of(c.recompute)},
+            {"schedule", name_of(c.schedule)},
+            {"zero", c.zero}}},
+          {"step_seconds", si(row.result.step)},
+          {"first_step_seconds", si(row.first_step)},
+          {"bound_seconds", si(row.bound)},
+          {"mfu", row.result.throughput.mfu},
+          {"tokens_per_second", row.result.throughput.tokens_per_second},
+          {"idle_fraction",
+           row.result.step > Duration{} ? si(row.result.account.idle_total()) / si(row.result.step) : 0.0},
+          {"memory_bytes", row.result.memory.per_accelerator.value()}};
+}
+}  // namespace
+
+std::string plan_words(const PlanRow& row) {
+  const PlanChoice& c = row.choice;
+  std::string words = fmt::format("tp {} pp {} dp {}", c.tp, c.pp, row.dp);
+  if (c.cp > 1) words += fmt::format(" cp {}", c.cp);
+  if (c.ep > 1) words += fmt::format(" ep {}", c.ep);
+  words += fmt::format(", micro-batch {}, recompute {}", c.micro_batch, name_of(c.recompute));
+  if (c.pp > 1) words += ", " + schedule_words(c);
+  return words;
+}
+
+std::string why_slower(const PlanRow& row, const PlanRow& best) {
+  const metrics::Account& mine = row.result.account;
+  const metrics::Account& theirs = best.result.account;
+  std::vector<std::pair<Duration, std::string>> parts{
+      {mine.busy - theirs.busy, row.choice.recompute != best.choice.recompute
+                                    ? "computing, recompute " + std::string(name_of(row.choice.recompute))
+                                    : "computing"}};
+  for (std::size_t i = 0; i < executor::kReasons; ++i) {
+    std::string reason(name_of(static_cast<executor::Reason>(i)));
+    std::replace(reason.begin(), reason.end(), '_', ' ');
+    parts.emplace_back(mine.idle[i] - theirs.idle[i], reason);
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const Duration lost = row.result.step - best.result.step;
+  std::string text;
+  // Until the parts named make up the difference; a tenth of it is not worth a word.
+  Duration named{};
+  for (const auto& [time, reason] : parts) {
+    if (time <= Duration{} || time * 10 < lost || named >= lost) break;
+    text += fmt::format("{}+{} {}", text.empty() ? "" : ", ", report::duration_text(time), reason);
+    named += time;
+  }
+  return text;
+}
+
+std::string plan_table(const PlanReport& report, std::size_t columns) {
+  std::string text = fmt::format(
+      "{}: {} plans for {} accelerators: {} do not divide, {} do not fit the memory,\n"
+      "{} cannot be among the best by their bound, {} simulated{}\n\n",
+      report.scenario, report::count_text(static_cast<double>(report.choices)), report.accelerators,
+      report::count_text(static_cast<double>(report.impossible)),
+      report::count_text(static_cast<double>(report.too_large)),
+      report::count_text(static_cast<double>(report.cut)),
+      report::count_text(static_cast<double>(report.simulated)), report.complete ? "" : " (interrupted)");
+  if (report.rows.empty()) return text;
+  std::vector<std::vector<std::string>> lines{{"", "tp", "pp", "dp", "cp", "ep", "mb", "recompute",
+                                               "schedule", "zero", "step", "MFU", "idle", "memory"}};
+  for (std::size_t i = 0; i < report.rows.size(); ++i) lines.push_back(cells_of(report.rows[i], i + 1));
+  if (report.own) lines.push_back(cells_of(*report.own, 0));
+  // Dimensions that nobody uses only take room.
+  std::vector<bool> shown(lines.front().size(), true);
+  for (const std::size_t column : {std::size_t{4}, std::size_t{5}}) {
+    shown[column] =
+        std::any_of(lines.begin() + 1, lines.end(), [&](const auto& line) { return line[column] != "1"; });
+  }
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], report::width(line[c]));
+  }
+  for (const auto& line : lines) {
+    std::string row;
+    for (std::size_t c = 0; c < line.size(); ++c) {
+      if (shown[c]) row += (c == 0 ? "" : "  ") + pad_left(line[c], widths[c]);
+    }
+    text += row + '\n';
+  }
+  text += "\nwhy the others are slower than 1\n";
+  for (std::size_t i = 1; i < report.rows.size() + (report.own ? 1 : 0); ++i) {
+    const bool own = i == report.rows.size();
+    const PlanRow& row = own ? *report.own : report.rows[i];
+    if (row.result.step <= report.rows.front().result.step) continue;
+    const double more = si(row.result.step) / si(report.rows.front().result.step) - 1;
+    const std::string line =
+        fmt::format("  {:>3}  {}: {}", own ? "own" : std::to_string(i + 1), report::signed_percent_text(more),
+                    why_slower(row, report.rows.front()));
+    for (const std::string& part : report::wrap(line, columns, 7)) text += part + '\n';
+  }
+  if (needs_zero_bubble_runtime(report.rows.front().choice)) {
+    for (const std::string& part : report::wrap(
+             "note: zero-bubble schedules need a runtime that has them; --schedules 1f1b,interleaved "
+             "searches without",
+             columns, 2))
+      text += part + '\n';
+  }
+  return text;
+}
+
+std::string plan_json(const PlanReport& report) {
+  using nlohmann::json;
+  json document = {{"format", "topsim.plan/1"},
+                   {"scenario", report.scenario},
+                   {"accelerators", report.accelerators},
+                   {"complete", report.complete},
+                   {"space",
+                    {{"plans", report.choices},
+                     {"impossible", report.impossible},
+                     {"too_large", report.too_large},
+                     {"cut", report.cut},
+                     {"simulated", report.simulated}}},
+                   {"rows", json::array()},
+                   {"own", nullptr}};
+  for (const PlanRow& row : report.rows) {
+    json each = json_of(row);
+    each["why"] = why_slower(row, report.rows.front());
+    document["rows"].push_back(std::move(each));
+  }
+  if (report.own && !report.rows.empty()) {
+    document["own"] = json_of(*report.own);
+    document["own"].erase("first_step_seconds");
+    document["own"]["why"] = why_slower(*report.own, report.rows.front());
+  }
+  return document.dump(1) + '\n';
+}
+}  // namespace topsim::study

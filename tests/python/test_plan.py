@@ -1,0 +1,72 @@
+"""topsim.plan and topsim.explain: the commands' own answers as objects."""
+
+import pathlib
+import pickle
+import subprocess
+import unittest
+
+import topsim
+from small import two_boxes
+
+PROGRAM = pathlib.Path("build/release/topsim")
+SCENARIO = "configs/16xA100-hdr.json"
+
+
+class Plan(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.plans = topsim.plan(SCENARIO, top=3, keep=["recompute", "micro_batch"], schedules=["1f1b", "interleaved"])
+
+    def test_gives_the_bytes_that_the_command_prints(self):
+        if not PROGRAM.exists():
+            self.skipTest("the topsim program is not built")
+        printed = subprocess.run([PROGRAM, "plan", SCENARIO, "--top", "3", "--keep", "recompute,micro_batch", "--schedules",
+                                  "1f1b,interleaved", "--format", "json", "--quiet"], check=True, stdout=subprocess.PIPE,
+                                 text=True).stdout
+        self.assertEqual(self.plans.to_json(), printed)
+
+    def test_the_best_first_and_it_runs_as_it_says(self):
+        steps = self.plans["step_seconds"]
+        self.assertEqual(list(steps), sorted(steps))
+        self.assertEqual(topsim.run(self.plans.best).step_seconds, steps[0])
+        self.assertEqual(self.plans.best["workload.plan.tp"], self.plans[0]["tp"])
+        self.assertLessEqual(steps[0], self.plans.own["step_seconds"])
+        space = self.plans.space
+        self.assertEqual(space["plans"], sum(space[key] for key in ("impossible", "too_large", "cut", "simulated")))
+
+    def test_pickles_and_shows_itself(self):
+        self.assertEqual(pickle.loads(pickle.dumps(self.plans)), self.plans)
+        self.assertIn("plans for 16 accelerators", str(self.plans))
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(ValueError, "dimensions: tp"):
+            topsim.plan(SCENARIO, keep=["tpp"])
+        with self.assertRaises(topsim.ConfigError):
+            topsim.plan(SCENARIO, schedules=["1f1c"])
+        with self.assertRaises(topsim.ConfigError):
+            topsim.plan(two_boxes(), **{"workload.model": "gpt3-175b"})
+
+
+class Explain(unittest.TestCase):
+    def test_is_what_the_command_prints(self):
+        if not PROGRAM.exists():
+            self.skipTest("the topsim program is not built")
+        explained = topsim.explain(SCENARIO)
+        printed = subprocess.run([PROGRAM, "explain", SCENARIO, "--format", "json"], check=True, stdout=subprocess.PIPE,
+                                 text=True).stdout
+        self.assertEqual(explained.to_json(), printed)
+        gains = explained.what_if["gain"]
+        self.assertEqual(list(gains), sorted(gains, reverse=True))
+        self.assertEqual(pickle.loads(pickle.dumps(explained)).to_json(), printed)
+
+    def test_a_result_is_explained_without_running_it(self):
+        result = topsim.run(two_boxes())
+        explained = topsim.explain(result, what_if=False)
+        self.assertEqual(explained.critical_path, result.critical_path)
+        self.assertEqual(len(explained.what_if), 0)
+        with self.assertRaises(ValueError):
+            topsim.explain(result, faster=0)
+
+
+if __name__ == "__main__":
+    unittest.main()

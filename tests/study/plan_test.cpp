@@ -1,0 +1,167 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/scenario/simulate.hpp"
+#include "sim/study/plan_gpus.hpp"
+#include "sim/study/plan_search.hpp"
+#include "sim/study/plan_text.hpp"
+
+namespace topsim::study {
+namespace {
+using testing::HasSubstr;
+using workloads::Schedule;
+
+constexpr const char* kTwoBoxes = R"({
+  "topology": {"node": "hgx-h100", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}},
+  "workload": {"model": {"layers": 4, "hidden": 2048, "heads": 16, "vocab": 32000}, "sequence": 2048,
+               "precision": "bf16", "framework": "megatron",
+               "plan": {"tp": 2, "pp": 4, "micro_batch": 1, "global_batch": 8}},
+  "run": {"steps": 1, "warmup": 0, "seed": 1}})";
+
+// A space that is searched in a moment.
+PlanOptions quick() {
+  PlanOptions options;
+  options.space.keep = {"recompute", "micro_batch"};
+  return options;
+}
+
+class Plans : public testing::Test {
+ protected:
+  scenario::Scenario two_boxes(std::vector<std::string> changes = {}) const {
+    return scenario::parse_scenario(kTwoBoxes, "two", changes, library_);
+  }
+  PlanReport search(const scenario::Scenario& scenario, PlanOptions options) const {
+    PlanProgress progress;
+    return search_plans(scenario, catalogue_, options, progress);
+  }
+  config::Library library_{{"configs"}};
+  topology::Catalogue catalogue_ = topology::Catalogue::load("configs");
+};
+
+std::vector<Duration> first_steps(const PlanReport& report) {
+  std::vector<Duration> steps;
+  for (const PlanRow& row : report.rows) steps.push_back(row.first_step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+// The search against all of its space: no bound is above the step it bounds, and what it finds is the best.
+TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne) {
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"workload.plan.sequence_parallel=false", "workload.plan.tp_overlap=none"},
+      {"workload.framework=fsdp", "workload.plan.pp=1"},
+      {"workload.sequence=8192", "workload.plan.global_batch=4"},
+      {"topology.node=ws-4x4090", "topology.fabric={\"kind\": \"fat-tree\", \"link\": \"ib-hdr\"}"},
+      {"workload.plan.pp=2", "workload.plan.stage_layers=[1,3]"},
+      {"workload.model.experts={\"count\": 4, \"top_k\": 2}"},
+  };
+  for (const auto& changes : cases) {
+    const scenario::Scenario scenario = two_boxes(changes);
+    PlanOptions options;
+    options.space.keep = {"recompute"};
+    const auto changes_a = [&](const char* word) {
+      return std::any_of(changes.begin(), changes.end(),
+                         [&](const std::string& change) { return change.find(word) != std::string::npos; });
+    };
+    if (changes_a("stage_layers"))
+      options.space.keep.insert(options.space.keep.end(), {"pp", "virtual_stages"});
+    if (changes_a("fsdp")) options.space.keep.emplace_back("pp");
+    if (changes_a("experts"))
+      options.space.keep.insert(options.space.keep.end(), {"micro_batch", "virtual_stages"});
+    options.exhaustive = true;
+    options.top = 10000;
+    const PlanReport all = search(scenario, options);
+    ASSERT_GT(all.rows.size(), 3u);
+    for (const PlanRow& row : all.rows)
+      EXPECT_LE(row.bound, row.first_step) << testing::PrintToString(changes) << plan_words(row);
+    options.exhaustive = false;
+    options.top = 3;
+    const PlanReport cut = search(scenario, options);
+    std::vector<Duration> best = first_steps(all);
+    best.resize(3);
+    EXPECT_EQ(first_steps(cut), best);
+    EXPECT_EQ(cut.simulated + cut.cut, all.simulated);
+  }
+}
+
+TEST_F(Plans, TheBoundIsTightEnoughToCutMostOfASpace) {
+  PlanOptions options = quick();
+  options.top = 1;
+  const PlanReport report = search(two_boxes(), options);
+  EXPECT_GT(report.cut, 3 * report.simulated);
+}
+
+// One accelerator, one micro-batch of one kernel run: the bound is the computation of the pass, the step has
+// the optimiser besides.
+TEST_F(Plans, OnOneAcceleratorTheBoundIsWithinTheOptimisersShare) {
+  const scenario::Scenario one = two_boxes(
+      {"topology={\"node\": \"h100x1\", \"nodes\": 1}", "workload.plan.tp=1", "workload.plan.pp=1"});
+  PlanOptions options;
+  options.space.keep = {"recompute", "micro_batch"};
+  const PlanReport report = search(one, options);
+  ASSERT_EQ(report.rows.size(), 1u);
+  const PlanRow& row = report.rows.front();
+  EXPECT_LE(row.bound, row.first_step);
+  EXPECT_GT(seconds(row.bound), 0.9 * seconds(row.first_step));
+}
+
+TEST_F(Plans, TheBestPlansFiguresAreThoseOfARunOfTheScenarioItWrites) {
+  PlanOptions options = quick();
+  options.top = 2;
+  const PlanReport report = search(two_boxes(), options);
+  const scenario::Scenario written =
+      scenario::parse_scenario(scenario::to_json(report.best), "best", {}, library_);
+  EXPECT_EQ(scenario::simulate(written, catalogue_, {}, nullptr).result.step,
+            report.rows.front().result.step);
+  EXPECT_EQ(written.workload.plan.dp, report.rows.front().dp);
+}
+
+TEST_F(Plans, TheOutcomeDoesNotDependOnHowManyRunAtOnce) {
+  PlanOptions options = quick();
+  options.jobs = 1;
+  const std::string one = plan_json(search(two_boxes(), options));
+  options.jobs = 2;
+  EXPECT_EQ(plan_json(search(two_boxes(), options)), one);
+}
+
+TEST_F(Plans, WhatIsKeptStays) {
+  PlanOptions options;
+  options.space.keep = {"tp", "schedule", "recompute"};
+  for (const PlanRow& row : search(two_boxes(), options).rows) {
+    EXPECT_EQ(row.choice.tp, 2);
+    EXPECT_EQ(row.choice.schedule, Schedule::one_f_one_b);
+  }
+}
+
+TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {
+  PlanOptions options = quick();
+  options.space.schedules = {Schedule::one_f_one_b};
+  for (const PlanRow& row : search(two_boxes(), options).rows)
+    EXPECT_EQ(row.choice.schedule, Schedule::one_f_one_b);
+  EXPECT_THROW((void)schedule_named("1f1c"), ConfigError);
+}
+
+TEST_F(Plans, AJobThatFitsNowhereIsRefusedWithCounts) {
+  try {
+    (void)search(two_boxes({"workload.model=gpt3-175b"}), {});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().message, HasSubstr("need more memory than h100-sxm5 has"));
+  }
+}
+
+TEST_F(Plans, AClusterGrowsByItsNodes) {
+  scenario::Scenario scenario = two_boxes();
+  use_accelerators(scenario, catalogue_, 64);
+  EXPECT_EQ(scenario.topology.nodes, 8);
+  EXPECT_FALSE(scenario.topology.accelerators);
+  use_accelerators(scenario, catalogue_, 12);
+  EXPECT_EQ(scenario.topology.nodes, 2);
+  EXPECT_EQ(scenario.topology.accelerators, 12);
+}
+}  // namespace
+}  // namespace topsim::study
