@@ -29,6 +29,10 @@ struct Imported {
 // says no speeds, so PCIe is taken to be the accelerator's own.
 [[nodiscard]] Imported read_nvidia_smi(std::string_view text, const ImportOptions& options);
 
-// "nccl", "smi", "ibnet", or empty when the text is none of them.
+// hwloc's XML (lstopo --of xml) of one box: sockets, PCIe tree with speeds, NVLink where hwloc saw it. Serial
+// numbers and UUIDs are left out.
+[[nodiscard]] Imported read_hwloc_xml(std::string_view text, const ImportOptions& options);
+
+// "nccl", "hwloc", "smi", "ibnet", or empty when the text is none of them.
 [[nodiscard]] std::string detect_format(std::string_view text);
 }  // namespace topsim::topology

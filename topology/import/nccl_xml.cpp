@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/property_tree/xml_parser.hpp>
 #include <map>
 #include <sstream>
 
 #include "sim/base/error.hpp"
 #include "topology/import/nccl_assumptions.hpp"
 #include "topology/import/nccl_xml_element.hpp"
+#include "topology/import/xml.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -293,17 +293,7 @@ NcclXmlImport Importer::run() {
 }  // namespace
 
 NcclXmlImport read_nccl_xml(std::string_view text, const NcclXmlOptions& options) {
-  Element file;
-  try {
-    std::istringstream stream{std::string(text)};
-    boost::property_tree::read_xml(stream, file, boost::property_tree::xml_parser::no_comments);
-  } catch (const boost::property_tree::xml_parser_error& error) {
-    Problem problem;
-    problem.place = {options.name, static_cast<int>(error.line()), 1, 1};
-    problem.message = "not a topology file: " + error.message();
-    problem.help = "expected the XML that NCCL_TOPO_DUMP_FILE writes";
-    throw ConfigError(std::vector<Problem>{problem});
-  }
+  const Element file = parse_xml(text, options.name, "the XML that NCCL_TOPO_DUMP_FILE writes");
   const auto system = file.find("system");
   if (system == file.not_found())
     throw ConfigError(fmt::format("{} has no <system> element", options.name),

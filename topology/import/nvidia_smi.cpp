@@ -32,13 +32,18 @@ struct Matrix {
 Matrix parse(std::string text, const ImportOptions& options) {
   text = std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), " ");
   static const std::regex row("^\\s*(GPU\\d+|NIC\\d+|mlx\\d+_\\d+|[a-z]+\\w*_\\d+)\\s+(.*)$");
-  static const std::regex cell("NV\\d+|PIX|PXB|PHB|NODE|SYS|\\bX\\b");
+  static const std::regex cell("NV\\d{1,3}|PIX|PXB|PHB|NODE|SYS|\\bX\\b");
   Matrix m;
   std::size_t start = 0;
   while (start < text.size()) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     const std::string line = text.substr(start, end - start);
     start = end + 1;
+    // std::regex calls itself for every character: no matrix is that wide.
+    constexpr std::size_t kWidest = 20000;
+    if (line.size() > kWidest)
+      fail(options, "a line of more than 20,000 characters",
+           "expected the matrix that nvidia-smi topo -m prints");
     std::smatch match;
     if (line.find("Legend") != std::string::npos) break;
     if (!std::regex_match(line, match, row)) continue;
@@ -189,6 +194,7 @@ Imported read_nvidia_smi(std::string_view text, const ImportOptions& options) {
 std::string detect_format(std::string_view text) {
   const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   if (has("<system")) return "nccl";
+  if (has("<topology")) return "hwloc";
   if (has("switchguid=") || has("caguid=")) return "ibnet";
   if (has("GPU0") && (has("PIX") || has("PXB") || has("PHB") || has("SYS") || has("NV") || has("NODE")))
     return "smi";

@@ -1,0 +1,252 @@
+// hwloc's XML (lstopo --of xml), format 2 and 3: nested objects. A package is a socket; a bridge above two or
+// more devices is a PCIe switch, others are wires; pci_link_speed is GB/s of a device's own link. NVLink
+// comes, where hwloc was built with NVML, as a matrix in MB/s per direction between GPUs and NVSwitches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "sim/base/error.hpp"
+#include "topology/import/import.hpp"
+#include "topology/import/nccl_xml_element.hpp"
+#include "topology/import/xml.hpp"
+
+namespace topsim::topology {
+namespace {
+
+using nccl::attribute;
+using nccl::Element;
+
+constexpr double kNvlinkMegabytes = 25000;  // of one NVLink 2 to 4, per direction
+constexpr double kMostGigabytes = 1e4;      // of any PCIe slot; more is a broken file
+
+std::string type_of(const Element& object) {
+  return attribute(object, "type");
+}
+
+// PCI class: "0302 [10de:1db8] ..." of a GPU. 03xx display, 12xx accelerator, 02xx network, 0680 NVSwitch.
+DeviceKind role_of(const Element& object) {
+  const std::string kind = attribute(object, "pci_type");
+  if (kind.starts_with("03") || kind.starts_with("12")) return DeviceKind::accelerator;
+  if (kind.starts_with("02")) return DeviceKind::nic;
+  // A switch that is asleep answers with class 0000; hwloc knows it by its driver.
+  const bool nvswitch = kind.starts_with("0680") || attribute(object, "subtype") == "NVSwitch";
+  return nvswitch ? DeviceKind::nvswitch : DeviceKind::storage;
+}
+
+bool is_wanted(const Element& object) {
+  const DeviceKind role = role_of(object);
+  return type_of(object) == "PCIDev" && (role == DeviceKind::accelerator || role == DeviceKind::nic);
+}
+
+// GPUs and NICs below, bridges looked through.
+int devices_below(const Element& object) {
+  int count = 0;
+  for (const auto& [name, child] : object)
+    if (name == "object") count += is_wanted(child) ? 1 : devices_below(child);
+  return count;
+}
+
+class Importer {
+ public:
+  explicit Importer(const ImportOptions& options) : options_(options) {}
+
+  Imported run(const Element& topology) {
+    for (const auto& [name, child] : topology)
+      if (name == "object") object(child, "");
+    if (gpus_ == 0)
+      throw ConfigError(fmt::format("{} describes no accelerator", options_.name),
+                        "hwloc lists PCI devices when it ran with them: lstopo --whole-io --of xml");
+    for (const auto& [name, child] : topology)
+      if (name.starts_with("distances2") && attribute(child, "name") == "NVLinkBandwidth") nvlinks(child);
+    sockets();
+    if (guessed_ > 0)
+      result_.findings.push_back(fmt::format(
+          "{} PCIe links tell no speed (virtual machines do that): Gen4 x16 is assumed", guessed_));
+    return std::move(result_);
+  }
+
+ private:
+  std::string add(const char* kind, const std::string& name, const std::string& model = {}) {
+    DeviceSpec d;
+    d.name = "node0/" + name;
+    d.kind = kind;
+    d.model = model;
+    d.node = 0;
+    result_.spec.devices.push_back(d);
+    return d.name;
+  }
+
+  void cable(const std::string& from, const std::string& to, const char* kind, double gigabytes,
+             const std::string& use = {}, int count = 1) {
+    LinkSpec l;
+    l.from = from;
+    l.to = to;
+    l.kind = use.empty() ? kind : "";
+    l.link.use = use;
+    if (use.empty()) l.link.bandwidth = BytesPerSecond(gigabytes * 1e9);
+    l.count = count;
+    l.source = use.empty() ? "hwloc" : "";
+    result_.spec.links.push_back(l);
+  }
+
+  // To what it hangs on, at its own speed.
+  void slot(const Element& object, const std::string& device, const std::string& parent) {
+    const double speed = nccl::number(object, "pci_link_speed", 0);
+    const bool known = speed > 0 && speed < kMostGigabytes;
+    guessed_ += known ? 0 : 1;
+    cable(device, parent, "pcie", speed, known ? "" : "pcie4-x16");
+  }
+
+  void object(const Element& o, const std::string& hub) {
+    const std::string type = type_of(o);
+    if (type == "Package") return descend(o, add_socket(o));
+    if (type == "PCIDev") return device(o, hub.empty() ? add_socket(o) : hub);
+    const bool bridge = type == "Bridge" && attribute(o, "bridge_type") == "1-1";
+    if (!bridge || branches(o) < 2) return descend(o, hub);
+    const std::string below = add("pcie-switch", fmt::format("pcie{}", switches_++));
+    slot(o, below, hub.empty() ? add_socket(o) : hub);
+    descend(o, below);
+  }
+
+  void descend(const Element& o, const std::string& hub) {
+    for (const auto& [name, child] : o)
+      if (name == "object") object(child, hub);
+  }
+
+  // Children that lead to a GPU or a NIC.
+  static int branches(const Element& o) {
+    int count = 0;
+    for (const auto& [name, child] : o)
+      if (name == "object") count += is_wanted(child) || devices_below(child) > 0 ? 1 : 0;
+    return count;
+  }
+
+  // Machines of one socket may have no Package around their bridges.
+  std::string add_socket(const Element& o) {
+    if (type_of(o) != "Package" && !sockets_.empty()) return sockets_.front();
+    Element cpu;
+    for (const auto& [name, info] : o) {
+      if (name != "info") continue;
+      const std::string key = attribute(info, "name"), value = attribute(info, "value");
+      if (key == "CPUVendor") cpu.put("<xmlattr>.vendor", value);
+      if (key == "CPUFamilyNumber") cpu.put("<xmlattr>.familyid", value);
+      if (key == "CPUModelNumber") cpu.put("<xmlattr>.modelid", value);
+    }
+    families_.push_back(nccl::cpu_family(cpu));
+    sockets_.push_back(add("cpu", fmt::format("cpu{}", sockets_.size()), families_.back()));
+    return sockets_.back();
+  }
+
+  void device(const Element& o, const std::string& hub) {
+    const DeviceKind role = role_of(o);
+    const std::string id = "PCIDev:" + attribute(o, "gp_index");
+    if (role == DeviceKind::nvswitch) {
+      ++nvswitches_;
+      by_index_[id] = "nvswitch";
+    }
+    if (!is_wanted(o)) return;
+    const bool gpu = role == DeviceKind::accelerator;
+    const std::string name = gpu ? add("accelerator", fmt::format("gpu{}", gpus_++), options_.accelerator)
+                                 : add("nic", fmt::format("nic{}", nics_++));
+    slot(o, name, hub);
+    by_index_[id] = name;
+    for (const auto& [child, inner] : o)
+      if (child == "object" && type_of(inner) == "OSDev") {
+        by_index_["OSDev:" + attribute(inner, "gp_index")] = name;
+        tell_model(inner);
+      }
+    if (gpu || options_.nic_link.empty()) return;
+    DeviceSpec leaf;
+    leaf.name = fmt::format("rail{}", nics_ - 1);
+    leaf.kind = "switch";
+    result_.spec.devices.push_back(leaf);
+    cable(name, leaf.name, "", 0, options_.nic_link);
+  }
+
+  void tell_model(const Element& os_device) {
+    for (const auto& [name, info] : os_device) {
+      if (name != "info" || attribute(info, "name") != "GPUModel" || !model_.empty()) continue;
+      model_ = attribute(info, "value");
+      result_.findings.push_back(fmt::format("its accelerators call themselves {}{}", model_,
+                                             options_.accelerator.empty()
+                                                 ? "; name the catalogue's with --gpu"
+                                                 : ", taken for " + options_.accelerator));
+    }
+  }
+
+  // Row-major: from the row's device to the column's.
+  void nvlinks(const Element& matrix) {
+    std::vector<std::string> ends;
+    std::vector<double> values;
+    for (const auto& [name, part] : matrix) {
+      std::istringstream words(part.data());
+      if (name == "indexes")
+        for (std::string word; words >> word;) ends.push_back(word);
+      if (name == "u64values")
+        for (double value = 0; words >> value;) values.push_back(value);
+    }
+    if (values.size() != ends.size() * ends.size()) {
+      result_.findings.push_back("the NVLink matrix is not square: it is left out");
+      return;
+    }
+    std::map<std::string, double> to_switches;
+    std::map<std::pair<std::string, std::string>, double> pairs;
+    for (std::size_t a = 0; a < ends.size(); ++a)
+      for (std::size_t b = 0; b < ends.size(); ++b) {
+        const auto from = by_index_.find(ends[a]), to = by_index_.find(ends[b]);
+        const double speed = values[a * ends.size() + b];
+        if (from == by_index_.end() || to == by_index_.end() || from == to || !(speed > 0)) continue;
+        if (from->second == "nvswitch") continue;
+        if (to->second == "nvswitch")
+          to_switches[from->second] += speed;
+        else if (from->second < to->second)
+          pairs[{from->second, to->second}] += speed;
+      }
+    if (!to_switches.empty()) {
+      const std::string nvswitch = add("nvswitch", "nvswitch0");
+      result_.spec.devices.back().count = std::clamp(nvswitches_, 1, 65535);
+      for (const auto& [gpu, speed] : to_switches) nvlink(gpu, nvswitch, speed);
+    }
+    for (const auto& [ends_of, speed] : pairs) nvlink(ends_of.first, ends_of.second, speed);
+  }
+
+  void nvlink(const std::string& from, const std::string& to, double megabytes) {
+    const double links = std::clamp(std::round(megabytes / kNvlinkMegabytes), 1.0, 100.0);
+    cable(from, to, "nvlink", std::min(megabytes, kMostGigabytes * 1e3) / 1e3, {}, static_cast<int>(links));
+  }
+
+  void sockets() {
+    if (sockets_.size() < 2) return;
+    const std::map<std::string, std::string> link_of = {{"intel-bdw", "qpi-bdw"},
+                                                        {"intel-skl", "upi-skl"},
+                                                        {"intel-icx", "upi-icx"},
+                                                        {"intel-erp", "upi-erp"}};
+    const auto found = link_of.find(families_.front());
+    const std::string link = found == link_of.end() ? "upi-spr" : found->second;
+    for (std::size_t a = 0; a < sockets_.size(); ++a)
+      for (std::size_t b = a + 1; b < sockets_.size(); ++b) cable(sockets_[a], sockets_[b], "", 0, link);
+    result_.findings.push_back("the sockets' link is not told: " + link + " is assumed");
+  }
+
+  const ImportOptions& options_;
+  Imported result_;
+  std::vector<std::string> sockets_, families_;
+  std::map<std::string, std::string> by_index_;  // "OSDev:802" -> device
+  std::string model_;
+  int gpus_ = 0, nics_ = 0, switches_ = 0, nvswitches_ = 0, guessed_ = 0;
+};
+
+}  // namespace
+
+Imported read_hwloc_xml(std::string_view text, const ImportOptions& options) {
+  const Element file = parse_xml(text, options.name, "the XML that lstopo --of xml writes");
+  const auto topology = file.find("topology");
+  if (topology == file.not_found())
+    throw ConfigError(fmt::format("{} has no <topology> element", options.name),
+                      "expected the XML that lstopo --of xml writes");
+  return Importer(options).run(topology->second);
+}
+}  // namespace topsim::topology
