@@ -22,6 +22,9 @@ struct BuildOptions {
   int merge_switches_above = 8;
 };
 
+// The `fabric` section with its recipe's figures filled in. An unknown recipe is a ConfigError.
+[[nodiscard]] FabricSpec resolve_fabric(const FabricSpec& asked, const Catalogue& catalogue);
+
 // Mistakes are ConfigErrors whose problems name the path ("topology.fabric.link"); Document::locate() finds
 // the place.
 [[nodiscard]] Topology build(const TopologySpec& spec, const Catalogue& catalogue,

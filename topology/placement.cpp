@@ -52,9 +52,11 @@ std::vector<DeviceId> place_ranks(const TopologySpec& spec, const Topology& topo
                    "nodes are numbered from 0",
                    {}}});
   std::vector<DeviceId> ranks;
+  if (spec.placement.kind == PlacementKind::packed)  // the topology's own order: of a torus, by coordinate
+    ranks.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, all.size())));
   for (const std::uint32_t node : node_order(spec.placement, topology.nodes(), nodes_wanted, seed))
     for (const DeviceId gpu : by_node[node])
-      if (ranks.size() < wanted) ranks.push_back(gpu);
+      if (ranks.size() < std::min(wanted, all.size())) ranks.push_back(gpu);
   const bool listed = spec.placement.kind == PlacementKind::list;
   if (ranks.size() < wanted && (spec.accelerators || !listed))
     throw ConfigError(

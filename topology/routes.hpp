@@ -39,6 +39,9 @@ struct RouteQuery {
   std::uint64_t connection = 0;   // channel and queue pair: what ECMP hashes beside the two ends
   DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
   bool allow_pxn = true;
+  // A NIC with ports on several leaves deals its bytes over them; true: it takes the one that `connection`
+  // says (who sends packets one by one needs a single path).
+  bool one_port = false;
 };
 
 class Router {

@@ -41,21 +41,34 @@ struct FabricSpec {
   // none | rail | fat-tree | rail-only | dragonfly | torus | mesh
   std::string kind = "none";
   LinkChoice link;
-  SwitchChoice switch_model;
+  LinkChoice uplink;                       // cables between switches; names nothing: as `link`
+  SwitchChoice switch_model;               // of every tier that the next two do not name
+  SwitchChoice spine_switch, core_switch;  // of the second and of the third tier
   // Per tier from the leaves up: downlinks / uplinks; 1 for the tiers it does not reach, so a single
   // number is the leaves'.
   std::vector<double> oversubscription;
   std::optional<Routing> routing;     // left out: adaptive on InfiniBand, ecmp on Ethernet
   std::optional<int> tiers;           // 1, 2 or 3; left out: as few as the number of nodes allows
   std::optional<int> nodes_per_leaf;  // left out: as many as the radix and the oversubscription allow
-  std::optional<int> leaves_per_pod;  // three tiers; left out: as many as the radix allows
-  // Of one cable. With it, or with a switch latency, a hop costs port-to-port + FEC + 5 ns/m (models.md 1)
-  // instead of the link's measured all-inclusive figure.
-  std::optional<Metres> length;
-  [[nodiscard]] Metres cable_length() const { return length.value_or(Metres{20}); }
+  std::optional<int> leaves_per_pod;  // three tiers, of one rail; left out: as many as the radix allows
+  // Three tiers: nodes under one set of spines, which then joins all their rails. Left out: a pod holds
+  // leaves of one rail, so that rail-aligned traffic stays below the cores.
+  std::optional<int> nodes_per_pod;
+  std::optional<int> planes;           // copies of the fabric that never meet; a NIC has ports on each
+  std::optional<int> leaves_per_rail;  // dual ToR: 2; left out: one a plane
+  // Of one cable, by the tier it leads up to; the last stands for those above. With it, or with a switch
+  // latency, a hop costs port-to-port + FEC + 5 ns/m (models.md 1) instead of the link's measured
+  // all-inclusive figure.
+  std::vector<Metres> length;
   bool sharp = false;                   // in-network reduction in the switches
   std::optional<Duration> nic_latency;  // of both NICs and hosts, one way; left out: the link's
   std::vector<int> dimensions;  // torus, mesh: accelerators a dimension; dragonfly: groups, switches a group
+
+  // What resolve_fabric() (build.hpp) takes over from the recipe and no key says.
+  int unit_nodes = 0;   // nodes that share leaves, where the ports allow
+  int node_leaves = 0;  // fat-tree: leaves that a node's NICs are dealt over; 0: as few as hold them
+  std::vector<Metres> usual_length;  // as published, for prices; does not change latencies
+  [[nodiscard]] Metres cable_length(std::size_t tier) const;
 };
 
 struct DeviceSpec {

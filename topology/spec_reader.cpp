@@ -119,12 +119,18 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
       config::Object<FabricSpec>("fabric", "The network between the nodes")
           .field("use", &FabricSpec::use, "a fabric of the catalogue whose figures the other keys override")
           .field("kind", &FabricSpec::kind, "how switches are arranged",
-                 config::one_of(
-                     {"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh", "explicit"}))
+                 config::one_of({"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh",
+                                 "direct", "explicit"}))
           .field("link", &FabricSpec::link, "cables of the fabric",
                  config::default_text("what the node's NICs speak"))
+          .field("uplink", &FabricSpec::uplink, "cables between switches, where they differ from link",
+                 config::default_text("as link"))
           .field("switch", &FabricSpec::switch_model, "switches of the fabric",
                  config::default_text("the usual one for the link"))
+          .field("spine_switch", &FabricSpec::spine_switch, "switches of the second tier",
+                 config::default_text("as switch"))
+          .field("core_switch", &FabricSpec::core_switch, "switches of the third tier",
+                 config::default_text("as spine_switch"))
           .field("oversubscription", &FabricSpec::oversubscription,
                  "downlinks / uplinks, a ratio or one per tier",
                  config::one_or_list<double>(config::codec_for<double>(config::positive())),
@@ -135,11 +141,22 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  config::default_text("as few as the number of nodes allows"))
           .field("nodes_per_leaf", &FabricSpec::nodes_per_leaf, "nodes that share leaf switches",
                  config::at_least(1), config::default_text("as many as the ports allow"))
-          .field("leaves_per_pod", &FabricSpec::leaves_per_pod, "leaves that share spines, with three tiers",
-                 config::at_least(1), config::default_text("as many as the ports allow"))
+          .field("leaves_per_pod", &FabricSpec::leaves_per_pod,
+                 "leaves of one rail that share spines, with three tiers", config::at_least(1),
+                 config::default_text("as many as the ports allow"))
+          .field("nodes_per_pod", &FabricSpec::nodes_per_pod,
+                 "nodes whose leaves, of all rails, share spines, with three tiers", config::at_least(1),
+                 config::default_text("pods of one rail each"))
+          .field("planes", &FabricSpec::planes,
+                 "copies of the fabric that never meet; each NIC has a port on every one",
+                 config::between(1, 64), config::default_text("1"))
+          .field("leaves_per_rail", &FabricSpec::leaves_per_rail,
+                 "leaves among which a NIC's ports are dealt (dual ToR: 2)", config::between(1, 64),
+                 config::default_text("one a plane"))
           .field("length", &FabricSpec::length,
-                 "of one cable; with it a hop costs port-to-port + FEC + 5 ns/m instead of the link's "
-                 "measured figure")
+                 "of one cable, or one length per tier; with it a hop costs port-to-port + FEC + 5 ns/m "
+                 "instead of the link's measured figure",
+                 config::one_or_list<Metres>())
           .field("sharp", &FabricSpec::sharp, "in-network reduction in the switches")
           .field("nic_latency", &FabricSpec::nic_latency, "of both NICs and hosts together, one way",
                  config::default_text("measured for the link"))

@@ -41,6 +41,33 @@ int switches(const Topology& topology, int tier) {
   return count;
 }
 
+TEST(Recipes, AUnitHasTheLeavesThatItsSourcePrints) {
+  for (const std::string& id : ids_of("fabric")) {
+    const FabricRecipe& fabric = shipped().fabric(id);
+    if (fabric.tiers.empty() || fabric.tiers.front().switches_per_unit == 0) continue;
+    TopologySpec spec;
+    spec.node.use = fabric.node;
+    spec.nodes = fabric.unit_nodes > 0 ? fabric.unit_nodes : fabric.nodes;
+    spec.fabric.use = id;
+    // Alone a unit needs no spines; as part of the whole it keeps its leaves.
+    if (fabric.tiers.size() > 1) spec.fabric.tiers = 2;
+    EXPECT_EQ(switches(build(spec, shipped()), 1), fabric.tiers.front().switches_per_unit) << id;
+  }
+}
+
+// Alibaba HPN, SIGCOMM 2024: a pod of 15 segments of 128 hosts, 16 ToRs a segment, 60 aggregation switches in
+// each of two planes.
+TEST(Recipes, APodOfHpn7HasTheSwitchesOfThePaper) {
+  TopologySpec spec;
+  spec.node.use = "hgx-h800";
+  spec.nodes = 1920;
+  spec.fabric.use = "alibaba-hpn7";
+  const Topology pod = build(spec, shipped());
+  EXPECT_EQ(switches(pod, 1), 15 * 16);
+  EXPECT_EQ(switches(pod, 2), 2 * 60);
+  EXPECT_EQ(switches(pod, 3), 0);
+}
+
 TEST(Recipes, SuperPodsHaveTheSwitchesThatTheirReferenceArchitecturePrints) {
   const FabricRecipe& fabric = shipped().fabric("dgx-superpod");
   for (const FabricRecipe::Size& size : fabric.published) {

@@ -144,6 +144,129 @@ TEST(Fabric, ATorusJoinsNeighboursAndWrapsAround) {
   EXPECT_EQ(r.links.size(), 1U);
 }
 
+TEST(Fabric, ANodeOfATorusIsABlockOfNeighbours) {
+  // TPU v4: a host holds 2 x 2 x 1 chips. Coordinates (0,0,0), (0,1,0), (1,0,0), (1,1,0) are ranks 0, 4, 16,
+  // 20 of a 4 x 4 x 4 torus, row-major.
+  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
+  spec.fabric.link.use = "ici-v4";
+  spec.fabric.dimensions = {4, 4, 4};
+  const Topology t = build(spec, catalogue());
+  for (const std::size_t rank : {0U, 4U, 16U, 20U})
+    EXPECT_EQ(t.device(t.accelerators()[rank]).node, 0U) << rank;
+  EXPECT_EQ(t.device(t.accelerators()[1]).node, 1U);
+  spec.fabric.dimensions = {4, 16, 1};
+  EXPECT_NO_THROW({ EXPECT_EQ(build(spec, catalogue()).accelerators().size(), 64U); });
+  spec.fabric.dimensions = {1, 16, 4};
+  EXPECT_THROW({ EXPECT_TRUE(build(spec, catalogue()).accelerators().empty()); }, ConfigError);
+}
+
+TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
+  TopologySpec spec = cluster("hgx-h800", 32);
+  spec.fabric.use = "alibaba-hpn7";
+  spec.fabric.nodes_per_leaf = 16;
+  const Topology t = build(spec, catalogue());
+  // One port of 400 Gbit/s a NIC, cut into 200 for each plane; leaves of a rail alternate between planes.
+  std::vector<DeviceId> leaves;
+  for (const LinkId l : t.links_from(device(t, "node0/nic3")))
+    if (t.device(t.link(l).to).kind == DeviceKind::fabric_switch) {
+      leaves.push_back(t.link(l).to);
+      EXPECT_DOUBLE_EQ(t.link(l).line_rate.value(), 25e9);
+    }
+  ASSERT_EQ(leaves.size(), 2U);
+  EXPECT_EQ(t.name(leaves[0]), "leaf6");
+  EXPECT_EQ(t.name(leaves[1]), "leaf7");
+  std::set<DeviceId> above[2];
+  for (const int plane : {0, 1})
+    for (const LinkId l : t.links_from(leaves[static_cast<std::size_t>(plane)]))
+      if (t.device(t.link(l).to).tier == 2) above[plane].insert(t.link(l).to);
+  for (const DeviceId spine : above[0]) EXPECT_FALSE(above[1].contains(spine));
+  // A message between groups uses both ports, half each.
+  const Router router(t, 1);
+  const Route r = route(router, "node0/gpu3", "node31/gpu3");
+  double out = 0;
+  for (const LinkShare& share : r.links)
+    if (t.link(share.link).from == device(t, "node0/nic3")) {
+      EXPECT_DOUBLE_EQ(share.share, 0.5);
+      out += share.share;
+    }
+  EXPECT_DOUBLE_EQ(out, 1);
+  // Without one ToR cable everything goes over the other plane.
+  const LinkId cut[] = {*t.find_link(device(t, "node0/nic3"), leaves[0]),
+                        *t.find_link(leaves[0], device(t, "node0/nic3"))};
+  const Router after(t, 1, cut);
+  const Route left = route(after, "node0/gpu3", "node31/gpu3");
+  ASSERT_TRUE(left.reachable());
+  for (const LinkShare& share : left.links) EXPECT_NE(t.link(share.link).to, leaves[0]);
+}
+
+TEST(Fabric, UplinksMayBeFasterThanNodePorts) {
+  // MegaScale: 64 ports of 200 Gbit/s down take half of 64 x 400; 64 x 200 / 400 = 32 cables up.
+  TopologySpec spec = cluster("hgx-a100", 128);
+  spec.fabric.use = "megascale";
+  const Topology t = build(spec, catalogue());
+  int down = 0, up = 0;
+  for (const LinkId l : t.links_from(device(t, "leaf0"))) {
+    const bool to_nic = t.device(t.link(l).to).kind == DeviceKind::nic;
+    (to_nic ? down : up) += t.link(l).count;
+    EXPECT_DOUBLE_EQ(t.link(l).line_rate.value(), (to_nic ? 25e9 : 50e9) * t.link(l).count);
+  }
+  EXPECT_EQ(down, 64);
+  EXPECT_EQ(up, 32);
+}
+
+TEST(Fabric, PortPOfEveryGaudiGoesToPlaneP) {
+  TopologySpec spec = cluster("gaudi2-8", 16);
+  spec.fabric.use = "gaudi2-cluster";
+  const Topology t = build(spec, catalogue());
+  EXPECT_EQ(switches_by_tier(t), (std::map<int, int>{{1, 3}}));
+  for (const char* nic : {"node0/nic1", "node7/nic4", "node15/nic22"})
+    EXPECT_TRUE(t.find_link(device(t, nic), device(t, "leaf1"))) << nic;
+}
+
+TEST(Fabric, TwoNodesMayDoWithoutASwitch) {
+  TopologySpec spec = cluster("dgx-h100", 2);
+  spec.fabric.use = "direct-2node";
+  const Topology t = build(spec, catalogue());
+  EXPECT_TRUE(t.find_link(device(t, "node0/nic5"), device(t, "node1/nic5")));
+  EXPECT_TRUE(switches_by_tier(t).empty());
+  EXPECT_TRUE(route(Router(t, 1), "node0/gpu5", "node1/gpu5").reachable());
+}
+
+TEST(Fabric, AKeyWithoutUseForTheKindIsRefused) {
+  const auto path_of_problem = [](TopologySpec spec) {
+    try {
+      return std::to_string(build(spec, catalogue()).devices().size());
+    } catch (const ConfigError& error) {
+      return error.problems().at(0).path;
+    }
+  };
+  TopologySpec spec = cluster("hgx-h100", 2);
+  spec.fabric.link.use = "ib-ndr";
+  EXPECT_EQ(path_of_problem(spec), "topology.fabric.link") << "no kind";
+  spec = cluster("hgx-h100", 2, "rail");
+  spec.fabric.dimensions = {2, 2};
+  EXPECT_EQ(path_of_problem(spec), "topology.fabric.dimensions");
+  spec = cluster("tpu-v4-host", 16);
+  spec.fabric.use = "tpu-v4-cube";
+  spec.fabric.planes = 2;
+  EXPECT_EQ(path_of_problem(spec), "topology.fabric.planes");
+  spec = cluster("hgx-h100", 2, "rail");
+  spec.fabric.planes = 3;
+  spec.fabric.leaves_per_rail = 4;
+  EXPECT_EQ(path_of_problem(spec), "topology.fabric.leaves_per_rail");
+  spec = cluster("a100-pcie-bridge-2gpu", 2, "rail");
+  spec.scale_up_domain = 2;
+  EXPECT_EQ(path_of_problem(spec), "topology.scale_up_domain");
+}
+
+TEST(Fabric, AKindStandsForItself) {
+  TopologySpec spec = cluster("hgx-h100", 2);
+  spec.fabric.use = "rail";  // "fabric": "rail"
+  EXPECT_EQ(build(spec, catalogue()).fabric_kind, "rail");
+  spec.fabric.use = "none";
+  EXPECT_EQ(build(spec, catalogue()).fabric_kind, "none");
+}
+
 TEST(Fabric, ADragonflyReachesEveryGroupOverOneGlobalCable) {
   TopologySpec spec = cluster("mi250x-4", 64, "dragonfly");
   spec.fabric.dimensions = {8, 8, 4, 2};

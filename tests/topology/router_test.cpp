@@ -92,9 +92,9 @@ TEST(Router, CableLengthsReplaceTheMeasuredFigureByPortToPortFecAndFibre) {
   TopologySpec spec = cluster("hgx-h100", 8, "rail");
   spec.fabric.switch_model.use = "qm9700";
   spec.fabric.switch_model.latency = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(200));
-  spec.fabric.length = Metres(10);
+  spec.fabric.length = {Metres(10)};
   const Topology short_cables = build(spec, catalogue());
-  spec.fabric.length = Metres(30);
+  spec.fabric.length = {Metres(30)};
   const Topology long_cables = build(spec, catalogue());
   const auto latency = [](const Topology& t) {
     return route(Router(t, 1), "node0/nic0", "node1/nic0").latency;

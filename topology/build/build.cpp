@@ -58,8 +58,9 @@ Topology build(const TopologySpec& spec, const Catalogue& catalogue, const Build
   builder.facts().peer_to_peer = stamp.peer_to_peer;
   builder.facts().nvlink_sharp = stamp.nvlink_sharp;
   const std::vector<std::uint32_t> first = place_nodes(stamp, spec.nodes, builder);
-  build_fabric(spec, hardware, stamp, first, options, builder);
-  return std::move(builder).finish();
+  std::vector<DeviceId> ranks = build_fabric(spec, catalogue, stamp, first, options, builder);
+  Topology topology = std::move(builder).finish();
+  return ranks.empty() ? std::move(topology) : topology.with_ranks_on(std::move(ranks));
 }
 
 }  // namespace topsim::topology

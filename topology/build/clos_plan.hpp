@@ -1,9 +1,10 @@
 // Sizes of a folded Clos fabric (leaf-spine, or three tiers) before any device exists.
 //
-//   leaf    D ports down, U = ceil(D / r1) up, spread evenly: p cables to each of the S spines of its pod
+//   leaf    D cables down, U = ceil(D / (r1 v)) up (v: an uplink's speed over a node cable's), spread evenly:
+//           p cables to each of the S spines of its pod
 //   spine   L p down (L leaves in the pod), ceil(L p / r2) up: q cables to each of the C cores of its plane
 //   core    plane j joins spine j of every pod: pods x q ports
-// The fewest switches that fit the radix and keep every ratio at or below the one asked for.
+// The fewest switches that fit the ports and keep every ratio at or below the one asked for.
 #pragma once
 
 #include <vector>
@@ -11,13 +12,18 @@
 namespace topsim::topology {
 
 struct ClosDemand {
-  int leaves = 0;          // of all rails
-  int rails = 1;           // pods of three tiers hold leaves of one rail: rail-aligned traffic stays below
-                           // the cores
-  int down_ports = 0;      // used on the fullest leaf
-  int radix = 0;           // ports of a switch at the cables' speed
-  int leaves_per_pod = 0;  // most that may share spines; 0: as many as the radix allows
-  int tiers = 0;           // 2 or 3; 0: the fewest that fit
+  int leaves = 0;           // of all rails
+  int rails = 1;            // leaves that serve the same nodes
+  int pod_rails = 1;        // of three tiers: rails that a pod holds; 1: rail-aligned traffic stays below the
+                            // cores; as many as `rails`: a pod is a set of nodes
+  int down_ports = 0;       // used on the fullest leaf
+  int radix = 0;            // of a leaf, at the speed of the nodes' cables
+  int uplink_radix = 0;     // of a leaf, at the speed of the cables up; 0: radix
+  int spine_radix = 0;      // 0: uplink_radix
+  int core_radix = 0;       // 0: spine_radix
+  double uplink_speed = 1;  // v
+  int leaves_per_pod = 0;   // most of a rail that may share spines; 0: as many as the ports allow
+  int tiers = 0;            // 2 or 3; 0: the fewest that fit
   double leaf_ratio = 1, spine_ratio = 1;
 };
 
@@ -33,6 +39,9 @@ struct ClosPlan {
 // Throws ConfigError (path topology.fabric) with what would fit.
 [[nodiscard]] ClosPlan plan_clos(const ClosDemand& demand);
 
-// Ports of a leaf that may face the nodes at oversubscription `ratio`, the rest going up.
-[[nodiscard]] int down_ports_of(int radix, double ratio);
+// Cables that may face the nodes so that their uplinks still fit: of a switch with `radix` ports at the speed
+// down and `uplink_radix` at the speed up, one cable up for every `down_per_up` down.
+[[nodiscard]] int down_ports_of(int radix, int uplink_radix, double down_per_up);
+// Cables up that a switch with `down` cables down has ports left for.
+[[nodiscard]] int free_uplinks(int radix, int uplink_radix, int down);
 }  // namespace topsim::topology

@@ -24,7 +24,7 @@ Shape shape_of(const FabricInput& in, int ports) {
   if (!in.spec.dimensions.empty())
     refuse("a dragonfly has four dimensions",
            "groups, routers a group, NIC ports a router, global cables a router");
-  const int h = std::max(1, (in.radix + 1) / 4), a = 2 * h;
+  const int h = std::max(1, (in.leaf().radix + 1) / 4), a = 2 * h;
   const int groups = (ports + a * h - 1) / (a * h);
   return {groups, a, h, h};
 }
@@ -35,10 +35,13 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   int ports_per_node = 0;
   for (const NicPort& nic : in.stamp.nics) ports_per_node += nic.ports;
   const Shape s = shape_of(in, ports_per_node * in.nodes);
-  if (s.terminals + s.routers - 1 + s.global > in.radix)
+  // Of a switch, what its cables take.
+  const double used = static_cast<double>(s.terminals) / in.leaf().radix +
+                      static_cast<double>(s.routers - 1 + s.global) / in.leaf().uplink_radix;
+  if (used > 1 + 1e-9)
     refuse(
         fmt::format("{} NIC ports, {} neighbours and {} global cables need more than the switch's {} ports",
-                    s.terminals, s.routers - 1, s.global, in.radix),
+                    s.terminals, s.routers - 1, s.global, in.leaf().radix),
         "fewer routers a group, or a switch with more ports");
   if (ports_per_node * in.nodes > s.groups * s.routers * s.terminals)
     refuse(fmt::format("{} nodes need {} ports; the dragonfly has {}", in.nodes, ports_per_node * in.nodes,
@@ -57,12 +60,14 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   int port = 0;
   for (int node = 0; node < in.nodes; ++node)
     for (std::size_t nic = 0; nic < in.stamp.nics.size(); ++nic) {
-      join_nic(in, builder, node, nic, routers[static_cast<std::size_t>(port / s.terminals)]);
-      port += in.stamp.nics[nic].ports;
+      const NicPort& out = in.stamp.nics[nic];
+      join_nic(in, builder, node, nic, routers[static_cast<std::size_t>(port / s.terminals)], out.ports,
+               out.rate);
+      port += out.ports;
     }
   for (int g = 0; g < s.groups; ++g)
     for (int a = 0; a < s.routers; ++a)
-      for (int b = a + 1; b < s.routers; ++b) join_switches(in, builder, router(g, a), router(g, b), 1);
+      for (int b = a + 1; b < s.routers; ++b) join_switches(in, builder, router(g, a), router(g, b), 1, 1);
   if (s.groups == 1) return;
   // Cable k of a group leads to the k-th next group; its other end is the mirror cable there.
   const int rounds = s.routers * s.global / (s.groups - 1);
@@ -70,7 +75,7 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
     for (int other = g + 1; other < s.groups; ++other)
       for (int round = 0; round < rounds; ++round) {
         const int here = round * (s.groups - 1) + other - 1, there = round * (s.groups - 1) + g;
-        join_switches(in, builder, router(g, here / s.global), router(other, there / s.global), 1);
+        join_switches(in, builder, router(g, here / s.global), router(other, there / s.global), 1, 1);
       }
 }
 

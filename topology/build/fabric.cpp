@@ -12,44 +12,75 @@ namespace {
 
 constexpr const char* kPath = "topology.fabric";
 
-// Keys that the scenario left out come from the recipe it names.
-FabricSpec with_recipe(FabricSpec spec, const Hardware& hardware, int& unit_nodes) {
-  if (spec.use.empty()) return spec;
-  const FabricRecipe& recipe = hardware.fabric(spec.use, "topology.fabric.use");
-  if (spec.kind == "none") spec.kind = recipe.kind;
-  if (spec.link.use.empty()) spec.link.use = recipe.link;
-  if (!spec.routing && !recipe.routing.empty()) {
-    const auto names = routing_names();
-    const auto found = std::find(names.begin(), names.end(), recipe.routing);
-    if (found != names.end()) spec.routing = static_cast<Routing>(found - names.begin());
-  }
-  if (!recipe.tiers.empty()) {
-    if (spec.switch_model.use.empty()) spec.switch_model.use = recipe.tiers.front().switch_id;
-    if (spec.oversubscription.empty())
-      for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
-  }
-  if (!spec.leaves_per_pod && recipe.pod_nodes > 0 && recipe.unit_nodes > 0)
-    spec.leaves_per_pod = std::max(1, recipe.pod_nodes / recipe.unit_nodes);
-  unit_nodes = recipe.unit_nodes;
-  if (spec.dimensions.empty()) {
-    spec.dimensions = recipe.dims;
-    if (recipe.groups > 0)
-      spec.dimensions = {recipe.groups, recipe.routers, recipe.terminals, recipe.global_links};
-  }
-  return spec;
+Duration fibre(Metres length) {
+  return Duration(
+      static_cast<std::int64_t>(length.value() * static_cast<double>(kPropagationPerMetre.count())));
 }
 
-// Latencies of links towards a switch and towards a NIC.
-void set_latencies(FabricInput& in, const SwitchEntry& entry) {
-  const bool asked = in.spec.length || in.spec.switch_model.latency;
-  if (in.link.hop && !asked) {
-    in.to_switch = *in.link.hop;
-    return;
+bool uplink_says_nothing(const LinkChoice& l) {
+  return l.use.empty() && !l.bandwidth && !l.capacity && !l.latency;
+}
+
+[[noreturn]] void refuse(const char* path, std::string message, std::string help) {
+  throw ConfigError({Problem{{}, path, std::move(message), {}, std::move(help), {}}});
+}
+
+// The switch of a tier; a choice that names none is a copy of the tier's below with its own changes.
+struct Chosen {
+  const SwitchEntry* entry;
+  std::optional<int> ports;
+  std::optional<Duration> latency;
+};
+
+Chosen choose_switch(const SwitchChoice& choice, const char* path, const Chosen& below,
+                     const Hardware& hardware) {
+  Chosen chosen = below;
+  if (!choice.use.empty()) {
+    chosen.entry = &hardware.switch_entry(choice.use, path);
+    chosen.ports.reset();
   }
-  const double metres = in.spec.cable_length().value();
-  const Duration fibre(static_cast<std::int64_t>(metres * static_cast<double>(kPropagationPerMetre.count())));
-  in.to_switch = in.spec.switch_model.latency.value_or(entry.port_to_port) + in.link.fec + fibre;
-  in.to_nic = fibre;
+  if (choice.ports) chosen.ports = choice.ports;
+  if (choice.latency) chosen.latency = choice.latency;
+  return chosen;
+}
+
+int radix_of(const Chosen& chosen, const LinkFigures& cable, const LinkFigures& link, const char* path) {
+  const int radix = chosen.ports ? static_cast<int>(*chosen.ports * (link.line_rate / cable.line_rate) + 1e-9)
+                                 : chosen.entry->radix(cable.line_rate);
+  if (radix < 2)
+    refuse(path, fmt::format("{} has no ports for {}", chosen.entry->id, cable.type.label),
+           fmt::format("its ports run at {:.0f} Gbit/s", chosen.entry->port_rate.value() * 8e-9));
+  return radix;
+}
+
+// Latency of a link towards a switch of that tier. The fibre of the uplink's length is the upper tier's.
+Duration hop_of(const FabricInput& in, const Chosen& chosen, std::size_t tier) {
+  const LinkFigures& cable = tier == 0 ? in.link : in.uplink;
+  const bool asked = !in.spec.length.empty() || chosen.latency;
+  if (cable.hop && !asked) return *cable.hop;
+  return chosen.latency.value_or(chosen.entry->port_to_port) + cable.fec + fibre(in.spec.cable_length(tier));
+}
+
+void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& builder) {
+  constexpr std::array paths = {"topology.fabric.switch", "topology.fabric.spine_switch",
+                                "topology.fabric.core_switch"};
+  const SwitchChoice* choices[] = {&in.spec.switch_model, &in.spec.spine_switch, &in.spec.core_switch};
+  Chosen chosen{in.spec.switch_model.use.empty()
+                    ? &hardware.usual_switch(in.spec.link.use, "topology.fabric.link")
+                    : nullptr,
+                {},
+                {}};
+  for (std::size_t tier = 0; tier < in.tiers.size(); ++tier) {
+    chosen = choose_switch(*choices[tier], paths[tier], chosen, hardware);
+    in.tiers[tier] = {builder.model(chosen.entry->id),
+                      tier == 0 ? radix_of(chosen, in.link, in.link, paths[tier]) : 0,
+                      radix_of(chosen, in.uplink, in.link, paths[tier]), hop_of(in, chosen, tier)};
+    if (in.spec.sharp && !chosen.entry->sharp)
+      refuse("topology.fabric.sharp", fmt::format("{} has no in-network reduction", chosen.entry->id),
+             "use an InfiniBand switch with SHARP, or leave sharp out");
+    if (tier == 0 && !(in.link.hop && in.spec.length.empty() && !chosen.latency))
+      in.to_nic = fibre(in.spec.cable_length(0));
+  }
 }
 
 }  // namespace
@@ -60,100 +91,83 @@ DeviceId add_switch(const FabricInput& in, TopologyBuilder& builder, int tier, i
   device.tier = static_cast<std::uint8_t>(tier);
   device.count = static_cast<std::uint16_t>(count);
   device.local = static_cast<std::uint32_t>(index);
-  device.model = in.switch_model;
+  device.model = in.tiers[static_cast<std::size_t>(tier - 1)].model;
   return builder.device(device);
 }
 
-void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, DeviceId b, int cables) {
+void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, DeviceId b, int cables,
+                   int upper) {
   const bool together = in.even_split();
-  Link link = bundle(in.link, in.link_type, together ? cables : 1);
+  Link link = bundle(in.uplink, in.uplink_type, together ? cables : 1);
   link.from = a;
   link.to = b;
-  link.latency = in.to_switch;
-  for (int i = 0; i < (together ? 1 : cables); ++i) builder.cable(link);
+  link.latency = in.tiers[static_cast<std::size_t>(upper - 1)].latency;
+  Link back = link;
+  std::swap(back.from, back.to);
+  back.latency = in.tiers[static_cast<std::size_t>(std::max(upper - 2, 0))].latency;
+  for (int i = 0; i < (together ? 1 : cables); ++i) {
+    builder.link(link);
+    builder.link(back);
+  }
 }
 
-void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf) {
-  const NicPort& port = in.stamp.nics[nic];
-  const LinkFigures cable = port.rate.value() > 0 ? Hardware::limited(in.link, port.rate) : in.link;
-  Link link = bundle(cable, in.link_type, port.ports, true);
+void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf,
+              int cables, BytesPerSecond rate) {
+  const LinkFigures cable = rate.value() > 0 ? Hardware::limited(in.link, rate) : in.link;
+  Link link = bundle(cable, in.link_type, cables, true);
   link.from = in.nic_device(node, nic);
   link.to = leaf;
-  link.latency = in.to_switch;
+  link.latency = in.leaf().latency;
   builder.link(link);
   std::swap(link.from, link.to);
   link.latency = in.to_nic;
   builder.link(link);
 }
 
-void build_fabric(const TopologySpec& spec, const Hardware& hardware, const NodeStamp& stamp,
-                  const std::vector<std::uint32_t>& first_device, const BuildOptions& options,
-                  TopologyBuilder& builder) {
+std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& catalogue,
+                                   const NodeStamp& stamp, const std::vector<std::uint32_t>& first_device,
+                                   const BuildOptions& options, TopologyBuilder& builder) {
+  const Hardware hardware(catalogue);
   FabricInput in(stamp, first_device);
-  in.spec = with_recipe(spec.fabric, hardware, in.unit_nodes);
-  builder.facts().fabric_kind = in.spec.kind;
-  if (in.spec.kind == "none") return;
+  in.spec = resolve_fabric(spec.fabric, catalogue);
+  refuse_idle_keys(spec.fabric, in.spec.kind);
+  Topology& facts = builder.facts();
+  facts.fabric_kind = in.spec.kind;
+  if (in.spec.kind == "none") return {};
   in.nodes = spec.nodes;
   in.merge_switches_above = options.merge_switches_above;
   if (in.spec.link.use.empty()) in.spec.link.use = stamp.default_link;
   if (in.spec.link.use.empty())
-    throw ConfigError({Problem{{},
-                               kPath,
-                               "the fabric names no link",
-                               {},
-                               "add \"link\": \"ib-ndr\" or another of topsim list hardware",
-                               {}}});
+    refuse(kPath, "the fabric names no link", "add \"link\": \"ib-ndr\" or another of topsim list hardware");
   in.link = hardware.link(in.spec.link, "topology.fabric.link");
   in.link_type = builder.link_type(in.link.type);
-  Topology& facts = builder.facts();
+  LinkChoice uplink = in.spec.uplink;
+  if (uplink.use.empty()) uplink.use = in.spec.link.use;
+  in.uplink = uplink_says_nothing(in.spec.uplink) ? in.link : hardware.link(uplink, "topology.fabric.uplink");
+  in.uplink_type = builder.link_type(in.uplink.type);
   facts.fabric_is_infiniband = in.link.kind == LinkKind::infiniband;
   in.routing = in.spec.routing.value_or(facts.fabric_is_infiniband ? Routing::adaptive : Routing::ecmp);
   facts.routing = in.routing;
-  facts.nic_latency = in.link.nic_base;
+  facts.nic_latency = in.spec.nic_latency.value_or(in.link.nic_base);
   if (in.spec.kind == "torus" || in.spec.kind == "mesh") {
     // Dimension order: the chips forward packets themselves.
     facts.routing = in.spec.routing.value_or(Routing::static_);
     return build_torus(in, builder);
   }
-
   if (stamp.nics.empty())
-    throw ConfigError({Problem{{},
-                               kPath,
-                               fmt::format("node {} has no NIC for the compute fabric", spec.node.use),
-                               {},
-                               "use fabric kind none, or a node with NICs",
-                               {}}});
-  const SwitchEntry& entry = in.spec.switch_model.use.empty()
-                                 ? hardware.usual_switch(in.spec.link.use, "topology.fabric.link")
-                                 : hardware.switch_entry(in.spec.switch_model.use, "topology.fabric.switch");
-  in.radix = in.spec.switch_model.ports.value_or(entry.radix(in.link.line_rate));
-  if (in.radix < 2)
-    throw ConfigError({Problem{{},
-                               "topology.fabric.switch",
-                               fmt::format("{} has no ports for {}", entry.id, in.link.type.label),
-                               {},
-                               fmt::format("its ports run at {:.0f} Gbit/s", entry.port_rate.value() * 8e-9),
-                               {}}});
-  in.switch_model = builder.model(entry.id);
+    refuse(kPath, fmt::format("node {} has no NIC for the compute fabric", spec.node.use),
+           "use fabric kind none, or a node with NICs");
+  if (in.spec.kind == "direct") {
+    build_direct(in, builder);
+    return {};
+  }
   facts.sharp = in.spec.sharp;
-  if (in.spec.sharp && !entry.sharp)
-    throw ConfigError({Problem{{},
-                               "topology.fabric.sharp",
-                               fmt::format("{} has no in-network reduction", entry.id),
-                               {},
-                               "use an InfiniBand switch with SHARP, or leave sharp out",
-                               {}}});
-  set_latencies(in, entry);
-  if (in.spec.kind == "dragonfly") return build_dragonfly(in, builder);
-  constexpr std::array kinds = {"rail", "rail-only", "fat-tree"};
-  if (std::find(kinds.begin(), kinds.end(), in.spec.kind) == kinds.end())
-    throw ConfigError({Problem{{},
-                               "topology.fabric.kind",
-                               fmt::format("unknown fabric kind \"{}\"", in.spec.kind),
-                               {},
-                               "none, rail, fat-tree, rail-only, dragonfly, torus, mesh",
-                               {}}});
-  build_clos(in, builder);
+  set_switches(in, hardware, builder);
+  if (in.spec.kind == "explicit")
+    refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"",
+           "none, rail, fat-tree, rail-only, dragonfly, torus, mesh, direct");
+  in.spec.kind == "dragonfly" ? build_dragonfly(in, builder) : build_clos(in, builder);
+  return {};
 }
 
 }  // namespace topsim::topology

@@ -1,6 +1,7 @@
 // The network between the nodes, from its recipe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,18 +11,24 @@
 
 namespace topsim::topology {
 
+// Switches of one tier. A switch whose ports run at two speeds spends 1 / radix of itself on every cable.
+struct TierSwitch {
+  std::uint32_t model = 0;
+  int radix = 0;         // ports at the speed of the nodes' cables
+  int uplink_radix = 0;  // ports at the speed of the cables between switches
+  Duration latency{};    // of a link towards such a switch
+};
+
 // Everything a fabric builder needs, resolved.
 struct FabricInput {
   FabricInput(const NodeStamp& node, const std::vector<std::uint32_t>& first)
       : stamp(node), first_device(first) {}
 
-  FabricSpec spec;     // catalogue recipe and overrides merged
-  int unit_nodes = 0;  // of the catalogue recipe: nodes that share leaves, where the ports allow
-  LinkFigures link;
-  std::uint16_t link_type = 0;
-  int radix = 0;
-  Duration to_switch{}, to_nic{};  // latency of a link by its far end
-  std::uint32_t switch_model = 0;
+  FabricSpec spec;  // catalogue recipe and overrides merged
+  LinkFigures link, uplink;
+  std::uint16_t link_type = 0, uplink_type = 0;
+  std::array<TierSwitch, 3> tiers;  // leaf, spine, core
+  Duration to_nic{};                // latency of a link towards a NIC
   Routing routing = Routing::adaptive;
   int merge_switches_above = 0;
   int nodes = 0;
@@ -29,27 +36,40 @@ struct FabricInput {
   const std::vector<std::uint32_t>& first_device;  // of each node
 
   [[nodiscard]] bool even_split() const { return routing == Routing::adaptive || routing == Routing::spray; }
+  [[nodiscard]] const TierSwitch& leaf() const { return tiers[0]; }
+  // Cables between switches are that many times as fast as the nodes'.
+  [[nodiscard]] double uplink_speed() const { return uplink.line_rate / link.line_rate; }
   // Device of compute NIC `nic` of `node`.
   [[nodiscard]] DeviceId nic_device(int node, std::size_t nic) const {
     return DeviceId(first_device[static_cast<std::size_t>(node)] + stamp.nics[nic].nic);
   }
 };
 
-// Adds the fabric's devices and links and sets the topology's fabric facts.
-void build_fabric(const TopologySpec& spec, const Hardware& hardware, const NodeStamp& stamp,
-                  const std::vector<std::uint32_t>& first_device, const BuildOptions& options,
-                  TopologyBuilder& builder);
+// Adds the fabric's devices and links and sets the topology's fabric facts. Accelerators in rank order where
+// it is not node by node, else empty.
+[[nodiscard]] std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& catalogue,
+                                                 const NodeStamp& stamp,
+                                                 const std::vector<std::uint32_t>& first_device,
+                                                 const BuildOptions& options, TopologyBuilder& builder);
+
+// A key that the kind of fabric has no use for must not look as if it did something: ConfigError.
+void refuse_idle_keys(const FabricSpec& asked, const std::string& kind);
 
 // Helpers shared by the kinds.
 [[nodiscard]] DeviceId add_switch(const FabricInput& in, TopologyBuilder& builder, int tier, int index,
                                   int count = 1);
-// `cables` between two switches: one Link where every message may use all, else one Link a cable.
-void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, DeviceId b, int cables);
-// All ports of a NIC to one switch.
-void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf);
+// `cables` between two switches: one Link where every message may use all, else one Link a cable. `upper`:
+// the tier of the farther one.
+void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, DeviceId b, int cables,
+                   int upper);
+// `cables` of a NIC, each at no more than `rate` (0: the link's), to one switch.
+void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf,
+              int cables, BytesPerSecond rate);
 
 // One file a family.
 void build_clos(const FabricInput& in, TopologyBuilder& builder);  // rail, fat-tree, rail-only
 void build_dragonfly(const FabricInput& in, TopologyBuilder& builder);
-void build_torus(const FabricInput& in, TopologyBuilder& builder);  // torus, mesh: without switches
+// torus, mesh: without switches. Accelerators by coordinate.
+[[nodiscard]] std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builder);
+void build_direct(const FabricInput& in, TopologyBuilder& builder);  // two nodes, NIC to NIC
 }  // namespace topsim::topology

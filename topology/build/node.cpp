@@ -19,6 +19,8 @@ class NodeDraft {
   NodeStamp make(std::optional<int> domain, int nodes) {
     stamp_.peer_to_peer = recipe_.peer_to_peer;
     stamp_.default_link = recipe_.default_link;
+    stamp_.torus_block = recipe_.scale_up.torus_block;
+    if (domain && recipe_.scale_up.kind != ScaleUp::Kind::switched) refuse_domain();
     accelerators();
     scale_up(std::min(domain.value_or(recipe_.scale_up.domain_nodes), nodes));
     host();
@@ -28,6 +30,15 @@ class NodeDraft {
   }
 
  private:
+  [[noreturn]] void refuse_domain() const {
+    throw ConfigError(
+        {Problem{{},
+                 "topology.scale_up_domain",
+                 "node " + recipe_.id + " has no scale-up switches that several nodes could share",
+                 {},
+                 "leave it out, or choose a node with NVSwitches: gb200-nvl72",
+                 {}}});
+  }
   std::uint32_t add(DeviceKind kind, const std::string& model, int count = 1) {
     Device device{};
     device.kind = kind;

@@ -1,7 +1,9 @@
 // Accelerators joined to their neighbours without switches (TPU pods): coordinates are row-major over the
-// whole cluster, last dimension fastest; a torus wraps around, a mesh does not. Nodes hold consecutive
-// blocks.
+// whole cluster, last dimension fastest; a torus wraps around, a mesh does not. A node holds a block of
+// neighbours (TPU v4: 2 x 2 x 1), nodes follow each other row-major too. Ranks follow coordinates, not nodes,
+// as JAX hands out the devices of a slice.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
 
@@ -9,8 +11,52 @@
 #include "topology/build/fabric.hpp"
 
 namespace topsim::topology {
+namespace {
 
-void build_torus(const FabricInput& in, TopologyBuilder& builder) {
+// The node's block with as many dimensions as the fabric; without one a node is a run along the last
+// dimension.
+std::vector<int> block_of(const FabricInput& in) {
+  const std::vector<int>& dims = in.spec.dimensions;
+  std::vector<int> block = in.stamp.torus_block;
+  while (block.size() > dims.size() && block.back() == 1) block.pop_back();
+  if (block.size() > dims.size()) block.clear();
+  if (block.empty()) return block;
+  block.resize(dims.size(), 1);
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (dims[d] % block[d] != 0)
+      throw ConfigError({Problem{
+          {},
+          fmt::format("topology.fabric.dimensions[{}]", d),
+          fmt::format("nodes are blocks of {} along this dimension: {} is no multiple", block[d], dims[d]),
+          {},
+          fmt::format("a block is {}", fmt::join(block, " x ")),
+          {}}});
+  return block;
+}
+
+// By coordinate, row-major: which accelerator stands there, counted node by node.
+std::vector<long long> places(const std::vector<int>& dims, const std::vector<int>& block) {
+  const long long total = std::accumulate(dims.begin(), dims.end(), 1LL, std::multiplies<>());
+  std::vector<long long> place(static_cast<std::size_t>(total));
+  std::iota(place.begin(), place.end(), 0LL);
+  if (block.empty()) return place;
+  for (long long i = 0; i < total; ++i) {
+    long long node = 0, inside = 0, stride = total;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      stride /= dims[d];
+      const long long at = i / stride % dims[d];
+      node = node * (dims[d] / block[d]) + at / block[d];
+      inside = inside * block[d] + at % block[d];
+    }
+    const long long size = std::accumulate(block.begin(), block.end(), 1LL, std::multiplies<>());
+    place[static_cast<std::size_t>(i)] = node * size + inside;
+  }
+  return place;
+}
+
+}  // namespace
+
+std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builder) {
   const std::vector<int>& dims = in.spec.dimensions;
   const auto per_node = static_cast<long long>(in.stamp.accelerators.size());
   const long long total = per_node * in.nodes;
@@ -23,10 +69,14 @@ void build_torus(const FabricInput& in, TopologyBuilder& builder) {
                                {},
                                "their product is nodes x accelerators a node",
                                {}}});
+  const std::vector<long long> place = places(dims, block_of(in));
   const auto accelerator = [&](long long i) {
-    return DeviceId(in.first_device[static_cast<std::size_t>(i / per_node)] +
-                    in.stamp.accelerators[static_cast<std::size_t>(i % per_node)]);
+    const long long p = place[static_cast<std::size_t>(i)];
+    return DeviceId(in.first_device[static_cast<std::size_t>(p / per_node)] +
+                    in.stamp.accelerators[static_cast<std::size_t>(p % per_node)]);
   };
+  std::vector<DeviceId> ranks;
+  for (long long i = 0; i < total; ++i) ranks.push_back(accelerator(i));
   const bool wraps = in.spec.kind == "torus";
   long long inner = total;
   for (const int size : dims) {
@@ -42,6 +92,7 @@ void build_torus(const FabricInput& in, TopologyBuilder& builder) {
       builder.cable(link);
     }
   }
+  return ranks;
 }
 
 }  // namespace topsim::topology

@@ -13,9 +13,9 @@ struct FabricTier {
   std::string name;             // "leaf", "ToR", "RTSW"
   std::string switch_id;        // catalogue id
   double oversubscription = 1;  // capacity towards the nodes over capacity upwards; top tier: 1
-  int switches_per_unit = 0;    // per unit of the tier below the next one (scalable unit, pod); 0: as needed
-  std::string link;             // of the cables upwards; empty: the fabric's
-  Metres length{};              // of the cables from below
+  int switches_per_unit =
+      0;            // leaves of a scalable unit (fat-tree: over which a node is dealt); 0: as needed
+  Metres length{};  // of the cables from below
 };
 
 // configs/hardware/fabrics.json
@@ -25,6 +25,7 @@ struct FabricRecipe {
   std::string node;         // recipe of its nodes; may be replaced
   int nodes = 0;            // as published; 0: any
   std::string link;         // node to leaf
+  std::string uplink;       // between switches; empty: as `link`
   std::string routing;      // ecmp, adaptive, static, spray
   int unit_nodes = 0;       // nodes of a scalable unit, segment or pod: they share one set of leaves
   int pod_nodes = 0;        // nodes under one set of spines in a three-tier fabric
@@ -32,7 +33,6 @@ struct FabricRecipe {
   int leaves_per_rail = 1;  // dual ToR: 2; a NIC has one port on each
   std::vector<FabricTier> tiers;
   std::vector<int> dims;  // torus, mesh: of accelerators
-  bool wrap_around = true;
   // dragonfly: `groups` groups of `routers` all-to-all connected switches, each with `terminals` nodes' ports
   // and `global_links` cables to other groups
   int groups = 0, routers = 0, terminals = 0, global_links = 0;

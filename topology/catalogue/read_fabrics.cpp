@@ -13,7 +13,6 @@ static const config::Object<FabricTier>& table(Type<FabricTier>) {
           .field("oversubscription", &FabricTier::oversubscription, "capacity down over capacity up",
                  figure<double>())
           .field("switches_per_unit", &FabricTier::switches_per_unit, "in a scalable unit", figure<int>())
-          .field("link", &FabricTier::link, "catalogue link upwards; left out: the fabric's")
           .field("length", &FabricTier::length, "of the cables from below", figure<Metres>());
   return object;
 }
@@ -33,11 +32,13 @@ static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
       config::Object<FabricRecipe>("fabric", "A network between nodes")
           .field("name", &FabricRecipe::name, "for people", config::required())
           .field("kind", &FabricRecipe::kind, "shape", config::required(),
-                 config::one_of({"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh"}))
+                 config::one_of(
+                     {"none", "rail", "fat-tree", "rail-only", "dragonfly", "torus", "mesh", "direct"}))
           .field("source", &FabricRecipe::source, "where the description comes from", config::required())
           .field("node", &FabricRecipe::node, "catalogue node")
           .field("nodes", &FabricRecipe::nodes, "as published", figure<int>())
           .field("link", &FabricRecipe::link, "catalogue link, node to leaf")
+          .field("uplink", &FabricRecipe::uplink, "catalogue link between switches; left out: link")
           .field("routing", &FabricRecipe::routing, "how paths are chosen",
                  config::one_of({"ecmp", "adaptive", "static", "spray"}))
           .field("unit_nodes", &FabricRecipe::unit_nodes, "nodes that share a set of leaves", figure<int>())
@@ -46,7 +47,6 @@ static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
           .field("leaves_per_rail", &FabricRecipe::leaves_per_rail, "dual ToR: 2", figure<int>())
           .field("tiers", &FabricRecipe::tiers, "layers of switches from the nodes up")
           .field("dims", &FabricRecipe::dims, "torus, mesh: accelerators", figure<std::vector<int>>())
-          .field("wrap_around", &FabricRecipe::wrap_around, "torus: closed rings")
           .field("groups", &FabricRecipe::groups, "dragonfly: groups", figure<int>())
           .field("routers", &FabricRecipe::routers, "dragonfly: switches of a group", figure<int>())
           .field("terminals", &FabricRecipe::terminals, "dragonfly: ports down of a switch", figure<int>())
@@ -65,11 +65,10 @@ void check_names(const Node& entry, const FabricRecipe& fabric, const FabricRefe
                  config::Reader& reader) {
   check_known(entry.find("node"), "node", fabric.node, known.nodes, reader);
   check_known(entry.find("link"), "link", fabric.link, known.links, reader);
+  check_known(entry.find("uplink"), "link", fabric.uplink, known.links, reader);
   const Node tiers = entry.find("tiers");
-  for (std::size_t i = 0; i < tiers.size() && i < fabric.tiers.size(); ++i) {
+  for (std::size_t i = 0; i < tiers.size() && i < fabric.tiers.size(); ++i)
     check_known(tiers[i].find("switch"), "switch", fabric.tiers[i].switch_id, known.switches, reader);
-    check_known(tiers[i].find("link"), "link", fabric.tiers[i].link, known.links, reader);
-  }
 }
 }  // namespace
 

@@ -37,6 +37,7 @@ constexpr std::array<const char*, kColumns> kTitles = {"CPU", "PCIe", "accelerat
                                                        "NIC", "leaf", "spine",       "core"};
 constexpr double kBoxWidth = 96, kBoxHeight = 20, kGap = 70, kRow = 26, kMargin = 24, kHead = 44;
 constexpr double kLabel = 12;  // room for a node's name
+constexpr double kLetter = 5.6;
 
 std::size_t column_of(const Device& d) {
   switch (d.kind) {
@@ -83,7 +84,9 @@ class Drawing {
     choose_devices();
     place();
     std::string body = lines() + boxes();
-    const double width = right_ + kMargin, height = bottom_ + kMargin + 34;
+    const double caption = static_cast<double>(summary().size()) * kLetter + 2 * kMargin;
+    const double width = std::max(right_ + (arcs_at_the_edge() ? kGap : 0) + kMargin, caption);
+    const double height = bottom_ + kMargin + 34;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topology\" viewBox=\"0 0 {:.0f} {:.0f}\" "
         "width=\"{:.0f}\" "
@@ -112,6 +115,24 @@ class Drawing {
     return text + folded_;
   }
 
+  // Links inside the last column bow out to its right.
+  [[nodiscard]] bool arcs_at_the_edge() const {
+    return std::any_of(t_.links().begin(), t_.links().end(), [&](const Link& l) {
+      const Spot &a = spot_[l.from.index()], &b = spot_[l.to.index()];
+      return a.drawn && b.drawn && a.x == b.x && a.x + kBoxWidth >= right_ - 1;
+    });
+  }
+
+  // A scale-up switch of several nodes, none of which is drawn.
+  [[nodiscard]] bool serves_nobody(DeviceId d, const std::vector<bool>& shown) const {
+    if (t_.device(d).kind != DeviceKind::nvswitch || t_.device(d).node != DeviceId::kNone) return false;
+    const auto links = t_.links_from(d);
+    return std::none_of(links.begin(), links.end(), [&](LinkId l) {
+      const std::uint32_t node = t_.device(t_.link(l).to).node;
+      return node != DeviceId::kNone && shown[node];
+    });
+  }
+
   // Every device when the cluster is small; else one node of each kind and the first switches of each tier.
   void choose_devices() {
     std::vector<std::uint32_t> nodes;
@@ -135,6 +156,7 @@ class Drawing {
       const std::size_t c = column_of(d);
       if (c == kColumns || (c <= kPcie && !inside)) continue;
       if (d.node != DeviceId::kNone && !shown[d.node]) continue;
+      if (serves_nobody(DeviceId(i), shown)) continue;
       if (d.node == DeviceId::kNone && ++in_tier[c] > options_.most_switches) continue;
       columns_[c].push_back(DeviceId(i));
       spot_[i].drawn = true;

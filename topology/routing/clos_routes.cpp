@@ -25,7 +25,7 @@ class ClosRoutes final : public FabricRoutes {
 
   // False: not regular.
   bool learn(const std::vector<bool>& dead);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Route& out) const override;
 
  private:
   struct Leaf {
@@ -181,7 +181,8 @@ void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route&
   take(b.links.down[s * b.links.each + choice.pick(b.links.each, 3)]);
 }
 
-bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bool /*one_port*/,
+                        Route& out) const {
   const auto here = ports_.cables(from), there = ports_.cables(to);
   if (here.empty() || there.empty()) return false;
   PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);

@@ -13,7 +13,8 @@ class FabricRoutes {
  public:
   virtual ~FabricRoutes() = default;
   // Appends links, latency and switches. False, nothing appended: no path.
-  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const = 0;
+  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,
+                      Route& out) const = 0;
 };
 
 // One choice out of `n`, by policy. `key` is the destination's ordinal (static) or the hash of the

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <shared_mutex>
 
 #include "topology/routing/fabric_routes.hpp"
@@ -23,13 +24,18 @@ class GraphRoutes final : public FabricRoutes {
  public:
   GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
               const std::vector<bool>& dead);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Route& out) const override;
 
  private:
   struct Hop {
     LinkId link;
     std::uint32_t to;  // vertex
   };
+  // Cables out and in with the fewest switches between.
+  using Pairs = std::vector<std::pair<const FabricPorts::Cable*, const FabricPorts::Cable*>>;
+  static std::vector<std::size_t> all_of(const Pairs& pairs);
+  static std::vector<std::size_t> by_leaf(const Pairs& pairs, std::uint64_t connection, bool one_port,
+                                          PathChoice& choice);
   const Distances& distances(std::uint32_t destination) const;
   void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
   void flood(std::uint32_t from, const Distances& far, Route& out) const;
@@ -107,6 +113,27 @@ void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& fa
   }
 }
 
+std::vector<std::size_t> GraphRoutes::all_of(const Pairs& pairs) {
+  std::vector<std::size_t> all(pairs.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+// One pair of cables by the policy for every leaf that the sender has a port on, or for one of these leaves.
+std::vector<std::size_t> GraphRoutes::by_leaf(const Pairs& pairs, std::uint64_t connection, bool one_port,
+                                              PathChoice& choice) {
+  std::map<DeviceId, std::vector<std::size_t>> of_leaf;
+  for (std::size_t i = 0; i < pairs.size(); ++i) of_leaf[pairs[i].first->at].push_back(i);
+  std::vector<std::size_t> taken;
+  std::size_t left = one_port ? connection % of_leaf.size() : 0;
+  for (const auto& [leaf, members] : of_leaf) {
+    if (one_port && left-- != 0) continue;
+    taken.push_back(members[choice.pick(static_cast<std::uint32_t>(members.size()), 5)]);
+    if (one_port) break;
+  }
+  return taken;
+}
+
 // Shares flow from the source towards the destination, level by level.
 void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) const {
   std::map<std::uint32_t, double> level = {{from, 1.0}};
@@ -131,7 +158,8 @@ void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) co
   }
 }
 
-bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,
+                         Route& out) const {
   if (vertex(from) != DeviceId::kNone && vertex(to) != DeviceId::kNone) {  // a torus
     const Distances& far = distances(vertex(to));
     if (far[vertex(from)] == kFar) return false;
@@ -145,7 +173,7 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
     return true;
   }
   // The pair of cables with the fewest switches between; all such pairs count as parallel.
-  std::vector<std::pair<const FabricPorts::Cable*, const FabricPorts::Cable*>> pairs;
+  Pairs pairs;
   std::uint16_t best = kFar;
   for (const auto& last : ports_.cables(to)) {
     const Distances& far = distances(vertex(last.at));
@@ -159,10 +187,10 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
   }
   if (pairs.empty()) return false;
   PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
-  const auto chosen = choice.even() ? 0U : choice.pick(static_cast<std::uint32_t>(pairs.size()), 5);
-  const double parts = choice.even() ? static_cast<double>(pairs.size()) : 1.0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (!choice.even() && i != chosen) continue;
+  const std::vector<std::size_t> taken =
+      choice.even() ? all_of(pairs) : by_leaf(pairs, connection, one_port, choice);
+  const auto parts = static_cast<double>(taken.size());
+  for (const std::size_t i : taken) {
     const auto& [first, last] = pairs[i];
     Route part;
     part.links.push_back({first->up, 1});
@@ -174,7 +202,7 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, R
       walk(vertex(first->at), vertex(last->at), far, choice, part);
     part.links.push_back({last->down, 1});
     for (const LinkShare& s : part.links) out.links.push_back({s.link, s.share / parts});
-    if (i == chosen) out.latency += part.latency;
+    if (i == taken.front()) out.latency += part.latency;
   }
   out.switches = static_cast<std::uint16_t>(out.switches + best + 1);
   return true;

@@ -63,7 +63,7 @@ struct Router::Impl {
       add(down, out);
       return true;
     }
-    return fabric->append(from, to, connection, out);
+    return fabric->append(from, to, connection, false, out);
   }
   [[nodiscard]] DeviceId nearest_port(DeviceId device, std::uint64_t connection) const;
   [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
@@ -128,6 +128,10 @@ DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
 bool Router::Impl::between_nodes(const RouteQuery& q, Route& out) const {
   const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
   DeviceId from = q.from_nic, to = q.to_nic;
+  // A channel graph may ask for a NIC that has lost its cables: another one of the node takes over.
+  const auto lost = [&](DeviceId nic) { return !dead.empty() && nic.valid() && ports.cables(nic).empty(); };
+  if (lost(from)) from = nearest_port(q.from, q.connection);
+  if (lost(to)) to = nearest_port(q.to, q.connection);
   if (!to.valid()) to = nearest_port(q.to, q.connection);
   if (!from.valid())
     from = gpu && q.allow_pxn ? rail_port(q.from, q.to, q.connection) : nearest_port(q.from, q.connection);
@@ -138,7 +142,7 @@ bool Router::Impl::between_nodes(const RouteQuery& q, Route& out) const {
     if (!inside(q.from, at, out)) return false;
     out.proxied = true;
   }
-  if (!inside(at, from, out) || !fabric->append(from, to, q.connection, out)) return false;
+  if (!inside(at, from, out) || !fabric->append(from, to, q.connection, q.one_port, out)) return false;
   if (!inside(to, q.to, out)) return false;
   out.crosses_fabric = true;
   out.latency += topology.nic_latency;

@@ -89,6 +89,7 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
         transfer.from.value, transfer.to.value, transfer.connection * queue_pairs + k, 0, {}, {}, {}};
     topology::RouteQuery query;
     query.from = transfer.from, query.to = transfer.to, query.connection = connection.number;
+    query.one_port = true;
     router_.route(query, route);
     if (!route.reachable()) throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
     ends.scale_up =

@@ -1,0 +1,139 @@
+// A fabric as the scenario asks for it: the recipe's figures where no key says otherwise.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/error.hpp"
+#include "topology/build/fabric.hpp"
+#include "topology/catalogue/fabric_recipe.hpp"
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::array<std::string_view, 8> kKinds = {"none",      "rail",  "fat-tree", "rail-only",
+                                                    "dragonfly", "torus", "mesh",     "direct"};
+
+bool is_kind(std::string_view name) {
+  return std::find(kKinds.begin(), kKinds.end(), name) != kKinds.end();
+}
+
+void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
+  if (recipe.tiers.empty()) return;
+  // Whoever names a switch means all tiers that they do not name.
+  if (spec.switch_model.use.empty()) {
+    const auto take = [&](SwitchChoice& choice, std::size_t tier) {
+      if (choice.use.empty() && tier < recipe.tiers.size()) choice.use = recipe.tiers[tier].switch_id;
+    };
+    take(spec.spine_switch, 1);
+    take(spec.core_switch, 2);
+    spec.switch_model.use = recipe.tiers.front().switch_id;
+  }
+  if (spec.oversubscription.empty())
+    for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
+  for (const FabricTier& tier : recipe.tiers) spec.usual_length.push_back(tier.length);
+  if (spec.kind == "fat-tree") spec.node_leaves = recipe.tiers.front().switches_per_unit;
+  if (!spec.tiers && recipe.tiers.size() == 1 && recipe.kind == "fat-tree") spec.tiers = 1;
+}
+
+void take_recipe(FabricSpec& spec, const FabricRecipe& recipe) {
+  if (spec.kind == "none") spec.kind = recipe.kind;
+  if (spec.link.use.empty()) {
+    spec.link.use = recipe.link;
+    if (spec.uplink.use.empty()) spec.uplink.use = recipe.uplink;
+  }
+  if (!spec.routing && !recipe.routing.empty()) {
+    const auto names = routing_names();
+    const auto found = std::find(names.begin(), names.end(), recipe.routing);
+    if (found != names.end()) spec.routing = static_cast<Routing>(found - names.begin());
+  }
+  take_tiers(spec, recipe);
+  spec.unit_nodes = recipe.unit_nodes;
+  if (!spec.nodes_per_pod && !spec.leaves_per_pod && recipe.pod_nodes > 0)
+    spec.nodes_per_pod = recipe.pod_nodes;
+  if (!spec.planes && recipe.planes > 1) spec.planes = recipe.planes;
+  if (!spec.leaves_per_rail && recipe.leaves_per_rail > 1) spec.leaves_per_rail = recipe.leaves_per_rail;
+  if (spec.dimensions.empty()) {
+    spec.dimensions = recipe.dims;
+    if (recipe.groups > 0)
+      spec.dimensions = {recipe.groups, recipe.routers, recipe.terminals, recipe.global_links};
+  }
+}
+
+// Which keys a kind of fabric has a use for.
+enum Family : unsigned { kNone = 1, kClos = 2, kDragonfly = 4, kTorus = 8, kDirect = 16 };
+
+Family family_of(std::string_view kind) {
+  if (kind == "none") return kNone;
+  if (kind == "dragonfly") return kDragonfly;
+  if (kind == "torus" || kind == "mesh") return kTorus;
+  return kind == "direct" ? kDirect : kClos;
+}
+
+bool says(const LinkChoice& l) {
+  return !l.use.empty() || l.bandwidth || l.capacity || l.latency;
+}
+bool says(const SwitchChoice& c) {
+  return !c.use.empty() || c.ports || c.latency;
+}
+
+}  // namespace
+
+void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
+  struct Key {
+    const char* name;
+    bool given;
+    unsigned families;
+  };
+  const Key keys[] = {
+      {"link", says(asked.link), kClos | kDragonfly | kTorus | kDirect},
+      {"uplink", says(asked.uplink), kClos | kDragonfly},
+      {"switch", says(asked.switch_model), kClos | kDragonfly},
+      {"spine_switch", says(asked.spine_switch), kClos},
+      {"core_switch", says(asked.core_switch), kClos},
+      {"oversubscription", asked.oversubscription != std::vector<double>(asked.oversubscription.size(), 1.0),
+       kClos},
+      {"tiers", asked.tiers.has_value(), kClos},
+      {"nodes_per_leaf", asked.nodes_per_leaf.has_value(), kClos},
+      {"leaves_per_pod", asked.leaves_per_pod.has_value(), kClos},
+      {"nodes_per_pod", asked.nodes_per_pod.has_value(), kClos},
+      {"planes", asked.planes.value_or(1) > 1, kClos},
+      {"leaves_per_rail", asked.leaves_per_rail.value_or(1) > 1, kClos},
+      {"length", !asked.length.empty(), kClos | kDragonfly | kTorus | kDirect},
+      {"sharp", asked.sharp, kClos | kDragonfly},
+      {"dimensions", !asked.dimensions.empty(), kDragonfly | kTorus},
+  };
+  std::vector<Problem> problems;
+  for (const Key& key : keys) {
+    if (!key.given || (key.families & family_of(kind)) != 0) continue;
+    problems.push_back(
+        {{},
+         std::string("topology.fabric.") + key.name,
+         kind == "none" ? fmt::format("the fabric has \"{}\" but no \"kind\"", key.name)
+                        : fmt::format("a fabric of kind {} has no use for \"{}\"", kind, key.name),
+         {},
+         kind == "none" ? "say how it is arranged: \"kind\": \"rail\", or fat-tree, rail-only, dragonfly, ..."
+                        : "leave it out, or choose another kind",
+         {}});
+  }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
+Metres FabricSpec::cable_length(std::size_t tier) const {
+  constexpr double kAcrossARoom = 20;
+  const std::vector<Metres>& lengths = length.empty() ? usual_length : length;
+  return lengths.empty() ? Metres{kAcrossARoom} : lengths[std::min(tier, lengths.size() - 1)];
+}
+
+FabricSpec resolve_fabric(const FabricSpec& asked, const Catalogue& catalogue) {
+  FabricSpec spec = asked;
+  if (is_kind(spec.use) && spec.kind == "none") {  // "fabric": "rail"
+    spec.kind = spec.use;
+    spec.use.clear();
+  } else if (!spec.use.empty()) {
+    take_recipe(spec, Hardware(catalogue).fabric(spec.use, "topology.fabric.use"));
+  }
+  return spec;
+}
+
+}  // namespace topsim::topology
