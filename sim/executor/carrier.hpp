@@ -20,6 +20,8 @@ class Carrier {
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
+  // Whether what a link class can carry depends on what runs.
+  [[nodiscard]] virtual bool varies(std::uint32_t /*link*/) const { return false; }
 
  protected:
   std::uint64_t transfers_ = 0;

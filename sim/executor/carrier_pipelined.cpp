@@ -37,6 +37,9 @@ class Pipelined final : public Carrier {
   }
 
   [[nodiscard]] double least_efficiency() const override { return contention_ ? contention_->least() : 1; }
+  [[nodiscard]] bool varies(std::uint32_t link) const override {
+    return contention_ && contention_->governs(link);
+  }
 
  private:
   const fold::System& system_;

@@ -57,11 +57,11 @@ const std::vector<Contention::Share>& Contention::shares_of(std::uint32_t activi
   const fold::Activity& a = system_.activities[activity];
   // Seconds a byte of work keeps one of its own NIC ports busy.
   double own = 0;
-  for (const network::Usage& use : a.own_usage) {
+  for (const network::Usage& use : fold::Activity::view(a.own_usage)) {
     if (from_nic_[use.link] > 0) own = std::max(own, use.coefficient / from_nic_[use.link]);
   }
   if (own == 0) return shares;
-  for (const network::Usage& use : a.usage) {
+  for (const network::Usage& use : fold::Activity::view(a.usage)) {
     const Port& port = ports_[use.link];
     if (port.curve != nullptr) shares.push_back({use.link, use.coefficient / port.capacity / own});
   }

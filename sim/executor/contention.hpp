@@ -25,6 +25,7 @@ class Contention {
 
   void started(std::uint32_t activity, network::Network& network, SimTime now);
   void ended(std::uint32_t activity, network::Network& network, SimTime now);
+  [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
   // Least efficiency any link had so far; 1: nothing met.
   [[nodiscard]] double least() const { return least_; }
 

@@ -26,7 +26,7 @@ namespace {
 using program::Op;
 using program::OpKind;
 
-enum class EventKind : std::uint8_t { compute_done, wake, capacity, sample, call_done, walk_done };
+enum class EventKind : std::uint8_t { compute_done, wake, capacity, pace, sample, call_done, walk_done };
 constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_t what) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 60 | std::uint64_t{rank} << 30 | what;
 }
@@ -45,9 +45,9 @@ class Executor {
         tables_(program.classes.begin(), program.classes.end()),
         accounting_(system.ranks.size(), options.warmup, options.steps),
         calls_(program, system),
-        isolated_(program, system, options.capacity_changes, exact_sharing),
+        isolated_(program, system, options.capacity_changes, carrier, exact_sharing),
         lock_step_({program, system, tables_, charges_, charge_of_, isolated_, calls_, ranks_},
-                   exact_sharing && !options.timeline),
+                   exact_sharing && !options.timeline && options.pace_changes.empty()),
         walks_(lock_step_.teams()) {
     traces_.reserve(system.ranks.size());
     std::map<std::vector<std::uint32_t>, std::uint32_t> charge_keys;
@@ -72,6 +72,8 @@ class Executor {
       engine_.at(options.capacity_changes[c].at,
                  payload(EventKind::capacity, 0, static_cast<std::uint32_t>(c)));
     }
+    for (std::size_t c = 0; c < options.pace_changes.size(); ++c)
+      engine_.at(options.pace_changes[c].at, payload(EventKind::pace, 0, static_cast<std::uint32_t>(c)));
     if (options.warmup == 0) snapshot();
   }
 
@@ -135,6 +137,8 @@ class Executor {
         return start_ready(rank);
       case EventKind::capacity:
         return change_capacity(options_.capacity_changes[what]);
+      case EventKind::pace:
+        return change_pace(options_.pace_changes[what]);
       case EventKind::sample:
         return sample_links();
     }
@@ -153,6 +157,15 @@ class Executor {
       if (std::binary_search(members.begin(), members.end(), change.link)) {
         network_.set_capacity(l, system_.links[l].capacity.value() * change.factor, now());
       }
+    }
+  }
+
+  void change_pace(const PaceChange& change) {
+    for (std::uint32_t r = 0; r < system_.ranks.size(); ++r) {
+      const auto& members = system_.ranks[r].members;
+      if (std::find(members.begin(), members.end(), change.rank) == members.end()) continue;
+      ranks_[r].throttling = 1 / change.pace;
+      retime(ranks_[r]);
     }
   }
 
@@ -220,12 +233,14 @@ class Executor {
     const auto work = static_cast<std::int64_t>(
         std::llround(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown));
     if (op.stream != 0) {
-      engine_.after(Duration(work), payload(EventKind::compute_done, r, index));
+      const auto throttled = std::llround(static_cast<double>(work) * rank.throttling);
+      engine_.after(Duration(rank.throttling == 1 ? work : throttled),
+                    payload(EventKind::compute_done, r, index));
       return false;
     }
     charge_wait(r, index, (*rank.trace)[index].blocker, now());
     if (work == 0) return finish_op(r, index), true;
-    rank.compute.start(index, work, rank.contention(op), now());
+    rank.compute.start(index, work, rank.contention(op) * rank.throttling, now());
     rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
     return false;
   }
@@ -234,8 +249,12 @@ class Executor {
   void occupy(std::uint32_t r, std::uint32_t activity, int sign) {
     RankState& rank = ranks_[r];
     rank.occupy(system_.activities[activity], sign, calls_.memory_traffic(activity));
+    retime(rank);
+  }
+
+  void retime(RankState& rank) {
     if (!rank.compute.running) return;
-    const double slowdown = rank.contention(rank.program->ops[rank.compute.op]);
+    const double slowdown = rank.contention(rank.program->ops[rank.compute.op]) * rank.throttling;
     if (rank.compute.change(slowdown, now())) engine_.retime(rank.compute.event, rank.compute.end());
   }
 

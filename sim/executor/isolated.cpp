@@ -25,7 +25,8 @@ std::vector<bool> overlapping_slots(const program::Program& program) {
 }  // namespace
 
 IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::System& system,
-                               const std::vector<CapacityChange>& changes, bool allowed)
+                               const std::vector<CapacityChange>& changes, const Carrier& carrier,
+                               bool allowed)
     : system_(system),
       isolated_(system.groups.size(), allowed),
       running_(system.groups.size()),
@@ -44,6 +45,8 @@ IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::Syst
     for (std::uint32_t l = 0; l < system.links.size(); ++l)
       if (std::binary_search(system.links[l].members.begin(), system.links[l].members.end(), change.link))
         user_[l] = kMany;
+  for (std::uint32_t l = 0; l < system.links.size(); ++l)
+    if (carrier.varies(l)) user_[l] = kMany;
   const std::vector<bool> overlapping = overlapping_slots(program);
   for (std::size_t slot = 0; slot < overlapping.size(); ++slot)
     for (const std::uint32_t g : system.group_of[slot])

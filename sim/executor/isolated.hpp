@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/executor/carrier.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/network.hpp"
@@ -14,11 +15,11 @@ namespace topsim::executor {
 
 class IsolatedGroups {
  public:
-  // `allowed` false: none. A group is isolated when no other group uses its links, none of these changes its
-  // capacity, and its members call it from one stream, so that its calls never overlap.
+  // `allowed` false: none. A group is isolated when no other group uses its links, nothing changes their
+  // capacity (faults, the carrier), and its members call it from one stream, so that its calls never overlap.
   // REQUIRES: the arguments outlive it.
   IsolatedGroups(const program::Program& program, const fold::System& system,
-                 const std::vector<CapacityChange>& changes, bool allowed);
+                 const std::vector<CapacityChange>& changes, const Carrier& carrier, bool allowed);
 
   [[nodiscard]] bool isolated(std::uint32_t group) const { return isolated_[group]; }
   // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.

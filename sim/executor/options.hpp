@@ -28,6 +28,13 @@ struct CapacityChange {
   double factor;
 };
 
+// An accelerator computes at `pace` of its speed from `at` on (throttling; 1 restores it).
+struct PaceChange {
+  SimTime at;
+  RankId rank;
+  double pace;
+};
+
 // What a collective is to the network.
 enum class CollectiveForm : std::uint8_t {
   pipelined,  // one activity that loads all its links in lock-step
@@ -48,6 +55,7 @@ struct RunOptions {
   bool timeline = false;                              // keep every op's interval
   std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer
   std::vector<CapacityChange> capacity_changes;
+  std::vector<PaceChange> pace_changes;
   std::vector<AcceleratorFacts> accelerators;  // by Device::model; empty: no contention
 };
 

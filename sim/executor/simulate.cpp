@@ -23,6 +23,7 @@ Outcome simulate(const program::Program& program, const topology::Router& router
   for (const CapacityChange& change : options.capacity_changes) {
     folding.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(folding.marked_links.size()));
   }
+  for (const PaceChange& change : options.pace_changes) folding.marked_ranks.push_back(change.rank);
   const fold::System system = fold::fold(program, router, nccl, folding);
   std::vector<double> capacities;
   for (const fold::LinkClass& link : system.links) capacities.push_back(link.capacity.value());

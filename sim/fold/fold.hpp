@@ -82,6 +82,7 @@ struct FoldOptions {
   bool fold = true;
   bool all_links = false;  // unfolded only: link classes are the topology's links, used or not
   std::vector<std::pair<RankId, double>> slow_ranks;
+  std::vector<RankId> marked_ranks;  // whose speed changes during the run: each stands for itself
   // Links that change during the run (faults): each keeps a class of its own per entry.
   std::vector<std::pair<LinkId, std::uint32_t>> marked_links;
 };

@@ -21,9 +21,12 @@ Incidence::Incidence(const program::Program& program, const topology::Topology& 
       slowdown_(program.ranks, 1.0),
       item_of_link_(topology.links().size(), kNone) {
   for (const auto& [rank, factor] : options.slow_ranks) slowdown_[rank.index()] = factor;
+  std::vector<Colour> mark(program.ranks, 0);
+  for (const RankId rank : options.marked_ranks) mark[rank.index()] = rank.value + 1;
   for (std::uint32_t r = 0; r < program.ranks; ++r) {
     const Colour kind = topology.device(topology.accelerators()[r]).model;
-    graph_.add(mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r])));
+    graph_.add(mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r])) +
+               mark[r]);
   }
   for (std::size_t g = 0; g < groups.size(); ++g) graph_.add(0);
 }

@@ -45,6 +45,23 @@ json memory_json(const Memory& memory) {
           {"parts", std::move(parts)}};
 }
 
+json range_json(const Interval& range) {
+  return {{"low", range.low}, {"usual", range.usual}, {"high", range.high}};
+}
+
+json goodput_json(const Goodput& goodput) {
+  json sources = json::array();
+  for (const FailureSource& each : goodput.sources)
+    sources.push_back({{"id", each.id}, {"count", each.count}, {"per_year", range_json(each.per_year)}});
+  return {{"days", goodput.days},
+          {"goodput", range_json(goodput.share)},
+          {"interruptions_per_day", range_json(goodput.interruptions_per_day)},
+          {"checkpoint_interval_seconds", goodput.checkpoint_interval},
+          {"checkpoint_interval_is_optimum", goodput.optimum},
+          {"known_losses", goodput.known_losses},
+          {"sources", std::move(sources)}};
+}
+
 json accelerators_json(const Result& result) {
   const double step = si(result.step);
   return {{"count", result.accelerators},
@@ -125,7 +142,7 @@ json findings_json(const std::vector<Finding>& findings) {
 }  // namespace
 
 std::string to_json(const Result& result) {
-  const json document = {
+  json document = {
       {"format", "topsim.result/1"},
       {"name", result.name},
       {"headline", result.headline},
@@ -145,6 +162,7 @@ std::string to_json(const Result& result) {
       {"network", {{"model", result.network_model}, {"flows", result.flows}, {"packets", result.packets}}},
       {"scenario", result.scenario.empty() ? json::object() : json::parse(result.scenario)},
   };
+  if (result.goodput) document["reliability"] = goodput_json(*result.goodput);
   return document.dump(1) + '\n';
 }
 

@@ -100,6 +100,23 @@ std::vector<Row> rows_of(const json& list, Row (*read)(const json&)) {
   return rows;
 }
 
+Interval range_of(const json& value) {
+  return {value.at("low"), value.at("usual"), value.at("high")};
+}
+
+Goodput goodput_of(const json& value) {
+  Goodput goodput;
+  goodput.days = value.at("days");
+  goodput.share = range_of(value.at("goodput"));
+  goodput.interruptions_per_day = range_of(value.at("interruptions_per_day"));
+  goodput.checkpoint_interval = value.at("checkpoint_interval_seconds");
+  goodput.optimum = value.at("checkpoint_interval_is_optimum");
+  goodput.known_losses = value.at("known_losses");
+  for (const json& each : value.at("sources"))
+    goodput.sources.push_back({each.at("id"), each.at("count"), range_of(each.at("per_year"))});
+  return goodput;
+}
+
 Result read(const json& document) {
   Result result;
   result.name = document.at("name");
@@ -124,6 +141,7 @@ Result read(const json& document) {
   result.flows = document.at("network").at("flows");
   result.packets = document.at("network").at("packets");
   result.scenario = document.at("scenario").dump();
+  if (const auto at = document.find("reliability"); at != document.end()) result.goodput = goodput_of(*at);
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "sim/metrics/accounting.hpp"
 #include "sim/metrics/critical_path.hpp"
 #include "sim/metrics/throughput.hpp"
+#include "sim/report/reliability.hpp"
 
 namespace topsim::report {
 
@@ -84,6 +86,7 @@ struct Result {
   std::vector<Duration> step_times;  // each
   metrics::Throughput throughput;
   Memory memory;
+  std::optional<Goodput> goodput;  // where the scenario has a `reliability` section
 
   std::uint32_t accelerators = 0;
   metrics::Account account;  // mean over accelerators and steps

@@ -123,6 +123,21 @@ void reasons(Screen& screen, const Result& result) {
   }
 }
 
+void goodput(Screen& screen, const Result& result) {
+  if (!result.goodput) return;
+  const Goodput& g = *result.goodput;
+  constexpr double kSecondsPerDay = 86400;
+  std::string text =
+      g.interruptions_per_day.usual > 0
+          ? fmt::format("an interruption every {}", days_text(kSecondsPerDay / g.interruptions_per_day.usual))
+          : std::string("no interruptions");
+  if (g.known_losses > 0) text += fmt::format(" and {} known", g.known_losses);
+  text += fmt::format(", a checkpoint every {}{}", days_text(g.checkpoint_interval),
+                      g.optimum ? " (the optimum)" : "");
+  screen.line(fmt::format("  goodput           {:<10}  over {} days: {}", percent_text(g.share.usual),
+                          three_digits(g.days), text));
+}
+
 void memory(Screen& screen, const Result& result) {
   if (result.memory.capacity <= Bytes{}) return;
   screen.line(fmt::format("  memory            {:<10}  of {} per accelerator{}",
@@ -231,6 +246,7 @@ std::string to_terminal(const Result& result, const TerminalOptions& options,
   answer(screen, result);
   reasons(screen, result);
   memory(screen, result);
+  goodput(screen, result);
   screen.blank();
   links(screen, result);
   collectives(screen, result);

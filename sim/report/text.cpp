@@ -47,6 +47,14 @@ std::string duration_text(Duration time) {
   return scaled(static_cast<double>(time.count()), kTimes);
 }
 
+std::string days_text(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
+  if (seconds >= 2 * kDay) return three_digits(seconds / kDay) + " days";
+  if (seconds >= kHour) return three_digits(seconds / kHour) + " h";
+  if (seconds >= kMinute) return three_digits(seconds / kMinute) + " min";
+  return three_digits(seconds) + " s";
+}
+
 std::string bytes_text(double bytes) {
   return scaled(bytes, kBytes);
 }

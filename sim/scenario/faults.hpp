@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -10,10 +11,17 @@
 #include "topology/topology.hpp"
 
 namespace topsim::scenario {
-// Adds to options.capacity_changes and options.slow_ranks. Throws ConfigError (paths only) for targets that
-// do not exist and kinds that cannot be simulated.
-void apply_faults(std::span<const FaultSpec> faults, const topology::Topology& topology,
-                  executor::RunOptions& options);
+struct AppliedFaults {
+  std::vector<LinkId> dead;      // down from the beginning to the end: no route takes them
+  std::vector<Duration> losses;  // when accelerators are lost, for the goodput
+  std::vector<std::string> notes;
+};
+
+// Adds to options.capacity_changes, pace_changes and slow_ranks. A part that is down from 0 to the end is
+// routed around; one that fails later and comes back stalls what is under way until then. Throws ConfigError
+// (paths only) for targets that do not exist and for a lost accelerator without a `reliability` section.
+[[nodiscard]] AppliedFaults apply_faults(const Scenario& scenario, const topology::Topology& topology,
+                                         executor::RunOptions& options);
 
 // Why a run with these faults came to a stand: the parts that stay down. Empty where none does.
 [[nodiscard]] std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults);

@@ -16,6 +16,7 @@
 #include "sim/executor/options.hpp"
 #include "sim/network/packet/spec.hpp"
 #include "sim/report/cost_spec.hpp"
+#include "sim/report/reliability.hpp"
 #include "topology/spec.hpp"
 #include "workloads/spec.hpp"
 
@@ -47,14 +48,15 @@ struct RunSpec {
   std::uint64_t seed = 1;
 };
 
-enum class FaultKind : std::uint8_t { link_down, link_degraded, gpu_slow, nic_down, gpu_down };
+enum class FaultKind : std::uint8_t { link_down, link_degraded, link_flapping, gpu_slow, nic_down, gpu_down };
 
 struct FaultSpec {
   FaultKind kind = FaultKind::link_down;
-  Duration at{};                  // from the beginning of the run
-  std::optional<Duration> lasts;  // unset: to the end
-  std::string target;             // "node0/nic1 -> leaf1" or "node0/nic1"
-  double factor = 0.5;            // degraded link: share of its capacity; slow GPU: share of its speed
+  Duration at{};                         // from the beginning of the run
+  std::optional<Duration> lasts;         // unset: to the end
+  std::string target;                    // "node0/nic1 -> leaf1" or "node0/nic1"
+  double factor = 0.5;                   // degraded link: share of its capacity; slow GPU: share of its speed
+  std::optional<Duration> period, down;  // flapping: from outage to outage, and how long each lasts
 };
 
 struct Scenario {
@@ -66,6 +68,7 @@ struct Scenario {
   RunSpec run;
   std::vector<FaultSpec> faults;
   report::CostSpec cost;
+  std::optional<report::ReliabilitySpec> reliability;
 
   // Where it was read from; null for a scenario made in code. Gives places to checks made later.
   std::shared_ptr<const config::Document> document;

@@ -37,7 +37,8 @@ ConfigError no_such_rank(const std::string& rank, const topology::Topology& topo
 }
 
 executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions& options,
-                                 const topology::Topology& topology, const topology::Catalogue& catalogue) {
+                                 const topology::Topology& topology, const topology::Catalogue& catalogue,
+                                 AppliedFaults& faults) {
   executor::RunOptions run;
   run.network = scenario.network.model;
   run.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
@@ -54,7 +55,7 @@ executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions
     if (number >= topology.accelerators().size()) throw no_such_rank(rank, topology);
     run.slow_ranks.emplace_back(RankId(number), factor);
   }
-  apply_faults(scenario.faults, topology, run);
+  faults = apply_faults(scenario, topology, run);
   run.accelerators.resize(topology.models().size());
   for (const DeviceId device : topology.accelerators()) {
     executor::AcceleratorFacts& facts = run.accelerators[topology.device(device).model];
@@ -152,7 +153,7 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
 
 // The first rank that rank 0 does not reach: threads lower collectives side by side and any of them may be
 // the first to fail, a message must be the same every time.
-std::optional<Problem> unreachable_rank(const topology::Router& router) {
+std::optional<Problem> unreachable_rank(const topology::Router& router, bool faulty) {
   const auto ranks = router.topology().accelerators();
   for (const DeviceId rank : ranks) {
     topology::RouteQuery query;
@@ -161,9 +162,11 @@ std::optional<Problem> unreachable_rank(const topology::Router& router) {
     router.route(query, route);
     if (rank == ranks.front() || route.reachable()) continue;
     Problem problem;
-    problem.path = "topology.fabric";
+    problem.path = faulty ? "faults" : "topology.fabric";
     problem.message = router.why_unreachable(query.from, query.to);
-    problem.help = "topsim topo check finds what is not joined; topsim list fabrics names what joins nodes";
+    problem.help =
+        faulty ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
+               : "topsim topo check finds what is not joined; topsim list fabrics names what joins nodes";
     return problem;
   }
   return std::nullopt;
@@ -180,7 +183,7 @@ executor::Outcome run_to_the_end(const Scenario& scenario, const Prepared& prepa
     if (down.empty()) throw;
     throw ConfigError(std::move(down));
   } catch (const ConfigError&) {
-    const auto problem = unreachable_rank(router);
+    const auto problem = unreachable_rank(router, !scenario.faults.empty());
     if (!problem) throw;
     throw ConfigError({*problem});
   }
@@ -223,14 +226,22 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
                              const Prepared& prepared, const SimulateOptions& options,
                              executor::Progress* progress) {
   const double begin = wall_seconds();
-  const topology::Router router(prepared.topology, scenario.run.seed);
-  const executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue);
+  AppliedFaults faults;
+  const executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
+  const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
   const executor::Outcome outcome = run_to_the_end(scenario, prepared, router, run, progress);
   Simulated simulated;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
   add_network_findings(scenario, prepared, router, run, outcome, options.contention_interval,
                        simulated.result);
+  for (const std::string& note : faults.notes)
+    simulated.result.findings.push_back(
+        {report::Severity::note, note, "faults", "repair it, or compare with a run without it"});
+  if (scenario.reliability)
+    simulated.result.goodput =
+        report::goodput(report::failure_sources(prepared.topology, catalogue, *scenario.reliability),
+                        *scenario.reliability, faults.losses);
   if (options.timeline) {
     simulated.timeline = report::make_timeline(prepared.topology, prepared.program, outcome);
     simulated.picture = report::make_picture(prepared.topology, outcome);

@@ -11,6 +11,29 @@ std::vector<std::string> network_names() {
   for (const network::Model& model : network::models()) names.emplace_back(model.name);
   return names;
 }
+
+// Keys that the kind has no use for, and those it needs.
+void check_fault(const FaultSpec& fault, const config::Node& node, config::Reader& reader) {
+  const bool flaps = fault.kind == FaultKind::link_flapping;
+  for (const char* key : {"period", "down"}) {
+    const bool given = std::string_view(key) == "period" ? fault.period.has_value() : fault.down.has_value();
+    if (given && !flaps)
+      reader.problem(node.find(key), std::string("only link_flapping has a \"") + key + '"', {},
+                     "leave it out");
+    if (!given && flaps)
+      reader.problem(node, std::string("a flapping link needs \"") + key + '"', {},
+                     "e.g. \"for\": \"10 s\", \"period\": \"2 s\", \"down\": \"200 ms\"");
+  }
+  if (flaps && !fault.lasts)
+    reader.problem(node, "a flapping link needs \"for\": how long it goes on", {}, "e.g. \"for\": \"10 s\"");
+  if (fault.period && fault.down && *fault.down >= *fault.period)
+    reader.problem(node.find("down"), "the outages last longer than the period between them", {},
+                   "a shorter one, or link_down");
+  if (const config::Node factor = node.find("factor"); factor && fault.kind != FaultKind::link_degraded &&
+                                                       fault.kind != FaultKind::gpu_slow &&
+                                                       fault.factor != 0.5)
+    reader.problem(factor, "only link_degraded and gpu_slow have a \"factor\"", {}, "leave it out");
+}
 }  // namespace
 
 const config::Object<Scenario>& table(config::Type<Scenario>) {
@@ -22,7 +45,8 @@ const config::Object<Scenario>& table(config::Type<Scenario>) {
           .field("network", &Scenario::network, "How messages share links")
           .field("run", &Scenario::run, "How many steps, which seed")
           .field("faults", &Scenario::faults, "What breaks, and when")
-          .field("cost", &Scenario::cost, "Prices that override the catalogue's");
+          .field("cost", &Scenario::cost, "Prices that override the catalogue's")
+          .field("reliability", &Scenario::reliability, "Goodput of a run of days: failures and checkpoints");
   return object;
 }
 
@@ -62,17 +86,24 @@ const config::Object<FaultSpec>& table(config::Type<FaultSpec>) {
   static const auto object =
       config::Object<FaultSpec>("fault", "Something that breaks during the run")
           .field("kind", &FaultSpec::kind, "What happens", config::required(),
-                 config::names<FaultKind>({{"link_down", FaultKind::link_down},
-                                           {"link_degraded", FaultKind::link_degraded},
-                                           {"gpu_slow", FaultKind::gpu_slow},
-                                           {"nic_down", FaultKind::nic_down},
-                                           {"gpu_down", FaultKind::gpu_down}}))
+                 config::names<FaultKind>(
+                     {{"link_down", FaultKind::link_down,
+                       "carries nothing; from 0 to the end: other paths are taken"},
+                      {"link_degraded", FaultKind::link_degraded, "has \"factor\" of its capacity left"},
+                      {"link_flapping", FaultKind::link_flapping, "is down for \"down\" every \"period\""},
+                      {"gpu_slow", FaultKind::gpu_slow, "computes at \"factor\" of its speed"},
+                      {"nic_down", FaultKind::nic_down,
+                       "all its cables down; from 0 to the end: other NICs of the node take over"},
+                      {"gpu_down", FaultKind::gpu_down, "lost: the job restarts, as \"reliability\" says"}}))
           .field("target", &FaultSpec::target, "Device or link it happens to, as topsim topo show names it",
                  config::required(), config::example("\"node0/nic1\""))
           .field("at", &FaultSpec::at, "When, from the beginning of the run")
           .field("for", &FaultSpec::lasts, "How long", config::default_text("to the end"))
           .field("factor", &FaultSpec::factor, "Share of the capacity or speed that is left",
-                 config::between(0, 1));
+                 config::between(0, 1))
+          .field("period", &FaultSpec::period, "flapping: from one outage to the next", config::positive())
+          .field("down", &FaultSpec::down, "flapping: how long each outage lasts", config::positive())
+          .check(check_fault);
   return object;
 }
 }  // namespace topsim::scenario

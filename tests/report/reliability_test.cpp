@@ -1,0 +1,103 @@
+#include "sim/report/reliability.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "topology/build.hpp"
+
+namespace topsim::report {
+namespace {
+
+constexpr double kMinute = 60, kHour = 3600;
+
+// Daly 2006, figures 3 to 5: a dump of 5 min; mean time between failures, optimum as printed.
+TEST(Reliability, TheOptimumIsTheOneThatDalyPrints) {
+  EXPECT_NEAR(daly_interval(5 * kMinute, 24 * kHour) / kMinute, 117, 0.5);
+  EXPECT_NEAR(daly_interval(5 * kMinute, 6 * kHour) / kMinute, 57, 0.5);
+  EXPECT_NEAR(daly_interval(5 * kMinute, 15 * kMinute) / kMinute, 9.1, 0.05);
+}
+
+TEST(Reliability, TheOptimumIsTheBestInterval) {
+  const double best = daly_interval(60, 3 * kHour);
+  for (const double other : {0.5, 0.8, 1.25, 2.0})
+    EXPECT_GT(goodput_share(best, 60, 600, 3 * kHour), goodput_share(best * other, 60, 600, 3 * kHour))
+        << other;
+}
+
+TEST(Reliability, WithoutFailuresOnlyCheckpointsCost) {
+  EXPECT_NEAR(goodput_share(1000, 10, 600, 1e12), 1000.0 / 1010, 1e-6);
+}
+
+// The model's own assumptions, played: train t, write d, exponential failures, R after each (failures during
+// a restart begin it again).
+TEST(Reliability, TheClosedFormIsTheMeanOfManyRuns) {
+  const double interval = 1500, dump = 120, restart = 400, mean = 6000;
+  std::mt19937_64 dice(7);
+  const auto next = [&] { return -mean * std::log(1 - std::ldexp(static_cast<double>(dice() >> 11U), -53)); };
+  double time = 0, trained = 0, failure = next();
+  while (trained < interval * 200000) {
+    double end = time + interval + dump;
+    while (failure < end) {
+      time = failure + restart;
+      for (failure = failure + next(); failure < time; failure += next()) time = failure + restart;
+      end = time + interval + dump;
+    }
+    time = end;
+    trained += interval;
+  }
+  EXPECT_NEAR(trained / time, goodput_share(interval, dump, restart, mean), 0.003);
+}
+
+const topology::Catalogue& catalogue() {
+  static const topology::Catalogue loaded = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+  return loaded;
+}
+
+topology::Topology cluster(const char* node, int nodes, const char* fabric) {
+  topology::TopologySpec spec;
+  spec.node.use = node;
+  spec.nodes = nodes;
+  spec.fabric.use = fabric;
+  return build(spec, catalogue());
+}
+
+// 16,384 GPUs with a NIC and a cable each, 54 days: 419 unexpected interruptions, 24 x 54 / 419 = 3.09 h
+// apart.
+TEST(Reliability, TheJobOfLlama3IsInterruptedAsOftenAsPublished) {
+  ReliabilitySpec spec;
+  spec.days = 54;
+  spec.checkpoint_time = from_seconds(30);
+  spec.restart = from_seconds(600);
+  const auto sources = failure_sources(cluster("hgx-h100-roce", 2048, "100k-tomahawk5"), catalogue(), spec);
+  const Goodput result = goodput(sources, spec, {});
+  EXPECT_NEAR(result.interruptions_per_day.usual * 54, 419, 4);
+  EXPECT_TRUE(result.optimum);
+  EXPECT_LT(result.share.low, result.share.usual);
+  EXPECT_LT(result.share.usual, 1);
+}
+
+TEST(Reliability, ANicWithTwoLeavesSurvivesTheLossOfACable) {
+  const ReliabilitySpec spec;
+  const auto count = [&](const topology::Topology& t) {
+    for (const FailureSource& each : failure_sources(t, catalogue(), spec))
+      if (each.id == "fabric-link") return each.count;
+    return std::int64_t{0};
+  };
+  EXPECT_EQ(count(cluster("hgx-h100-roce", 8, "100k-tomahawk5")), 64);
+  EXPECT_EQ(count(cluster("hgx-h800", 8, "alibaba-hpn7")), 0);
+}
+
+TEST(Reliability, AKnownLossCostsTheRestartAndTheWorkSinceTheLastCheckpoint) {
+  ReliabilitySpec spec;
+  spec.days = 1;
+  spec.checkpoint_time = from_seconds(10);
+  spec.restart = from_seconds(600);
+  spec.checkpoint_interval = from_seconds(990);
+  // Lost at 2,500 s: 500 s after the second checkpoint; 1,100 s of 86,400 and 1 % for checkpoints.
+  const Goodput result = goodput({}, spec, {from_seconds(2500)});
+  EXPECT_NEAR(result.share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
+}
+}  // namespace
+}  // namespace topsim::report
