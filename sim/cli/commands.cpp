@@ -11,10 +11,11 @@ constexpr std::array kCommands = {
         "topsim run configs/8xH100-ib.json\n"
         "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --set workload.plan.pp=4 --format json\n"
         "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
-    Command{"topo", "Look at a topology: show, check, draw, import, export, list", configure_topo,
+    Command{"topo", "Look at a topology: show, check, draw, bom, import, export, list", configure_topo,
             "topsim topo show configs/8xH100-ib.json\n"
             "topsim topo check configs/8xH100-ib.json\n"
             "topsim topo draw configs/8xH100-ib.json -o cluster.svg\n"
+            "topsim topo bom configs/8xH100-ib.json\n"
             "topsim topo export configs/8xH100-ib.json -o cluster.json\n"
             "topsim topo import topo.xml --gpu h100-sxm5 -o box.json"},
     Command{"bench", "Collectives as nccl-tests prints them; point-to-point, incast and other patterns",
@@ -25,11 +26,13 @@ constexpr std::array kCommands = {
             "topsim bench p2p configs/8xH100-ib.json\n"
             "topsim bench incast configs/8xH100-roce.json --senders 7 -b 8M\n"
             "topsim bench victim configs/8xH100-roce.json --window '2 ms'"},
-    Command{"compare", "What differs between scenarios, what it costs, and whether it is significant",
-            configure_compare,
-            "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
-            "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
-            "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
+    Command{
+        "compare", "What differs between scenarios, what it costs, and whether it is significant",
+        configure_compare,
+        "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
+        "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --with topology.fabric.sharp=true\n"
+        "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
+        "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
     Command{"sweep", "The same scenario with other values: grids and lists, resumable", configure_sweep,
             "topsim sweep configs/8xH100-ib.json --vary workload.plan.tp=4,8 --vary workload.plan.pp=1,2\n"
             "topsim sweep configs/8xH100-ib.json --vary topology.nodes=8,16 --out sweep.sqlite --best mfu\n"

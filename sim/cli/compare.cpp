@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   ScenarioOptions changes;
-  std::vector<std::string> files;
+  std::vector<std::string> files, with;
   std::string format = "table", html, fail_if;
   std::size_t seeds = 32;
   int jobs = 0;
@@ -32,8 +32,9 @@ void check(const Options& options) {
   if (std::find(known.begin(), known.end(), options.format) == known.end()) {
     throw ConfigError("no output format \"" + options.format + '"', "formats: " + join(known));
   }
-  if (options.files.size() < 2) {
-    throw ConfigError("compare needs at least two files, the baseline first",
+  if (!options.fail_if.empty()) check_key(parse_condition(options.fail_if), report::comparison_keys());
+  if (options.files.size() + options.with.size() < 2) {
+    throw ConfigError("compare needs at least two candidates, the baseline first",
                       "e.g. topsim compare configs/8xH100-ib.json configs/8xH100-roce.json");
   }
 }
@@ -42,6 +43,12 @@ void check(const Options& options) {
 std::vector<report::Candidate> gather(const Options& options, bool& interrupted) {
   std::vector<StudyInput> inputs;
   for (const std::string& file : options.files) inputs.push_back(read_study_input(file, options.changes));
+  for (const std::string& change : options.with) {
+    ScenarioOptions changes = options.changes;
+    changes.assignments.push_back(change);
+    inputs.push_back(read_study_input(options.files.front(), changes));
+    inputs.back().scenario.name += " " + change.substr(change.rfind('.', change.find('=')) + 1);
+  }
   const auto is_result = [](const StudyInput& input) { return input.result.has_value(); };
   const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
 
@@ -83,10 +90,17 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
   if (options.fail_if.empty()) return kOk;
   const Condition condition = parse_condition(options.fail_if);
   const bool relative = options.fail_if.find('%') != std::string::npos;
-  const double base = judge(condition, report::to_json(candidates[0].result)).value;
+  const auto row =
+      std::find_if(comparison.rows.begin(), comparison.rows.end(),
+                   [&](const report::ComparisonRow& each) { return each.metric == condition.key; });
+  const auto judged = [&](std::size_t c) {
+    if (row == comparison.rows.end()) return judge(condition, report::to_json(candidates[c].result));
+    return Verdict{holds(condition, row->values[c]), row->values[c]};
+  };
+  const double base = judged(0).value;
   int exit = kOk;
   for (std::size_t c = 1; c < candidates.size(); ++c) {
-    Verdict verdict = judge(condition, report::to_json(candidates[c].result));
+    Verdict verdict = judged(c);
     if (relative) verdict.holds = base != 0 && holds(condition, verdict.value / base - 1);
     if (!verdict.holds) continue;
     std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ")\n";
@@ -121,6 +135,11 @@ Action configure_compare(CLI::App& app) {
       ->required()
       ->type_name("A.json B.json");
   options->changes.declare_changes(app);
+  app.add_option("--with", options->with,
+                 "One more candidate: the baseline with this change, e.g. --with topology.fabric.sharp=true "
+                 "(repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--format", options->format, "What is printed; md: a memo with the bills of materials")
       ->type_name("table|md|json");
   app.add_option("--html", options->html, "The comparison as a page: one file that opens offline")

@@ -1,5 +1,6 @@
 #include "sim/cli/fail_if.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "sim/base/suggest.hpp"
 #include "sim/config/document.hpp"
 #include "sim/config/quantity.hpp"
+#include "sim/report/json.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -105,16 +107,34 @@ bool holds(const Condition& condition, double value) {
   return value == condition.limit;
 }
 
+namespace {
+[[noreturn]] void no_such_key(const std::string& key, std::vector<std::string> known) {
+  for (const Alias& alias : kAliases) known.emplace_back(alias.name);
+  const auto close = closest(key, known);
+  throw ConfigError("--fail-if: the result has no number \"" + key + '"',
+                    (close ? "did you mean \"" + *close + "\"? " : std::string()) + "keys: " + join(known));
+}
+}  // namespace
+
+void check_key(const Condition& condition, std::span<const std::string> more) {
+  const std::string& key = condition.key;
+  constexpr std::array kOpen = {
+      "ranks[",        "links[",       "collectives[",   "critical_path[", "critical_path_links[",
+      "memory.parts.", "reliability.", "step.per_step[", "scenario."};
+  for (const std::string_view open : kOpen)
+    if (key.starts_with(open)) return;
+  std::vector<std::string> known(more.begin(), more.end());
+  collect_numbers(config::Document::parse(report::to_json(report::Result{}), "result").root(), known);
+  if (std::find(known.begin(), known.end(), key) == known.end()) no_such_key(key, std::move(known));
+}
+
 Verdict judge(const Condition& condition, std::string_view result_json) {
   const config::Document document = config::Document::parse(std::string(result_json), "result");
   const config::Node node = document.root().at_path(condition.key);
   if (!node || !node.is_number()) {
     std::vector<std::string> known;
-    for (const Alias& alias : kAliases) known.emplace_back(alias.name);
     collect_numbers(document.root(), known);
-    const auto close = closest(condition.key, known);
-    throw ConfigError("--fail-if: the result has no number \"" + condition.key + '"',
-                      (close ? "did you mean \"" + *close + "\"? " : std::string()) + "keys: " + join(known));
+    no_such_key(condition.key, std::move(known));
   }
   Verdict verdict;
   verdict.value = node.number();

@@ -1,6 +1,7 @@
 // --fail-if "step_time > 500 ms": a key of the result, a comparison, a figure with its unit.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,11 @@ struct Condition {
 [[nodiscard]] Condition parse_condition(std::string_view text);
 
 [[nodiscard]] bool holds(const Condition& condition, double value);
+
+// Before anything is simulated: throws ConfigError when no result has such a number. `more`: keys beside
+// those of a result. Keys into lists and of sections that a scenario may leave out can only be judged
+// afterwards.
+void check_key(const Condition& condition, std::span<const std::string> more = {});
 
 // What `condition` says of a result (topsim.result/1 text). Throws ConfigError when the result has no such
 // number.

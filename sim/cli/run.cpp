@@ -110,7 +110,10 @@ int run(const Options& options) {
   if (options.format == "csv" && (!options.ranks.empty() || !options.links.empty()))
     throw ConfigError("--rank and --link print text or JSON", "--format table or --format json");
   std::optional<Condition> condition;
-  if (!options.fail_if.empty()) condition = parse_condition(options.fail_if);
+  if (!options.fail_if.empty()) {
+    condition = parse_condition(options.fail_if);
+    check_key(*condition);
+  }
   if (!options.html.empty()) report::require_page();
   bool interrupted = false;
   const scenario::Simulated simulated = simulate(options, interrupted);

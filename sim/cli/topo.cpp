@@ -10,6 +10,7 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/report/cost.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
@@ -63,7 +64,8 @@ std::string in_format(const Topology& t, const std::string& format) {
 std::string format_of(const Options& options, const std::string& usual) {
   if (!options.as.empty()) return options.as;
   const std::string extension = std::filesystem::path(options.out).extension().string();
-  if (extension == ".svg" || extension == ".dot" || extension == ".json") return extension.substr(1);
+  if (extension == ".svg" || extension == ".dot" || extension == ".json" || extension == ".csv")
+    return extension.substr(1);
   if (extension == ".gv") return "dot";
   if (extension == ".xml") return "nccl";
   return usual;
@@ -110,14 +112,37 @@ int import(const Options& options) {
     return kOk;
   }
   const topology::ImportOptions how{path, options.accelerator, options.nic_link};
-  if (format != "smi" && format != "ibnet")
-    throw ConfigError(path + " is no topology that is known here",
-                      "--from nccl (topology XML), smi (nvidia-smi topo -m) or ibnet (ibnetdiscover)");
-  const auto read =
-      format == "smi" ? topology::read_nvidia_smi(text, how) : topology::read_ibnetdiscover(text, how);
+  if (format != "smi" && format != "ibnet" && format != "hwloc")
+    throw ConfigError(
+        path + " is no topology that is known here",
+        "--from nccl (topology XML), hwloc (lstopo --of xml), smi (nvidia-smi topo -m) or ibnet "
+        "(ibnetdiscover)");
+  const auto read = format == "smi"     ? topology::read_nvidia_smi(text, how)
+                    : format == "hwloc" ? topology::read_hwloc_xml(text, how)
+                                        : topology::read_ibnetdiscover(text, how);
   tell(read.findings);
   print(topology::build(read.spec, shipped_catalogue()));
   return kOk;
+}
+
+// Quotes and running costs are the scenario's; a node or a topology file has none.
+std::string bill_of_materials(const Options& options) {
+  const topology::Catalogue catalogue = shipped_catalogue();
+  scenario::Scenario scenario;
+  const Topology topology = scenario::load_topology(options.scenario.path, catalogue, [&] {
+    scenario = options.scenario.load();
+    return scenario;
+  });
+  if (scenario.topology.node.use.empty() && topology.has_explicit_names() == false)
+    scenario.topology.node.use = options.scenario.path;
+  const report::CostModel cost = report::make_cost_model(
+      report::bill_of_materials(topology, scenario.topology, catalogue, scenario.cost), catalogue,
+      scenario.cost);
+  const std::string format = format_of(options, "table");
+  if (format == "json") return report::bom_json(cost);
+  if (format == "csv") return report::bom_csv(cost);
+  if (format == "table") return report::bom_table(cost);
+  throw ConfigError("no output format \"" + format + '"', "formats: table, json, csv");
 }
 
 int list() {
@@ -165,16 +190,24 @@ Action configure_topo(CLI::App& app) {
     return kOk;
   }));
   CLI::App* importer = sub(
-      "import", "From NCCL's topology XML, nvidia-smi topo -m, or ibnetdiscover",
+      "import", "From NCCL's topology XML, hwloc's XML, nvidia-smi topo -m, or ibnetdiscover",
       [options] { return import(*options); }, false);
   importer->add_option("FILE", options->file, "What the tool wrote")->required();
   importer->add_option("--from", options->from, "Its kind (default: by its content)")
-      ->type_name("nccl|smi|ibnet");
+      ->type_name("nccl|hwloc|smi|ibnet");
   importer->add_option("--nodes", options->nodes, "NCCL: equal boxes to build")->type_name("N");
   importer->add_option("--gpu", options->accelerator, "Catalogue name of the accelerators")->type_name("ID");
-  importer->add_option("--nic-link", options->nic_link, "nvidia-smi: link of the NICs, e.g. ib-ndr")
+  importer->add_option("--nic-link", options->nic_link, "nvidia-smi, hwloc: link of the NICs, e.g. ib-ndr")
       ->type_name("LINK");
   output(importer);
+  CLI::App* bom =
+      sub("bom", "Bill of materials: servers, NICs, switches, cables and optics, with prices and power",
+          [options] {
+            write(*options, bill_of_materials(*options));
+            return kOk;
+          });
+  bom->add_option("--format", options->as, "What is printed")->type_name("table|json|csv");
+  bom->add_option("-o,--out", options->out, "Write there instead of stdout")->type_name("FILE");
   sub(
       "list", "Nodes and fabrics of the catalogue", [] { return list(); }, false);
   return [action] { return (*action)(); };

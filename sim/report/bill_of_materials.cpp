@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "sim/report/findings.hpp"
+#include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 #include "topology/catalogue/price_entry.hpp"
@@ -31,6 +33,11 @@ std::string describe(const topology::PriceEntry& entry) {
   }
   std::string text = fmt::format("{} offer{}", entry.offers.size(), entry.offers.size() == 1 ? "" : "s");
   if (!first.empty()) text += first == last ? ", " + first : fmt::format(", {} to {}", first, last);
+  std::vector<std::string> sources;
+  for (const topology::Price& each : entry.offers)
+    if (std::find(sources.begin(), sources.end(), each.source) == sources.end())
+      sources.push_back(each.source);
+  for (std::size_t i = 0; i < sources.size(); ++i) text += (i == 0 ? ": " : "; ") + sources[i];
   return text;
 }
 
@@ -38,7 +45,11 @@ class Counter {
  public:
   Counter(const Topology& topology, const topology::TopologySpec& spec, const Catalogue& catalogue,
           const CostSpec& cost)
-      : topology_(topology), spec_(spec), catalogue_(catalogue), cost_(cost) {}
+      : topology_(topology),
+        spec_(spec),
+        fabric_(topology::resolve_fabric(spec.fabric, catalogue)),
+        catalogue_(catalogue),
+        cost_(cost) {}
 
   BillOfMaterials count() {
     if (spec_.node.use.empty()) {
@@ -49,10 +60,11 @@ class Counter {
     }
     switches();
     cables();
+    empty_leaves();
     BillOfMaterials bill;
     for (auto& [key, item] : items_) bill.items.push_back(std::move(item));
     for (const BomItem& item : bill.items) {
-      if (!item.price)
+      if (!item.price && !item.included)
         remarks_.push_back(
             fmt::format("no price known of {} ({} of them): not counted", item.id, item.count));
     }
@@ -62,14 +74,15 @@ class Counter {
 
  private:
   void add(BomCategory category, const std::string& id, const std::string& name, std::int64_t count,
-           double watts, const Known& known) {
+           double watts, const Known& known, bool included = false) {
     if (count <= 0) return;
-    BomItem& item = items_[{category, id}];
+    BomItem& item = items_[{category, id, name}];
     item.category = category;
     item.id = id;
     item.name = name;
     item.count += count;
     item.watts = watts;
+    item.included = included;
     item.price = known.price;
     item.price_source = known.source;
   }
@@ -110,6 +123,7 @@ class Counter {
     const Known price = server_price(recipe);
     if (price.price) {
       add(BomCategory::server, recipe.id, recipe.name, nodes, watts, price);
+      nics(/*in_servers=*/true);
       if (spec_.node.nic || spec_.node.accelerator) {
         remarks_.push_back("the price of the server is that of its usual accelerators and NICs");
       }
@@ -120,7 +134,7 @@ class Counter {
         recipe.id));
     add(BomCategory::accelerator, chip.id, chip.name, nodes * recipe.accelerators,
         watts / recipe.accelerators, known(chip.id));
-    nics(/*with_power=*/false);
+    nics(/*in_servers=*/false, /*with_power=*/false);
   }
 
   void accelerators() {
@@ -130,13 +144,13 @@ class Counter {
     }
   }
 
-  void nics(bool with_power = true) {
+  void nics(bool in_servers = false, bool with_power = true) {
     for (const topology::Device& device : topology_.devices()) {
       if (device.kind != DeviceKind::nic) continue;
       const std::string& model = topology_.models()[device.model];
       const topology::NicEntry* entry = find(model, "nic") ? &catalogue_.nic(model) : nullptr;
       add(BomCategory::nic, model, entry != nullptr ? entry->name : model, device.count,
-          with_power && entry != nullptr ? entry->power.value() : 0, known(model));
+          with_power && entry != nullptr ? entry->power.value() : 0, known(model), in_servers);
     }
   }
 
@@ -151,12 +165,41 @@ class Counter {
     }
   }
 
+  // Paid for and not used: on small clusters that decides which fabric is cheaper.
+  void empty_leaves() {
+    std::map<std::pair<std::string, int>, std::vector<double>> used;  // by model, ports; share of each leaf
+    for (std::size_t i = 0; i < topology_.devices().size(); ++i) {
+      const topology::Device& device = topology_.devices()[i];
+      const std::string& model = topology_.models()[device.model];
+      if (device.kind != DeviceKind::fabric_switch || device.tier != 1 || !find(model, "switch")) continue;
+      const topology::SwitchEntry& entry = catalogue_.network_switch(model);
+      double share = 0;
+      for (const LinkId l : topology_.links_from(DeviceId(i))) {
+        const topology::Link& link = topology_.link(l);
+        share += static_cast<double>(link.count) /
+                 entry.radix(BytesPerSecond(link.line_rate.value() / link.count)) / device.count;
+      }
+      used[{model, entry.ports}].push_back(share);
+    }
+    constexpr double kMostlyEmpty = 0.35;
+    for (const auto& [key, shares] : used) {
+      double sum = 0;
+      for (const double share : shares) sum += share;
+      const double mean = sum / static_cast<double>(shares.size());
+      if (shares.size() < 2 || mean > kMostlyEmpty) continue;
+      remarks_.push_back(fmt::format(
+          "the {} leaves of {} use {:.0f} % of their ports: kind fat-tree, or more nodes, would share them",
+          shares.size(), key.first, mean * 100));
+    }
+  }
+
   void cables() {
     for (const topology::Link& link : topology_.links()) {
       // One direction of each cable.
       if (link.to < link.from || !is_fabric(topology_, link)) continue;
       const double rate = link.line_rate.value() / link.count;
-      const topology::CableEntry* cable = cheapest_cable(rate);
+      const Metres length = length_of(link);
+      const topology::CableEntry* cable = cheapest_cable(rate, length);
       if (cable == nullptr) {
         const topology::LinkType& type = topology_.link_types()[link.type];
         add(BomCategory::cable, "cable for " + type.id, type.label, link.count, 0, {});
@@ -164,30 +207,49 @@ class Counter {
       }
       Known price = known(cable->id);
       if (!price.price) {
-        const double usual = cable->price(spec_.fabric.cable_length());
-        price = {Interval{usual * cable->cheapest, usual, usual * cable->dearest}, "catalogue"};
+        const double usual = cable->price(length);
+        price = {cable_price(*cable, usual, at_nvidia(link)), cable->source};
       }
       add(BomCategory::cable, cable->id,
-          fmt::format("{}, {:.0f} m", cable->name, spec_.fabric.cable_length().value()), link.count,
-          2 * cable->power.value(), price);
+          fmt::format("{}, {:.0f} m{}", cable->name, length.value(),
+                      cable->kind == "transceiver" ? ", 2 modules" : ""),
+          link.count, 2 * cable->power.value(), price);
     }
+  }
+
+  [[nodiscard]] static Interval cable_price(const topology::CableEntry& cable, double usual, bool nvidia) {
+    const double low = usual * cable.cheapest, high = usual * std::max(1.0, cable.dearest);
+    if (cable.kind != "transceiver") return {low, usual, high};
+    return nvidia ? Interval{usual, usual, high} : Interval{low, (low + usual) / 2, usual};
+  }
+
+  [[nodiscard]] bool at_nvidia(const topology::Link& link) {
+    for (const DeviceId end : {link.from, link.to}) {
+      if (topology_.device(end).kind != DeviceKind::fabric_switch) continue;
+      const std::string& model = topology_.model_of(end);
+      if (find(model, "switch") && catalogue_.network_switch(model).vendor == "NVIDIA") return true;
+    }
+    return false;
+  }
+
+  // By the higher of the two tiers that it joins.
+  [[nodiscard]] Metres length_of(const topology::Link& link) const {
+    const int tier = std::max<int>(topology_.device(link.from).tier, topology_.device(link.to).tier);
+    return fabric_.cable_length(static_cast<std::size_t>(std::max(tier, 1) - 1));
   }
 
   // The cheapest that carries the rate over the length; no more than twice the rate, for a plug must fit its
   // port.
-  const topology::CableEntry* cheapest_cable(double rate) {
-    const auto [at, fresh] = cable_for_.try_emplace(rate, nullptr);
+  const topology::CableEntry* cheapest_cable(double rate, Metres length) {
+    const auto [at, fresh] = cable_for_.try_emplace({rate, length.value()}, nullptr);
     if (!fresh) return at->second;
     for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
       if (entry.category != "cable") continue;
       const topology::CableEntry& cable = catalogue_.cable(entry.id);
       const bool fits = cable.rate.value() >= rate * 0.99 && cable.rate.value() < rate * 2 &&
-                        cable.reach.value() >= spec_.fabric.cable_length().value() &&
-                        cable.price(spec_.fabric.cable_length()) > 0;
-      if (fits && (at->second == nullptr || cable.price(spec_.fabric.cable_length()) <
-                                                at->second->price(spec_.fabric.cable_length()))) {
+                        cable.reach.value() >= length.value() && cable.price(length) > 0;
+      if (fits && (at->second == nullptr || cable.price(length) < at->second->price(length)))
         at->second = &cable;
-      }
     }
     return at->second;
   }
@@ -203,10 +265,11 @@ class Counter {
 
   const Topology& topology_;
   const topology::TopologySpec& spec_;
+  const topology::FabricSpec fabric_;
   const Catalogue& catalogue_;
   const CostSpec& cost_;
-  std::map<std::pair<BomCategory, std::string>, BomItem> items_;
-  std::map<double, const topology::CableEntry*> cable_for_;
+  std::map<std::tuple<BomCategory, std::string, std::string>, BomItem> items_;  // by id and name
+  std::map<std::pair<double, double>, const topology::CableEntry*> cable_for_;  // by rate and length
   std::multimap<std::string, std::string> known_ids_;
   std::vector<std::string> remarks_;
 };
@@ -220,7 +283,7 @@ std::string_view name_of(BomCategory category) {
 double BillOfMaterials::capital(const Draws& draws, bool fabric_only) const {
   double sum = 0;
   for (const BomItem& item : items) {
-    if (item.price && (!fabric_only || item.is_fabric())) {
+    if (item.price && !item.included && (!fabric_only || item.is_fabric())) {
       sum += static_cast<double>(item.count) * item.price->at(draws(item.id));
     }
   }
@@ -230,7 +293,7 @@ double BillOfMaterials::capital(const Draws& draws, bool fabric_only) const {
 Interval BillOfMaterials::capital_range(bool fabric_only) const {
   Interval sum;
   for (const BomItem& item : items) {
-    if (!item.price || (fabric_only && !item.is_fabric())) continue;
+    if (!item.price || item.included || (fabric_only && !item.is_fabric())) continue;
     const auto count = static_cast<double>(item.count);
     sum.low += count * item.price->low;
     sum.usual += count * item.price->usual;
@@ -241,7 +304,7 @@ Interval BillOfMaterials::capital_range(bool fabric_only) const {
 
 double BillOfMaterials::watts() const {
   double sum = 0;
-  for (const BomItem& item : items) sum += static_cast<double>(item.count) * item.watts;
+  for (const BomItem& item : items) sum += item.included ? 0 : static_cast<double>(item.count) * item.watts;
   return sum;
 }
 

@@ -4,6 +4,9 @@
 // A server's price contains its accelerators, NVSwitches and the NICs of its recipe. Where no offer for a
 // server is known, accelerators and NICs are listed instead and the rest of the server goes uncounted
 // (`remarks` says so).
+// A connection is one cable, or two optical modules and their fibre. Modules at NVIDIA's switches are
+// NVIDIA's own (Spectrum-X and Quantum-2 ask for LinkX: SemiAnalysis, 2024-06); at others the range begins at
+// the cheapest third-party offer and its middle is the usual price.
 #pragma once
 
 #include <optional>
@@ -28,6 +31,7 @@ struct BomItem {
   std::optional<Interval> price;  // USD each
   std::string price_source;       // "4 offers, 2024-08 to 2026"; "quote"
   double watts = 0;               // each, at full load
+  bool included = false;          // in a server's price and power: counted, not added up
   // Switches, cables and NICs that are not part of a server's price.
   [[nodiscard]] bool is_fabric() const {
     return category != BomCategory::server && category != BomCategory::accelerator;
@@ -46,7 +50,6 @@ struct BillOfMaterials {
                                                 const topology::TopologySpec& spec,
                                                 const topology::Catalogue& catalogue, const CostSpec& cost);
 
-// `topsim topo bom`: the table, or JSON ("topsim.bom/1").
+// The items and what they add up to.
 [[nodiscard]] std::string bom_table(const BillOfMaterials& bill);
-[[nodiscard]] std::string bom_json(const BillOfMaterials& bill);
 }  // namespace topsim::report

@@ -2,57 +2,136 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/report/bill_of_materials.hpp"
+#include "sim/report/cost.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
 namespace {
-std::string range_text(const Interval& range, double times) {
+constexpr double kSecondsPerYear = 365.25 * 86400, kSecondsPerHour = 3600;
+
+std::string range_text(const Interval& range, double times = 1) {
   if (range.low == range.high) return dollars_text(range.usual * times);
-  return fmt::format("{} to {}", dollars_text(range.low * times), dollars_text(range.high * times));
+  std::string low = dollars_text(range.low * times);
+  return fmt::format("{} to {}", low.substr(0, low.rfind(' ')), dollars_text(range.high * times));
+}
+
+std::string share_text(const Interval& range) {
+  return range.low == range.high ? three_digits(range.usual)
+                                 : fmt::format("{} to {}", three_digits(range.low), three_digits(range.high));
 }
 
 nlohmann::json range_json(const Interval& range) {
   return {{"low", range.low}, {"usual", range.usual}, {"high", range.high}};
 }
-}  // namespace
 
-std::string bom_table(const BillOfMaterials& bill) {
-  std::string text =
-      fmt::format("{:>7}  {}{:>22}{:>26}\n", "count", pad_right("item", 40), "each", "together");
-  for (const BomItem& item : bill.items) {
-    text += fmt::format("{:>7}  {}{:>22}{:>26}\n", item.count, pad_right(clip(item.name, 39), 40),
-                        item.price ? range_text(*item.price, 1) : "?",
-                        item.price ? range_text(*item.price, static_cast<double>(item.count)) : "?");
-  }
-  text += fmt::format("{:>7}  {}{:>48}\n", "", pad_right("fabric: switches, cables, NICs beside servers", 40),
-                      range_text(bill.capital_range(true), 1));
-  text +=
-      fmt::format("{:>7}  {}{:>48}\n", "", pad_right("everything", 40), range_text(bill.capital_range(), 1));
-  text += fmt::format("{:>7}  {}{:>48}\n", "", pad_right("power at full load", 40),
-                      fmt::format("{} kW", three_digits(bill.watts() / 1000)));
-  for (const std::string& remark : bill.remarks) text += "note: " + remark + "\n";
+Interval times(const Interval& a, const Interval& b, double factor) {
+  return {a.low * b.low * factor, a.usual * b.usual * factor, a.high * b.high * factor};
+}
+
+Interval watts_with_pue(const CostModel& cost) {
+  return times(cost.pue, {1, 1, 1}, cost.bill.watts());
+}
+Interval energy_per_year(const CostModel& cost) {
+  return times(cost.pue, cost.electricity, cost.bill.watts() / 1000 * kSecondsPerYear / kSecondsPerHour);
+}
+// Capital over its years and energy. Its ends: everything cheap and long-lived, everything dear and short.
+Interval per_hour(const CostModel& cost) {
+  const Interval capital = cost.bill.capital_range(), energy = energy_per_year(cost);
+  const double hours = kSecondsPerYear / kSecondsPerHour;
+  return {(capital.low / cost.years.high + energy.low) / hours,
+          (capital.usual / cost.years.usual + energy.usual) / hours,
+          (capital.high / cost.years.low + energy.high) / hours};
+}
+
+std::string total(const std::string& what, const std::string& figure) {
+  return fmt::format("{:>7}  {}{}\n", "", pad_right(what, 40), pad_left(figure, 31));
+}
+
+std::string remarks_text(const BillOfMaterials& bill) {
+  std::string text;
+  for (const std::string& remark : bill.remarks)
+    for (const std::string& line : wrap("note: " + remark, 80, 6)) text += line + "\n";
   return text;
 }
 
-std::string bom_json(const BillOfMaterials& bill) {
+std::string csv_field(std::string text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+}  // namespace
+
+std::string bom_table(const BillOfMaterials& bill) {
+  std::string text = fmt::format("{:>7}  {}{}{}\n", "count", pad_right("item", 31),
+                                 pad_left("usually each", 13), pad_left("together", 27));
+  for (const BomItem& item : bill.items) {
+    const std::string each = item.included ? "in the server"
+                             : item.price  ? dollars_text(item.price->usual)
+                                           : "no price";
+    const std::string together =
+        item.price && !item.included ? range_text(*item.price, static_cast<double>(item.count)) : "";
+    text += fmt::format("{:>7}  {}{}{}\n", item.count, pad_right(clip(item.name, 30), 31), pad_left(each, 13),
+                        pad_left(together, 27));
+  }
+  text += total("fabric: switches, cables, NICs if apart", range_text(bill.capital_range(true)));
+  text += total("everything", range_text(bill.capital_range()));
+  text += total("power at full load", three_digits(bill.watts() / 1000) + " kW");
+  return text;
+}
+
+std::string bom_table(const CostModel& cost) {
+  std::string text = bom_table(cost.bill);
+  const Interval watts = watts_with_pue(cost);
+  text += total("with cooling (PUE " + share_text(cost.pue) + ")",
+                fmt::format("{} to {} kW", three_digits(watts.low / 1000), three_digits(watts.high / 1000)));
+  text +=
+      total("energy a year at " + range_text(cost.electricity) + "/kWh", range_text(energy_per_year(cost)));
+  text += total("an hour, over " + share_text(cost.years) + " years", range_text(per_hour(cost)));
+  text += remarks_text(cost.bill) + "prices\n";
+  for (const BomItem& item : cost.bill.items)
+    if (item.price && !item.included)
+      for (const std::string& line : wrap(fmt::format("  {}: {}", item.id, item.price_source), 80, 4))
+        text += line + "\n";
+  text += "  each offer: topsim list hardware NAME; your quotes: cost.prices of the scenario\n";
+  return text;
+}
+
+std::string bom_json(const CostModel& cost) {
   using nlohmann::json;
   json items = json::array();
-  for (const BomItem& item : bill.items) {
+  for (const BomItem& item : cost.bill.items) {
     items.push_back({{"category", name_of(item.category)},
                      {"id", item.id},
                      {"name", item.name},
                      {"count", item.count},
+                     {"included_in_server", item.included},
                      {"usd_each", item.price ? range_json(*item.price) : json()},
                      {"price_source", item.price_source},
                      {"watts_each", item.watts}});
   }
   const json document = {{"format", "topsim.bom/1"},
                          {"items", std::move(items)},
-                         {"capital_usd", range_json(bill.capital_range())},
-                         {"fabric_usd", range_json(bill.capital_range(true))},
-                         {"watts", bill.watts()},
-                         {"remarks", bill.remarks}};
+                         {"capital_usd", range_json(cost.bill.capital_range())},
+                         {"fabric_usd", range_json(cost.bill.capital_range(true))},
+                         {"watts", cost.bill.watts()},
+                         {"pue", range_json(cost.pue)},
+                         {"usd_per_kwh", range_json(cost.electricity)},
+                         {"years", range_json(cost.years)},
+                         {"energy_usd_per_year", range_json(energy_per_year(cost))},
+                         {"usd_per_hour", range_json(per_hour(cost))},
+                         {"remarks", cost.bill.remarks}};
   return document.dump(1) + '\n';
+}
+
+std::string bom_csv(const CostModel& cost) {
+  std::string text =
+      "category,id,name,count,included_in_server,usd_low,usd_usual,usd_high,watts,price_source\n";
+  for (const BomItem& item : cost.bill.items) {
+    text += fmt::format("{},{},{},{},{},", name_of(item.category), item.id, csv_field(item.name), item.count,
+                        item.included);
+    text += item.price ? fmt::format("{},{},{}", item.price->low, item.price->usual, item.price->high) : ",,";
+    text += fmt::format(",{},{}\n", item.watts, csv_field(item.price_source));
+  }
+  return text;
 }
 }  // namespace topsim::report

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/report/compare_verdict.hpp"
+#include "sim/report/text.hpp"
 
 namespace topsim::report {
 namespace {
@@ -116,15 +117,25 @@ void add_result(Rows& rows, std::size_t c, const Result& result, double per_step
     rows.add(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<Reason>(i))), Unit::seconds, c,
              seconds(result.account.idle[i]), per_step);
   }
+  if (result.goodput) {
+    const double share = result.goodput->share.usual;
+    rows.add("reliability.goodput", Unit::share, c, share, 1);
+    rows.add("reliability.interruptions_per_day", Unit::count, c, result.goodput->interruptions_per_day.usual,
+             0);
+    rows.add("reliability.step_seconds", Unit::seconds, c, share > 0 ? seconds(result.step) / share : 0,
+             per_step);
+  }
   rows.add("memory.per_accelerator_bytes", Unit::bytes, c,
            static_cast<double>(result.memory.per_accelerator.value()), 0);
   add_collectives(rows, c, result, per_step);
   add_links(rows, c, result);
 }
 
+// Failures and checkpoints take their share where the scenario says how often (reliability).
 double token_seconds(const Result& result, Duration step) {
   const double tokens = result.throughput.tokens_per_second * seconds(result.step);
-  return tokens > 0 ? seconds(step) / tokens : 0;
+  const double share = result.goodput ? result.goodput->share.usual : 1;
+  return tokens > 0 && share > 0 ? seconds(step) / tokens / share : 0;
 }
 
 std::vector<double> over_samples(const Candidate& candidate,
@@ -183,12 +194,38 @@ void add_costs(Rows& rows, std::span<const Candidate> candidates) {
   }
 }
 
-std::vector<Interval> relative_steps(std::span<const Candidate> candidates) {
+double tokens_of(const Candidate& each) {
+  return each.result.throughput.tokens_per_second * seconds(each.result.step);
+}
+
+// Everybody says tokens, and not everybody the same number (rates are rounded: to a millionth).
+bool tokens_differ(std::span<const Candidate> candidates) {
+  const double base = tokens_of(candidates[0]);
+  bool differ = false;
+  for (const Candidate& each : candidates) {
+    if (tokens_of(each) <= 0) return false;
+    differ = differ || std::abs(tokens_of(each) / base - 1) > 1e-6;
+  }
+  return differ;
+}
+
+std::string limit_of(const Result& result) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kNamed, result.critical_path_links.size()); ++i) {
+    const metrics::PathShare& each = result.critical_path_links[i];
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", each.what, percent_text(each.share));
+  }
+  return text.empty() ? "nothing was told" : text;
+}
+
+std::vector<Interval> relative_steps(std::span<const Candidate> candidates, bool per_token) {
   std::vector<Interval> intervals;
   for (const Candidate& each : candidates) {
     std::vector<double> relative;
+    const double work = per_token ? tokens_of(each) / tokens_of(candidates[0]) : 1;
     for (std::size_t s = 0; s < each.steps.size(); ++s) {
-      relative.push_back(seconds(each.steps[s]) / seconds(candidates[0].steps[s]) - 1);
+      relative.push_back(seconds(each.steps[s]) / seconds(candidates[0].steps[s]) / work - 1);
     }
     intervals.push_back(spread(relative));
   }
@@ -224,10 +261,18 @@ Comparison compare(std::span<const Candidate> candidates) {
     return row.metric != "step.seconds" &&
            std::all_of(row.values.begin(), row.values.end(), [](double value) { return value == 0; });
   });
-  result.step_relative = relative_steps(candidates);
+  result.per_token = tokens_differ(candidates);
+  result.step_relative = relative_steps(candidates, result.per_token);
+  for (const Candidate& each : candidates) result.limits.push_back(limit_of(each.result));
   result.verdict = verdict(result, candidates);
   result.remarks = remarks(result, candidates);
   return result;
+}
+
+std::vector<std::string> comparison_keys() {
+  std::vector<std::string> keys = {"reliability.step_seconds"};
+  for (const CostFigure& figure : kCostFigures) keys.emplace_back(figure.metric);
+  return keys;
 }
 
 std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison) {

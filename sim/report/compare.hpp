@@ -38,9 +38,12 @@ struct ComparisonRow {
 struct Comparison {
   std::vector<std::string> names;  // distinct
   std::size_t samples = 1;
-  std::vector<ComparisonRow> rows;      // step time first, then by effect
-  std::vector<Interval> step_relative;  // by candidate, over the samples
-  std::string verdict;                  // the closing sentence (or sentences, one a line)
+  std::vector<ComparisonRow> rows;  // step time first, then by effect
+  // By candidate, over the samples: time a token where candidates do not process the same tokens in a step.
+  std::vector<Interval> step_relative;
+  bool per_token = false;
+  std::vector<std::string> limits;  // by candidate: the links that hold up most of the step
+  std::string verdict;              // the closing sentence (or sentences, one a line)
   std::vector<std::string> remarks;
 };
 
@@ -49,6 +52,9 @@ struct Comparison {
 
 // Rows that differ by kResolution or more somewhere; step time always.
 [[nodiscard]] std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison);
+
+// Metrics that a comparison adds to those of a result: cost.usd_per_step, ...
+[[nodiscard]] std::vector<std::string> comparison_keys();
 
 [[nodiscard]] std::string compare_table(const Comparison& comparison, bool all_rows, int columns);
 [[nodiscard]] std::string compare_markdown(const Comparison& comparison,

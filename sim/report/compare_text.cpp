@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/report/compare.hpp"
 #include "sim/report/text.hpp"
@@ -61,6 +62,35 @@ std::vector<const ComparisonRow*> chosen(const Comparison& comparison, bool all_
   return rows;
 }
 
+// "exposed tensor parallel", "busbw data all_reduce 16.8 MB": the metric as people say it.
+std::string label_of(const std::string& metric) {
+  const auto after = [&](std::string_view prefix) -> std::optional<std::string> {
+    if (!metric.starts_with(prefix)) return std::nullopt;
+    std::string rest = metric.substr(prefix.size());
+    std::replace(rest.begin(), rest.end(), '_', ' ');
+    return rest;
+  };
+  if (metric == "step.seconds") return "step time";
+  if (const auto reason = after("accelerators.idle_seconds."))
+    return (*reason == "pipeline bubble" || *reason == "straggler" || *reason == "host" || *reason == "other"
+                ? ""
+                : "exposed ") +
+           *reason;
+  if (const auto rest = after("accelerators.")) return "accelerator " + *rest;
+  if (const auto rest = after("throughput.")) return *rest;
+  if (const auto rest = after("reliability.")) return "with failures: " + *rest;
+  if (const auto rest = after("cost.")) return *rest;
+  if (metric.starts_with("collectives.") && metric.ends_with(".bus_bandwidth")) {
+    const std::size_t end = metric.rfind('.'), size = metric.rfind('.', end - 1);
+    const std::string who = metric.substr(12, size - 12);
+    const std::size_t dot = who.find('.');
+    return "busbw " + who.substr(0, dot) + " " + who.substr(dot + 1) + " " +
+           message_text(Bytes(std::stoll(metric.substr(size + 1, end - size - 1))));
+  }
+  if (const auto rest = after("links.")) return "busiest " + rest->substr(0, rest->rfind('.')) + " link";
+  return metric;
+}
+
 // Header, then one line a row: metric, values, and after each but the first its difference.
 std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool all_rows) {
   std::vector<std::vector<std::string>> table(1, {""});
@@ -69,7 +99,7 @@ std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool a
     if (c > 0) table[0].push_back("difference");
   }
   for (const ComparisonRow* row : chosen(comparison, all_rows)) {
-    std::vector<std::string> line{row->metric};
+    std::vector<std::string> line{label_of(row->metric)};
     for (std::size_t c = 0; c < row->values.size(); ++c) {
       line.push_back(value_text(row->values[c], row->unit));
       if (c > 0) line.push_back(relative_text(*row, c));
@@ -77,6 +107,14 @@ std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool a
     table.push_back(std::move(line));
   }
   return table;
+}
+
+std::string limits_text(const Comparison& comparison) {
+  std::string text;
+  for (std::size_t c = 0; c < comparison.limits.size(); ++c)
+    text += fmt::format("{}{}: {}", c == 0 ? "critical path by what limits it, " : "; ", comparison.names[c],
+                        comparison.limits[c]);
+  return text;
 }
 
 nlohmann::json range_json(const Interval& range) {
@@ -110,6 +148,7 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
     }
   };
   sentences(comparison.verdict);
+  sentences(limits_text(comparison));
   for (const std::string& remark : comparison.remarks) sentences("note: " + remark);
   return text;
 }
@@ -120,7 +159,7 @@ std::string compare_markdown(const Comparison& comparison, std::span<const Candi
   for (std::size_t c = 1; c < comparison.names.size(); ++c) text += " or " + comparison.names[c];
   text += "\n\n";
   for (char c : comparison.verdict) text += c == '\n' ? std::string("\n\n") : std::string(1, c);
-  text += "\n\n";
+  text += "\n\n" + limits_text(comparison) + "\n\n";
   const auto table = cells(comparison, all_rows);
   for (std::size_t r = 0; r < table.size(); ++r) {
     text += "|";
@@ -159,7 +198,8 @@ std::string compare_json(const Comparison& comparison) {
   }
   json steps = json::array();
   for (const Interval& interval : comparison.step_relative) steps.push_back(range_json(interval));
-  const json document = {{"format", "topsim.compare/1"},  {"baseline", comparison.names[0]},
+  const json document = {{"limits", comparison.limits},   {"per_token", comparison.per_token},
+                         {"format", "topsim.compare/1"},  {"baseline", comparison.names[0]},
                          {"names", comparison.names},     {"samples", comparison.samples},
                          {"rows", std::move(rows)},       {"step_relative", std::move(steps)},
                          {"verdict", comparison.verdict}, {"remarks", comparison.remarks}};

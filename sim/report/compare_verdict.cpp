@@ -51,20 +51,22 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
   const std::string& base = comparison.names[0];
   const std::string& other = comparison.names[c];
   const Interval& relative = comparison.step_relative[c];
-  if (relative == Interval{}) return fmt::format("{} and {} take the same step time", base, other);
+  const char* work = comparison.per_token ? "token" : "step";
+  if (relative == Interval{})
+    return fmt::format("{} and {} take the same {}", base, other,
+                       comparison.per_token ? "time a token" : "step time");
   if (!significant(relative)) {
     const bool overlap = relative.low <= 0 && relative.high >= 0;
-    return fmt::format("no significant difference between {} and {}: {} per step{}{}", base, other,
-                       signed_percent_text(relative.usual), samples_text(comparison, relative),
+    return fmt::format("no significant difference between {} and {}: {} per {}{}{}", base, other,
+                       signed_percent_text(relative.usual), work, samples_text(comparison, relative),
                        overlap ? ""
                                : fmt::format("; differences below {} are beneath what the models resolve",
                                              percent_text(kResolution)));
   }
   const bool slower = relative.usual > 0;
   const double factor = slower ? 1 + relative.usual : 1 / (1 + relative.usual);
-  return fmt::format("{} is {} times faster per step than {}{}{}", slower ? base : other,
-                     three_digits(factor), slower ? other : base, samples_text(comparison, relative),
-                     cause(candidates, c));
+  return fmt::format("{} is {} times faster per {} than {}{}{}", slower ? base : other, three_digits(factor),
+                     work, slower ? other : base, samples_text(comparison, relative), cause(candidates, c));
 }
 
 std::string cost_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
@@ -97,8 +99,10 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     }
   }
   const Interval cost = spread(relative);
-  if (cost == Interval{})
-    return fmt::format("{} and {} cost the same", comparison.names[0], comparison.names[c]);
+  constexpr double kAlike = 5e-4;
+  if (std::abs(cost.low) < kAlike && std::abs(cost.high) < kAlike)
+    return fmt::format("{} and {} cost the same per {}", comparison.names[0], comparison.names[c],
+                       tokens ? "token" : "step");
   const char* work = tokens ? "token" : "step";
   std::string text;
   if (cost.low <= 0 && cost.high >= 0) {
@@ -121,6 +125,17 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
                                           percent_text(share.low), percent_text(share.high));
   }
   return text;
+}
+
+// A knob of InfiniBand that the comparison leaves untouched.
+std::string sharp_hint(const Result& result) {
+  const bool infiniband = std::any_of(result.links.begin(), result.links.end(),
+                                      [](const LinkRow& l) { return l.kind == "infiniband"; });
+  if (!infiniband || result.scenario.find("\"sharp\":true") != std::string::npos ||
+      result.scenario.find("\"sharp\": true") != std::string::npos)
+    return "";
+  return " reduces in its NICs and accelerators: --with topology.fabric.sharp=true adds it with SHARP in the "
+         "switches";
 }
 
 bool fabric_unused(const Result& result) {
@@ -160,6 +175,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
       add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));
     }
+    if (const std::string hint = sharp_hint(each.result); !hint.empty()) add(comparison.names[c] + hint);
     if (each.cost) {
       for (const std::string& remark : each.cost->bill.remarks) add(comparison.names[c] + ": " + remark);
     }

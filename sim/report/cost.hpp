@@ -28,6 +28,11 @@ struct CostModel {
 [[nodiscard]] CostModel make_cost_model(BillOfMaterials bill, const topology::Catalogue& catalogue,
                                         const CostSpec& spec);
 
+// `topsim topo bom`: the bill with what power and writing off cost; JSON is "topsim.bom/1".
+[[nodiscard]] std::string bom_table(const CostModel& cost);
+[[nodiscard]] std::string bom_json(const CostModel& cost);
+[[nodiscard]] std::string bom_csv(const CostModel& cost);
+
 // The fabric's price, as a share of `reference`'s fabric price, below which `other` costs less per token;
 // empty when one of them buys no fabric or does no tokens. Negative: not even for nothing.
 [[nodiscard]] std::optional<double> break_even_fabric_share(const CostModel& reference,

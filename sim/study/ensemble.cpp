@@ -9,21 +9,41 @@
 #include "sim/report/interval.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "topology/catalogue/device_entries.hpp"
-#include "topology/catalogue/link_entry.hpp"
 
 namespace topsim::study {
 namespace {
 using scenario::Scenario;
 
-// The fabric's switch, when its latency is a range of the catalogue that this scenario's hops are made of:
-// neither replaced by the user nor contained in a measured figure per hop (topology/build.hpp).
-const topology::SwitchEntry* uncertain_switch(const Scenario& scenario,
-                                              const topology::Catalogue& catalogue) {
+// What the latency of a switch hop may be: the catalogue's range of the switch's port-to-port time, around
+// the usual one, whether hops are added up from parts or measured as a whole. Zero width where the user gave
+// it.
+struct HopRange {
+  report::Interval seconds;  // beside the usual hop
+  std::string id;            // of the switch: the same draw for everybody who has it
+  [[nodiscard]] bool varies() const { return seconds.low < seconds.high; }
+};
+
+HopRange hop_range(const Scenario& scenario, const topology::Topology& topology,
+                   const topology::Catalogue& catalogue) {
   const topology::FabricSpec& fabric = scenario.topology.fabric;
-  if (fabric.switch_model.use.empty() || fabric.switch_model.latency || fabric.link.latency) return nullptr;
-  if (fabric.link.use.empty() || catalogue.link(fabric.link.use).hop) return nullptr;
-  const topology::SwitchEntry& entry = catalogue.network_switch(fabric.switch_model.use);
-  return entry.port_to_port_low < entry.port_to_port_high ? &entry : nullptr;
+  if (fabric.switch_model.latency || fabric.link.latency || scenario.topology.node.use.empty()) return {};
+  const auto devices = topology.devices();
+  const auto leaf = std::find_if(devices.begin(), devices.end(), [](const topology::Device& device) {
+    return device.kind == topology::DeviceKind::fabric_switch;
+  });
+  if (leaf == devices.end()) return {};
+  const topology::SwitchEntry& entry = catalogue.network_switch(topology.models()[leaf->model]);
+  const double usual = seconds(entry.port_to_port);
+  return {{seconds(entry.port_to_port_low) - usual, 0, seconds(entry.port_to_port_high) - usual}, entry.id};
+}
+
+// The cluster with every hop longer or shorter by what this sample draws.
+topology::Topology drawn_topology(const topology::Topology& usual, const HopRange& hop, std::size_t sample) {
+  const Duration more = from_seconds(hop.seconds.at(report::Draws(sample)(hop.id)));
+  return usual.with_links([&](topology::Link& link) {
+    if (usual.device(link.to).kind == topology::DeviceKind::fabric_switch)
+      link.latency = std::max(Duration{}, link.latency + more);
+  });
 }
 
 // Whether a hash could have sent this run's traffic another way: it crossed more than one tier. Under one
@@ -38,12 +58,6 @@ bool hashes_paths(const topology::Topology& topology, const report::Result& resu
                      [&](const report::LinkRow& link) { return is_switch(link.from) && is_switch(link.to); });
 }
 
-// The topology itself differs from sample to sample.
-bool machine_varies(const Scenario& scenario, const topology::Catalogue& catalogue) {
-  return scenario.topology.placement.kind == topology::PlacementKind::random ||
-         uncertain_switch(scenario, catalogue) != nullptr;
-}
-
 struct Task {
   std::size_t candidate, sample;
 };
@@ -55,22 +69,17 @@ struct Slot {
 };
 }  // namespace
 
-Scenario drawn(const Scenario& scenario, const topology::Catalogue& catalogue, std::size_t sample) {
+Scenario drawn(const Scenario& scenario, std::size_t sample) {
   Scenario each = scenario;
-  if (sample == 0) return each;
   each.run.seed = scenario.run.seed + sample;
-  if (const topology::SwitchEntry* entry = uncertain_switch(scenario, catalogue)) {
-    const report::Interval latency{seconds(entry->port_to_port_low), seconds(entry->port_to_port),
-                                   seconds(entry->port_to_port_high)};
-    each.topology.fabric.switch_model.latency = from_seconds(latency.at(report::Draws(sample)(entry->id)));
-  }
   return each;
 }
 
 bool varies(const Scenario& scenario, const topology::Topology& topology, const report::Result& usual,
             const topology::Catalogue& catalogue) {
-  return scenario.network.model == "packet" || machine_varies(scenario, catalogue) ||
-         hashes_paths(topology, usual);
+  return scenario.network.model == "packet" ||
+         scenario.topology.placement.kind == topology::PlacementKind::random ||
+         hop_range(scenario, topology, catalogue).varies() || hashes_paths(topology, usual);
 }
 
 report::CostModel cost_model(const Scenario& scenario, const topology::Topology& topology,
@@ -99,12 +108,18 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
         Slot& slot = slots[task.candidate][task.sample];
         if (task.sample > 0 && progress != nullptr && progress->stop) return;
         try {
-          const Scenario& given = scenarios[task.candidate];
-          const Scenario each = drawn(given, catalogue, task.sample);
-          slot.result =
-              task.sample > 0 && machine_varies(given, catalogue)
-                  ? scenario::simulate(each, catalogue, how, progress).result
-                  : scenario::simulate(each, catalogue, prepared[task.candidate], how, progress).result;
+          const Scenario each = drawn(scenarios[task.candidate], task.sample);
+          const scenario::Prepared& usual = prepared[task.candidate];
+          const HopRange hop = hop_range(each, usual.topology, catalogue);
+          if (task.sample > 0 && each.topology.placement.kind == topology::PlacementKind::random) {
+            slot.result = scenario::simulate(each, catalogue, how, progress).result;
+          } else if (task.sample > 0 && hop.varies()) {
+            scenario::Prepared own = usual;
+            own.topology = drawn_topology(usual.topology, hop, task.sample);
+            slot.result = scenario::simulate(each, catalogue, own, how, progress).result;
+          } else {
+            slot.result = scenario::simulate(each, catalogue, usual, how, progress).result;
+          }
         } catch (...) {
           slot.error = std::current_exception();
         }

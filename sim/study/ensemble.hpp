@@ -19,9 +19,8 @@ struct EnsembleOptions {
   bool allow_oom = false;
 };
 
-// The scenario as sample `sample` sees it; sample 0 is the scenario itself.
-[[nodiscard]] scenario::Scenario drawn(const scenario::Scenario& scenario,
-                                       const topology::Catalogue& catalogue, std::size_t sample);
+// The scenario with the seed of sample `sample`; sample 0 is the scenario itself.
+[[nodiscard]] scenario::Scenario drawn(const scenario::Scenario& scenario, std::size_t sample);
 
 // Whether samples can differ from sample 0, whose result is `usual`: traffic crossed tiers between which
 // paths are hashed by a seed, random placement, a range in use. Those that cannot run once.

@@ -109,7 +109,7 @@ TEST(Compare, TablesShowValuesWithUnits) {
   EXPECT_THAT(table, HasSubstr("10.0 ms"));
   EXPECT_THAT(table, HasSubstr("+20.0 %"));
   const std::string memo = compare_markdown(comparison, both, false);
-  EXPECT_THAT(memo, HasSubstr("| step.seconds | 10.0 ms | 12.0 ms | +20.0 % |"));
+  EXPECT_THAT(memo, HasSubstr("| step time | 10.0 ms | 12.0 ms | +20.0 % |"));
 }
 
 Interval exactly(double value) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/report/sample.hpp"
+#include "topology/build.hpp"
 
 namespace topsim::report {
 namespace {
@@ -90,7 +91,7 @@ class Bill : public ::testing::Test {
 TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
   topology::TopologySpec spec;
   spec.node.use = "dgx-h100";
-  spec.fabric.length = Metres(20);
+  spec.fabric.length = {Metres(20)};
   const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), {});
   ASSERT_NE(find(bill, BomCategory::server), nullptr);
   EXPECT_EQ(find(bill, BomCategory::server)->count, 2);
@@ -104,7 +105,8 @@ TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
   EXPECT_TRUE(find(bill, BomCategory::cable)->price) << find(bill, BomCategory::cable)->id;
   EXPECT_TRUE(find(bill, BomCategory::network_switch)->price);
   EXPECT_GT(find(bill, BomCategory::network_switch)->watts, 0);
-  EXPECT_EQ(find(bill, BomCategory::nic), nullptr) << "a server's price contains its NICs";
+  ASSERT_NE(find(bill, BomCategory::nic), nullptr);
+  EXPECT_TRUE(find(bill, BomCategory::nic)->included) << "a server's price contains its NICs";
 }
 
 TEST_F(Bill, AServerMadeFromAnotherRecipeIsPricedAsThatOne) {
@@ -124,6 +126,45 @@ TEST_F(Bill, AQuoteReplacesTheCataloguesRange) {
   EXPECT_EQ(find(bill, BomCategory::network_switch)->price, (Interval{20'000, 25'000, 30'000}));
   EXPECT_EQ(find(bill, BomCategory::network_switch)->price_source, "quote");
   EXPECT_LT(bill.capital_range().low, bill.capital_range().high);
+}
+
+// The worked example of configs' sources: 128 nodes of 8 H100, 1,024 cables to the leaves and as many up.
+// Quantum-2 (64 ports): 1,024 / 32 = 32 leaves, 1,024 / 64 = 16 spines. Tomahawk 5 (128 ports of 400 Gbit/s):
+// 16 and 8.
+TEST_F(Bill, AThousandAcceleratorsNeedTheSwitchesAndMoneyThatWasPublished) {
+  const auto fabric_of = [](const char* node, const char* recipe) {
+    topology::TopologySpec spec;
+    spec.node.use = node;
+    spec.nodes = 128;
+    spec.fabric.use = recipe;
+    return bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), {});
+  };
+  const BillOfMaterials ib = fabric_of("dgx-h100", "dgx-superpod");
+  const BillOfMaterials ethernet = fabric_of("hgx-h100-roce", "100k-tomahawk5");
+  EXPECT_EQ(find(ib, BomCategory::network_switch)->count, 48);
+  EXPECT_EQ(find(ethernet, BomCategory::network_switch)->count, 24);
+  for (const BillOfMaterials* bill : {&ib, &ethernet}) {
+    std::int64_t cables = 0;
+    for (const BomItem& item : bill->items) cables += item.category == BomCategory::cable ? item.count : 0;
+    EXPECT_EQ(cables, 2048);
+  }
+  // Cost sheet of August 2024, without NICs: 4.35 to 5.02 million USD on InfiniBand; planner's and merchant
+  // offers on Tomahawk 5: 1.85 to 3.14. Ours must overlap them, and Ethernet must be the cheaper one.
+  EXPECT_LT(ib.capital_range(true).low, 5.02e6);
+  EXPECT_GT(ib.capital_range(true).high, 4.35e6);
+  EXPECT_LT(ethernet.capital_range(true).low, 3.14e6);
+  EXPECT_LT(ethernet.capital_range(true).usual, ib.capital_range(true).usual);
+}
+
+TEST_F(Bill, SwitchesThatAreMostlyEmptyAreARemark) {
+  topology::TopologySpec spec;  // eight rails of eight nodes: 8 cables down and 8 up on 128 ports
+  spec.node.use = "hgx-h100";
+  spec.nodes = 8;
+  spec.fabric.kind = "rail";
+  spec.fabric.link.use = "roce-400g";
+  spec.fabric.switch_model.use = "sn5600";
+  const BillOfMaterials bill = bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), {});
+  EXPECT_THAT(bill.remarks, ::testing::Contains(HasSubstr("the 8 leaves of sn5600 use 12 % of their ports")));
 }
 
 TEST_F(Bill, WhatHasNoPriceIsSaidNotGuessed) {
