@@ -12,6 +12,8 @@ import subprocess
 
 import program
 
+DRAWINGS = ["superpod-h100", "llama3-roce", "alibaba-hpn7", "megascale", "spectrum-x-100k", "gaudi2", "tpu-v4", "tpu-v5p",
+            "rail-only", "dragonfly", "gb200-nvl72"]  # fabrics of configs/README.md
 PICTURES = {program.ROOT / "configs/pictures/run.svg": ["run", "configs/8xH100-ib.json"]}
 COLUMNS = 80
 CHARACTER, LINE, MARGIN = 7.8, 17, 14
@@ -58,6 +60,11 @@ def svg(lines):
     return "\n".join([*parts, "</svg>", ""])
 
 
+def drawing(name):
+    """What topsim topo draw makes of a shipped scenario."""
+    return program.output("topo", "draw", f"configs/{name}.json")
+
+
 def lines_of(picture):
     """The text of a picture, line by line."""
     return [html.unescape(text) for text in re.findall(r"<text [^>]*>(.*?)</text>", picture)]
@@ -68,3 +75,7 @@ if __name__ == "__main__":
         path.parent.mkdir(exist_ok=True)
         path.write_text(svg(screen(command)))
         print(pathlib.Path(path).relative_to(program.ROOT))
+    for name in DRAWINGS:
+        path = program.ROOT / f"configs/pictures/{name}.svg"
+        path.write_text(drawing(name))
+        print(path.relative_to(program.ROOT))

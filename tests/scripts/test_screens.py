@@ -53,6 +53,14 @@ class Screens(unittest.TestCase):
                 now, then = (form("\n".join(picture.lines_of(text))) for text in (drawn, path.read_text()))
                 self.assertEqual(now, then)
 
+    def test_drawings_of_fabrics_are_what_the_program_draws(self):
+        for name in picture.DRAWINGS:
+            path, drawn = program.ROOT / f"configs/pictures/{name}.svg", picture.drawing(name)
+            if UPDATE:
+                path.write_text(drawn)
+            with self.subTest(name):
+                self.assertEqual(drawn, path.read_text())
+
 
 if __name__ == "__main__":
     unittest.main()
