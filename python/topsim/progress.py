@@ -39,8 +39,11 @@ def _watched() -> bool:
 
 
 def _tqdm():
+    import warnings
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that ipywidgets are missing: the bar is text then
+            from tqdm.auto import tqdm
     except ImportError:
         return None
     return tqdm

@@ -12,7 +12,11 @@
 
 namespace topsim::report {
 namespace {
-constexpr std::size_t kReasonRows = 5, kLinkRows = 4, kCollectiveRows = 3;
+// What a screen has room for; findings that do not fit take lines from the tables.
+struct Rows {
+  std::size_t reasons, links, collectives;
+};
+constexpr Rows kRows[] = {{5, 4, 3}, {5, 3, 2}, {4, 2, 2}, {4, 2, 1}, {3, 1, 1}};
 
 class Screen {
  public:
@@ -73,11 +77,17 @@ void header(Screen& screen, const Result& result, const std::optional<RunRecord>
     how += fmt::format(", {} events, {} of wall time", count_text(static_cast<double>(record->events)),
                        duration_text(from_seconds(record->wall_seconds)));
   }
-  if (!result.complete) how += ", INCOMPLETE";
+  if (!result.complete) how += ", interrupted: of what was simulated until then";
   screen.line(how);
 }
 
 void answer(Screen& screen, const Result& result) {
+  if (result.step_times.empty()) {
+    screen.bold(
+        fmt::format("  step time         {:<10}  {}", "-",
+                    result.complete ? "no step was measured" : "interrupted before a measured step ended"));
+    return;
+  }
   const double step = seconds(result.step);
   std::string rates;
   if (result.throughput.tokens_per_second > 0) {
@@ -90,12 +100,15 @@ void answer(Screen& screen, const Result& result) {
   }
   screen.bold(fmt::format("  step time         {:<10}  {}", duration_text(result.step), rates));
   const double busy = step > 0 ? seconds(result.account.busy) / step : 0;
-  screen.line(fmt::format("  accelerator busy  {:<10}  idle {} per accelerator per step{}",
-                          percent_text(busy), duration_text(result.account.idle_total()),
-                          result.account.idle_total() > Duration{} ? ", because:" : ""));
+  const Duration idle = result.account.idle_total();
+  screen.line(fmt::format("  accelerator busy  {:<10}  {}", percent_text(busy),
+                          idle > Duration{}
+                              ? "idle " + duration_text(idle) + " per accelerator per step, because:"
+                              : std::string("never idle")));
 }
 
-void reasons(Screen& screen, const Result& result) {
+// Reasons beyond the rows, and those that would read 0.0 %, are summed up in the last row.
+void reasons(Screen& screen, const Result& result, std::size_t limit) {
   std::vector<std::pair<Duration, executor::Reason>> rows;
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
     if (result.account.idle[i] > Duration{}) {
@@ -106,8 +119,11 @@ void reasons(Screen& screen, const Result& result) {
   Duration rest{};
   std::size_t hidden = 0;
   const double step = seconds(result.step);
+  constexpr double kVisible = 0.0005;
+  const auto small = [&](std::size_t i) { return seconds(rows[i].first) < kVisible * step; };
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows.size() > kReasonRows && i + 1 >= kReasonRows) {
+    const bool beyond = rows.size() > limit && i + 1 >= limit;
+    if (beyond || (i > 0 && small(i) && i + 1 < rows.size()) || (hidden > 0 && small(i))) {
       rest += rows[i].first;
       ++hidden;
       continue;
@@ -147,7 +163,7 @@ void memory(Screen& screen, const Result& result) {
 }
 
 // The most utilised link of each kind first: eight alike NVLinks would hide the NIC.
-std::vector<const LinkRow*> busiest_links(const Result& result) {
+std::vector<const LinkRow*> busiest_links(const Result& result, std::size_t limit) {
   std::vector<const LinkRow*> first;
   std::vector<const LinkRow*> others;
   for (const LinkRow& row : result.links) {
@@ -156,31 +172,57 @@ std::vector<const LinkRow*> busiest_links(const Result& result) {
     (seen ? others : first).push_back(&row);
   }
   first.insert(first.end(), others.begin(), others.end());
-  if (first.size() > kLinkRows) first.resize(kLinkRows);
+  if (first.size() > limit) first.resize(limit);
   std::stable_sort(first.begin(), first.end(),
                    [](const LinkRow* a, const LinkRow* b) { return a->utilization > b->utilization; });
   return first;
 }
 
-void links(Screen& screen, const Result& result) {
+// "node0: gpu0 > nvswitch0" for a link inside a node, the full names otherwise.
+std::string ends_of(const LinkRow& row) {
+  const std::size_t slash = row.from.find('/');
+  std::string text = row.from + " > " + row.to;
+  if (slash != std::string::npos && row.to.compare(0, slash + 1, row.from, 0, slash + 1) == 0) {
+    text = row.from.substr(0, slash) + ": " + row.from.substr(slash + 1) + " > " + row.to.substr(slash + 1);
+  }
+  return row.count > 1 ? text + fmt::format(" x{}", row.count) : text;
+}
+
+// "InfiniBand NDR 400 Gbit/s" without what NDR says already, where room is short.
+std::string type_of(const LinkRow& row, std::size_t room) {
+  constexpr std::string_view kFamily = "InfiniBand ";
+  if (width(row.type) > room && row.type.compare(0, kFamily.size(), kFamily) == 0) {
+    return clip_end(row.type.substr(kFamily.size()), room);
+  }
+  return clip_end(row.type, room);
+}
+
+void links(Screen& screen, const Result& result, std::size_t limit) {
   if (result.links.empty()) return;
   // 30 columns of figures and gaps; the rest is shared by the two names.
   const std::size_t text = screen.columns() - std::min<std::size_t>(screen.columns() - 20, 30);
-  const std::size_t type = std::min<std::size_t>(25, text * 2 / 5);
-  const std::size_t name = std::min<std::size_t>(48, text - type);
+  const std::vector<const LinkRow*> rows = busiest_links(result, limit);
+  std::size_t name = 0;
+  for (const LinkRow* row : rows) name = std::max(name, width(ends_of(*row)));
+  name = std::min(name, std::max<std::size_t>(text - std::min<std::size_t>(text, 14), text * 3 / 5));
+  const std::size_t type = std::min<std::size_t>(25, text - name);
   screen.line(fmt::format("  {} {:>8} {:>7} {:>7}", pad_right("busiest links", name + type + 3), "carried",
                           "mean", "peak"));
-  for (const LinkRow* row : busiest_links(result)) {
-    std::string id = row->from + " > " + row->to;
-    if (row->count > 1) id += fmt::format(" x{}", row->count);
-    screen.line(fmt::format("    {} {} {:>8} {:>7} {:>7}", pad_right(clip(id, name), name),
-                            pad_right(clip_end(row->type, type), type), bytes_text(row->bytes),
+  for (const LinkRow* row : rows) {
+    screen.line(fmt::format("    {} {} {:>8} {:>7} {:>7}", pad_right(clip(ends_of(*row), name), name),
+                            pad_right(type_of(*row, type), type), bytes_text(row->bytes),
                             percent_text(row->utilization), percent_text(row->peak_utilization)));
   }
 }
 
-void collectives(Screen& screen, const Result& result) {
-  if (result.collectives.empty()) return;
+// "123 000", "3.11 M": at most seven columns.
+std::string calls_text(std::uint64_t calls) {
+  const auto count = static_cast<double>(calls);
+  return count < 999'500 ? count_text(count) : three_digits(count / 1e6) + " M";
+}
+
+// The longest in sum first, one of each kind before a second of any.
+std::vector<const CollectiveRow*> longest_collectives(const Result& result, std::size_t limit) {
   std::vector<const CollectiveRow*> rows;
   for (const CollectiveRow& row : result.collectives) rows.push_back(&row);
   const auto total = [](const CollectiveRow* row) {
@@ -188,23 +230,39 @@ void collectives(Screen& screen, const Result& result) {
   };
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const CollectiveRow* a, const CollectiveRow* b) { return total(a) > total(b); });
-  screen.line(fmt::format("  {:<26} {:>8} {:>8} {:>8} {:>10}  {}", "collectives", "calls", "size", "each",
+  std::vector<const CollectiveRow*> first, others;
+  for (const CollectiveRow* row : rows) {
+    const bool seen = std::any_of(first.begin(), first.end(), [&](const CollectiveRow* each) {
+      return each->group == row->group && each->kind == row->kind;
+    });
+    (seen ? others : first).push_back(row);
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  first.resize(std::min(first.size(), limit));
+  return first;
+}
+
+void collectives(Screen& screen, const Result& result, std::size_t limit) {
+  if (result.collectives.empty()) return;
+  screen.line(fmt::format("  {:<24} {:>7} {:>8} {:>8} {:>10}  {}", "collectives", "calls", "size", "each",
                           "busbw", "algorithm"));
-  for (std::size_t i = 0; i < std::min(rows.size(), kCollectiveRows); ++i) {
-    const CollectiveRow& row = *rows[i];
-    screen.line(fmt::format(
-        "    {} {:>8} {:>8} {:>8} {:>10}  {} {}", pad_right(clip(row.group + " " + row.kind, 24), 24),
-        count_text(static_cast<double>(row.calls)), message_text(row.bytes), duration_text(row.each),
-        rate_text(row.bus_bandwidth), row.algorithm, row.protocol));
+  for (const CollectiveRow* row : longest_collectives(result, limit)) {
+    screen.line(clip_end(
+        fmt::format("    {} {:>7} {:>8} {:>8} {:>10}  {} {}", pad_right(row->group + " " + row->kind, 22),
+                    calls_text(row->calls), message_text(row->bytes), duration_text(row->each),
+                    rate_text(row->bus_bandwidth), row->algorithm, row->protocol),
+        screen.columns()));
   }
 }
 
-void finding_lines(Screen& screen, const Result& result, const std::string& result_file) {
+// Returns whether all of them found room.
+bool finding_lines(Screen& screen, const Result& result, const std::string& result_file) {
   std::size_t shown = 0;
   for (const Finding& each : result.findings) {
     const auto rows = wrap((each.severity == Severity::warning ? "  warning: " : "  note: ") + each.message,
                            screen.columns(), 4);
-    if (rows.size() + 1 > screen.lines_left()) break;
+    const bool closes = shown + 1 < result.findings.size() || !result_file.empty();
+    if (rows.size() + (closes ? 1 : 0) > screen.lines_left()) break;
     for (const std::string& row : rows) screen.line(row);
     ++shown;
   }
@@ -217,6 +275,19 @@ void finding_lines(Screen& screen, const Result& result, const std::string& resu
     closing += fmt::format("{}topsim explain {}", closing.empty() ? "" : ": ", result_file);
   }
   if (!closing.empty()) screen.line("  " + closing);
+  return shown == result.findings.size();
+}
+
+void draw(Screen& screen, const Result& result, const std::optional<RunRecord>& record, const Rows& rows) {
+  header(screen, result, record);
+  screen.blank();
+  answer(screen, result);
+  if (!result.step_times.empty()) reasons(screen, result, rows.reasons);
+  memory(screen, result);
+  goodput(screen, result);
+  screen.blank();
+  links(screen, result, rows.links);
+  collectives(screen, result, rows.collectives);
 }
 }  // namespace
 
@@ -240,17 +311,14 @@ TerminalOptions options_of_stdout() {
 
 std::string to_terminal(const Result& result, const TerminalOptions& options,
                         const std::optional<RunRecord>& record, const std::string& result_file) {
-  Screen screen(options);
-  header(screen, result, record);
-  screen.blank();
-  answer(screen, result);
-  reasons(screen, result);
-  memory(screen, result);
-  goodput(screen, result);
-  screen.blank();
-  links(screen, result);
-  collectives(screen, result);
-  finding_lines(screen, result, result_file);
-  return screen.take();
+  std::string text;
+  for (const Rows& rows : kRows) {
+    Screen screen(options);
+    draw(screen, result, record, rows);
+    const bool all = finding_lines(screen, result, result_file);
+    text = screen.take();
+    if (all) break;
+  }
+  return text;
 }
 }  // namespace topsim::report

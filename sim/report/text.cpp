@@ -64,8 +64,9 @@ std::string message_text(Bytes bytes) {
   const auto value = static_cast<double>(bytes.value());
   for (const Scale& scale : units) {
     // A quarter of the unit is still a size someone chose: 0.25, 62.5 MiB.
-    if (value >= scale.factor && std::fmod(value * 4, scale.factor) == 0) {
-      return fmt::format("{:.4g} {}", value / scale.factor, scale.unit);
+    const double units_of_it = value / scale.factor;
+    if (units_of_it >= 1 && units_of_it < 10'000 && std::fmod(value * 4, scale.factor) == 0) {
+      return fmt::format("{} {}", units_of_it, scale.unit);
     }
   }
   return bytes_text(value);

@@ -120,6 +120,10 @@ void add_counters(PerfettoTrace& trace, const Timeline& timeline, std::uint64_t 
     trace.count(tracks[sample.link], sample.time, sample.utilization * 100);
   }
 }
+
+// A receive is often posted before its send begins, and Perfetto drops an arrow that ends before it begins:
+// it ends at a part of the receive of its own, a tick of Perfetto's clock after the send.
+constexpr Duration kTick = Duration(1000);
 }  // namespace
 
 std::string to_perfetto(const Timeline& timeline) {
@@ -128,10 +132,16 @@ std::string to_perfetto(const Timeline& timeline) {
   const std::vector<LaneTracks> lanes = add_lanes(trace, timeline, root);
   for (const Slice& each : timeline.slices) {
     const std::uint64_t track = lanes[each.lane].streams[each.stream];
-    trace.begin(track, each.begin, timeline.names[each.name], each.phase, {each.flow, each.receives});
+    const bool arrives = each.receives && each.flow != 0 && each.end > each.ready + kTick;
+    trace.begin(track, each.begin, timeline.names[each.name], each.phase,
+                arrives ? Flow{} : Flow{each.flow, each.receives});
     if (each.waits) {
       trace.begin(track, each.begin, "waiting for the others", "wait");
       trace.end(track, each.ready);
+    }
+    if (arrives) {
+      trace.begin(track, each.ready + kTick, "arriving", "wire", {each.flow, true});
+      trace.end(track, each.end);
     }
     trace.end(track, each.end);
   }

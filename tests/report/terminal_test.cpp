@@ -58,6 +58,49 @@ TEST(Terminal, NeverMoreThanTwentyFourLinesNorWiderThanTheWindow) {
   }
 }
 
+TEST(Terminal, FindingsTakeTheirLinesFromTheTables) {
+  Result result = crowded();
+  result.findings = {{Severity::warning, std::string(100, 'y') + " the end of it", "", ""}};
+  const auto all = lines(to_terminal(result, {}));
+  EXPECT_LE(all.size(), 24U);
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("the end of it"));
+}
+
+TEST(Terminal, AnInterruptedRunWithoutAMeasuredStepHasNoStepTime) {
+  Result result = sample_result();
+  result.complete = false;
+  result.step_times.clear();
+  result.step = Duration{};
+  const std::string text = to_terminal(result, {});
+  EXPECT_THAT(text, HasSubstr("step time         -           interrupted"));
+  EXPECT_THAT(text, Not(HasSubstr("0 ps")));
+}
+
+TEST(Terminal, ReasonsThatReadZeroAreOneRow) {
+  Result result = sample_result();
+  result.account.idle = {};
+  result.account.idle[static_cast<std::size_t>(Reason::data_parallel)] = 4_ms;
+  result.account.idle[static_cast<std::size_t>(Reason::host)] = 2_us;  // of 10 ms: 0.02 %
+  result.account.idle[static_cast<std::size_t>(Reason::other)] = 1_us;
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("2 smaller reasons"));
+  EXPECT_THAT(to_terminal(result, {}), Not(HasSubstr("host and launch")));
+}
+
+TEST(Terminal, EightyColumnsHoldAWholeRowOfEachTable) {
+  Result result = sample_result();
+  result.links[0].from = "node1024/gpu0", result.links[0].to = "node1024/nvswitch0";
+  result.links[0].type = "NVLink 4, 25 GB/s", result.links[0].count = 8;
+  result.links[1].from = "leaf128", result.links[1].to = "node512/nic0";
+  result.links[1].type = "InfiniBand NDR 400 Gbit/s", result.links[1].count = 1024;
+  result.collectives[0].group = "tensor", result.collectives[0].kind = "reduce_scatter";
+  result.collectives[0].calls = 3'110'000, result.collectives[0].bytes = Bytes(206'976 * 1024);
+  const std::string text = to_terminal(result, {});
+  EXPECT_THAT(text, HasSubstr("node1024: gpu0 > nvswitch0 x8 "));
+  EXPECT_THAT(text, HasSubstr("NDR 400 Gbit/s "));
+  EXPECT_THAT(text, HasSubstr("3.11 M   212 MB"));
+  EXPECT_THAT(text, Not(HasSubstr("…")));
+}
+
 TEST(Terminal, BarsAndColourOnlyWhereAskedFor) {
   EXPECT_THAT(to_terminal(sample_result(), {}), Not(HasSubstr("\x1b[")));
   EXPECT_THAT(to_terminal(sample_result(), {}), Not(HasSubstr("█")));

@@ -91,7 +91,13 @@ TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
     return n;
   };
   EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), count("type: TYPE_SLICE_END"));
-  EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), 7U);
+  EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), 8U);
+  // The receive is posted at 12 ms, its send begins at 16 ms: the arrow ends at the part that arrives after
+  // that.
+  const std::size_t arrow = text.find("terminating_flow_ids: 1");
+  ASSERT_NE(arrow, std::string::npos);
+  const std::size_t packet = text.rfind("timestamp: ", arrow);
+  EXPECT_EQ(text.compare(packet, 20, "timestamp: 16000001\n"), 0) << text.substr(packet, 60);
 }
 
 TEST(Trace, AnUnknownExtensionIsTheUsersMistake) {
