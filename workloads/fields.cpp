@@ -158,6 +158,13 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  names<ContextKind>({{"ring", ContextKind::ring},
                                      {"all-gather", ContextKind::all_gather},
                                      {"ulysses", ContextKind::ulysses}}))
+          .field("token_dispatcher", &PlanSpec::token_dispatcher, "how tokens reach their experts",
+                 names<TokenDispatcher>(
+                     {{"alltoall", TokenDispatcher::alltoall, "a copy for each expert, as Megatron does"},
+                      {"deepep", TokenDispatcher::deepep, "a copy for each node (or rank) that holds some"}}))
+          .field("overlap_expert_exchange", &PlanSpec::overlap_expert_exchange,
+                 "a forward and a backward take turns, so that all-to-alls "
+                 "hide behind kernels; DualPipe does")
           .field("rank_order", &PlanSpec::rank_order, "dimensions, the fastest first",
                  config::list_of<std::string>(one_of({"tp", "cp", "ep", "dp", "pp"})),
                  default_text("tp, cp, ep, dp, pp"));
@@ -174,6 +181,8 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("the framework's"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
                  default_text("16 bits"))
+          .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
+                 default_text("as activations"))
           .shorthand("gemm");
   return object;
 }

@@ -42,6 +42,8 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
           .field("ffn", &ExpertSpec::ffn, "width of one expert", default_text("the model's ffn"))
           .field("capacity_factor", &ExpertSpec::capacity_factor,
                  "rows an expert takes over the mean; 0: no limit")
+          .field("node_limit", &ExpertSpec::node_limit,
+                 "nodes on which the experts of one token lie at most; 0: any")
           .field("pad_to_capacity", &ExpertSpec::pad_to_capacity,
                  "experts compute their whole capacity, padded with zeros")
           .field("imbalance", &ExpertSpec::imbalance,

@@ -92,8 +92,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   // neighbours wait for each other in a circle.
   const bool zero_bubble = plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p ||
                            plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
-  plan.overlap_p2p =
-      spec.overlap_p2p.value_or(zero_bubble || (defaults.overlap_p2p && plan.virtual_stages > 1));
+  plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || spec.overlap_expert_exchange ||
+                                               (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   set_precision(workload, defaults, plan);
   set_experts(workload, plan, mistakes);

@@ -71,6 +71,10 @@ struct Plan {
   double expert_gradient_shards = 1, expert_optimizer_shards = 1;
   double expert_load = 1;       // rows that the busiest rank computes over the mean
   bool expert_padding = false;  // rows are known beforehand
+  TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
+  double dispatch_bytes = 2;    // of one element on its way to an expert
+  int domain_ranks = 0;         // ranks joined by NVLink; 0: all
+  bool expert_overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   Duration launch{};            // host time to issue one kernel
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)

@@ -21,6 +21,9 @@ enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_
 enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers };
+// How tokens reach their experts: one copy for each expert (Megatron), or one for each node or rank that
+// holds some of them (DeepEP).
+enum class TokenDispatcher : std::uint8_t { alltoall, deepep };
 enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
 
 struct AttentionSpec {
@@ -36,6 +39,7 @@ struct ExpertSpec {
   int shared = 0;                // experts every token visits
   int ffn = 0;                   // width of one expert; 0: ModelSpec::ffn
   double capacity_factor = 0;    // 0: no capacity, no token is dropped
+  int node_limit = 0;            // nodes on which the experts of one token lie; 0: any
   bool pad_to_capacity = false;  // every expert computes capacity_factor times the mean, zeros included
   double imbalance = 1;          // rows of the most loaded rank's experts over the mean
 };
@@ -89,13 +93,15 @@ struct PlanSpec {
   std::optional<Bytes> bucket_size;  // of the gradient reduction
   std::optional<TensorOverlap> tp_overlap;
   ContextKind cp_kind = ContextKind::ring;
-  std::vector<std::string> rank_order;  // fastest first; empty: tp, cp, ep, dp, pp
+  TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
+  bool overlap_expert_exchange = false;  // of a forward and a backward behind each other's kernels
+  std::vector<std::string> rank_order;   // fastest first; empty: tp, cp, ep, dp, pp
 };
 
 // Number formats per part; a single name sets `gemm` and lets the rest follow (plan.hpp).
 struct PrecisionSpec {
   Precision gemm = Precision::bf16;
-  std::optional<Precision> attention, gradients, parameters_all_gather;
+  std::optional<Precision> attention, gradients, parameters_all_gather, dispatch;
 };
 
 struct LoraSpec {

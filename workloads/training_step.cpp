@@ -10,11 +10,12 @@
 
 namespace topsim::workloads {
 program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
-                               std::uint32_t accelerators) {
+                               std::uint32_t accelerators, int domain_ranks) {
   WorkloadSpec completed = workload;
   completed.model = complete(workload.model);
   const ModelSpec& model = completed.model;
-  const Plan plan = resolve(completed, accelerators);
+  Plan plan = resolve(completed, accelerators);
+  plan.domain_ranks = domain_ranks;
 
   ComputeSettings settings;
   settings.gemm_efficiency = workload.compute.gemm_efficiency;

@@ -18,8 +18,9 @@ namespace topsim::workloads {
 // training_step() above does by itself.
 [[nodiscard]] HostFacts host_facts(const topology::Topology& topology);
 
-// The same on `accelerators` of one kind, whatever connects them.
+// The same on `accelerators` of one kind, whatever connects them; `domain_ranks` neighbours share NVLink (0:
+// all).
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload,
                                              const topology::Accelerator& accelerator,
-                                             std::uint32_t accelerators);
+                                             std::uint32_t accelerators, int domain_ranks = 0);
 }  // namespace topsim::workloads

@@ -1,9 +1,24 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/base/error.hpp"
+#include "topology/routes.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::workloads {
+
+namespace {
+
+// Ranks in the first one's NVLink domain.
+int domain_ranks(const topology::Topology& topology) {
+  const topology::Router router(topology, 0);
+  const auto accelerators = topology.accelerators();
+  const std::uint32_t first = router.scale_up_domain(accelerators.front());
+  return static_cast<int>(std::count_if(accelerators.begin(), accelerators.end(),
+                                        [&](DeviceId id) { return router.scale_up_domain(id) == first; }));
+}
+}  // namespace
 
 HostFacts host_facts(const topology::Topology& topology) {
   HostFacts facts;
@@ -42,6 +57,9 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
   }
   WorkloadSpec placed = workload;
   placed.host = host_facts(topology);
-  return training_step(placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()));
+  return training_step(
+      placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()),
+      // Only dispatchers that know nodes ask.
+      workload.plan.token_dispatcher == TokenDispatcher::alltoall ? 0 : domain_ranks(topology));
 }
 }  // namespace topsim::workloads

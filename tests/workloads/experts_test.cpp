@@ -172,6 +172,26 @@ TEST(Experts, TheBusiestRankSetsTheTimeAndCapacityLimitsIt) {
   EXPECT_EQ(most(uneven), most(even) * 2);
 }
 
+// DeepEP over nodes of 4: 8 experts on 2 nodes, 2 a token. Both lie on one node in 2 x (4 x 3)/(8 x 7) = 3/7
+// of all pairs: 2 - 3/7 = 11/7 copies. Inside one domain of 8 ranks with an expert each, a copy for each.
+TEST(Experts, DeepEPSendsACopyToEachNodeThatHoldsSome) {
+  WorkloadSpec workload = small_moe(1, 8);
+  workload.plan.token_dispatcher = TokenDispatcher::deepep;
+  const auto sent = [&](int domain) {
+    const auto program = training_step(workload, h100(), 8, domain);
+    const auto ops = collectives(program, Dimension::expert);
+    EXPECT_EQ(ops.size(), 4u * 4 * 2);  // counts and probabilities travel along
+    return static_cast<double>(ops.front().bytes.value());
+  };
+  EXPECT_NEAR(sent(4), 512 * 1024 * 2 * 11 / 7.0, 1);
+  EXPECT_NEAR(sent(8), 512 * 1024 * 2 * 2, 1);
+  // Routing limited to one node: one copy. In 8 bits on the way to the experts, half of the bytes.
+  workload.model.experts.node_limit = 1;
+  EXPECT_NEAR(sent(4), 512 * 1024 * 2, 1);
+  workload.precision.dispatch = Precision::fp8;
+  EXPECT_NEAR(sent(4), 512 * 1024, 1);
+}
+
 // The host reads the counts of tokens before it launches the exchange; padded experts need none.
 TEST(Experts, HostWaitsForCountsUnlessExpertsArePadded) {
   WorkloadSpec workload = small_moe(1, 4);
@@ -258,6 +278,34 @@ TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
   // 1F1B: every micro-batch waits for 6 exchanges in each of 2 layers, and 3 more stages fill and drain.
   EXPECT_EQ(exposed, (8 + 3) * 2 * 6 * exchange);
   EXPECT_LT(hidden, exposed / 2);
+}
+
+// 1F1B in pairs: the same work, exchanges of one hide behind the other's kernels, one more micro-batch held.
+TEST(Experts, PairedTasksHideExchangesAndHoldOneMoreMicroBatch) {
+  using namespace topsim::literals;
+  WorkloadSpec plain = small_moe(1, 2), paired = plain;
+  plain.plan.pp = paired.plan.pp = 2;
+  plain.plan.grad_accumulation = paired.plan.grad_accumulation = 8;
+  plain.plan.overlap_p2p = true;
+  paired.plan.overlap_expert_exchange = true;
+  const auto step = [](const WorkloadSpec& workload, Duration exchange) {
+    Replay replay;
+    replay.launches = false;
+    replay.message = [](Bytes) { return Duration{}; };
+    replay.collective = [=](const program::Op& op, const program::Communicator&) {
+      return op.collective == CollectiveKind::all_to_all ? exchange : Duration{};
+    };
+    const auto program = training_step(workload, h100(), 8);
+    program::validate(program);
+    return replay.run(program).step;
+  };
+  // 8 micro-batches and one more stage to fill, 2 layers of 6 exchanges.
+  EXPECT_EQ(step(plain, 20_us) - step(plain, Duration{}), 9 * 2 * 6 * 20_us);
+  EXPECT_LT(step(paired, 20_us) - step(paired, Duration{}), 9 * 2 * 6 * 20_us / 2);
+  const auto held = [](const WorkloadSpec& workload) {
+    return memory_use(workload, h100(), 8).stages[0].activations;
+  };
+  EXPECT_DOUBLE_EQ(held(paired) / held(plain), 3.0 / 2);
 }
 
 // DeepSeek-V3's attention (technical report, 2.1.1): 7168 x 1536 + 1536 x 128 x 192 queries, 7168 x 576

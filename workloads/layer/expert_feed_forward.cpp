@@ -9,8 +9,17 @@
 //   combine      reduce-scatter over x, all-to-all of T K h elements, sum of each token's K answers
 // and the same backwards. Shared experts are a dense network beside them, after them in time.
 //
-// The busiest rank receives `imbalance` times the mean, or no more than `capacity_factor` where tokens beyond
-// it are dropped. Every rank is timed as the busiest: all of them wait for it in the next all-to-all.
+// DeepEP sends one copy of a token to every node that holds some of its
+// experts, and inside one NVLink domain to every such rank; it permutes on
+// arrival and carries the probabilities along. Copies of a token that visits K
+// of E experts, evenly spread over n places and at most g of them:
+//   g (1 - prod_{i < K} ((g - 1) E/n - i) / (g E/n - i))
+// All bytes are scaled by it, those within the node too: the network sets the
+// time there.
+//
+// The busiest rank receives `imbalance` times the mean, or no more than
+// `capacity_factor` where tokens beyond it are dropped. Every rank is timed as
+// the busiest: all of them wait for it in the next all-to-all.
 #include <algorithm>
 
 #include "workloads/layer/blocks.hpp"
@@ -39,6 +48,8 @@ class ExpertFeedForward final : public FeedForward {
     const Plan& plan = kernels.plan;
     entering_ = kernels.tokens / plan.tp;
     routed_ = entering_ * experts.top_k * plan.expert_load;
+    fused_ = plan.token_dispatcher == TokenDispatcher::deepep;
+    sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.expert_load;
     rows_ = split_ * routed_;
     ffn_ = experts.ffn / split_;
     logits_ = entering_ * experts.count;
@@ -62,13 +73,13 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
     count_tokens(list);
     list.compute(Part::dispatch, permute());
-    const int arrived = exchange(list, Part::dispatch);
+    const int arrived = exchange(list, Part::dispatch, kernels_.plan.dispatch_bytes, true);
     const int whole = gather(list, Part::dispatch, arrived);
     list.compute(Part::experts,
                  sort() + fc1_.forward + kernels_.activation_forward(rows_, ffn_) + fc2_.forward + sort(),
                  last_of(arrived, whole), parameters_.routed() / owned(), weights());
     const int summed = scatter(list, Part::combine);
-    const int back = exchange(list, Part::combine, false, summed);
+    const int back = exchange(list, Part::combine, kernels_.element, false, summed);
     list.compute(Part::combine, permute(), last_of(summed, back));
     // Decode steps do not split rows over the tensor ranks: each dispatches its share, all need the sum.
     const int joined =
@@ -86,7 +97,7 @@ class ExpertFeedForward final : public FeedForward {
     } else {
       list.compute(Part::combine, permute());
     }
-    const int arrived = exchange(list, Part::combine, false);
+    const int arrived = exchange(list, Part::combine, kernels_.plan.dispatch_bytes, false);
     const int whole = gather(list, Part::combine, arrived);
     list.compute(Part::experts, sort() + fc2_.input_gradient, last_of(arrived, whole));
     if (recompute == RecomputeKind::selective && kernels_.model.attention.kind == AttentionKind::mla) {
@@ -101,7 +112,7 @@ class ExpertFeedForward final : public FeedForward {
                          weights());
     list.compute(Part::experts, sort());
     const int summed = scatter(list, Part::dispatch);
-    const int back = exchange(list, Part::dispatch, true, summed);
+    const int back = exchange(list, Part::dispatch, kernels_.element, true, summed);
     list.compute(Part::router, permute() + scores(2) + router_input_, last_of(summed, back));
     list.weight_gradient(Part::router, router_weight_, Piece::kNone, parameters_.router);
     return Piece::kNone;
@@ -118,18 +129,33 @@ class ExpertFeedForward final : public FeedForward {
   // the matrix products. With experts padded to their capacity it is known beforehand.
   void count_tokens(PieceList& list) const {
     if (kernels_.plan.expert_padding) return;
+    if (fused_) return list.host_reads();  // DeepEP counts in its own kernels
     const double counts = 4.0 * kernels_.model.experts.count;
     list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
                     Group::expert);
     list.host_reads();
   }
-  int exchange(PieceList& list, Part part, bool probabilities = true, int after = Piece::kNone) const {
+  int exchange(PieceList& list, Part part, double element, bool probabilities,
+               int after = Piece::kNone) const {
     const int ep = kernels_.plan.ep;
-    const int tokens =
-        list.collective(part, CollectiveKind::all_to_all, routed_ * kernels_.hidden * kernels_.element, ep,
-                        Group::expert, after);
-    if (!probabilities) return tokens;
+    const int tokens = list.collective(part, CollectiveKind::all_to_all, sent_ * kernels_.hidden * element,
+                                       ep, Group::expert, after);
+    if (!probabilities || fused_) return tokens;
     return list.collective(part, CollectiveKind::all_to_all, 4 * routed_, ep, Group::expert);
+  }
+  [[nodiscard]] double copies_of_a_token() const {
+    const Plan& plan = kernels_.plan;
+    const ExpertSpec& experts = kernels_.model.experts;
+    const int domain = plan.domain_ranks > 0 ? plan.domain_ranks : plan.ep * plan.etp;
+    const int nodes = (plan.ep * plan.etp + domain - 1) / domain;
+    const double places = nodes > 1 ? nodes : plan.ep;
+    const double held = experts.count / places;
+    const double open =
+        nodes > 1 && experts.node_limit > 0 ? std::min(places, 1.0 * experts.node_limit) : places;
+    double missed = 1;
+    for (int i = 0; i < experts.top_k; ++i)
+      missed *= std::max(0.0, ((open - 1) * held - i) / (open * held - i));
+    return open * (1 - missed);
   }
   int gather(PieceList& list, Part part, int after) const {
     return list.collective(part, CollectiveKind::all_gather, rows_ * kernels_.hidden * kernels_.element,
@@ -146,12 +172,13 @@ class ExpertFeedForward final : public FeedForward {
                                          launches_.route);
   }
   [[nodiscard]] KernelCost permute() const {
+    if (fused_) return {};
     return kernels_.compute.memory_bound(2 * routed_ * kernels_.hidden * kernels_.element,
                                          MemoryKernel::elementwise, launches_.permute);
   }
   // From the order of arrival to the order of the local experts, and back.
   [[nodiscard]] KernelCost sort() const {
-    if (here_ <= 1 || (kernels_.plan.ep == 1 && kernels_.plan.etp == 1)) return {};
+    if (!fused_ && (here_ <= 1 || (kernels_.plan.ep == 1 && kernels_.plan.etp == 1))) return {};
     return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
                                          MemoryKernel::elementwise, launches_.sort);
   }
@@ -159,7 +186,8 @@ class ExpertFeedForward final : public FeedForward {
   const LayerKernels& kernels_;
   LayerParameters parameters_;
   Launches launches_;
-  double entering_ = 0;                     // T
+  bool fused_ = false;                      // DeepEP
+  double entering_ = 0, sent_ = 0;          // T; copies that leave for other ranks
   double split_, here_;                     // x, E / e
                                             // x, E / e
   double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part

@@ -8,7 +8,7 @@
 #include "workloads/memory/inference.hpp"
 #include "workloads/memory/single_process.hpp"
 #include "workloads/model.hpp"
-#include "workloads/schedule/schedule.hpp"
+#include "workloads/schedule/tasks.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -48,7 +48,7 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
   for (int i = 0; i < plan.chunks(); ++i)
     chunk.push_back(chunk_activations(model, plan, plan.global_stage(stage, i)));
   double held = 0, peak = 0;
-  for (const StageTask& task : order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.chunks())) {
+  for (const StageTask& task : tasks_of(plan, stage)) {
     const double bytes = chunk[static_cast<std::size_t>(task.chunk)];
     if (task.action == Action::forward) held += bytes;
     if (task.action == Action::backward || task.action == Action::backward_weight) held -= bytes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
@@ -79,6 +80,13 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "pp comes where the ranks of a stage and those of its experts are counted differently",
                  "put pp last, as in the default [tp, cp, ep, dp, pp]");
   }
+  plan.token_dispatcher = workload.plan.token_dispatcher;
+  plan.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
+  plan.expert_overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
+  if (plan.expert_overlap && plan.schedule != Schedule::one_f_one_b &&
+      plan.schedule != Schedule::interleaved && plan.schedule != Schedule::dualpipe)
+    mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
+                 "use 1f1b, interleaved or dualpipe");
   const double capacity = experts.capacity_factor;
   plan.expert_load = capacity > 0 ? std::min(experts.imbalance, capacity) : experts.imbalance;
   if (experts.pad_to_capacity) plan.expert_load = capacity;

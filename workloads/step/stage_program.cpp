@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "workloads/model.hpp"
+#include "workloads/schedule/tasks.hpp"
 #include "workloads/step/chunk_pass.hpp"
 #include "workloads/step/data_parallel.hpp"
 #include "workloads/step/optimizer.hpp"
@@ -266,8 +267,7 @@ class StageProgram {
   }
 
   std::vector<StageTask> tasks() const {
-    if (!plan_.inference())
-      return order_of(plan_.schedule, stage_, plan_.pp, plan_.micro_batches, plan_.chunks());
+    if (!plan_.inference()) return tasks_of(plan_, stage_);
     std::vector<StageTask> order;
     for (int m = 0; m < plan_.micro_batches; ++m) order.push_back({Action::forward, m, 0});
     return order;
