@@ -20,8 +20,7 @@ std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenar
   options.jobs = jobs;
   options.space.keep = keep;
   if (!schedules.empty()) options.space.schedules.clear();
-  for (const std::string& name : schedules)
-    options.space.schedules.push_back(study::schedule_named(name));
+  for (const std::string& name : schedules) options.space.schedules.push_back(study::schedule_named(name));
   study::PlanProgress progress;
   const auto tick = [&] {
     if (!on_progress.is_none())

@@ -72,8 +72,8 @@ struct Op {
   OpKind kind = OpKind::compute;
   Phase phase = Phase::other;
   std::uint16_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
-  bool host_sync = false;   // the host waits for this op before it launches the next
-  std::uint16_t label = 0;  // index into Program::labels
+  bool host_sync = false;    // the host waits for this op before it launches the next
+  std::uint16_t label = 0;   // index into Program::labels
   std::uint16_t micro_batch = 0;
   std::uint32_t layer = 0;
   Duration duration{};     // compute, host_work: time alone, nothing else running

@@ -39,9 +39,11 @@ PlanBound::PlanBound(const scenario::Scenario& scenario, const topology::Topolog
   communication_counts_ = scenario.topology.placement.kind == topology::PlacementKind::packed &&
                           scenario.workload.plan.rank_order.empty() && !scenario.topology.node.use.empty();
   // Micro-batches that differ, ranks faster than their model, one process that drives all: no two passes need
-  // be alike.
+  // be alike. Adapters and inference leave out parts of the passes.
   silent_ =
-      scenario.workload.trace || scenario.workload.packing ||
+      scenario.workload.trace || scenario.workload.packing.on ||
+      (scenario.workload.task != workloads::Task::pretrain &&
+       scenario.workload.task != workloads::Task::finetune) ||
       workloads::framework(scenario.workload.framework).family == workloads::FrameworkFamily::dataparallel;
   for (const auto& [rank, factor] : scenario.workload.compute.slow_ranks) silent_ = silent_ || factor < 1;
 }
@@ -52,8 +54,8 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
   workload.model = workloads::complete(workload.model);
   const workloads::Plan plan =
       workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
-  // DualPipe fuses a forward and a backward pass: neither is contiguous.
-  if (plan.schedule == Schedule::dualpipe) return {};
+  // Paired forward and backward passes: neither is contiguous.
+  if (plan.schedule == Schedule::dualpipe || plan.expert_overlap) return {};
   const std::vector<Passes> passes = passes_of(choice, plan);
   if (passes.empty()) return {};
   Duration most{}, before{}, after{};

@@ -63,7 +63,9 @@ TEST(Fabrics, SwitchesSpeakTheLinkTheirTierCarries) {
       const std::string& up = fabric.uplink.empty() ? fabric.link : fabric.uplink;
       const auto& links = shipped().network_switch(fabric.tiers[tier].switch_id).links;
       EXPECT_THAT(links, testing::Contains(up)) << id << ' ' << fabric.tiers[tier].name;
-      if (tier == 0 && fabric.uplink.empty()) EXPECT_THAT(links, testing::Contains(fabric.link)) << id;
+      if (tier == 0 && fabric.uplink.empty()) {
+        EXPECT_THAT(links, testing::Contains(fabric.link)) << id;
+      }
     }
   }
 }

@@ -86,7 +86,7 @@ class SmallWorld {
     options.timeline = true;
     options.accelerators = {facts};
     const auto network = network::find_model("flow").make({});
-    const auto carrier = pipelined_carrier(system, *network, false);
+    const auto carrier = pipelined_carrier(system, *network, false, nullptr);
     return executor::run(program_, system, topology, *network, *carrier, options, nullptr);
   }
 

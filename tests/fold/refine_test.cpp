@@ -84,7 +84,9 @@ TEST(Refine, makes_equitable_partitions_of_random_graphs) {
     }
     for (std::uint32_t a = 0; a < items; ++a)
       for (std::uint32_t b = 0; b < a; ++b)
-        if (cls[a] == cls[b]) EXPECT_EQ(seen[a], seen[b]) << "trial " << trial;
+        if (cls[a] == cls[b]) {
+          EXPECT_EQ(seen[a], seen[b]) << "trial " << trial;
+        }
   }
 }
 }  // namespace

@@ -36,6 +36,7 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
     if (fills) {
       auto& plan = c.workload.plan;
       plan.tp = 8;
+      if (c.workload.model.experts.count > 0) plan.sequence_parallel = true;  // as experts need with tp
       if (plan.pp > c.topology.nodes) plan.pp = 1;
       plan.dp = c.topology.nodes / plan.pp;
     }

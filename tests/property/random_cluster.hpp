@@ -42,9 +42,14 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   c.topology.node.use = dice.one_of<const char*>({"hgx-h100", "dgx-a100", "hgx-b200"});
   c.topology.nodes = nodes;
   c.topology.fabric.kind = nodes == 1 ? "none" : dice.one_of<const char*>({"rail", "fat-tree", "rail"});
-  c.topology.fabric.link.use = dice.one_of<const char*>({"ib-ndr", "roce-400g", "ib-hdr"});
-  c.topology.fabric.oversubscription = {dice.one_of({1.0, 2.0, 4.0})};
-  c.topology.fabric.nodes_per_leaf = dice.one_of({1, 2});  // a leaf of 32 ports takes 16 down and 16 up
+  topology::FabricSpec between;  // drawn for a single node too: the dice fall alike
+  between.link.use = dice.one_of<const char*>({"ib-ndr", "roce-400g", "ib-hdr"});
+  between.oversubscription = {dice.one_of({1.0, 2.0, 4.0})};
+  between.nodes_per_leaf = dice.one_of({1, 2});  // a leaf of 32 ports takes 16 down and 16 up
+  if (nodes > 1) {
+    between.kind = c.topology.fabric.kind;
+    c.topology.fabric = between;
+  }
   c.topology.fabric.routing =
       dice.one_of({topology::Routing::adaptive, topology::Routing::ecmp, topology::Routing::static_});
 
@@ -96,8 +101,11 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
     c.options.slow_ranks.emplace_back(RankId(static_cast<std::size_t>(dice.below(accelerators))),
                                       1.0 + 0.01 * (1 + dice.below(50)));
   }
-  // One in three is a mixture of experts, on ranks of their own.
-  if (dice.below(3) == 0) {
+  // One in three is a mixture of experts, on ranks of their own, where the task above allows it.
+  const bool plain = c.workload.task == Task::pretrain && c.workload.framework != "dataparallel" &&
+                     plan.offload == workloads::Offload::none &&
+                     plan.zero_group.kind == workloads::ZeroGroup::Kind::all;
+  if (dice.below(3) == 0 && plain) {
     model.experts.count = 8, model.experts.top_k = 2, model.experts.ffn = 1024;
     model.experts.imbalance = dice.one_of({1.0, 1.5});
     model.dense_layers = dice.below(2);

@@ -47,7 +47,7 @@ executor::Outcome run(const Trace& trace) {
   spec.node.use = "hgx-h100";
   spec.nodes = static_cast<int>((trace.ranks + 7) / 8);
   spec.fabric.kind = spec.nodes > 1 ? "rail" : "none";
-  spec.fabric.link.use = "ib-ndr";
+  if (spec.nodes > 1) spec.fabric.link.use = "ib-ndr";
   spec.accelerators = static_cast<int>(trace.ranks);
   const topology::Topology built = topology::build(spec, catalogue);
   std::vector<DeviceId> devices(built.accelerators().begin(), built.accelerators().begin() + trace.ranks);

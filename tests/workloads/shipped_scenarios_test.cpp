@@ -5,11 +5,9 @@
 #include <filesystem>
 
 #include "sim/base/error.hpp"
-#include "sim/config/object.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "tests/workloads/replay.hpp"
 #include "topology/build.hpp"
-#include "topology/spec_reader.hpp"
-#include "workloads/fields.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/training_step.hpp"
 
@@ -23,14 +21,9 @@ class ShippedScenario : public ::testing::TestWithParam<std::string> {};
 TEST_P(ShippedScenario, IsAValidProgramThatFits) {
   const config::Library library({kConfigs});
   const auto catalogue = topology::Catalogue::load(kConfigs);
-  const auto document = config::Document::read_file(kConfigs + "/" + GetParam());
-  config::Reader reader(&library);
-  topology::TopologySpec where;
-  WorkloadSpec what;
-  config::codec_for<topology::TopologySpec>()->read(document.root().find("topology"), where, reader);
-  config::codec_for<WorkloadSpec>()->read(document.root().find("workload"), what, reader);
-  reader.finish();
-  const auto cluster = topology::build(where, catalogue);
+  const scenario::Scenario scenario = scenario::read_scenario(kConfigs + "/" + GetParam(), {}, library);
+  const WorkloadSpec& what = scenario.workload;
+  const auto cluster = topology::build(scenario.topology, catalogue);
   const auto accelerators = static_cast<std::uint32_t>(cluster.accelerators().size());
   const auto& accelerator = catalogue.accelerator(cluster.model_of(cluster.accelerators().front()));
   EXPECT_NO_THROW(require_fit(what, accelerator, accelerators));

@@ -69,13 +69,14 @@ void ChunkPass::advance() {
   const Segment& segment = segments_[next_];
   if (walk_.pieces != segment.pieces || walk_.next == 0) begin(segment);
   emitter_.at({task_.micro_batch, segment.layer});
-  emitter_.emit_next(walk_, [&](double count, Weights whose) {
+  const auto on_parameters = [&](double count, Weights whose) {
     if (forward_) {
       data_.reads(chunk_.index, whose, count, task_.micro_batch - chunk_.first_micro_batch);
     } else if (completes_) {
       data_.completes(chunk_.index, whose, count, last_);
     }
-  });
+  };
+  if (!walk_.done()) emitter_.emit_next(walk_, on_parameters);  // frozen embeddings have no backward at all
   if (!walk_.done()) return;
   end(segment);
   walk_ = {};

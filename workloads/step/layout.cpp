@@ -141,7 +141,8 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
     });
     return groups.slot();
   };
-  const int shard = plan.zero > 0 ? plan.shard_ranks : copies;
+  // DualPipe's mirrored copies share what all replicas share.
+  const int shard = plan.zero > 0 && plan.shard_ranks < plan.dp * plan.cp ? plan.shard_ranks : copies;
   if (shard > 1) slots.data = data_groups(copies / shard, shard, shard, 1);
   if (shard > 1 && shard < copies) slots.replicas = data_groups(shard, 1, copies / shard, shard);
   if (plan.ep > 1)

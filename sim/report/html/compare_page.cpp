@@ -19,7 +19,7 @@ std::string compare_html(const Comparison& comparison, std::span<const Candidate
   const std::string results =
       array_of(candidates, [](const Candidate& each) { return to_json(each.result); });
   const std::string bills = array_of(candidates, [](const Candidate& each) {
-    return each.cost ? bom_json(each.cost->bill) : std::string("null");
+    return each.cost ? bom_json(*each.cost) : std::string("null");
   });
   return make_page({"compare", title, compare_json(comparison),
                     R"({"results":)" + results + R"(,"bills":)" + bills + '}'});
