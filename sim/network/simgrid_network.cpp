@@ -25,11 +25,19 @@ std::string child_program() {
   return std::filesystem::exists(beside, none) ? beside.string() : "topsim-simgrid";
 }
 
+// With the place of the choice: network.model.
+ConfigError unfit(std::string message, std::string help) {
+  Problem problem;
+  problem.path = "network.model";
+  problem.message = std::move(message);
+  problem.help = std::move(help);
+  return ConfigError(std::vector<Problem>{std::move(problem)});
+}
+
 void refuse(const std::string& feature) {
-  throw ConfigError(
-      "the simgrid network does not carry " + feature,
-      "it takes single-path routing, \"collectives\": \"steps\" and --no-fold; the flow network "
-      "carries everything");
+  throw unfit("the simgrid network does not carry " + feature,
+              "it takes single-path routing, \"collectives\": \"steps\" and --no-fold; the flow network "
+              "carries everything");
 }
 }  // namespace
 
@@ -48,8 +56,8 @@ SimGridNetwork::SimGridNetwork(std::span<const double> capacities) : records_(ca
   socket_ = ends[0];
   if (failed != 0) {
     close(socket_);
-    throw ConfigError("the simgrid network needs the program topsim-simgrid, which is not installed",
-                      "install libsimgrid-dev and run install.sh again, or use --network flow");
+    throw unfit("the simgrid network needs the program topsim-simgrid, which is not installed",
+                "install libsimgrid-dev and run install.sh again, or use --network flow");
   }
   out_ = fmt::format("L {}", capacities.size());
   for (const double capacity : capacities) out_ += fmt::format(" {:.17g}", capacity);

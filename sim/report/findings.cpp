@@ -28,9 +28,8 @@ void find_memory(const FindingContext& context, Findings& out) {
   const Memory& memory = context.result.memory;
   if (memory.capacity <= Bytes{}) return;
   const double used = memory.per_accelerator / memory.capacity;
-  const std::string figures =
-      fmt::format("{} of {} ({})", bytes_text(static_cast<double>(memory.per_accelerator.value())),
-                  bytes_text(static_cast<double>(memory.capacity.value())), percent_text(used));
+  const std::string figures = fmt::format("{} of {} ({})", memory_text(memory.per_accelerator),
+                                          memory_text(memory.capacity), percent_text(used));
   if (!memory.fits) {
     out.push_back({Severity::warning, "the workload does not fit the accelerator's memory: " + figures,
                    "workload.plan",

@@ -157,8 +157,7 @@ void goodput(Screen& screen, const Result& result) {
 void memory(Screen& screen, const Result& result) {
   if (result.memory.capacity <= Bytes{}) return;
   screen.line(fmt::format("  memory            {:<10}  of {} per accelerator{}",
-                          bytes_text(static_cast<double>(result.memory.per_accelerator.value())),
-                          bytes_text(static_cast<double>(result.memory.capacity.value())),
+                          memory_text(result.memory.per_accelerator), memory_text(result.memory.capacity),
                           result.memory.fits ? "" : ": DOES NOT FIT"));
 }
 

@@ -29,6 +29,8 @@ std::string scaled(double value, const std::array<Scale, N>& scales) {
 }
 
 constexpr std::array<Scale, 5> kBytes{{{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}}};
+constexpr std::array<Scale, 5> kMemory{
+    {{1, "B"}, {0x1p10, "KiB"}, {0x1p20, "MiB"}, {0x1p30, "GiB"}, {0x1p40, "TiB"}}};
 constexpr std::array<Scale, 4> kRates{{{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}}};
 constexpr std::array<Scale, 5> kTimes{{{1, "ps"}, {1e3, "ns"}, {1e6, "us"}, {1e9, "ms"}, {1e12, "s"}}};
 }  // namespace
@@ -57,6 +59,10 @@ std::string days_text(double seconds) {
 
 std::string bytes_text(double bytes) {
   return scaled(bytes, kBytes);
+}
+
+std::string memory_text(Bytes bytes) {
+  return scaled(static_cast<double>(bytes.value()), kMemory);
 }
 
 std::string message_text(Bytes bytes) {

@@ -28,6 +28,8 @@ TEST(Text, SizesPeopleChoseStayBinary) {
   EXPECT_EQ(message_text(128_MiB), "128 MiB");
   EXPECT_EQ(message_text(Bytes(1536)), "1.5 KiB");
   EXPECT_EQ(message_text(Bytes(30'900'000)), "30.9 MB");
+  EXPECT_EQ(message_text(Bytes(206'976 * 1024)), "212 MB");  // 206,976 KiB, but nobody says so
+  EXPECT_EQ(memory_text(80_GiB), "80.0 GiB");
   EXPECT_EQ(bytes_text(1.5e12), "1.50 TB");
 }
 

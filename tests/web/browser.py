@@ -18,7 +18,7 @@ class Browser:
     """One Chromium; `with Browser() as browser: page = browser.open(file)`. Messages of the console gather in `console`."""
 
     def __init__(self):
-        self.profile = tempfile.TemporaryDirectory()
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         command_read, self.command = os.pipe()
         self.answer, answer_write = os.pipe()
 
@@ -141,6 +141,11 @@ class Browser:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
             options = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
         file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **options)["data"]))
+
+    def picture(self, file):
+        """What the window shows, small, for a README."""
+        answer = self.call("Page.captureScreenshot", format="webp", quality=82)
+        file.write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self, file):
         answer = self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)

@@ -101,6 +101,12 @@ class Use(Pages):
         self.browser.open(self.run_of(64)[0], dark=True)
         paper = self.path("paper.pdf")
         self.browser.pdf(paper)
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.browser.value("dispatchEvent(new Event('beforeprint'))")
+        drawing = self.browser.value("document.getElementById('topology').getBoundingClientRect().width")
+        self.browser.value("dispatchEvent(new Event('afterprint'))")
+        self.browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        self.assertLessEqual(drawing, 690)  # the width of the paper less its margins
         pages = len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes()))
         self.assertTrue(2 <= pages <= 9, pages)
         self.assertEqual(self.browser.value("document.documentElement.dataset.theme"), "dark")

@@ -16,6 +16,7 @@ const stateColours = {
   pipeline_bubble: "#9aa3ad", tensor_parallel: "#e69f00", data_parallel: "#d55e00", pipeline_transfer: "#cc79a7",
   context_parallel: "#8c6bb1", expert_parallel: "#009e73", straggler: "#f0e442", host: "#7a5c3e", offload: "#56b4a9", other: "#c9ced4",
 };
+const paperWidth = 680;  // A4 less its margins, in CSS pixels
 const busyColour = "#3d8fd1";
 const stored = () => { try { return localStorage.getItem("topsim-theme"); } catch { return null; } };
 const themeName = () =>
@@ -31,7 +32,8 @@ const applyTheme = (name) => {
 // `width`: of the paper, when it is printed; else each chart's own place.
 const redraw = (width) => {
   for (const each of drawn) {
-    each.chart.resize({ width: width || "auto" });
+    const least = width && each.at ? parseInt(each.at.style.minWidth || 0) : 0;
+    each.chart.resize({ width: width ? Math.max(width, least) : "auto" });
     each.draw();
   }
 };
@@ -40,7 +42,7 @@ const draw = (id, height, make, renderer = "svg") => {
   const at = element(id);
   at.style.height = height + "px";
   const chart = echarts.init(at, null, { renderer });
-  const each = { chart, draw: () => chart.setOption(Object.assign({
+  const each = { at, chart, draw: () => chart.setOption(Object.assign({
     animation: false, textStyle: { color: scheme.ink, fontFamily: "system-ui, 'DejaVu Sans', sans-serif" }, aria: { enabled: false },
   }, make(chart.getWidth())), { notMerge: true }) };
   each.draw();

@@ -21,7 +21,6 @@ addEventListener("resize", () => {
   cancelAnimationFrame(resized);
   resized = requestAnimationFrame(() => redraw());
 });
-const paperWidth = 680;  // A4 less its margins, in CSS pixels
 addEventListener("beforeprint", () => { applyTheme("light"); redraw(paperWidth); });
 addEventListener("afterprint", () => applyTheme(themeName()));
 addEventListener("keydown", (event) => {

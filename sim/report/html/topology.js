@@ -138,6 +138,7 @@ const drawTopology = () => {
     }],
   });
   element("topology").style.minWidth = columns.length * 146 + "px";
+  element("topology").style.setProperty("--on-paper", Math.min(1, paperWidth / (columns.length * 146)));
   scaleOf("topology", () => scheme.ramp);
   const chart = draw("topology", Math.min(2400, Math.max(150, (height + 0.6) * 62)), option);
   chart.on("click", (p) => {
