@@ -10,6 +10,7 @@ constexpr std::array kCommands = {
         "run", "Simulate a scenario: step time, link utilisation, why accelerators idle", configure_run,
         "topsim run configs/8xH100-ib.json\n"
         "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --set workload.plan.pp=4 --format json\n"
+        "topsim run configs/8xH100-ib.json --html report.html\n"
         "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
     Command{"topo", "Look at a topology: show, check, draw, bom, import, export, list", configure_topo,
             "topsim topo show configs/8xH100-ib.json\n"
@@ -32,6 +33,7 @@ constexpr std::array kCommands = {
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --with topology.fabric.sharp=true\n"
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
+        "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --html compare.html\n"
         "topsim compare old/result.json new/result.json --fail-if 'step_time > 2 %'"},
     Command{"sweep", "The same scenario with other values: grids and lists, resumable", configure_sweep,
             "topsim sweep configs/8xH100-ib.json --vary workload.plan.tp=4,8 --vary workload.plan.pp=1,2\n"
@@ -41,7 +43,8 @@ constexpr std::array kCommands = {
             "topsim plan configs/8xH100-ib.json --schedules 1f1b,interleaved\n"
             "topsim plan configs/16xA100-hdr.json --gpus 32 --out best.json"},
     Command{"explain", "Critical path, what limits, what a faster part would buy", configure_explain,
-            "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20"},
+            "topsim explain results/result.json\ntopsim explain configs/8xH100-ib.json --faster 20\n"
+            "topsim explain configs/8xH100-ib.json --html explained.html"},
     Command{"trace", "What a workload trace holds; convert between formats", configure_trace,
             "topsim trace info configs/traces/ring8.goal\n"
             "topsim trace convert configs/traces/ring8.goal --to native -o ring8-native.json\n"

@@ -8,6 +8,7 @@
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/option_table.hpp"
+#include "sim/cli/scenario_paths.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -16,6 +17,17 @@ std::string words_of(std::string type) {
   if (type.find('|') == std::string::npos) return {};
   std::replace(type.begin(), type.end(), '|', ' ');
   return type;
+}
+
+bool takes_path(const Flag& flag) {
+  return flag.type.rfind("PATH=", 0) == 0;
+}
+
+// Words between blanks, each with `ending`.
+std::string path_words(const std::string& ending) {
+  std::string words;
+  for (const std::string& path : scenario_paths()) words += (words.empty() ? "" : " ") + path + ending;
+  return words;
 }
 
 std::string names_below(const Entry& entry) {
@@ -48,6 +60,7 @@ std::string bash_values(const Flag& flag) {
   if (const std::string words = words_of(flag.type); !words.empty()) {
     return "COMPREPLY=($(compgen -W \"" + words + "\" -- \"$cur\"))";
   }
+  if (takes_path(flag)) return "_topsim_path";
   if (flag.type == "DIR") return "COMPREPLY=($(compgen -d -- \"$cur\"))";
   if (flag.type == "SCENARIO")
     return "COMPREPLY=($(compgen -f -X '!*.json' -- \"$cur\") $(compgen -d -- \"$cur\"))";
@@ -82,6 +95,11 @@ std::string bash() {
              (positional.empty() ? std::string("COMPREPLY=()") : positional) + "; fi ;;\n";
   }
   return "# bash completion of topsim, made by topsim completion bash\n"
+         "_topsim_path() {\n"
+         "  compopt -o nospace 2> /dev/null\n"
+         "  COMPREPLY=($(compgen -W \"" +
+         path_words("=") +
+         "\" -- \"$cur\"))\n}\n"
          "_topsim() {\n"
          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
          "  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"" +
@@ -92,6 +110,7 @@ std::string bash() {
 std::string zsh_values(const Flag& flag) {
   const std::string words = words_of(flag.type);
   if (!words.empty()) return "(" + words + ")";
+  if (takes_path(flag)) return "(" + path_words("=") + ")";
   if (flag.type == "DIR") return "_files -/";
   if (flag.type == "SCENARIO") return "_files -g \"*.json\"";
   return "_files";
@@ -138,7 +157,8 @@ std::string fish() {
     const std::string when = "complete -c topsim -n '__fish_seen_subcommand_from " + entry.name + "'";
     for (const Flag& flag : entry.flags) {
       const std::string words = words_of(flag.type);
-      const std::string values = words.empty() ? " -F" : " -x -a " + single_quoted(words);
+      const std::string known = takes_path(flag) ? path_words("=") : words;
+      const std::string values = known.empty() ? " -F" : " -x -a " + single_quoted(known);
       std::string line = when;
       for (const std::string& name : flag.names) {
         line += name.substr(0, 2) == "--" ? " -l " + name.substr(2) : " -s " + name.substr(1);

@@ -161,6 +161,11 @@ class Completion(unittest.TestCase):
         self.assertIn("check", self.complete("topsim", "topo", ""))
         self.assertEqual(self.complete("topsim", "bench", "all_r"), ["all_reduce"])
 
+    def test_bash_completes_the_paths_of_a_scenario(self):
+        for option in (("run", IB, "--set"), ("sweep", IB, "--vary")):
+            self.assertEqual(self.complete("topsim", *option, "workload.plan.tp"), ["workload.plan.tp=", "workload.plan.tp_overlap="])
+            self.assertIn("topology.fabric.link.latency=", self.complete("topsim", *option, "topology.fabric.link."))
+
 
 def command_names():
     listed = program.output("--help").split("commands:\n")[1].split("\n\n")[0]
