@@ -5,8 +5,8 @@ const unitTexts = {
 };
 const signed = (share) => {
   if (share === null) return "new";
-  if (share >= 9) return `× ${digits(1 + share)}`;
-  return Math.abs(share) < 5e-5 ? "0 %" : `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+  if (share >= 9) return `× ${countParts(1 + share).join(" ").trim()}`;
+  return Math.abs(share) < 1e-4 ? "0 %" : `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 };
 const metricNames = {
   "step.seconds": "step time", "accelerators.busy_seconds": "busy", "throughput.tokens_per_second": "tokens per second", "throughput.mfu": "model FLOPs utilisation",

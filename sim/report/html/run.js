@@ -57,6 +57,8 @@ const followHash = (showRanks) => {
   document.querySelector("tr.chosen")?.scrollIntoView({ block: "center" });
 };
 pages.run = () => {
+  if (result.links.length === 0) element("heat-section").remove();
+  if (result.collectives.length === 0) element("collectives-section").remove();
   drawHead();
   drawAnswer();
   drawIdle();
@@ -64,7 +66,7 @@ pages.run = () => {
   drawGains();
   drawTopology();
   drawTimeline();
-  drawHeat();
+  if (result.links.length > 0) drawHeat();
   const showRanks = drawTables();
   drawPath("path-ops", result.critical_path, operationColour);
   drawPath("path-limits", result.critical_path_links, limitColour);

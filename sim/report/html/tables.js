@@ -31,13 +31,13 @@ const table = (id, caption, columns, rows, options = {}) => {
 const meter = (share) => `<span class="meter"><i style="width:${Math.min(100, share * 100).toFixed(1)}%;background:${colourAt(schemes.light.ramp, 0.15 + 0.85 * share)}"></i></span>`;
 
 const drawTables = () => {
-  table("links", "Links", [
+  if (result.links.length > 0) table("links", "Links", [
     ["link", (row) => row.id], ["alike", (row) => row.count, whole], ["type", (row) => row.type],
     ["mean use", (row) => row.utilization, percent, (row) => meter(row.utilization)],
     ["highest", (row) => row.peak_utilization, percent, (row) => meter(row.peak_utilization)],
     ["carried", (row) => row.bytes, bytes], ["speed", (row) => row.capacity, rate], ["busy", (row) => row.busy_seconds, duration],
   ], result.links, { by: 3, act: (row) => showLinks(row.type, [row.id], true) });
-  table("collectives", "Collectives", [
+  if (result.collectives.length > 0) table("collectives", "Collectives", [
     ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls", (row) => row.calls, whole],
     ["size", (row) => row.bytes, memoryText], ["each", (row) => row.seconds_each, duration],
     ["sum of calls", (row) => row.seconds_each * row.calls, duration],
