@@ -77,7 +77,7 @@ void header(Screen& screen, const Result& result, const std::optional<RunRecord>
     how += fmt::format(", {} events, {} of wall time", count_text(static_cast<double>(record->events)),
                        duration_text(from_seconds(record->wall_seconds)));
   }
-  if (!result.complete) how += ", interrupted: of what was simulated until then";
+  if (!result.complete) how += ", interrupted: partial";
   screen.line(how);
 }
 

@@ -105,6 +105,14 @@ class RunPage(Pages):
         self.assertGreater(spent["TaskDuration"], 0.01)
         self.assertLess(spent["TaskDuration"], 2)
 
+    def test_a_run_without_communication_has_no_empty_tables(self):
+        self.browser.open(self.page_of("run", ROOT / "configs/1xH100.json", "--quiet")[0])
+        self.assertEqual(self.browser.console, [])
+        left = self.browser.value("[...document.querySelectorAll('section')].map((section) => section.id)")
+        self.assertNotIn("collectives-section", left)
+        self.assertNotIn("heat-section", left)
+        self.assertIn("never wait", self.browser.value("document.getElementById('sentence').textContent"))
+
     def test_a_rank_in_the_address_marks_its_class(self):
         page, _ = self.run_of(64)
         self.browser.open(page, "#rank=35")  # the second stage: ranks 32 to 63
