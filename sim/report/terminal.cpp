@@ -143,15 +143,12 @@ void goodput(Screen& screen, const Result& result) {
   if (!result.goodput) return;
   const Goodput& g = *result.goodput;
   constexpr double kSecondsPerDay = 86400;
-  std::string text =
-      g.interruptions_per_day.usual > 0
-          ? fmt::format("an interruption every {}", days_text(kSecondsPerDay / g.interruptions_per_day.usual))
-          : std::string("no interruptions");
-  if (g.known_losses > 0) text += fmt::format(" and {} known", g.known_losses);
-  text += fmt::format(", a checkpoint every {}{}", days_text(g.checkpoint_interval),
-                      g.optimum ? " (the optimum)" : "");
-  screen.line(fmt::format("  goodput           {:<10}  over {} days: {}", percent_text(g.share.usual),
-                          three_digits(g.days), text));
+  std::string text = g.interruptions_per_day.usual > 0
+                         ? "stops every " + days_text(kSecondsPerDay / g.interruptions_per_day.usual)
+                         : std::string("no failures");
+  if (g.known_losses > 0) text += fmt::format(" + {}", g.known_losses);
+  text += ", checkpoints every " + days_text(g.checkpoint_interval);
+  screen.line(fmt::format("  goodput           {:<10}  {}", percent_text(g.share.usual), text));
 }
 
 void memory(Screen& screen, const Result& result) {

@@ -35,5 +35,16 @@ TEST(FailIf, AnUnknownKeyGetsTheClosest) {
     EXPECT_THAT(error.problems().front().help, testing::HasSubstr("did you mean \"step_time\"?"));
   }
 }
+
+TEST(FailIf, AKeyIsCheckedBeforeAnythingRuns) {
+  EXPECT_NO_THROW(check_key(parse_condition("step_time > 1 s")));
+  EXPECT_NO_THROW(check_key(parse_condition("accelerators.idle_seconds.straggler > 1 ms")));
+  EXPECT_NO_THROW(check_key(parse_condition("links[0].utilization > 0.9")));
+  EXPECT_NO_THROW(check_key(parse_condition("reliability.goodput.usual < 0.9")));
+  EXPECT_THROW(check_key(parse_condition("step_tim > 1 s")), ConfigError);
+  EXPECT_THROW(check_key(parse_condition("cost.usd_per_step > 5 %")), ConfigError);
+  const std::vector<std::string> more = {"cost.usd_per_step"};
+  EXPECT_NO_THROW(check_key(parse_condition("cost.usd_per_step > 5 %"), more));
+}
 }  // namespace
 }  // namespace topsim::cli

@@ -82,6 +82,16 @@ TEST(Compare, BelowTheModelsResolutionNothingIsClaimed) {
       HasSubstr("no significant difference between ib and roce: +0.500 % per step; differences below 1.0 %"));
 }
 
+TEST(Compare, WhoProcessesMoreTokensAStepIsJudgedByTheToken) {
+  // Twice the tokens in 1.5 times the time: 1 / 0.75 = 1.33 times faster a token.
+  Candidate small = candidate("small", 10_ms), large = candidate("large", 15_ms);
+  small.result.throughput.tokens_per_second = 100 / 0.010;
+  large.result.throughput.tokens_per_second = 200 / 0.015;
+  const Comparison comparison = of({small, large});
+  EXPECT_TRUE(comparison.per_token);
+  EXPECT_THAT(comparison.verdict, HasSubstr("large is 1.33 times faster per token than small"));
+}
+
 TEST(Compare, AnUnusedFabricIsSaid) {
   Candidate a = candidate("a", 10_ms);
   a.result.findings = {

@@ -1,0 +1,104 @@
+#include "sim/scenario/faults.hpp"
+
+#include <gmock/gmock.h>
+
+#include "sim/base/error.hpp"
+#include "sim/report/json.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario {
+namespace {
+using testing::HasSubstr;
+
+const std::string kConfigs = std::string(TOPSIM_SOURCE_DIR) + "/configs";
+
+const topology::Catalogue& catalogue() {
+  static const topology::Catalogue loaded = topology::Catalogue::load(kConfigs);
+  return loaded;
+}
+
+// Two boxes on eight rails, a step without warm-up; `faults` is the JSON of the list.
+Scenario with_faults(const std::string& faults, const std::string& more = "") {
+  return parse_scenario(
+      R"({"topology": {"node": "hgx-h100", "nodes": 2,
+          "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700", "tiers": 2}},
+          "workload": {"model": "llama3-8b", "sequence": 4096, "framework": "megatron",
+                       "plan": {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8, "zero": 1}},
+          "run": {"steps": 1, "warmup": 0}, "faults": )" +
+          faults + more + "}",
+      "test", {}, config::Library({kConfigs}));
+}
+
+report::Result result_of(const Scenario& scenario) {
+  return simulate(scenario, catalogue(), {}, nullptr).result;
+}
+
+Duration step_with(const std::string& faults) {
+  return result_of(with_faults(faults)).step;
+}
+
+TEST(Faults, ADeadNicsTrafficTakesAnotherNicOfTheNode) {
+  const report::Result whole = result_of(with_faults("[]"));
+  const report::Result left = result_of(with_faults(R"([{"kind": "nic_down", "target": "node0/nic3"}])"));
+  EXPECT_GE(left.step, whole.step);
+  for (const report::LinkRow& link : left.links) EXPECT_NE(link.from, "node0/nic3") << link.id;
+  EXPECT_THAT(left.findings.back().message + left.findings.front().message, HasSubstr("node0/nic3 is down"));
+}
+
+TEST(Faults, WithoutAnyPathTheRankThatCannotBeReachedIsNamed) {
+  std::string all = "[";
+  for (int nic = 0; nic < 8; ++nic)
+    all += (nic > 0 ? ", " : "") + std::string(R"({"kind": "nic_down", "target": "node1/nic)") +
+           std::to_string(nic) + "\"}";
+  try {
+    const report::Result result = result_of(with_faults(all + "]"));
+    FAIL() << result.headline;
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems().at(0).path, "faults");
+    EXPECT_THAT(error.problems().at(0).message, HasSubstr("no working cable leaves node1's NICs"));
+  }
+}
+
+TEST(Faults, AnAcceleratorThatThrottlesForAWhileCostsLessThanOneThatAlwaysDoes) {
+  const Duration whole = step_with("[]");
+  const Duration always = step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "factor": 0.5}])");
+  const std::string half = std::to_string(seconds(whole) / 4) + " s";
+  const Duration briefly =
+      step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "factor": 0.5, "for": ")" + half + "\"}]");
+  EXPECT_LT(whole, briefly);
+  EXPECT_LT(briefly, always);
+  // Half speed for a quarter of the step: an eighth of its work is left over, at most that of its time.
+  EXPECT_LT(seconds(briefly), seconds(whole) * 1.126);
+  // Over before it matters, or after the end.
+  EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "1 h", "for": "1 s"}])"), whole);
+}
+
+TEST(Faults, AFlappingCableCostsAtMostItsOutages) {
+  const Duration whole = step_with("[]");
+  const std::string flap =
+      R"([{"kind": "link_flapping", "target": "node0/nic0 - leaf0", "for": "10 s", "period": "50 ms", "down": "40 ms"}])";
+  const Duration flapping = step_with(flap);
+  EXPECT_GT(flapping, whole);
+  // Up a fifth of the time: at most five times as long, and the last outage.
+  EXPECT_LT(seconds(flapping), seconds(whole) * 5 + 0.04);
+}
+
+TEST(Faults, ALostAcceleratorCountsInTheGoodput) {
+  const std::string more = R"(, "reliability": {"days": 1, "checkpoint_time": "10 s", "restart": "600 s",
+      "checkpoint_interval": "990 s", "failures_per_year":
+      {"accelerator": 0, "software-and-host": 0, "nic": 0, "fabric-link": 0}})";
+  const report::Result result =
+      result_of(with_faults(R"([{"kind": "gpu_down", "target": "node1/gpu0", "at": "2500 s"}])", more));
+  ASSERT_TRUE(result.goodput);
+  // 500 s after the second checkpoint and 600 s of restart, of a day; 1 % for checkpoints.
+  EXPECT_NEAR(result.goodput->share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
+}
+
+TEST(Faults, TheResultWithGoodputReadsBackToTheSame) {
+  const report::Result result =
+      result_of(with_faults("[]", R"(, "reliability": {"checkpoint_time": "30 s", "restart": "10 min"})"));
+  const std::string text = report::to_json(result);
+  EXPECT_EQ(report::to_json(report::result_from_json(text, "test")), text);
+}
+}  // namespace
+}  // namespace topsim::scenario
