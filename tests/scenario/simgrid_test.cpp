@@ -57,7 +57,7 @@ TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfPcie) {
 }
 
 TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfEightNodes) {
-  // Two micro-batches and four layers in place of 32 and 80: 30,000 messages of the same kinds.
+  // Two micro-batches and four layers in place of 32 and 80: 4,000 messages of the same kinds.
   expect_equal("8xH100-ib.json",
                {"workload.plan.global_batch=8", "workload.model.layers=4", "run.steps=1", "run.warmup=0"});
 }
