@@ -40,6 +40,7 @@ const LinkRow* class_of(const Result& result, LinkId link) {
     if (in_spans(row.members, link.value)) return &row;
   return nullptr;
 }
+
 std::string text_of(const RankRow& rank, std::uint32_t alike) {
   std::string text = fmt::format("rank {} on {}, {}{}\n  {:<20}{:>10}\n", rank.rank, rank.device,
                                  rank.program, alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "",

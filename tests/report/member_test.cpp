@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/base/error.hpp"
 #include "sim/report/spans.hpp"
 #include "tests/report/sample.hpp"
