@@ -38,6 +38,7 @@ struct Accelerator {
   int year = 0;
   std::map<std::string, double, std::less<>> dense_flops;       // "bf16" -> FLOP/s, dense, no sparsity
   std::map<std::string, double, std::less<>> achievable_flops;  // measured best matmul (MAMF), where known
+  std::map<std::string, double, std::less<>> sustained_flops;   // 8192-cube product at the power limit
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};
   int compute_units = 0;              // SMs or CUs
@@ -54,6 +55,7 @@ struct Accelerator {
   std::map<std::string, GemmConstants, std::less<>> gemm;
   double norm_fraction_eager = 0.35, elementwise_fraction_eager = 0.5, add_fraction_eager = 0.84,
          fused_fraction = 0.8;
+  double host_factor = 1;  // its usual host issues work so many times slower than a DGX H100's
   std::vector<std::string> notes;
 };
 

@@ -65,7 +65,7 @@ const config::Object<RawKernels>& table(Type<RawKernels>) {
 }
 
 struct RawAccelerator : Accelerator {
-  Rates dense, achievable;
+  Rates dense, achievable, sustained;
   RawMemory memory_facts;
   std::optional<RawScaleUp> scale_up;
   std::map<std::string, GemmConstants> fitted;
@@ -83,6 +83,8 @@ const config::Object<RawAccelerator>& table(Type<RawAccelerator>) {
                  figure<int>())
           .field("dense", &RawAccelerator::dense, "rate by precision", config::required(), rates())
           .field("achievable", &RawAccelerator::achievable, "best measured matrix product", rates())
+          .field("sustained", &RawAccelerator::sustained,
+                 "matrix product of 8192 cubed kept up for minutes, at the power limit", rates())
           .field("memory", &RawAccelerator::memory_facts, "device memory", config::required())
           .field("compute_units", &Accelerator::compute_units, "SMs or CUs", figure<int>())
           .field("scale_up", &RawAccelerator::scale_up, "links to other accelerators")
@@ -91,6 +93,8 @@ const config::Object<RawAccelerator>& table(Type<RawAccelerator>) {
           .field("tdp", &Accelerator::tdp, "thermal design power", figure<Watts>())
           .field("gemm", &RawAccelerator::fitted, "fitted constants by precision")
           .field("kernels", &RawAccelerator::kernels, "memory-bound kernels")
+          .field("host_factor", &Accelerator::host_factor,
+                 "how many times slower than a DGX H100's its usual host issues work", figure<double>())
           .field("notes", &Accelerator::notes, "remarks");
   return object;
 }
@@ -105,6 +109,7 @@ void split_pcie_name(const std::string& link, int& generation, int& lanes) {
 void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
   for (const auto& [precision, rate] : raw.dense) raw.dense_flops[precision] = rate.value();
   for (const auto& [precision, rate] : raw.achievable) raw.achievable_flops[precision] = rate.value();
+  for (const auto& [precision, rate] : raw.sustained) raw.sustained_flops[precision] = rate.value();
   raw.memory = raw.memory_facts.size;
   raw.memory_bandwidth = raw.memory_facts.bandwidth;
   if (raw.scale_up) {

@@ -9,10 +9,17 @@
 // Never faster than the measured best matmul (MAMF). Valid for dense matmuls of 1 GFLOP and more; mean
 // absolute error on models held out of the fit: A100 6.0 %, H100 9.5 %, A40 6.9 %.
 //
+// A chip at its power limit lowers its clock, and sweeps are too short to get there: where the catalogue
+// knows the rate that an 8192-cube product keeps up for minutes ("sustained"), P is derated, for matmuls and
+// attention of that format, by that rate over the model's for the same product. `compute.clock` derates
+// further.
+//
 // Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager (4.4).
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "topology/catalogue.hpp"
 #include "workloads/spec.hpp"
@@ -25,16 +32,18 @@ struct KernelCost {
   double memory_seconds = 0;  // part of it limited by memory bandwidth
   double flops = 0;           // model FLOPs; zero for what is only recomputed
   double kernels = 0;         // launches
+  double host = 0;            // host time to issue them; 0: an eager operator each
   KernelCost& operator+=(const KernelCost& other) {
     seconds += other.seconds;
     memory_seconds += other.memory_seconds;
     flops += other.flops;
     kernels += other.kernels;
+    host += other.host;
     return *this;
   }
   friend KernelCost operator+(KernelCost a, const KernelCost& b) { return a += b; }
   friend KernelCost operator*(KernelCost a, double k) {
-    a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k;
+    a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k, a.host *= k;
     return a;
   }
 };
@@ -65,7 +74,8 @@ struct ComputeSettings {
   bool fused = true;                      // memory-bound kernels are fused
   Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
   bool hopper_attention =
-      true;  // flash attention written for Hopper (FlashAttention-3, cuDNN), else version 2
+      true;                  // flash attention written for Hopper (FlashAttention-3, cuDNN), else version 2
+  bool first_flash = false;  // FlashAttention of 2022
 };
 
 class ComputeModel {
@@ -89,8 +99,15 @@ class ComputeModel {
   [[nodiscard]] const topology::Accelerator& accelerator() const { return accelerator_; }
 
  private:
+  [[nodiscard]] const topology::GemmConstants& constants_of(Precision precision) const;
+  // The tile model alone: no operands to stream, no fixed time, no ceiling.
+  [[nodiscard]] double tiled_seconds(const GemmShape& shape, double peak_rate,
+                                     const topology::GemmConstants& constants) const;
+  [[nodiscard]] double held(Precision precision) const;  // share of the clock that a step keeps
+
   const topology::Accelerator& accelerator_;
   ComputeSettings settings_;
+  std::map<std::string, double, std::less<>> held_;  // by the power limit, by precision
 };
 
 [[nodiscard]] double bytes_of(Precision precision);  // of one stored element, scales not counted
