@@ -218,6 +218,11 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  default_text("the framework's"))
           .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",
                  default_text("the framework's"))
+          .field("host_factor", &ComputeSpec::host_factor,
+                 "how many times slower than a DGX H100's the host issues work; default: the accelerator's "
+                 "usual "
+                 "host's",
+                 between(0.1, 20))
           .field("slow_ranks", &ComputeSpec::slow_ranks, "rank -> factor on its compute times")
           .field("stage_times", &ComputeSpec::stage_times, "measured times to replay")
           .field("nvme_read", &ComputeSpec::nvme_read, "read rate of a node's NVMe together, for offload",

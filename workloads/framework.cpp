@@ -10,16 +10,39 @@ namespace topsim::workloads {
 namespace {
 using namespace topsim::literals;
 
-// Launch times: an eager PyTorch operator costs the host 5-8 us (dispatch, autograd, cudaLaunchKernel), a
-// kernel inside a CUDA graph about 2 us: training-and-collectives.md 4.10.
-constexpr Duration kEager = 6_us, kGraph = 2_us;
+// A kernel inside a CUDA graph: about 2 us (training-and-collectives.md 4.10).
+constexpr Duration kGraph = 2_us;
 
-std::array<Framework, 7> make_table() {
+// Calls of the host in one layer and pass, counted in the source of each release. Kernels beyond operators
+// are launched by Functions, whose time includes them. Forward: {operators, views, Functions and scripts,
+// modules}.
+//
+// Megatron-LM v2 and Megatron-DeepSpeed (megatron/model/transformer.py), GPT layer. Forward: 4 matmuls, QKV
+// bias, baddbmm, dropout, bmm, contiguous, 2 norms, softmax, GeLU, 2 bias-dropout-adds, and 4 reads and
+// writes of random states around the dropout; 28 views; Functions: 2 norms, 2 copy_to, 2 reduce_from,
+// softmax, GeLU, and 3 scripts. Backward: 8 + 4 matmuls, 4 bias sums, 12 gradient accumulations, 10 others.
+// Checkpoint (tensor_parallel/random.py): 12 reads and writes of states, the nested backward.
+constexpr HostProfile kMegatron2022{{19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2};
+// Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
+// ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
+// Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
+// and 3 scripts.
+constexpr HostProfile kMegatron2024{{12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2};
+// Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
+// FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
+// copy-out, resharding), DDP a hook a parameter in C++.
+constexpr HostProfile kEagerDdp{{36, 16, 0, 14}, {57, 16, 0, 0}, {6, 0, 2, 0}, 9, 0};
+constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 9, 0};
+// Compiled by layer: one call with its guards (2 Functions' time), kernels of the matmuls, attention and 5
+// fused ones; the hooks of FSDP stay eager.
+constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
+
+std::array<Framework, 8> make_table() {
   Framework megatron;
   megatron.name = "megatron";
   megatron.release = "2024";
   megatron.summary = "Megatron-Core with Transformer Engine, distributed optimiser, flash attention";
-  megatron.launch = kEager;
+  megatron.host = kMegatron2024;
   megatron.graph_launch = kGraph;
   megatron.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
 
@@ -33,6 +56,7 @@ std::array<Framework, 7> make_table() {
   megatron2022.overlap_grad_reduce = megatron2022.overlap_param_gather = megatron2022.overlap_p2p = false;
   megatron2022.recompute = RecomputeKind::full;
   megatron2022.dropout = true;
+  megatron2022.host = kMegatron2022;
 
   // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
   // (kDefaultFirstBucketBytes). gradient_as_bucket_view is off: gradients are copied in and out.
@@ -49,7 +73,10 @@ std::array<Framework, 7> make_table() {
   ddp.bucket = 25_MiB;
   ddp.first_bucket = 1_MiB;
   ddp.bucket_copies = 2;
-  ddp.launch = kEager;
+  // torch.nn.functional.cross_entropy of float logits: log-softmax and its gradient in fp32, and 16-bit
+  // logits.
+  ddp.logit_bytes = 10;
+  ddp.host = kEagerDdp;
   ddp.graph_launch = kGraph;
 
   // torch/nn/parallel/data_parallel.py: buckets of 10 MiB (replicate.py, comm.py: buffer_size), nothing
@@ -77,11 +104,25 @@ std::array<Framework, 7> make_table() {
   fsdp.bucket = fsdp.first_bucket = Bytes(0);
   fsdp.bucket_copies = 0;
   fsdp.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
+  fsdp.host = kEagerFsdp;
+
+  // FSDP of PyTorch 1.13 to 2.1 as llm-foundry sets it (scripts/train/benchmarking/submit_benchmarks.py):
+  // attn_impl triton, the first FlashAttention; mixed_precision PURE
+  // reduces in bf16, backward_prefetch BACKWARD_PRE, limit_all_gathers; cross entropy of the flash-attn
+  // package.
+  Framework fsdp2023 = fsdp;
+  fsdp2023.release = "2023";
+  fsdp2023.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
+  fsdp2023.first_flash = true;
+  fsdp2023.gradients_fp32 = false;
+  fsdp2023.fused_cross_entropy = true;
+  fsdp2023.logit_bytes = 4;
 
   Framework compiled = fsdp;
   compiled.release = "2024-compile";
   compiled.summary = "the same with torch.compile for each layer: fused element-wise kernels";
   compiled.fused_kernels = true;
+  compiled.host = kCompiledFsdp;
 
   // DeepSpeed: runtime/zero/config.py and stage_1_and_2.py. Buckets of 5e8 elements in 16 bits; overlap_comm
   // is off for stages 1 and 2 and on for 3; the default reduction of stages 1 and 2 is an all-reduce of the
@@ -103,17 +144,19 @@ std::array<Framework, 7> make_table() {
   deepspeed.exposed_buckets = true;
   deepspeed.bucket_copies = 1;
   deepspeed.scatter_gradients = false;
+  deepspeed.host = kMegatron2022;
+  deepspeed.logit_bytes = 4;  // Megatron-DeepSpeed's own cross entropy
   deepspeed.prefetch_forward = true;
   deepspeed.outstanding_reductions = 2;  // stage3.py, max_param_reduce_events
   deepspeed.live_parameters = 1e9;       // stage3_max_live_parameters
 
-  return {megatron, megatron2022, ddp, data_parallel, fsdp, compiled, deepspeed};
+  return {megatron, megatron2022, ddp, data_parallel, fsdp, fsdp2023, compiled, deepspeed};
 }
 
 }  // namespace
 
 std::span<const Framework> frameworks() {
-  static const std::array<Framework, 7> table = make_table();
+  static const std::array<Framework, 8> table = make_table();
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "workloads/host/host_calls.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads {
@@ -33,8 +34,10 @@ struct Framework {
   // Kernels.
   bool fused_kernels = true;         // norms, bias + activation, bias + dropout + residual, Adam
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
+  double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
   bool dropout = false;
   bool hopper_attention = true;  // flash attention for Hopper; PyTorch's own is FlashAttention-2
+  bool first_flash = false;      // FlashAttention of 2022
 
   // Gradients.
   bool gradients_fp32 = true;     // accumulated and reduced in fp32
@@ -51,8 +54,8 @@ struct Framework {
   double live_parameters = 0;        // gathered parameters held at most; 0: two units
 
   // Host.
-  Duration launch{};        // to issue one kernel, eager
-  Duration graph_launch{};  // the same inside a CUDA graph
+  HostProfile host;         // calls of one layer, eager
+  Duration graph_launch{};  // to issue one kernel inside a CUDA graph
   bool cuda_graph = false;
   bool synchronises_p2p = false;  // the host waits for every exposed pipeline message
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "workloads/host/host.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
@@ -101,12 +102,19 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   set_offload(workload, defaults, plan, mistakes);
   set_single_process(defaults, plan, mistakes);
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
-  plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : defaults.launch);
+  const Duration eager = host_times().operation;
+  plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
+  plan.collective_launch = graph ? plan.launch : std::max(plan.launch, host_times().collective);
+  plan.counts_host_calls = !graph && !workload.compute.launch_overhead;
+  plan.host = defaults.host;
+  plan.host_factor = workload.compute.host_factor.value_or(1);
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
   plan.dropout = defaults.dropout;
   plan.hopper_attention = defaults.hopper_attention;
+  plan.first_flash = defaults.first_flash;
   plan.fused_kernels = defaults.fused_kernels;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
+  plan.logit_bytes = defaults.logit_bytes;
   if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
       !plan.inference())
     mistakes.add("plan.tp_overlap",

@@ -72,17 +72,21 @@ struct Plan {
   double expert_load = 1;       // rows that the busiest rank computes over the mean
   bool expert_padding = false;  // rows are known beforehand
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
-  double dispatch_bytes = 2;    // of one element on its way to an expert
-  int domain_ranks = 0;         // ranks joined by NVLink; 0: all
-  bool expert_overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
-  bool mixed_precision = true;  // fp32 master weights beside the working copy
-  Duration launch{};            // host time to issue one kernel
+  double dispatch_bytes = 2;               // of one element on its way to an expert
+  int domain_ranks = 0;                    // ranks joined by NVLink; 0: all
+  bool expert_overlap = false;             // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
+  bool mixed_precision = true;             // fp32 master weights beside the working copy
+  Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
+  bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
+  HostProfile host;
+  double host_factor = 1;       // how much slower the host is than the one its times were taken on
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false;
   bool dropout = false;
-  bool hopper_attention = true;
+  bool hopper_attention = true, first_flash = false;
   bool fused_kernels = true, fused_cross_entropy = false;
+  double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,
   // or empty: the network carries them). The step is then the schedule alone, without gradients' reduction

@@ -119,6 +119,7 @@ struct ComputeSpec {
   std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
   std::optional<Duration> launch_overhead;
   std::optional<bool> cuda_graph;
+  std::optional<double> host_factor;
   std::map<std::string, double>
       slow_ranks;  // applied when the program runs: rank -> compute time factor, 1.1: ten per cent slower
   StageTimes stage_times;

@@ -1,6 +1,7 @@
 #include "workloads/training_step.hpp"
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/host/host.hpp"
 #include "workloads/layer/lora.hpp"
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
@@ -16,12 +17,14 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   const ModelSpec& model = completed.model;
   Plan plan = resolve(completed, accelerators);
   plan.domain_ranks = domain_ranks;
+  if (!workload.compute.host_factor) plan.host_factor = accelerator.host_factor;
 
   ComputeSettings settings;
   settings.gemm_efficiency = workload.compute.gemm_efficiency;
   settings.clock = workload.compute.clock;
   settings.fused = plan.fused_kernels;
   settings.hopper_attention = plan.hopper_attention;
+  settings.first_flash = plan.first_flash;
   // The least of the 2 to 6 us measured for small kernels on A100 and H100 (training-and-collectives.md 4.4);
   // training's kernels are too large for it to matter.
   if (plan.inference()) settings.memory_fixed = from_microseconds(2);
@@ -45,6 +48,10 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     const auto index = static_cast<std::size_t>(kind);
     pieces.layer[index] = layer(kind, full ? RecomputeKind::none : plan.recompute.kind);
     pieces.layer_recomputed[index] = full ? layer(kind, RecomputeKind::full) : pieces.layer[index];
+    // Calls of a mixture's layer are not counted: an operator a kernel.
+    if (kind == LayerKind::experts) continue;
+    set_host_time(pieces.layer[index], plan, RecomputeKind::none);
+    set_host_time(pieces.layer_recomputed[index], plan, plan.recompute.kind);
   }
 
   program::Program program;

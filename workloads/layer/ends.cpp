@@ -37,13 +37,15 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const double bytes = tokens * h * element;
   const double logits = tokens * vocab;
   const bool sp = plan.sequence_parallel;
-  // Passes over fp32 logits: copy to fp32 and maximum, exponentials and their sum, softmax forward; scaling
-  // and the copy to 16 bits backward. Fused: one pass each way over the 16-bit logits.
+  // Bytes a logit, megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in
+  // fp32 the maximum (read), its subtraction, the exponentials and the division (read and written each) and
+  // the sum (read): 38. Backward scales by the loss's gradient (read, written) and writes 16 bits: 14. Fused:
+  // one pass each way over the 16-bit logits.
   const KernelCost loss_forward =
-      compute.memory_bound(logits * (plan.fused_cross_entropy ? element : 4.0 * 4), MemoryKernel::elementwise,
-                           plan.fused_cross_entropy ? 1 : 8);
+      compute.memory_bound(logits * (plan.fused_cross_entropy ? element : element + 36),
+                           MemoryKernel::elementwise, plan.fused_cross_entropy ? 1 : 8);
   const KernelCost loss_backward =
-      compute.memory_bound(logits * (plan.fused_cross_entropy ? 2 * element : 2.0 * 4),
+      compute.memory_bound(logits * (plan.fused_cross_entropy ? 2 * element : 12 + element),
                            MemoryKernel::elementwise, plan.fused_cross_entropy ? 1 : 4);
 
   PiecePair result;

@@ -77,6 +77,10 @@ void PieceList::append(const PieceList& other) {
   }
 }
 
+void PieceList::set_host_time(double seconds_per_kernel) {
+  for (Piece& piece : pieces_) piece.cost.host = piece.cost.kernels * seconds_per_kernel;
+}
+
 PieceList PieceList::recomputed() const {
   PieceList result = *this;
   for (Piece& piece : result.pieces_) piece.cost.flops = 0, piece.parameters = piece.frozen_parameters = 0;

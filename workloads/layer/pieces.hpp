@@ -70,6 +70,8 @@ class PieceList {
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   int add(const Piece& piece);
   void append(const PieceList& other);
+  // Host time of every kernel.
+  void set_host_time(double seconds_per_kernel);
   // The same work, done again for the backward pass: no model FLOPs, no parameters.
   [[nodiscard]] PieceList recomputed() const;
 

@@ -36,8 +36,9 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const double element = bytes_of(plan.activations);
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
-    // Inputs of the final norm and of the LM head, and the logits in fp32.
-    bytes += 2 * element * rows_of(plan) * model.hidden + 4 * plan.tokens() * model.vocab / plan.tp;
+    // Inputs of the final norm and of the LM head, and the logits.
+    bytes +=
+        2 * element * rows_of(plan) * model.hidden + plan.logit_bytes * plan.tokens() * model.vocab / plan.tp;
   }
   return bytes;
 }

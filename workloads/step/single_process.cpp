@@ -67,7 +67,7 @@ class SingleProcess {
         forward(emitter, device, m);
         backward(emitter, device, m);
       }
-      if (device == 0) add_optimizer(emitter, parameters_, plan_, compute_, Slots::kNoSlot);
+      if (device == 0) add_optimizer(emitter, parameters_, layers_, plan_, compute_, Slots::kNoSlot);
       emitter.join();
       builder.finish();
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace topsim::workloads {
@@ -52,14 +53,25 @@ std::uint16_t StageEmitter::label_of(Phase phase, Part part) {
   return builder_.label(fmt::format("{} {}", workloads::name_of(part), name_of(phase)));
 }
 
-Duration StageEmitter::launch_of(double kernels, Phase phase) {
-  if (kernels <= 0) return {};
+double StageEmitter::turns(Phase phase) const {
   // Autograd and the optimiser launch without the interpreter's lock, or alone.
   const bool in_turn =
       phase == Phase::forward || phase == Phase::parameter_sync || phase == Phase::gradient_sync;
-  const Duration each = plan_.launch * (in_turn ? plan_.interpreter_threads : 1);
-  const Duration launch = unlaunched_ + each;
-  unlaunched_ = Duration(std::llround((kernels - 1) * static_cast<double>(each.count())));
+  return in_turn ? plan_.interpreter_threads : 1;
+}
+
+Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
+  if (cost.kernels <= 0) return {};
+  const double one = cost.host > 0 ? cost.host / cost.kernels : seconds(plan_.launch) * plan_.host_factor;
+  const double each = one * turns(phase);
+  const Duration launch = unlaunched_ + from_seconds(each);
+  unlaunched_ = from_seconds(std::max(0.0, cost.kernels - 1) * each);
+  return launch;
+}
+
+Duration StageEmitter::launch_of_call(Duration call, Phase phase) {
+  const Duration launch = unlaunched_ + from_seconds(seconds(call) * plan_.host_factor * turns(phase));
+  unlaunched_ = {};
   return launch;
 }
 
@@ -112,7 +124,7 @@ void StageEmitter::flush() {
   op.micro_batch = static_cast<std::uint16_t>(pending_.position.micro_batch);
   op.layer = static_cast<std::uint32_t>(pending_.position.layer);
   op.duration = from_seconds(cost.seconds);
-  op.launch = launch_of(cost.kernels, pending_.phase);
+  op.launch = launch_of(cost, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
   op.flops = Flops(cost.flops);
   op.host_sync = pending_.host_sync;
@@ -158,7 +170,7 @@ std::uint32_t StageEmitter::host_copy(std::uint8_t direction, std::string_view l
   op.label = builder_.label(label);
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of(1, op.phase);
+  op.launch = launch_of_call(plan_.launch, op.phase);
   op.slot = direction;
   op.bytes = Bytes(std::llround(bytes));
   std::vector<std::uint32_t> dependencies(after.begin(), after.end());
@@ -201,7 +213,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of(1, phase);
+  op.launch = launch_of_call(plan_.collective_launch, op.phase);
   op.collective = kind;
   op.slot = slot;
   op.bytes = Bytes(std::llround(bytes));
@@ -221,7 +233,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.label = builder_.label(stream);
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of(1, op.phase);
+  op.launch = launch_of_call(plan_.collective_launch, op.phase);
   op.slot = slot;
   op.bytes = bytes;
   if (posted_after_compute && last_compute_ != kNoOp) return builder_.add(op, std::span(&last_compute_, 1));

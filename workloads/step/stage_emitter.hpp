@@ -82,9 +82,11 @@ class StageEmitter {
     std::uint8_t slot;
   };
   [[nodiscard]] Channel channel_of(Group group) const;
-  // Host time until an op of so many kernels can start: the kernels before it that are still to be launched,
-  // and its first. The rest is launched while it runs and delays what follows.
-  Duration launch_of(double kernels, program::Phase phase);
+  // Host time until a run of kernels can start: those before it that are still to be launched, and its first.
+  // The rest is launched while it runs and delays what follows.
+  Duration launch_of(const KernelCost& cost, program::Phase phase);
+  Duration launch_of_call(Duration call, program::Phase phase);
+  [[nodiscard]] double turns(program::Phase phase) const;  // how many threads take turns at launching
   std::uint16_t label_of(program::Phase phase, Part part);
 
   program::RankProgramBuilder& builder_;

@@ -335,12 +335,14 @@ class StageProgram {
     emitter_.at({plan_.micro_batches - 1, 0});
     data_->finish_gradients();
 
-    double whole = 0;
-    for (const Chunk& chunk : chunks_)
+    double whole = 0, layers = 0;
+    for (const Chunk& chunk : chunks_) {
+      layers += chunk.layers;
       for (int i = 0; i < chunk.layers; ++i) {
         const LayerParameters layer = layer_parameters(model_, kind_of(model_, chunk.first_layer + i));
         whole += layer.norms + layer.whole();
       }
+    }
     if (plan_.sequence_parallel && whole > 0) {
       // Every rank saw its part of the tokens: gradients of norms, routers and latent projections are summed
       // over the tensor group.
@@ -359,7 +361,7 @@ class StageProgram {
     }
     const double mine =
         dense_parameters_ / plan_.optimizer_shards + routed_parameters_ / plan_.expert_optimizer_shards;
-    add_optimizer(emitter_, mine, plan_, compute_, slots_.norm, data_->host_copies());
+    add_optimizer(emitter_, mine, layers, plan_, compute_, slots_.norm, data_->host_copies());
     data_->after_optimizer();
   }
 
