@@ -17,7 +17,9 @@ const config::Object<Bar>& table(config::Type<Bar>) {
           .field("median", &Bar::median, "median of the absolute errors")
           .field("percentile_90", &Bar::percentile_90, "90th percentile of the absolute errors")
           .field("max", &Bar::max, "largest absolute error")
-          .field("bias", &Bar::bias, "absolute value of the mean error");
+          .field("bias", &Bar::bias, "absolute value of the mean error")
+          .field("tau", &Bar::tau, "Kendall's tau of layouts, at least")
+          .field("slope", &Bar::slope, "difference of the slopes of scaling series");
   return object;
 }
 const config::Object<LeftOut>& table(config::Type<LeftOut>) {
@@ -85,7 +87,8 @@ class TableReader {
       if (!row[i].is(Kind::null)) read_cell(columns_[i], row[i], result);
     }
     if (!names_.insert(result.name).second) reader_.problem(row, "the name \"" + result.name + "\" is taken");
-    if (result.collective ? result.points.empty() : result.published <= Duration{})
+    const bool figure = result.published > Duration{} || result.memory || result.idle || result.communication;
+    if (result.collective ? result.points.empty() : !figure)
       reader_.problem(row, "a row needs a published figure", "",
                       "\"published\", or \"collective\" and \"points\"");
     file_.cases.push_back(std::move(result));
@@ -100,6 +103,14 @@ class TableReader {
       out.source = file_.source.empty() ? cell.text() : file_.source + ", " + cell.text();
     } else if (column == "published") {
       out.published = duration_of(cell, reader_);
+    } else if (column == "memory") {
+      Bytes value{};
+      config::codec_for<Bytes>()->read(cell, value, reader_);
+      out.memory = value;
+    } else if (column == "idle" || column == "communication") {
+      double value = 0;
+      config::codec_for<double>()->read(cell, value, reader_);
+      (column == "idle" ? out.idle : out.communication) = value;
     } else if (column == "collective") {
       out.collective = collective_of(cell, reader_);
     } else if (column == "points") {
@@ -137,6 +148,9 @@ class TableReader {
 
 bool names(const std::string& word, const CaseFile& file, const Case& c) {
   if (word == file.name || word == c.family || word == c.name) return true;
+  if (word == c.family + "/memory") return c.memory.has_value();
+  if (word == c.family + "/idle") return c.idle.has_value();
+  if (word == c.family + "/communication") return c.communication.has_value();
   return std::any_of(c.points.begin(), c.points.end(),
                      [&](const Point& point) { return word == band_of(c.family, point.size); });
 }
@@ -153,6 +167,7 @@ CaseFile read_case_file(const std::string& path) {
   read_member(root, "bars", file.bars, reader);
   read_member(root, "goals", file.goals, reader);
   read_member(root, "left_out", file.left_out, reader);
+  read_member(root, "scored", file.scored, reader);
   TableReader(root, file, reader).read();
   reader.finish();
   return file;

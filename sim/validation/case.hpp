@@ -11,10 +11,17 @@
 //     "columns": ["name", "workload.plan.tp", "workload.model", "published", "source"],
 //     "rows":   [["a", 8, "gpt-18b", "9.6 s", "row 28"], ...] }
 //
-// A column is a path of the scenario (null: as the base says), or one of name, published, source, family (the
-// file's name where there is none), and for sweeps collective and points: {"64 KiB": "21 us", ...}. The
-// points of a sweep are cases of the families FILE/small (below 64 KiB), FILE/medium and FILE/large (16 MB
-// and above).
+// A column is a path of the scenario (null: as the base says), or one of
+//   name, source, family (the file's name where there is none)
+//   published                 time of a step
+//   memory, idle, communication   of the same run: the fullest accelerator's peak, the share of the step in
+//   which an
+//                             accelerator waits, the part of it that it waits for messages; cases of the
+//                             families FILE/memory, FILE/idle, FILE/communication
+//   collective, points        a sweep, {"64 KiB": "21 us", ...}; cases of FILE/small (below 64 KiB),
+//   FILE/medium and
+//                             FILE/large (16 MB and above)
+// "scored": false keeps a file out of the total over families: rows that miss a part of their configuration.
 #pragma once
 
 #include <map>
@@ -38,7 +45,9 @@ struct Case {
   std::string name, family, source;
   std::string base;                      // scenario, JSON text
   std::vector<std::string> assignments;  // what the row changes, as --set does
-  Duration published{};                  // of the step
+  Duration published{};                  // of the step; 0: not asked for
+  std::optional<Bytes> memory;
+  std::optional<double> idle, communication;
   std::optional<program::CollectiveKind> collective;
   std::vector<Point> points;  // of the collective
 };
@@ -46,6 +55,8 @@ struct Case {
 // Shares, 0.06 for 6 %. Unset: not asked for.
 struct Bar {
   std::optional<double> mean, median, percentile_90, max, bias;
+  std::optional<double> tau;    // at least
+  std::optional<double> slope;  // of scaling series, mean absolute difference a doubling
 };
 
 struct LeftOut {
@@ -57,6 +68,7 @@ struct CaseFile {
   std::string name, description, source;
   std::map<std::string, Bar> bars, goals;  // by family
   std::vector<LeftOut> left_out;
+  bool scored = true;
   std::vector<Case> cases;
 };
 

@@ -17,19 +17,24 @@ std::string percent(double share) {
 std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", share * 100);
 }
-std::string time_text(double seconds) {
-  return seconds < 0.1 ? fmt::format("{:.5g} us", seconds * 1e6) : fmt::format("{:.5g} s", seconds);
+std::string figure_text(const Prediction& p, double value) {
+  if (p.figure == Figure::memory) return fmt::format("{:.5g} GiB", value / (1 << 30));
+  if (p.figure == Figure::share) return percent(value);
+  return value < 0.1 ? fmt::format("{:.5g} us", value * 1e6) : fmt::format("{:.5g} s", value);
+}
+std::string tau_text(const Summary& s) {
+  return s.tau ? fmt::format("{:.2f}", *s.tau) : "";
+}
+std::string slope_text(const Summary& s) {
+  return s.slope ? percent(*s.slope) : "";
 }
 
 struct Limit {
   const char* name;
   const std::optional<double> Bar::*member;
 };
-constexpr Limit kLimits[] = {{"mean", &Bar::mean},
-                             {"median", &Bar::median},
-                             {"p90", &Bar::percentile_90},
-                             {"max", &Bar::max},
-                             {"bias", &Bar::bias}};
+constexpr Limit kLimits[] = {{"mean", &Bar::mean}, {"median", &Bar::median}, {"p90", &Bar::percentile_90},
+                             {"max", &Bar::max},   {"bias", &Bar::bias},     {"slope", &Bar::slope}};
 
 std::string limits_text(const Bar& bar) {
   std::string text;
@@ -37,6 +42,7 @@ std::string limits_text(const Bar& bar) {
     if (const auto& value = bar.*limit.member)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit.name, percent(*value));
   }
+  if (bar.tau) text += fmt::format("{}tau {:.2f}", text.empty() ? "" : ", ", *bar.tau);
   return text;
 }
 
@@ -56,6 +62,7 @@ Json json_of(const Bar& bar) {
   Json json = Json::object();
   for (const Limit& limit : kLimits)
     if (const auto& value = bar.*limit.member) json[limit.name] = *value;
+  if (bar.tau) json["tau"] = *bar.tau;
   return json;
 }
 
@@ -66,6 +73,10 @@ Json json_of(const Summary& s) {
           {"percentile_90_abs_error", s.percentile_90},
           {"max_abs_error", s.max},
           {"bias", s.bias},
+          {"kendall_tau", s.tau ? Json(*s.tau) : Json()},
+          {"tau_pairs", s.pairs},
+          {"slope_error", s.slope ? Json(*s.slope) : Json()},
+          {"scaling_series", s.series},
           {"not_simulated", s.failed},
           {"bar", json_of(s.bar)},
           {"goal", json_of(s.goal)},
@@ -83,21 +94,23 @@ std::string to_text(const Report& report, bool cases) {
     text +=
         fmt::format("{:<{}}  {:>12}  {:>12}  {:>8}\n", "case", name_width, "published", "predicted", "error");
     for (const Prediction& p : report.predictions) {
-      text +=
-          fmt::format("{:<{}}  {:>12}  ", p.name, name_width, p.published > 0 ? time_text(p.published) : "");
-      text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", time_text(*p.predicted),
+      text += fmt::format("{:<{}}  {:>12}  ", p.name, name_width, figure_text(p, p.published));
+      text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", figure_text(p, *p.predicted),
                                         signed_percent(p.error()), p.fits ? "" : "  does not fit memory")
                           : "not simulated: " + p.problem + '\n';
     }
     text += '\n';
   }
-  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", "family", width, "cases",
-                      "mean", "median", "p90", "max", "bias", "bar");
-  for (const auto& [family, s] : report.families) {
-    text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {}\n", family, width, s.cases,
-                        percent(s.mean), percent(s.median), percent(s.percentile_90), percent(s.max),
-                        signed_percent(s.bias), verdict(s));
-  }
+  const auto line = [&](const std::string& name, const Summary& s) {
+    text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {}\n", name, width,
+                        s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90), percent(s.max),
+                        signed_percent(s.bias), tau_text(s), slope_text(s), verdict(s));
+  };
+  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {}\n", "family", width,
+                      "cases", "mean", "median", "p90", "max", "bias", "tau", "slope", "bar");
+  for (const auto& [family, s] : report.families) line(family, s);
+  text += "\nall scored families, each weighing the same\n";
+  for (const auto& [kind, s] : report.totals) line(kind, s);
   return text;
 }
 
@@ -113,6 +126,7 @@ std::string to_json(const Report& report) {
     json["cases"].push_back(std::move(one));
   }
   for (const auto& [family, summary] : report.families) json["families"][family] = json_of(summary);
+  for (const auto& [kind, summary] : report.totals) json["totals"][kind] = json_of(summary);
   return json.dump(2) + '\n';
 }
 }  // namespace topsim::validation

@@ -6,90 +6,152 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "sim/scenario/bench.hpp"
 #include "sim/scenario/simulate.hpp"
+#include "sim/validation/ranking.hpp"
 
 namespace topsim::validation {
 namespace {
 
-Prediction prediction_of(const Case& c, std::string name, std::string family, Duration published) {
+Prediction prediction_of(const Case& c, std::string name, std::string family, Figure figure,
+                         double published) {
   Prediction result;
   result.name = std::move(name);
   result.family = std::move(family);
   result.source = c.source;
-  result.published = seconds(published);
+  result.figure = figure;
+  result.published = published;
   return result;
 }
 
-std::vector<Prediction> predict_step(const Case& c, const scenario::Scenario& scenario,
-                                     const topology::Catalogue& catalogue) {
-  Prediction result = prediction_of(c, c.name, c.family, c.published);
+// The figures that the row asks for, without predictions.
+std::vector<Prediction> asked_for(const Case& c) {
+  std::vector<Prediction> results;
+  if (c.published > Duration{}) {
+    results.push_back(prediction_of(c, c.name, c.family, Figure::step, seconds(c.published)));
+    results.back().ranking = ranking_of(c);
+    results.back().series = series_of(c);
+  }
+  const auto add = [&](const char* what, Figure figure, double value) {
+    results.push_back(prediction_of(c, c.name + ' ' + what, c.family + '/' + what, figure, value));
+  };
+  if (c.memory) add("memory", Figure::memory, static_cast<double>(c.memory->value()));
+  if (c.idle) add("idle", Figure::share, *c.idle);
+  if (c.communication) add("communication", Figure::share, *c.communication);
+  for (const Point& point : c.points)
+    results.push_back(prediction_of(c, c.name + ' ' + config::to_text(point.size),
+                                    band_of(c.family, point.size), Figure::collective,
+                                    seconds(point.published)));
+  return results;
+}
+
+// Share of the step in which an accelerator waits for messages.
+double communication_share(const metrics::Account& account) {
+  using executor::Reason;
+  double waits = 0;
+  for (const Reason reason : {Reason::tensor_parallel, Reason::data_parallel, Reason::pipeline_transfer,
+                              Reason::context_parallel, Reason::expert_parallel})
+    waits += seconds(account.idle[static_cast<std::size_t>(reason)]);
+  return waits / seconds(account.total());
+}
+
+// Which total a prediction belongs to.
+std::string total_of(const Prediction& p) {
+  switch (p.figure) {
+    case Figure::step:
+      return "steps";
+    case Figure::memory:
+      return "memory";
+    case Figure::collective:
+      return "collectives" + p.family.substr(p.family.rfind('/'));
+    case Figure::share:
+      break;
+  }
+  return "shares";
+}
+
+void predict_step(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
+                  std::vector<Prediction>& results) {
   scenario::SimulateOptions options;
   options.allow_oom = true;  // it ran; what our count of its memory says of it is reported
-  const scenario::Simulated simulated = scenario::simulate(scenario, catalogue, options, nullptr);
-  result.predicted = seconds(simulated.result.step);
-  result.fits = simulated.result.memory.fits;
-  return {result};
-}
-
-std::string size_text(Bytes size) {
-  return config::to_text(size);
-}
-
-std::vector<Prediction> predict_sweep(const Case& c, const scenario::Scenario& scenario,
-                                      const topology::Catalogue& catalogue) {
-  std::vector<Prediction> results;
-  for (const Point& point : c.points) {
-    Prediction result = prediction_of(c, c.name + ' ' + size_text(point.size), band_of(c.family, point.size),
-                                      point.published);
-    const auto rows = scenario::bench(scenario, catalogue, *c.collective, {point.size, point.size, 2});
-    result.predicted = seconds(rows.front().time);
-    results.push_back(std::move(result));
+  const report::Result result = scenario::simulate(scenario, catalogue, options, nullptr).result;
+  for (Prediction& p : results) {
+    p.fits = result.memory.fits;
+    p.accelerators = result.accelerators;
+    p.samples = result.throughput.samples_per_second * seconds(result.step);
+    if (p.figure == Figure::step) p.predicted = seconds(result.step);
+    if (p.figure == Figure::memory) p.predicted = static_cast<double>(result.memory.per_accelerator.value());
+    if (p.figure != Figure::share) continue;
+    p.predicted = p.family.ends_with("/idle")
+                      ? seconds(result.account.idle_total()) / seconds(result.account.total())
+                      : communication_share(result.account);
   }
-  return results;
 }
 
 std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalogue,
                                 const config::Library& library) {
+  std::vector<Prediction> results = asked_for(c);
   try {
     const scenario::Scenario scenario = scenario::parse_scenario(c.base, c.name, c.assignments, library);
-    return c.collective ? predict_sweep(c, scenario, catalogue) : predict_step(c, scenario, catalogue);
+    if (!c.collective) {
+      predict_step(scenario, catalogue, results);
+      return results;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Bytes size = c.points[i].size;
+      results[i].predicted =
+          seconds(scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}).front().time);
+    }
   } catch (const ConfigError& error) {
-    Prediction result = prediction_of(c, c.name, c.family, c.published);
-    if (c.collective) result.family = band_of(c.family, c.points.back().size);
-    result.problem = error.problems().front().message;
-    return {result};
+    for (Prediction& p : results) p.problem = error.problems().front().message;
   }
+  return results;
 }
 
-double percentile(const std::vector<double>& sorted, double share) {
-  const double rank = std::ceil(share * static_cast<double>(sorted.size()));
-  return sorted[static_cast<std::size_t>(std::max(1.0, rank)) - 1];
+// The value below which `share` of the weight lies; `values` sorted.
+double percentile(const std::vector<std::pair<double, double>>& values, double share) {
+  double total = 0, sum = 0;
+  for (const auto& [value, weight] : values) total += weight;
+  for (const auto& [value, weight] : values) {
+    sum += weight;
+    if (sum >= share * total * (1 - 1e-12)) return value;
+  }
+  return values.back().first;
 }
 }  // namespace
+
+double Prediction::error() const {
+  if (!predicted) return 0;
+  return figure == Figure::share ? *predicted - published : *predicted / published - 1;
+}
 
 Summary summarise(const std::vector<const Prediction*>& predictions) {
   Summary summary;
   summary.cases = predictions.size();
-  std::vector<double> errors;
+  std::map<std::string, double> members;
   for (const Prediction* p : predictions) {
-    if (!p->predicted) {
+    if (p->predicted) {
+      members[p->family] += 1;
+    } else {
       ++summary.failed;
-      continue;
     }
-    errors.push_back(std::abs(p->error()));
-    summary.mean += std::abs(p->error());
-    summary.bias += p->error();
   }
-  if (errors.empty()) return summary;
-  const double n = static_cast<double>(errors.size());
-  summary.mean /= n;
-  summary.bias /= n;
+  if (members.empty()) return summary;
+  std::vector<std::pair<double, double>> errors;
+  for (const Prediction* p : predictions) {
+    if (!p->predicted) continue;
+    const double weight = 1 / (members[p->family] * static_cast<double>(members.size()));
+    errors.emplace_back(std::abs(p->error()), weight);
+    summary.mean += weight * std::abs(p->error());
+    summary.bias += weight * p->error();
+  }
   std::sort(errors.begin(), errors.end());
   summary.median = percentile(errors, 0.5);
   summary.percentile_90 = percentile(errors, 0.9);
-  summary.max = errors.back();
+  summary.max = errors.back().first;
+  rank(predictions, summary);
   return summary;
 }
 
@@ -99,7 +161,8 @@ bool Summary::meets(const Bar& limits) const {
   };
   return within(mean, limits.mean) && within(median, limits.median) &&
          within(percentile_90, limits.percentile_90) && within(max, limits.max) &&
-         within(std::abs(bias), limits.bias);
+         within(std::abs(bias), limits.bias) && within(slope.value_or(0), limits.slope) &&
+         (!limits.tau || tau.value_or(1) >= *limits.tau);
 }
 
 bool Report::passed() const {
@@ -136,6 +199,16 @@ Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& c
       if (const auto goal = file.goals.find(family); goal != file.goals.end()) summary.goal = goal->second;
     }
   }
+  std::set<std::string> unscored;
+  for (const CaseFile& file : files)
+    if (!file.scored)
+      for (const Case& c : file.cases) unscored.insert(c.family);
+  std::map<std::string, std::vector<const Prediction*>> kinds;
+  for (const Prediction& p : report.predictions) {
+    const std::string base = p.family.substr(0, p.family.find('/'));
+    if (!unscored.contains(base)) kinds[total_of(p)].push_back(&p);
+  }
+  for (const auto& [kind, predictions] : kinds) report.totals[kind] = summarise(predictions);
   return report;
 }
 }  // namespace topsim::validation

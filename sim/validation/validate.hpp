@@ -11,13 +11,19 @@
 
 namespace topsim::validation {
 
+enum class Figure : std::uint8_t { step, collective, memory, share };
+
 struct Prediction {
   std::string name, family, source;
-  double published = 0;             // s
-  std::optional<double> predicted;  // s; unset: it could not be simulated
+  Figure figure = Figure::step;
+  double published = 0;             // s, bytes, or a share
+  std::optional<double> predicted;  // the same; unset: it could not be simulated
   std::string problem;              // why not
   bool fits = true;                 // the model's memory, as the product counts it
-  [[nodiscard]] double error() const { return predicted ? *predicted / published - 1 : 0; }
+  // Steps that share `ranking` differ in layout only, those that share `series` in size only.
+  std::string ranking, series;
+  double accelerators = 0, samples = 0;
+  [[nodiscard]] double error() const;  // relative; of shares the difference
 };
 
 // Errors are predicted / published - 1. Percentiles are the smallest error that so many are not above.
@@ -25,6 +31,8 @@ struct Summary {
   std::size_t cases = 0, failed = 0;  // failed: could not be simulated; not in the figures below
   double mean = 0, median = 0, percentile_90 = 0, max = 0;  // of the absolute errors
   double bias = 0;                                          // mean error
+  std::optional<double> tau, slope;                         // ranking.hpp
+  std::size_t pairs = 0, series = 0;                        // that they are of
   Bar bar, goal;
   [[nodiscard]] bool meets(const Bar& limits) const;
   [[nodiscard]] bool passed() const { return failed == 0 && meets(bar); }
@@ -33,6 +41,7 @@ struct Summary {
 struct Report {
   std::vector<Prediction> predictions;  // in the order of the files and their rows
   std::map<std::string, Summary> families;
+  std::map<std::string, Summary> totals;  // of scored families, every one weighing the same: "steps", ...
   [[nodiscard]] bool passed() const;
 };
 
@@ -40,7 +49,7 @@ struct Report {
 [[nodiscard]] Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& catalogue,
                               const config::Library& library, int jobs = 0);
 
-// The figures of one family. REQUIRES: every prediction is of it.
+// The figures of some families together, every family weighing the same. REQUIRES: no null pointers.
 [[nodiscard]] Summary summarise(const std::vector<const Prediction*>& predictions);
 
 // One line a family; with `cases` one a case before it.

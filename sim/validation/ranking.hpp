@@ -1,0 +1,25 @@
+// Whether predictions order layouts, and grow with size, as the measurements do.
+//
+//   Kendall's tau: of all pairs of steps that differ in layout only (tensor, pipeline, context and data
+//   parallelism,
+//     micro-batch, schedule, recompute, optimiser shards), (concordant - discordant) / pairs. One layout
+//     measured twice is no pair.
+//   Slope: steps that differ in accelerators and batch only, three sizes at least; least squares of
+//     log2(accelerator seconds a sample) against log2(accelerators); 2^(predicted - published slope) - 1, the
+//     error that a doubling adds, as the mean of its absolute value over the series.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/validation/validate.hpp"
+
+namespace topsim::validation {
+
+// Fills tau, slope and what they are of.
+void rank(const std::vector<const Prediction*>& steps, Summary& summary);
+
+// What identifies a step but for its layout, or but for its size.
+[[nodiscard]] std::string ranking_of(const Case& c);
+[[nodiscard]] std::string series_of(const Case& c);
+}  // namespace topsim::validation

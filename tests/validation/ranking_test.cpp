@@ -1,0 +1,64 @@
+#include "sim/validation/ranking.hpp"
+
+#include <gtest/gtest.h>
+
+namespace topsim::validation {
+namespace {
+
+Prediction step(const char* ranking, double published, double predicted, double accelerators = 8) {
+  Prediction p;
+  p.ranking = ranking;
+  p.series = "one series";
+  p.published = published;
+  p.predicted = predicted;
+  p.accelerators = accelerators;
+  p.samples = 64;
+  return p;
+}
+
+Summary ranked(const std::vector<Prediction>& steps) {
+  std::vector<const Prediction*> pointers;
+  for (const Prediction& p : steps) pointers.push_back(&p);
+  Summary summary;
+  rank(pointers, summary);
+  return summary;
+}
+
+// Published 1 < 2 < 3, predicted 1 < 3 < 2: of three pairs two agree, (2 - 1) / 3. The other job's order is
+// its own.
+TEST(Ranking, TauCountsPairsOfOneJob) {
+  const Summary one = ranked({step("a", 1, 1), step("a", 2, 3), step("a", 3, 2)});
+  EXPECT_EQ(one.pairs, 3u);
+  EXPECT_NEAR(*one.tau, 1.0 / 3, 1e-12);
+  const Summary two = ranked({step("a", 1, 1), step("a", 2, 3), step("a", 3, 2), step("b", 9, 1)});
+  EXPECT_EQ(two.pairs, 3u);
+  EXPECT_FALSE(ranked({step("a", 1, 1), step("b", 2, 3)}).tau);
+}
+
+// The same batch on 8, 16 and 32: published 1, 0.5 and 0.25 s scale perfectly, predicted 1, 0.55 and 0.3025 s
+// cost 1.1 times the accelerator seconds with every doubling.
+TEST(Ranking, SlopeIsTheErrorThatADoublingAdds) {
+  const Summary summary = ranked({step("a", 1, 1, 8), step("b", 0.5, 0.55, 16), step("c", 0.25, 0.3025, 32)});
+  EXPECT_EQ(summary.series, 1u);
+  EXPECT_NEAR(*summary.slope, 0.1, 1e-9);
+  EXPECT_FALSE(ranked({step("a", 1, 1, 8), step("b", 1, 1, 16)}).slope);
+}
+
+Case row(std::vector<std::string> assignments) {
+  Case c;
+  c.family = "f";
+  c.assignments = std::move(assignments);
+  return c;
+}
+
+TEST(Ranking, LayoutsOfOneJobShareAKeyAndSizesOfOneLayoutAnother) {
+  const Case a = row({"topology.nodes=2", "workload.plan.tp=2", "workload.plan.global_batch=64"});
+  const Case b = row({"topology.nodes=2", "workload.plan.tp=4", "workload.plan.global_batch=64"});
+  const Case bigger = row({"topology.nodes=4", "workload.plan.tp=2", "workload.plan.global_batch=128"});
+  EXPECT_EQ(ranking_of(a), ranking_of(b));
+  EXPECT_NE(ranking_of(a), ranking_of(bigger));
+  EXPECT_EQ(series_of(a), series_of(bigger));
+  EXPECT_NE(series_of(a), series_of(b));
+}
+}  // namespace
+}  // namespace topsim::validation
