@@ -1,6 +1,7 @@
 #include "sim/config/codec.hpp"
 
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "sim/base/suggest.hpp"

@@ -114,6 +114,56 @@ TEST(Lowering, NvlsTreeOverTwoBoxesSendsAnEighthOutOfEveryNic) {
   for (const auto& [nic, share] : sent) EXPECT_NEAR(share, 0.125, 1e-9);
 }
 
+// What leaves every NIC, and what of it goes from switch to switch, per byte.
+struct OnFabric {
+  std::map<DeviceId, double> nics;
+  double between_switches = 0;
+};
+OnFabric on_fabric(const Cluster& cluster, const Activity& activity) {
+  OnFabric result;
+  for (const topology::LinkShare& use : activity.usage) {
+    const topology::Link& link = cluster.topology.link(use.link);
+    const DeviceKind from = cluster.topology.device(link.from).kind,
+                     to = cluster.topology.device(link.to).kind;
+    if (to != DeviceKind::fabric_switch) continue;
+    if (from == DeviceKind::nic) result.nics[link.from] += use.share;
+    if (from == DeviceKind::fabric_switch) result.between_switches += use.share;
+  }
+  return result;
+}
+
+// Two boxes of eight on rails: every GPU has a sixteenth for each of the eight GPUs over there, so eight
+// sixteenths leave each NIC. With PXN seven of a GPU's eight go over NVLink to the GPU on the receiver's rail
+// (with seven for its own box: 14/16) and no byte changes its rail; without, only those of its own box (7/16)
+// take NVLink, and of eight sixteenths out of a NIC seven cross to another rail.
+TEST(Lowering, PxnTakesAllToAllToTheRailOfItsReceiverOverNvlink) {
+  const Cluster two(boxes("hgx-h100", 2));
+  const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
+  for (const bool out : {true, false}) {
+    const auto sums = two.on_nvlink(activity, out);
+    EXPECT_EQ(sums.size(), 16U);
+    for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 14.0 / 16, 1e-9);
+  }
+  const OnFabric fabric = on_fabric(two, activity);
+  EXPECT_EQ(fabric.nics.size(), 16U);
+  for (const auto& [nic, share] : fabric.nics) EXPECT_NEAR(share, 0.5, 1e-9);
+  EXPECT_EQ(fabric.between_switches, 0);
+}
+
+TEST(Lowering, WithoutPxnAllToAllLeavesByTheNearestNicAndChangesRailInTheFabric) {
+  Overrides overrides;
+  overrides.pxn = false;
+  const Cluster two(boxes("hgx-h100", 2), overrides);
+  const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
+  const auto sums = two.on_nvlink(activity, true);
+  EXPECT_EQ(sums.size(), 16U);
+  for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 7.0 / 16, 1e-9);
+  const OnFabric fabric = on_fabric(two, activity);
+  EXPECT_EQ(fabric.nics.size(), 16U);
+  for (const auto& [nic, share] : fabric.nics) EXPECT_NEAR(share, 0.5, 1e-9);
+  EXPECT_NEAR(fabric.between_switches, 2 * 16 * 7.0 / 16, 1e-9);  // up to a spine and down again
+}
+
 TEST(Lowering, ASubgroupLeavesTheLinksOfOthersAlone) {
   const Cluster box(boxes("hgx-h100", 1));
   for (const CollectiveKind kind :
