@@ -157,6 +157,9 @@ struct Box {
   const char* file;
   const char* node;
 };
+void PrintTo(const Box& box, std::ostream* out) {
+  *out << box.file;
+}
 class NcclBoxes : public testing::TestWithParam<Box> {};
 
 TEST_P(NcclBoxes, DevicesHangWhereNcclsTopologyFileHasThem) {
