@@ -40,7 +40,8 @@ class Sweeps : public testing::Test {
   topology::Catalogue catalogue_ = topology::Catalogue::load("configs");
   SweepBase base_;
   SweepProgress progress_;
-  std::string file_ = testing::TempDir() + "/sweep_test.sqlite";
+  std::string file_ = testing::TempDir() + "/sweep_" +
+                      testing::UnitTest::GetInstance()->current_test_info()->name() + ".sqlite";
 };
 
 TEST_F(Sweeps, RowsDoNotDependOnHowManyRunAtOnceNorOnWhereTheyAreKept) {
