@@ -66,6 +66,7 @@ std::uint32_t Calls::fresh(std::uint32_t group, std::uint32_t activity) {
   free_.pop_back();
   calls_[c].group = group;
   calls_[c].activity = activity;
+  calls_[c].last_rank = calls_[c].last_op = kNoOp;
   return c;
 }
 

@@ -16,7 +16,9 @@ struct Call {
   std::uint32_t missing = 0;       // members still to arrive
   std::vector<std::uint32_t> ops;  // by member of the group: its op, kNoOp until it arrives
   SimTime ready{};
+  // Who arrived last; of several at one instant the last by number, whatever order events are looked at in.
   std::uint32_t last_rank = kNoOp, last_op = kNoOp;
+  SimTime last{};
 };
 
 class Calls {

@@ -48,7 +48,8 @@ class Executor {
         isolated_(program, system, options.capacity_changes, carrier, exact_sharing),
         lock_step_({program, system, tables_, charges_, charge_of_, isolated_, calls_, ranks_},
                    exact_sharing && !options.timeline && options.pace_changes.empty()),
-        walks_(lock_step_.teams()) {
+        walks_(lock_step_.teams()),
+        enders_(static_cast<std::size_t>(options.warmup + options.steps)) {
     traces_.reserve(system.ranks.size());
     std::map<std::vector<std::uint32_t>, std::uint32_t> charge_keys;
     for (const auto& rank : system.ranks) {
@@ -217,8 +218,11 @@ class Executor {
       case OpKind::host_copy: {
         const std::uint32_t call = calls_.arrive(r, index, op);
         Call& arrived = calls_[call];
-        arrived.last_rank = r;
-        arrived.last_op = index;
+        if (arrived.last_rank == kNoOp || arrived.last < now() || arrived.last_rank < r) {
+          arrived.last_rank = r;
+          arrived.last_op = index;
+          arrived.last = now();
+        }
         if (op.kind == OpKind::collective) occupy(r, arrived.activity, +1);
         if (calls_.complete(call)) start_call(call);
         return false;
@@ -396,13 +400,15 @@ class Executor {
   void finish_step(std::uint32_t r, std::uint32_t last_op) {
     charge_wait(r, kNoOp, last_op, now());
     ranks_[r].last_op = last_op;
-    ++ranks_[r].step;
+    auto& [end, ender] = enders_[ranks_[r].step++];
+    if (end < now() || ender < r) ender = r;
+    end = now();
     if (accounting_.finish_step(r, now())) {
       const std::size_t done = accounting_.boundaries().size();
       if (progress_) progress_->step = static_cast<int>(done);
       if (done == static_cast<std::size_t>(options_.warmup)) snapshot();
       finished_ = done == static_cast<std::size_t>(options_.warmup + options_.steps);
-      last_rank_ = r;
+      last_rank_ = enders_[done - 1].second;
     }
     if (ranks_[r].step < static_cast<std::uint32_t>(options_.warmup + options_.steps)) {
       ranks_[r].begin_step();
@@ -489,6 +495,7 @@ class Executor {
   std::vector<TimelineEvent> timeline_;
   std::vector<IdleInterval> idle_;
   std::uint64_t ops_done_ = 0, total_ops_ = 0;
+  std::vector<std::pair<SimTime, std::uint32_t>> enders_;  // by step: who ended it, the last by number of several
   std::uint32_t last_rank_ = 0;
   bool finished_ = false;
 };

@@ -24,7 +24,7 @@ class Compare(unittest.TestCase):
         self.assertEqual([each.to_json() for each in comparison.results], [fast.to_json(), slow.to_json()])
         self.assertEqual(comparison.to_dict()["format"], "topsim.compare/1")
         self.assertIn(comparison.verdict.split()[0], repr(comparison))
-        self.assertIn("step.seconds", comparison._repr_html_())
+        self.assertIn("step time", comparison._repr_html_())
 
     def test_scenarios_are_simulated_with_the_same_answer(self):
         comparison = topsim.compare(self.fast, self.slow, seeds=2)

@@ -69,9 +69,9 @@ class Streams(unittest.TestCase):
         self.assertIn(ESCAPE, picture.on_terminal("rum"))
 
     def test_a_terminal_sees_progress_after_half_a_second(self):
-        text = picture.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8")
+        text = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=30")
         self.assertRegex(text, r"simulating step \d")
-        quiet = picture.on_terminal("run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=8", "--quiet")
+        quiet = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=30", "--quiet")
         self.assertNotIn("simulating", quiet)
 
 
@@ -103,7 +103,7 @@ class Interruption(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number), program.temporary_folder() as folder:
                 child = subprocess.Popen(
-                    [program.TOPSIM, "run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=2000", "--set",
+                    [program.TOPSIM, "run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=300", "--set",
                      "run.warmup=0", "--out", folder, "--format", "json"],
                     cwd=program.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                     text=True, env=program.environment())

@@ -103,7 +103,7 @@ class Use(Pages):
         self.browser.pdf(paper)
         self.browser.call("Emulation.setEmulatedMedia", media="print")
         self.browser.value("dispatchEvent(new Event('beforeprint'))")
-        drawing = self.browser.value("document.getElementById('topology').getBoundingClientRect().width")
+        drawing = self.browser.value("document.querySelector('#topology svg, #topology canvas').getBoundingClientRect().width")
         self.browser.value("dispatchEvent(new Event('afterprint'))")
         self.browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "dark"}])
         self.assertLessEqual(drawing, 690)  # the width of the paper less its margins
