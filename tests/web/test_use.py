@@ -104,8 +104,8 @@ class Use(Pages):
         self.browser.call("Emulation.setEmulatedMedia", media="print")
         self.browser.value("dispatchEvent(new Event('beforeprint'))")
         drawing = self.browser.value("document.querySelector('#topology svg, #topology canvas').getBoundingClientRect().width")
-        self.browser.value("dispatchEvent(new Event('afterprint'))")
         self.browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        self.browser.value("dispatchEvent(new Event('afterprint'))")
         self.assertLessEqual(drawing, 690)  # the width of the paper less its margins
         pages = len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes()))
         self.assertTrue(2 <= pages <= 9, pages)
