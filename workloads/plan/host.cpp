@@ -25,7 +25,7 @@ int copies_in_a_node(const Plan& plan, int accelerators) {
 
 int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
-  const int copies = plan.dp * plan.cp;
+  const int copies = plan.replicas();  // DualPipe holds every stage twice
   const bool by_group = spec.zero_group.kind != ZeroGroup::Kind::all;
   const char* path = by_group ? "plan.zero_group" : "plan.hsdp_shard";
   if (!by_group && !spec.hsdp_shard) return copies;
