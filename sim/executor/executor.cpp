@@ -495,7 +495,8 @@ class Executor {
   std::vector<TimelineEvent> timeline_;
   std::vector<IdleInterval> idle_;
   std::uint64_t ops_done_ = 0, total_ops_ = 0;
-  std::vector<std::pair<SimTime, std::uint32_t>> enders_;  // by step: who ended it, the last by number of several
+  std::vector<std::pair<SimTime, std::uint32_t>>
+      enders_;  // by step: who ended it, the last by number of several
   std::uint32_t last_rank_ = 0;
   bool finished_ = false;
 };
