@@ -1,0 +1,63 @@
+// Rank classes that are walked as one: when a walk begins, what ends it, what it leaves behind.
+#include "sim/executor/executor_class.hpp"
+
+namespace topsim::executor {
+
+void Executor::begin_walk(std::uint32_t team) {
+  constexpr std::uint32_t kWorthwhile = 3;  // ops; fewer cost less one by one
+  if (walks_[team].resume != engine::kNoHandle || !lock_step_.agree(team, now())) return;
+  const auto& members = lock_step_.members(team);
+  for (const std::uint32_t r : members)
+    if (!accounting_.in_open_window(r)) return;
+  Walking& walking = walks_[team];
+  walking.from = now();
+  lock_step_.walk(team, now(), kNever, walking.walk);
+  if (walking.walk.ops < kWorthwhile) return;
+  for (const std::uint32_t r : members) engine_.cancel(ranks_[r].compute.event);
+  walking.resume = engine_.at(walking.walk.until, payload(EventKind::walk_done, 0, team));
+}
+
+void Executor::leave_lock_step(std::uint32_t r) {
+  const std::uint32_t team = lock_step_.team_of_rank(r);
+  if (team == LockStep::kNone || walks_[team].resume == engine::kNoHandle) return;
+  Walking& walking = walks_[team];
+  engine_.cancel(walking.resume);
+  walking.resume = engine::kNoHandle;
+  if (now() < walking.walk.until) lock_step_.walk(team, walking.from, now(), walking.walk);
+  end_walk(team);
+}
+
+void Executor::end_walk(std::uint32_t team) {
+  const LockStep::Walk& walk = walks_[team].walk;
+  const auto& members = lock_step_.members(team);
+  const std::uint32_t group = lock_step_.group(team);
+  const auto& activities = system_.groups[group].activities;
+  for (std::size_t a = 0; a < activities.size(); ++a) {
+    if (walk.calls[a].calls == 0) continue;
+    isolated_.add(activities[a], walk.calls[a].calls);
+    isolated_calls_ += walk.calls[a].calls;
+    if (measuring()) calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
+  }
+  for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
+  ops_done_ += std::uint64_t{walk.ops} * members.size();
+  lock_step_.take_over(team, walk);
+  if (walk.open) {
+    const LockStep::OpenCall& open = *walk.open;
+    const std::uint32_t call = calls_.joined(group, open.activity, open.op, open.begin);
+    isolated_.begin(group, open.activity, open.begin);
+    ++isolated_calls_;
+    engine_.at(open.end, payload(EventKind::call_done, 0, call));
+  }
+  for (const std::uint32_t r : members) {
+    if (!walk.compute.running) continue;
+    ranks_[r].compute.event =
+        engine_.at(walk.compute.end(), payload(EventKind::compute_done, r, walk.compute.op));
+  }
+  for (const std::uint32_t r : members) start_ready(r);
+}
+
+void Executor::end_all_walks() {
+  for (std::uint32_t team = 0; team < walks_.size(); ++team)
+    leave_lock_step(lock_step_.members(team).front());
+}
+}  // namespace topsim::executor
