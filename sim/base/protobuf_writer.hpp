@@ -1,4 +1,4 @@
-// The wire format of protocol buffers, writing only: enough for a trace, and no generated code to carry.
+// The wire format of protocol buffers, writing only: enough for traces, and no generated code to carry.
 // https://protobuf.dev/programming-guides/encoding/: a field is its number and wire type as a varint, then
 // the value: varint (0), eight bytes (1) or length and bytes (2).
 #pragma once
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace topsim::report {
+namespace topsim {
 
 class ProtobufWriter {
  public:
@@ -18,6 +18,10 @@ class ProtobufWriter {
   }
   void text(std::uint32_t field, std::string_view value) {
     varint((std::uint64_t{field} << 3U) | 2U);
+    block(value);
+  }
+  // A length and so many bytes, without a field: how messages follow each other in a file.
+  void block(std::string_view value) {
     varint(value.size());
     bytes_ += value;
   }
@@ -37,4 +41,4 @@ class ProtobufWriter {
   }
   std::string bytes_;
 };
-}  // namespace topsim::report
+}  // namespace topsim

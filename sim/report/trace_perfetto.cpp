@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "sim/report/protobuf_writer.hpp"
+#include "sim/base/protobuf_writer.hpp"
 #include "sim/report/trace.hpp"
 
 namespace topsim::report {

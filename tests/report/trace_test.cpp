@@ -12,7 +12,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/report/csv.hpp"
-#include "sim/report/protobuf_writer.hpp"
+#include "sim/base/protobuf_writer.hpp"
 #include "tests/report/sample.hpp"
 
 namespace topsim::report {

@@ -59,21 +59,4 @@ std::optional<WireField> WireReader::field() {
   result.integer = *value;
   return result;
 }
-
-void WireWriter::varint(std::uint64_t value) {
-  for (; value >= 0x80U; value >>= 7U) bytes_ += static_cast<char>((value & 0x7FU) | 0x80U);
-  bytes_ += static_cast<char>(value);
-}
-void WireWriter::integer(std::uint32_t field, std::uint64_t value) {
-  varint(std::uint64_t{field} << 3U);
-  varint(value);
-}
-void WireWriter::text(std::uint32_t field, std::string_view value) {
-  varint((std::uint64_t{field} << 3U) | 2U);
-  block(value);
-}
-void WireWriter::block(std::string_view value) {
-  varint(value.size());
-  bytes_ += value;
-}
 }  // namespace topsim::workloads::trace

@@ -1,5 +1,6 @@
-// The wire format of protocol buffers, as much as Chakra traces need, with bounds checked at every byte and
-// no generated code to carry. https://protobuf.dev/programming-guides/encoding/
+// The wire format of protocol buffers, reading: as much as Chakra traces need, with bounds checked at every
+// byte and no generated code to carry; sim/base/protobuf_writer.hpp writes it.
+// https://protobuf.dev/programming-guides/encoding/
 #pragma once
 
 #include <cstdint>
@@ -30,17 +31,5 @@ class WireReader {
   [[nodiscard]] std::optional<std::uint64_t> fixed(std::size_t width);
   std::string_view bytes_;
   std::size_t at_ = 0;
-};
-
-class WireWriter {
- public:
-  void integer(std::uint32_t field, std::uint64_t value);
-  void text(std::uint32_t field, std::string_view value);
-  void block(std::string_view value);  // without a field: how messages follow each other in a file
-  [[nodiscard]] const std::string& bytes() const { return bytes_; }
-
- private:
-  void varint(std::uint64_t value);
-  std::string bytes_;
 };
 }  // namespace topsim::workloads::trace

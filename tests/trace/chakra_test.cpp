@@ -1,0 +1,66 @@
+// Chakra execution traces: nodes, process groups, rooflines, mistakes, the round trip.
+#include <tuple>
+
+#include "tests/trace/fixtures.hpp"
+
+namespace topsim::workloads::trace {
+namespace {
+// An input of 1000 bytes a rank: NCCL counts 2000 for the gather and 1000 for the all-reduce. 5e6 operations
+// at 1 TFLOP/s take 5 us; 2e6 bytes at 1 TB/s 2 us; the longer counts.
+TEST(Chakra, ReadsNodesGroupsAndRooflines) {
+  const std::string rank =
+      file_of({node(1, 4, {}, {{"num_ops", 5000000}, {"tensor_size", 2000000}}),
+               node(2, 7, {1}, {{"comm_type", 2}, {"comm_size", 1000}}, 0, "7"), node(3, 4, {2}, {}, 40),
+               node(4, 7, {3}, {{"comm_type", 0}, {"comm_size", 1000}})});
+  const Trace trace = chakra({rank, rank}, "{\"7\": [0, 1]}");
+  const program::Program program = to_program(trace, accelerator());
+  program::validate(program);
+  const auto& ops = program.classes[0].ops;
+  ASSERT_EQ(ops.size(), 4u);
+  EXPECT_EQ(ops[0].duration, from_microseconds(5));
+  EXPECT_EQ(ops[1].bytes, Bytes(2000));
+  EXPECT_EQ(ops[1].collective, CollectiveKind::all_gather);
+  EXPECT_EQ(ops[2].duration, from_microseconds(40));
+  EXPECT_EQ(ops[3].bytes, Bytes(1000));
+  EXPECT_NE(ops[1].slot, ops[3].slot);
+}
+
+TEST(Chakra, MistakesNameTheNode) {
+  const auto message = [](const std::vector<std::string>& nodes, const std::string& groups = {}) {
+    return problem_of([&] {
+             (void)to_program(chakra({file_of(nodes), file_of({})}, groups), accelerator());
+           })
+        .message;
+  };
+  EXPECT_THAT(message({node(1, 4, {9}, {})}), HasSubstr("node 1 (\"n1\"): it waits for node 9"));
+  EXPECT_THAT(message({node(1, 9, {}, {})}), HasSubstr("unknown node type 9"));
+  EXPECT_THAT(message({node(1, 4, {}, {}), node(1, 4, {}, {})}), HasSubstr("two nodes have this number"));
+  EXPECT_THAT(message({node(1, 7, {}, {{"comm_type", 40}})}), HasSubstr("unknown collective 40"));
+  EXPECT_THAT(message({node(1, 7, {}, {}, 0, "5")}), HasSubstr("process group \"5\" is not described"));
+  EXPECT_THAT(message({node(1, 7, {}, {}, 0, "5")}, "{\"5\": [1]}"), HasSubstr("rank 0 is no member"));
+  EXPECT_THAT(message({node(1, 5, {}, {{"comm_dst", 8}, {"comm_size", 1}})}), HasSubstr("its peer is 8"));
+  EXPECT_THAT(message({node(1, 4, {2}, {}), node(2, 4, {1}, {})}), HasSubstr("2 nodes wait for each other"));
+  EXPECT_THAT(message({node(3, 7, {}, {{"comm_size", 8}})}),
+              HasSubstr("call 1 of rank 0 is all_reduce of 8 bytes, of rank 1 it is nothing more"));
+  EXPECT_THAT(message({}, "{\"5\": [0, 0]}"), HasSubstr("a rank twice"));
+  EXPECT_THAT(message({}, "{\"5\": [4]}"), HasSubstr("no rank of the trace"));
+}
+
+TEST(Chakra, WrittenAndReadAgainIsTheSame) {
+  const Trace trace = read_aicb(kLayers, "x.txt", 0);
+  const ChakraFiles files = write_chakra(trace);
+  const Trace again = chakra(files.ranks, files.groups);
+  // Micro-seconds are what Chakra can say: 0.1 us after a call is lost, and all times here are whole
+  // otherwise.
+  const auto calls = [](const program::Program& program) {
+    std::vector<std::tuple<CollectiveKind, std::int64_t, std::uint32_t>> result;
+    for (const auto& op : program.classes[program.class_of_rank[5]].ops)
+      if (op.kind == OpKind::collective)
+        result.emplace_back(op.collective, op.bytes.value(),
+                            program.communicators[program.communicator_slots[op.slot][5].index()].size);
+    return result;
+  };
+  EXPECT_EQ(calls(to_program(again, accelerator())), calls(to_program(trace, accelerator())));
+}
+}  // namespace
+}  // namespace topsim::workloads::trace

@@ -1,0 +1,98 @@
+// GOAL schedules: what they say, what a broken one gets, and what becomes of one as a program.
+#include "tests/trace/fixtures.hpp"
+
+namespace topsim::workloads::trace {
+namespace {
+TEST(Goal, ReadsOperationsDependenciesAndComments) {
+  const Trace trace = read_goal(kTwo, "x.goal");
+  ASSERT_EQ(trace.ranks, 2u);
+  const RankTrace& first = trace.programs[0];
+  ASSERT_EQ(first.nodes.size(), 2u);
+  EXPECT_EQ(first.nodes[0].duration, from_microseconds(0.5));
+  EXPECT_EQ(first.nodes[1].bytes, 1000);
+  EXPECT_EQ(first.nodes[1].id, 6u);  // the line
+  EXPECT_EQ(first.after[1], std::vector<std::uint32_t>{0});
+  EXPECT_EQ(trace.programs[1].nodes[0].processor, 1u);
+}
+
+TEST(Goal, MistakesHaveALineAndAColumn) {
+  const auto at = [](const std::string& text, int line, int column, const char* message) {
+    const Problem problem = goal_problem(text);
+    EXPECT_THAT(problem.message, HasSubstr(message)) << text;
+    EXPECT_EQ(problem.place.line, line) << text;
+    EXPECT_EQ(problem.place.column, column) << text;
+  };
+  at("", 1, 1, "expected \"num_ranks\", found the end of the file");
+  at("num_ranks x", 1, 11, "expected a number of ranks, found \"x\"");
+  at("num_ranks 2\nrank 1 {\n}\n", 2, 6, "rank 1 where rank 0 comes next");
+  at("num_ranks 2\nrank 0 {\n}\n", 4, 1, "num_ranks says 2, the file has 1 ranks");
+  at("num_ranks 1\nrank 0 {\nl1: calc 1\n", 4, 1, "rank 0 has no closing }");
+  at("num_ranks 1\nrank 0 {\nsend 5 to 0\n}", 3, 6, "expected a size in bytes, found \"5\"");
+  at("num_ranks 1\nrank 0 {\nsend 5b to 7\n}", 3, 12, "the schedule has no rank 7");
+  at("num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}", 4, 1, "label \"a\" twice in one rank");
+  at("num_ranks 1\nrank 0 {\na: calc 1\nb requires a\n}", 4, 1, "no item is labelled \"b\" before this line");
+  at("num_ranks 1\nrank 0 {\ncalc -4\n}", 3, 6, "a time in nanoseconds cannot be negative");
+  at("num_ranks 1\nrank 0 {\ncalc 99999999999999999999\n}", 3, 6, "too large");
+  at("num_ranks 1\nrank 0 {\ncalc 1 calc 2\n}", 3, 8, "after the end of an item");
+  at("num_ranks 1 /* no end", 1, 13, "a comment has no end");
+}
+
+TEST(Goal, WhatCanNeverEndIsSaid) {
+  EXPECT_THAT(
+      goal_problem("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}").message,
+      HasSubstr("2 nodes wait for each other (3, 4)"));
+  EXPECT_THAT(
+      goal_problem("num_ranks 2\nrank 0 {\nrecv 8b from 1 tag 2\n}\nrank 1 {\nsend 8b to 0 tag 1\n}").message,
+      HasSubstr("rank 0: node 3 receives from rank 1 with tag 2 what nobody sends"));
+}
+
+// An empty send to a rank that cannot exist marks a rank's end in schedules of htsim.
+TEST(Goal, SentinelsArePassedOver) {
+  const Trace trace = read_goal("num_ranks 1\nrank 0 {\nsend 0b to 9999999\n}", "x.goal");
+  EXPECT_EQ(trace.programs[0].nodes[0].kind, Kind::join);
+  EXPECT_THAT(trace.notes.front(), HasSubstr("mark ends of ranks"));
+}
+
+// Ten messages of one tag and pair meet in the order in which they were sent, whatever their size: the
+// receiver's calculation after the first one begins when that has arrived, long before the others have.
+TEST(Goal, MessagesOfOneTagKeepTheirOrder) {
+  std::string sends, receives;
+  for (int i = 0; i < 10; ++i) {
+    sends += "send " + std::to_string(i == 0 ? 100 : 100000000) + "b to 1\n";
+    receives += "r" + std::to_string(i) + ": recv 100b from 0\n";
+  }
+  const std::string text =
+      "num_ranks 2\nrank 0 {\n" + sends + "}\nrank 1 {\n" + receives + "c: calc 1000\nc requires r0\n}\n";
+  const program::Program program = to_program(read_goal(text, "x.goal"), accelerator());
+  program::validate(program);
+  std::vector<std::int64_t> received;
+  for (const auto& op : program.classes[1].ops)
+    if (op.kind == OpKind::recv) received.push_back(op.bytes.value());
+  EXPECT_EQ(received.front(), 100);
+  EXPECT_EQ(received.back(), 100000000);
+  const auto outcome = run(read_goal(text, "x.goal"));
+  EXPECT_GT(seconds(outcome.step_times[0]), 9e8 / 450e9);  // nine of 100 MB at NVLink's 450 GB/s at most
+}
+
+// Everybody sends first and receives then: small messages leave without their receive.
+TEST(Goal, SmallMessagesDoNotWaitForTheirReceive) {
+  const char* text =
+      "num_ranks 2\nrank 0 {\na: send 8b to 1\nb: recv 8b from 1\nb requires a\n}\n"
+      "rank 1 {\na: send 8b to 0\nb: recv 8b from 0\nb requires a\n}\n";
+  EXPECT_TRUE(run(read_goal(text, "x.goal")).complete);
+}
+
+TEST(Goal, AReceiveFromAnybodyTakesWhatIsLeft) {
+  const char* text =
+      "num_ranks 3\nrank 0 {\nrecv 8b from -1\nrecv 8b from 1\n}\nrank 1 {\nsend 8b to 0\n}\nrank 2 {\nsend "
+      "9b to 0\n}\n";
+  const program::Program program = to_program(read_goal(text, "x.goal"), accelerator());
+  program::validate(program);
+}
+
+TEST(Goal, WrittenAndReadAgainIsTheSame) {
+  const std::string once = write_goal(read_goal(kTwo, "x.goal"));
+  EXPECT_EQ(write_goal(read_goal(once, "x.goal")), once);
+}
+}  // namespace
+}  // namespace topsim::workloads::trace

@@ -1,0 +1,33 @@
+// topsim's own trace form: the round trip and the places of mistakes.
+#include "tests/trace/fixtures.hpp"
+
+namespace topsim::workloads::trace {
+namespace {
+TEST(Native, ReadsAndWritesTheSame) {
+  const Trace trace = read_native(kNative, "x.json");
+  EXPECT_EQ(write_native(trace), kNative);
+  const auto outcome = run(trace);
+  ASSERT_EQ(outcome.collectives.size(), 1u);
+  EXPECT_EQ(outcome.collectives[0].calls, 2u);
+  EXPECT_GT(outcome.step_times[0], from_microseconds(10));
+}
+
+TEST(Native, MistakesHaveAPlace) {
+  const auto message = [](std::string text, const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+    const Problem problem = problem_of([&] { (void)read_native(text, "x.json"); });
+    EXPECT_GT(problem.place.line, 0) << to;
+    return problem.message;
+  };
+  EXPECT_THAT(message(kNative, "topsim.trace/1", "topsim.trace/9"), HasSubstr("no topsim trace"));
+  EXPECT_THAT(message(kNative, "\"ranks\": 4", "\"ranks\": 0"), HasSubstr("from 1"));
+  EXPECT_THAT(message(kNative, "[2, 3]]", "[2, 9]]"), HasSubstr("no rank of the trace"));
+  EXPECT_THAT(message(kNative, "[0, 1, 2, 3]", "[0, 1, 2]"), HasSubstr("rank 3 has no program"));
+  EXPECT_THAT(message(kNative, "compute", "compote"), HasSubstr("unknown kind of node"));
+  EXPECT_THAT(message(kNative, "10 us", "10 parsecs"), HasSubstr("parsecs"));
+  EXPECT_THAT(message(kNative, "\"after\": [1]", "\"after\": [7]"), HasSubstr("no node of this program"));
+  EXPECT_THAT(message(kNative, "\"group\": \"tp\"", "\"group\": \"dp\""), HasSubstr("no group is called"));
+  EXPECT_THAT(message(kNative, "\"duration\"", "\"durance\""), HasSubstr("unknown key"));
+}
+}  // namespace
+}  // namespace topsim::workloads::trace

@@ -1,0 +1,122 @@
+// Chakra execution traces, written; chakra_read.cpp says what they hold.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/protobuf_writer.hpp"
+#include "workloads/trace/chakra_nodes.hpp"
+#include "workloads/trace/formats.hpp"
+
+namespace topsim::workloads::trace {
+namespace {
+
+using program::CollectiveKind;
+
+std::uint64_t type_of(Kind kind) {
+  switch (kind) {
+    case Kind::memory:
+      return kMemoryLoad;
+    case Kind::send:
+      return kSend;
+    case Kind::recv:
+      return kRecv;
+    case Kind::collective:
+      return kCollective;
+    case Kind::join:
+      return kMetadata;
+    default:
+      return kCompute;
+  }
+}
+
+void put(ProtobufWriter& node, std::string_view name, std::uint32_t field, std::uint64_t value) {
+  ProtobufWriter attribute;
+  attribute.text(1, name);
+  attribute.integer(field, value);
+  node.text(10, attribute.bytes());
+}
+
+// The number of a collective, and the size of a rank's input.
+std::pair<std::uint64_t, std::int64_t> chakra_collective(const Node& node, std::int64_t ranks) {
+  switch (node.collective) {
+    case CollectiveKind::reduce:
+      return {1, node.bytes};
+    case CollectiveKind::all_gather:
+      return {2, node.bytes / std::max<std::int64_t>(1, ranks)};
+    case CollectiveKind::broadcast:
+      return {5, node.bytes};
+    case CollectiveKind::all_to_all:
+      return {6, node.bytes};
+    case CollectiveKind::reduce_scatter:
+      return {7, node.bytes};
+    case CollectiveKind::barrier:
+      return {9, 0};
+    default:
+      return {0, node.bytes};
+  }
+}
+}  // namespace
+
+ChakraFiles write_chakra(const Trace& trace) {
+  ChakraFiles result;
+  // Groups of the file have one set of ranks each: number every set.
+  std::vector<std::vector<std::uint32_t>> number_of(trace.groups.size());
+  std::uint32_t numbers = 0;
+  result.groups = "{";
+  for (std::size_t g = 0; g < trace.groups.size(); ++g) {
+    number_of[g].assign(trace.ranks, 0);
+    for (const auto& members : trace.groups[g].members) {
+      ++numbers;
+      result.groups +=
+          fmt::format("{}\"{}\": [{}]", numbers == 1 ? "" : ",\n ", numbers, fmt::join(members, ", "));
+      for (const std::uint32_t rank : members) number_of[g][rank] = numbers;
+    }
+  }
+  result.groups += "}\n";
+  result.ranks.resize(trace.ranks);
+  for (const RankTrace& program : trace.programs)
+    for (const std::uint32_t rank : program.ranks) {
+      ProtobufWriter file, metadata;
+      metadata.text(1, "0.0.4");
+      file.block(metadata.bytes());
+      for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+        const Node& from = program.nodes[i];
+        ProtobufWriter node;
+        node.integer(1, i + 1);
+        node.text(2, trace.names[from.name]);
+        node.integer(3, type_of(from.kind));
+        for (const std::uint32_t earlier : program.after[i]) node.integer(5, earlier + 1);
+        if (from.duration.count() > 0)
+          node.integer(7, static_cast<std::uint64_t>((from.duration.count() + 500'000) / 1'000'000));
+        const auto unsigned_of = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
+        put(node, "is_cpu_op", 27, from.kind == Kind::host ? 1 : 0);
+        if (from.operations > 0) put(node, "num_ops", 9, unsigned_of(from.operations));
+        if (from.operand_bytes > 0) put(node, "tensor_size", 13, unsigned_of(from.operand_bytes));
+        if (from.kind == Kind::memory) put(node, "tensor_size", 13, static_cast<std::uint64_t>(from.bytes));
+        if (from.kind == Kind::send || from.kind == Kind::recv) {
+          put(node, "comm_size", 9, static_cast<std::uint64_t>(from.bytes));
+          put(node, "comm_tag", 9, static_cast<std::uint64_t>(from.tag));
+          put(node, from.kind == Kind::send ? "comm_dst" : "comm_src", 7,
+              static_cast<std::uint64_t>(from.peer));
+        }
+        if (from.kind == Kind::collective) {
+          std::int64_t ranks = 0;
+          for (const auto& members : trace.groups[from.group].members)
+            if (std::find(members.begin(), members.end(), rank) != members.end())
+              ranks = static_cast<std::int64_t>(members.size());
+          const auto [type, size] = chakra_collective(from, ranks);
+          put(node, "comm_type", 9, type);
+          put(node, "comm_size", 9, static_cast<std::uint64_t>(size));
+          ProtobufWriter group;
+          group.text(1, "pg_name");
+          group.text(29, fmt::format("{}", number_of[from.group][rank]));
+          node.text(10, group.bytes());
+        }
+        file.block(node.bytes());
+      }
+      result.ranks[rank] = file.bytes();
+    }
+  return result;
+}
+}  // namespace topsim::workloads::trace
