@@ -93,6 +93,16 @@ struct Scenario {
 // The error with the places of this scenario's file filled in.
 [[nodiscard]] ConfigError located(const ConfigError& error, const Scenario& scenario);
 
+// What `work` returns; its ConfigErrors get the places of the scenario's file.
+template <class Work>
+auto with_places(const Scenario& scenario, const Work& work) {
+  try {
+    return work();
+  } catch (const ConfigError& error) {
+    throw located(error, scenario);
+  }
+}
+
 // JSON Schema by name: "scenario" or one of its parts. Throws ConfigError with the closest known name.
 [[nodiscard]] std::string schema(const std::string& name);
 [[nodiscard]] std::vector<std::string> schema_names();

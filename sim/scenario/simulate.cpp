@@ -89,16 +89,6 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
   return memory;
 }
 
-// Every ConfigError of `work` with the places of the scenario's file.
-template <class Work>
-auto with_places(const Scenario& scenario, const Work& work) {
-  try {
-    return work();
-  } catch (const ConfigError& error) {
-    throw located(error, scenario);
-  }
-}
-
 program::Program replay(const Scenario& scenario, const topology::Accelerator& accelerator,
                         std::uint32_t ranks) {
   const workloads::TraceSpec& spec = *scenario.workload.trace;

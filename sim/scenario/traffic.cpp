@@ -309,15 +309,6 @@ Traffic on_textbook(const Scenario& scenario, const topology::Catalogue& catalog
   return traffic;
 }
 
-template <class Work>
-auto with_places(const Scenario& scenario, const Work& work) {
-  try {
-    return work();
-  } catch (const ConfigError& error) {
-    throw located(error, scenario);
-  }
-}
-
 DeviceId device_named(const Topology& topology, const std::string& name) {
   if (const auto found = topology.find_device(name)) return *found;
   throw ConfigError("there is no device \"" + name + '"',
