@@ -27,7 +27,7 @@ void FlowNetwork::start(const Transfer& transfer, SimTime now) {
     arrive(transfer.tag, order, now + transfer.latency);
     return;
   }
-  const MaxMin::Activity activity = sharing_.start(transfer.bytes, transfer.weight, usage);
+  const MaxMin::Activity activity = sharing_.start(transfer.bytes, transfer.weight, usage, now);
   if (activity >= active_.size()) active_.resize(activity + 1);
   active_[activity] = {transfer.tag, order, transfer.latency, cap};
 }
@@ -79,6 +79,6 @@ void FlowNetwork::advance(SimTime now, std::vector<Completion>& completed) {
 
 void FlowNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTime now) {
   change(now);
-  sharing_.set_capacity(link, bytes_per_second);
+  sharing_.set_capacity(link, bytes_per_second, now);
 }
 }  // namespace topsim::network

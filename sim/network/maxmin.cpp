@@ -22,6 +22,7 @@ void MaxMin::resize() {
   slots_.resize(links_.size());
   positions_.resize(links_.size());
   solved_in_.resize(links_.size());
+  pasts_.resize(links_.size());
 }
 
 LinkIndex MaxMin::add_link(double capacity) {
@@ -49,43 +50,50 @@ std::uint32_t MaxMin::allocate_steps(std::size_t count) {
   return first;
 }
 
-MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage> usage) {
+MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage> usage, SimTime now) {
   if (free_activities_.empty()) {
     free_activities_.push_back(static_cast<Activity>(activities_.size()));
     activities_.emplace_back();
   }
   const Activity activity = free_activities_.back();
   free_activities_.pop_back();
-  const std::uint32_t first = allocate_steps(usage.size());
-  activities_[activity] = {first,        static_cast<std::uint32_t>(usage.size()), kNone, kNone, weight,
-                           work / weight};
+  const auto count = static_cast<std::uint32_t>(usage.size());
+  std::uint32_t shared = 0;
+  for (const Usage& use : usage) shared += links_[use.link].crossings.empty() ? 0U : 1U;
+  Column& column = activities_[activity];
+  column = {};
+  column.first_step = allocate_steps(usage.size());
+  column.steps = count;
+  column.watched = shared;
+  column.weight = weight;
+  column.work = work / weight;
 
-  LinkIndex root = components_.root(usage.front().link);
-  for (std::size_t i = 0; i < usage.size(); ++i) {
-    Link& link = links_[usage[i].link];
-    const auto step = static_cast<std::uint32_t>(first + i);
-    const double share = weight * usage[i].coefficient;
-    steps_[step] = {share, usage[i].link, link.crossings.size()};
+  std::uint32_t next_shared = column.first_step, next_lone = column.first_step + shared;
+  LinkIndex tied = kNone;
+  for (const Usage& use : usage) {
+    Link& link = links_[use.link];
+    const bool alone = link.crossings.empty();
+    if (link.crossings.size() == 1) meet(link.crossings[0].activity, link.crossings[0].step, now);
+    const std::uint32_t step = alone ? next_lone++ : next_shared++;
+    if (link.crossings.size() == stalled_on(use.link)) link.busy_since = now;
+    steps_[step] = {weight * use.coefficient, use.link, link.crossings.size()};
     link.crossings.push_back({0, activity, step});
-    link.share += share;
-    if (i > 0) {
-      const LinkIndex other = components_.root(usage[i].link);
-      if (other == root) continue;
-      forget(other);
-      forget(root);
-      root = components_.join(root, other);
-    }
+    link.share += steps_[step].share;
+    if (!alone)
+      tied = tied == kNone ? use.link : tie(tied, use.link);
+    else if (column.lone == kNone || limit(step) < limit(column.lone))
+      column.lone = step;
   }
+  if (column.lone != kNone) {
+    const LinkIndex link = steps_[column.lone].link;
+    tied = tied == kNone ? link : tie(tied, link);
+    watch(activity, column.lone);
+  }
+  const LinkIndex root = components_.root(tied);
   forget(root);
   components_.started(root);
-  dirty_.push_back(usage.front().link);
+  dirty_.push_back(anchor(activity));
   return activity;
-}
-
-void MaxMin::set_capacity(LinkIndex link, double capacity) {
-  links_[link].capacity = capacity;
-  forget(components_.root(link));
-  dirty_.push_back(link);
 }
 
 // --- A link's crossings: members first, as a binary heap by finish. ---
@@ -118,9 +126,11 @@ void MaxMin::sift_down(Link& link, std::uint32_t at, const Crossing& crossing) {
 }
 
 // The member at `at` stays on the link but has its bottleneck elsewhere from now on.
-void MaxMin::leave(LinkIndex index, std::uint32_t at) {
+void MaxMin::leave(LinkIndex index, std::uint32_t at, SimTime now) {
   Link& link = links_[index];
   const Crossing gone = link.crossings[at];
+  Column& column = activities_[gone.activity];
+  column.peak = peak(column, now);
   if (rows_[index].valid) patch_row(index, gone.activity, false);
   const Crossing last = link.crossings[--link.members];
   link.retime |= at == 0;
@@ -137,46 +147,46 @@ void MaxMin::claim(LinkIndex index, std::uint32_t at, SimTime now) {
   Link& link = links_[index];
   Crossing crossing = link.crossings[at];
   Column& column = activities_[crossing.activity];
-  double left = column.left;
+  double left = column.work;
   if (column.bottleneck != kNone) {
     const Step& step = steps_[column.bottleneck];
-    Link& old = links_[step.link];
+    const Link& old = links_[step.link];
     left = old.crossings[step.place].finish - (old.clock + old.level * seconds(now - old.clock_at));
-    leave(step.link, step.place);
+    leave(step.link, step.place, now);
   }
   if (rows_[index].valid) patch_row(index, crossing.activity, true);
   crossing.finish = link.clock + left;
   column.bottleneck = crossing.step;
   column.held_by = index;
+  column.joined = now;
   place(link, at, link.crossings[link.members]);
   sift_up(link, link.members++, crossing);
   link.retime |= steps_[crossing.step].place == 0;
 }
 
 void MaxMin::remove(Activity activity, SimTime now) {
+  const LinkIndex root = components_.root(anchor(activity));
+  const Step at = steps_[activities_[activity].bottleneck];
+  if (histories_[root] && histories_[root]->valid) amend(*histories_[root], activities_[activity]);
+  leave(at.link, at.place, now);
   const Column column = activities_[activity];
-  const Step& at = steps_[column.bottleneck];
-  Link& bottleneck = links_[at.link];
-  const LinkIndex root = components_.root(at.link);
-  if (histories_[root] && histories_[root]->valid) amend(*histories_[root], column);
-  // Progress that rounding to a picosecond left over or took too much.
-  const double residue = bottleneck.crossings[at.place].finish -
-                         (bottleneck.clock + bottleneck.level * seconds(now - bottleneck.clock_at));
-  leave(at.link, at.place);
   for (std::uint32_t i = 0; i < column.steps; ++i) {
     const Step& step = steps_[column.first_step + i];
     Link& link = links_[step.link];
-    link.bytes += residue * step.share;
+    link.bytes += step.share * column.work;
+    link.peak = std::max(link.peak, step.share * column.peak);
     place(link, step.place, link.crossings[link.crossings.size() - 1]);
     link.crossings.pop_back();
     link.share -= step.share;
+    if (link.crossings.size() == stalled_on(step.link)) link.busy += now - link.busy_since;
     if (link.crossings.empty()) {
       link.share = 0;
       link.level = link.clock = 0;
       settle(step.link, 0, now);
-    } else {
-      dirty_.push_back(step.link);
+      continue;
     }
+    dirty_.push_back(step.link);
+    if (link.crossings.size() == 1) part(link.crossings[0].activity, link.crossings[0].step, now);
   }
   components_.ended(root);
   if (components_.activities(root) == 0) {
@@ -215,14 +225,33 @@ LinkIndex MaxMin::bottleneck(Activity activity) const {
   return activities_[activity].held_by;
 }
 
+double MaxMin::progress(const Column& column, SimTime now) const {
+  const Step& at = steps_[column.bottleneck];
+  const Link& link = links_[at.link];
+  const double clock = link.clock + link.level * seconds(now - link.clock_at);
+  return column.work - (link.crossings.all()[at.place].finish - clock);
+}
+
+// Highest rate per weight so far. Levels that lasted no time do not count.
+double MaxMin::peak(const Column& column, SimTime now) const {
+  const Link& link = links_[column.held_by];
+  double peak = column.peak;
+  if (now > link.clock_at) peak = std::max(peak, link.level);
+  if (link.has_past) peak = std::max(peak, pasts_[column.held_by].highest_since(column.joined));
+  return peak;
+}
+
 LinkRecord MaxMin::record(LinkIndex index, SimTime now) const {
   const Link& link = links_[index];
   LinkRecord record{link.bytes, link.peak, link.busy};
-  if (link.load > 0 && now > link.load_at) {
-    record.bytes += link.load * seconds(now - link.load_at);
-    record.peak_rate = std::max(record.peak_rate, link.load);
-    record.busy += now - link.load_at;
+  if (now > link.load_at) record.peak_rate = std::max(record.peak_rate, link.load);
+  for (const Crossing& crossing : link.crossings.all()) {
+    const Column& column = activities_[crossing.activity];
+    const double share = steps_[crossing.step].share;
+    record.bytes += share * progress(column, now);
+    record.peak_rate = std::max(record.peak_rate, share * peak(column, now));
   }
+  if (link.crossings.size() > stalled_on(index)) record.busy += now - link.busy_since;
   return record;
 }
 }  // namespace topsim::network

@@ -17,8 +17,13 @@
 // their bottleneck are touched.
 //
 // Rounding: an activity ends at the picosecond nearest to the exact instant, counted from the last change of
-// its bottleneck's level; the difference (at most 0.5 ps of progress) is given to the links' byte counts, so
-// that a link has carried exactly u W of each activity that ended.
+// its bottleneck's level. Bytes are counted by progress, so that a link has carried exactly u W of each
+// activity that ended.
+//
+// Links that an activity has to itself limit nobody else, and of those only the tightest can limit it. So an
+// activity *watches* the links it shares and that one; the others are left out of components and solves, and
+// what they did follows from the activity's own progress and highest rate. Most links of a large fabric are
+// of that kind.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +36,7 @@
 #include "sim/network/components.hpp"
 #include "sim/network/crossings.hpp"
 #include "sim/network/network.hpp"
+#include "sim/network/past_levels.hpp"
 
 namespace topsim::network {
 
@@ -48,8 +54,8 @@ class MaxMin {
 
   // REQUIRES: work > 0, weight > 0, usage not empty, coefficients > 0, no link twice. The rate is valid after
   // the next solve().
-  Activity start(double work, double weight, std::span<const Usage> usage);
-  void set_capacity(LinkIndex link, double capacity);
+  Activity start(double work, double weight, std::span<const Usage> usage, SimTime now);
+  void set_capacity(LinkIndex link, double capacity, SimTime now);
   // Shares again all that changed since the last solve, which must all have happened at `now`.
   void solve(SimTime now);
   [[nodiscard]] bool dirty() const { return !dirty_.empty(); }
@@ -84,9 +90,12 @@ class MaxMin {
     SimTime clock_at{};
     Crossings crossings;
     std::uint32_t members = 0;
-    bool retime = false;                   // its first member or its level has changed
-    double load = 0, bytes = 0, peak = 0;  // record: load since load_at, the others up to it
-    SimTime load_at{};
+    bool retime = false;    // its first member or its level has changed
+    bool has_past = false;  // PastLevels of its members
+    // Record. `load` since load_at, while some activity watches it; bytes of activities that ended; highest
+    // load and time with any up to load_at and busy_since.
+    double load = 0, bytes = 0, peak = 0;
+    SimTime load_at{}, busy_since{};
     Duration busy{};
   };
   // A link during a solve.
@@ -125,12 +134,16 @@ class MaxMin {
     std::uint32_t solves = 0;  // since something other than an end happened
     bool valid = false;
   };
-  struct Column {
+  struct alignas(64) Column {
     std::uint32_t first_step, steps;
-    std::uint32_t bottleneck;  // step, kNone before the first solve
-    LinkIndex held_by;         // the bottleneck's link
-    double weight;
-    double left;  // work / weight before the first solve
+    std::uint32_t watched = 0;         // how many of its steps, the first ones
+    std::uint32_t lone = kNone;        // step: the tightest link that nobody else crosses
+    std::uint32_t bottleneck = kNone;  // step, none before the first solve
+    LinkIndex held_by = kNone;         // the bottleneck's link
+    double weight, work;               // work / weight
+    double peak = 0;                   // highest rate per weight before `joined`
+    SimTime joined{};                  // its bottleneck
+    bool stalled = false;              // at rate 0, on a link without capacity
   };
   struct Candidate {
     double level;
@@ -139,15 +152,35 @@ class MaxMin {
 
   void resize();
   std::uint32_t allocate_steps(std::size_t count);
+  [[nodiscard]] LinkIndex anchor(Activity activity) const {  // always watched
+    return steps_[activities_[activity].first_step].link;
+  }
+  LinkIndex tie(LinkIndex a, LinkIndex b);
+  void swap_steps(Column& column, std::uint32_t a, std::uint32_t b);
+  void watch(Activity activity, std::uint32_t step);
+  void unwatch(Activity activity, std::uint32_t step, SimTime now);
+  void meet(Activity activity, std::uint32_t step, SimTime now);
+  void part(Activity activity, std::uint32_t step, SimTime now);
+  void tighten(Activity activity, SimTime now);
+  [[nodiscard]] bool is_watched(const Link& link) const;
+  [[nodiscard]] double limit(std::uint32_t step) const {
+    return links_[steps_[step].link].capacity / steps_[step].share;
+  }
+  void stall(Activity activity, bool stalls, SimTime now);
+  [[nodiscard]] std::uint32_t stalled_on(LinkIndex link) const {
+    return link < stalled_on_.size() ? stalled_on_[link] : 0;
+  }
+  [[nodiscard]] double progress(const Column& column, SimTime now) const;
+  [[nodiscard]] double peak(const Column& column, SimTime now) const;
   void place(Link& link, std::uint32_t at, const Crossing& crossing);
   void sift_up(Link& link, std::uint32_t at, const Crossing& crossing);
   void sift_down(Link& link, std::uint32_t at, const Crossing& crossing);
-  void leave(LinkIndex index, std::uint32_t at);
+  void leave(LinkIndex index, std::uint32_t at, SimTime now);
   void claim(LinkIndex link, std::uint32_t at, SimTime now);
   void remove(Activity activity, SimTime now);
 
   void split(LinkIndex root);
-  void solve_alone(LinkIndex link, SimTime now);
+  void solve_alone(Activity activity, SimTime now);
   void clear_solve();
   void solve_component(LinkIndex root, SimTime now);
   bool fill_all(History* history, double level, SimTime now);
@@ -167,6 +200,7 @@ class MaxMin {
   void freeze(LinkIndex index);
   void build_row(LinkIndex index);
   void patch_row(LinkIndex index, Activity activity, bool joins);
+  void patch_row(LinkIndex index, const Step& step, bool joins);
   static std::uint16_t share_in(Row& row, double share);
   void settle(LinkIndex index, double load, SimTime now);
   void sift_candidate(std::size_t at);
@@ -177,6 +211,7 @@ class MaxMin {
   std::vector<Row> rows_;                            // by link
   std::vector<std::unique_ptr<History>> histories_;  // by component root
   std::vector<std::uint32_t> slots_, positions_;     // by link: in History::links, in History::order
+  std::vector<PastLevels> pasts_;                    // by link
   std::vector<LinkIndex> free_links_;
   std::vector<Column> activities_;
   std::vector<Activity> free_activities_;
@@ -184,9 +219,12 @@ class MaxMin {
   std::vector<std::vector<std::uint32_t>> free_steps_;  // by log2 of the block's size
   Components components_;
   std::vector<LinkIndex> dirty_;
-  std::vector<Candidate> candidates_;  // heap by level
-  std::vector<LinkIndex> pending_;     // not candidates yet, in the expected order
-  std::size_t admitted_ = 0;           // of pending_
+  std::vector<LinkIndex> unwatched_;       // since the last solve, with members
+  std::vector<std::uint32_t> stalled_on_;  // by link: activities at rate 0
+  std::size_t stalled_ = 0;                // activities at rate 0
+  std::vector<Candidate> candidates_;      // heap by level
+  std::vector<LinkIndex> pending_;         // not candidates yet, in the expected order
+  std::size_t admitted_ = 0;               // of pending_
   std::vector<LinkIndex> scratch_;
   engine::IndexedHeap<SimTime> ends_;     // links by the end of their first member
   std::vector<std::uint32_t> solved_in_;  // by component root

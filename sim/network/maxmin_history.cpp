@@ -33,6 +33,7 @@ void MaxMin::amend(History& history, const Column& ended) {
   for (std::uint32_t i = 0; i < ended.steps; ++i) {
     const Step& step = steps_[ended.first_step + i];
     std::size_t at = slots_[step.link];
+    if (at >= history.links.size() || history.links[at] != step.link) continue;  // never watched
     for (std::uint32_t snapshot = 0; snapshot <= history.resume; ++snapshot, at += history.links.size()) {
       --history.snapshots[at].open;
       history.snapshots[at].open_share -= step.share;
@@ -53,7 +54,11 @@ double MaxMin::resume(History& history, bool in_order) {
   }
   history.order.resize(kept);
   for (const LinkIndex index : history.links) {
-    if (filling_[index].frozen_in == round_ || links_[index].crossings.empty()) continue;
+    if (filling_[index].frozen_in == round_) continue;
+    if (!is_watched(links_[index])) {
+      filling_[index].open = 0;
+      continue;
+    }
     scratch_.push_back(index);
     if (!in_order) candidate(index);
   }

@@ -20,7 +20,7 @@ void MaxMin::build_row(LinkIndex index) {
   row.shares.clear();
   for (std::uint32_t member = 0; member < link.members; ++member) {
     const Column& column = activities_[link.crossings[member].activity];
-    for (std::uint32_t i = 0; i < column.steps; ++i) {
+    for (std::uint32_t i = 0; i < column.watched; ++i) {
       const Step& step = steps_[column.first_step + i];
       if (step.link != index) row.entries.push_back({step.link, 1, share_in(row, step.share)});
     }
@@ -48,23 +48,25 @@ void MaxMin::patch_row(LinkIndex index, Activity activity, bool joins) {
     return;
   }
   const Column& column = activities_[activity];
-  for (std::uint32_t i = 0; i < column.steps; ++i) {
-    const Step& step = steps_[column.first_step + i];
-    if (step.link == index) continue;
-    const RowEntry wanted{step.link, 1, share_in(row, step.share)};
-    const auto entry =
-        std::lower_bound(row.entries.begin(), row.entries.end(), wanted,
-                         [](const RowEntry& a, const RowEntry& b) { return a.key() < b.key(); });
-    if (!joins)
-      row.empty += --entry->count == 0 ? 1 : 0;
-    else if (entry != row.entries.end() && entry->key() == wanted.key())
-      row.empty -= entry->count++ == 0 ? 1 : 0;
-    else
-      row.entries.insert(entry, wanted);
-  }
+  for (std::uint32_t i = 0; i < column.watched; ++i) patch_row(index, steps_[column.first_step + i], joins);
   if (8 * row.empty > row.entries.size()) {
     std::erase_if(row.entries, [](const RowEntry& entry) { return entry.count == 0; });
     row.empty = 0;
   }
+}
+
+// A member watches one link more, or less. REQUIRES: the row is valid.
+void MaxMin::patch_row(LinkIndex index, const Step& step, bool joins) {
+  if (step.link == index) return;
+  Row& row = rows_[index];
+  const RowEntry wanted{step.link, 1, share_in(row, step.share)};
+  const auto entry = std::lower_bound(row.entries.begin(), row.entries.end(), wanted,
+                                      [](const RowEntry& a, const RowEntry& b) { return a.key() < b.key(); });
+  if (!joins)
+    row.empty += --entry->count == 0 ? 1 : 0;
+  else if (entry != row.entries.end() && entry->key() == wanted.key())
+    row.empty -= entry->count++ == 0 ? 1 : 0;
+  else
+    row.entries.insert(entry, wanted);
 }
 }  // namespace topsim::network

@@ -18,20 +18,23 @@ void MaxMin::solve(SimTime now) {
   ++round_;
   for (const LinkIndex link : dirty_) {
     if (links_[link].crossings.empty()) continue;
-    LinkIndex root = components_.root(link);
+    const Activity activity = links_[link].crossings[0].activity;
+    LinkIndex root = components_.root(anchor(activity));
     if (solved_in_[root] == round_) continue;
     if (components_.activities(root) > 1 && components_.stale(root)) {
       split(root);
-      root = components_.root(link);
+      root = components_.root(anchor(activity));
     }
     solved_in_[root] = round_;
     ++solves_;
     if (components_.activities(root) == 1)
-      solve_alone(link, now);
+      solve_alone(activity, now);
     else
       solve_component(root, now);
   }
   dirty_.clear();
+  for (const LinkIndex link : unwatched_) settle(link, links_[link].load, now);  // its members have left
+  unwatched_.clear();
 #ifndef NDEBUG
   check();
 #endif
@@ -48,7 +51,7 @@ void MaxMin::split(LinkIndex root) {
       const Column& column = activities_[crossing.activity];
       if (column.first_step != crossing.step) continue;
       LinkIndex joined = components_.root(index);
-      for (std::uint32_t i = 1; i < column.steps; ++i)
+      for (std::uint32_t i = 1; i < column.watched; ++i)
         joined = components_.join(joined, steps_[column.first_step + i].link);
       components_.started(joined);
     }
@@ -56,22 +59,12 @@ void MaxMin::split(LinkIndex root) {
 }
 
 // The only activity of its component: its rate is what its tightest link allows.
-void MaxMin::solve_alone(LinkIndex any, SimTime now) {
-  const Activity activity = links_[any].crossings[0].activity;
-  const Column& column = activities_[activity];
-  const Step* tightest = &steps_[column.first_step];
-  double level = links_[tightest->link].capacity / tightest->share;
-  for (std::uint32_t i = 1; i < column.steps; ++i) {
-    const Step& step = steps_[column.first_step + i];
-    const double allowed = links_[step.link].capacity / step.share;
-    if (allowed < level) level = allowed, tightest = &step;
-  }
-  filling_[tightest->link].open = 1;
-  fill(tightest->link, level, now);
-  for (std::uint32_t i = 0; i < column.steps; ++i) {
-    const Step& step = steps_[column.first_step + i];
-    settle(step.link, &step == tightest ? links_[step.link].capacity : level * step.share, now);
-  }
+void MaxMin::solve_alone(Activity activity, SimTime now) {
+  const std::uint32_t lone = activities_[activity].lone;
+  const LinkIndex tightest = steps_[lone].link;
+  filling_[tightest].open = 1;
+  fill(tightest, limit(lone), now);
+  settle(tightest, links_[tightest].capacity, now);
 }
 
 inline double MaxMin::level_of(LinkIndex index) const {
@@ -129,7 +122,7 @@ void MaxMin::solve_component(LinkIndex root, SimTime now) {
   if (history == nullptr || !history->valid) {
     components_.each(root, [&](LinkIndex index) {
       const Link& link = links_[index];
-      if (link.crossings.empty()) return;
+      if (!is_watched(link)) return;
       filling_[index].filled = 0;
       filling_[index].open_share = link.share;
       filling_[index].open = link.crossings.size();
@@ -229,7 +222,20 @@ void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   filling_[index].frozen_in = round_;
   const std::uint32_t open = filling_[index].open;
   if (link.level == level && link.members == open) return;
-  link.clock = link.members == 0 ? 0 : link.clock + link.level * seconds(now - link.clock_at);
+  if (link.members == 0) {
+    link.clock = 0;
+    if (link.has_past) pasts_[index].clear();
+    link.has_past = false;
+  } else if (now > link.clock_at) {
+    link.clock += link.level * seconds(now - link.clock_at);
+    if (link.members == 1) {
+      double& peak = activities_[link.crossings[0].activity].peak;
+      peak = std::max(peak, link.level);
+    } else {
+      pasts_[index].add(link.clock_at, link.level);
+      link.has_past = true;
+    }
+  }
   link.clock_at = now;
   for (std::uint32_t at = link.members; link.members < open; ++at) {
     const LinkIndex held = activities_[link.crossings[at].activity].held_by;
@@ -237,6 +243,8 @@ void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   }
   link.level = level;
   link.retime = true;
+  if (stalled_ == 0 && level > 0) return;
+  for (std::uint32_t at = 0; at < link.members; ++at) stall(link.crossings[at].activity, level <= 0, now);
 }
 
 // The members' usage is fixed from here on.
@@ -257,7 +265,7 @@ void MaxMin::freeze(LinkIndex index) {
   }
   for (std::uint32_t member = 0; member < link.members; ++member) {
     const Column& column = activities_[link.crossings[member].activity];
-    for (std::uint32_t i = 0; i < column.steps; ++i) {
+    for (std::uint32_t i = 0; i < column.watched; ++i) {
       const Step& step = steps_[column.first_step + i];
       Filling& other = filling_[step.link];
       other.filled += step.share * link.level;
@@ -267,16 +275,12 @@ void MaxMin::freeze(LinkIndex index) {
   }
 }
 
-// After a solve: the link carries `load` from now on.
+// After a solve: the link carries `load` from now on (0 also where nobody watches any more).
 void MaxMin::settle(LinkIndex index, double load, SimTime now) {
   Link& link = links_[index];
   if (link.load != load) {
-    if (now > link.load_at) {
-      link.bytes += link.load * seconds(now - link.load_at);
-      link.peak = std::max(link.peak, link.load);
-      if (link.load > 0) link.busy += now - link.load_at;
-      link.load_at = now;
-    }
+    if (now > link.load_at) link.peak = std::max(link.peak, link.load);
+    link.load_at = now;
     link.load = load;
   }
   if (link.members == 0) {
@@ -291,7 +295,8 @@ void MaxMin::settle(LinkIndex index, double load, SimTime now) {
 void MaxMin::check() const {
   const auto fail = [](const char* what) { throw InternalError(what); };
   constexpr double kTolerance = 1e-9;
-  for (const Link& link : links_) {
+  for (LinkIndex index = 0; index < links_.size(); ++index) {
+    const Link& link = links_[index];
     double load = 0;
     for (const Crossing& crossing : link.crossings.all()) {
       const double level = links_[bottleneck(crossing.activity)].level;
@@ -302,10 +307,20 @@ void MaxMin::check() const {
     if (load > link.capacity * (1 + kTolerance)) fail("max-min: a link carries more than its capacity");
     if (link.members > 0 && load < link.capacity * (1 - kTolerance))
       fail("max-min: a bottleneck has capacity to spare");
+    if (link.members > 0 && !is_watched(link)) fail("max-min: a bottleneck that nobody watches");
     for (std::uint32_t at = 0; at < link.crossings.size(); ++at) {
-      const std::uint32_t step = link.crossings[at].step;
-      if ((activities_[link.crossings[at].activity].bottleneck == step) != (at < link.members))
+      const auto& [finish, activity, step] = link.crossings.all()[at];
+      const Column& column = activities_[activity];
+      if (steps_[step].link != index || steps_[step].place != at)
+        fail("max-min: an activity and a link it crosses disagree");
+      if ((column.bottleneck == step) != (at < link.members))
         fail("max-min: an activity and its bottleneck disagree");
+      if (link.crossings.size() == 1 && column.lone == kNone)
+        fail("max-min: an activity has a link to itself and does not know");
+      if (link.crossings.size() > 1 ? step == column.lone : limit(column.lone) > limit(step))
+        fail("max-min: the tightest link of an activity is not what it takes for it");
+      if ((link.crossings.size() > 1 || step == column.lone) != (step < column.first_step + column.watched))
+        fail("max-min: an activity watches other links than it should");
     }
   }
 }
