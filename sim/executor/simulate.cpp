@@ -9,13 +9,17 @@
 
 namespace topsim::executor {
 
-Outcome simulate(const program::Program& program, const topology::Router& router,
-                 const collective::NcclModel& nccl, const RunOptions& options, Progress* progress) {
-  const network::Model& model = network::find_model(options.network);
-  CollectiveForm form = options.collectives;
-  if (model.messages_only && form == CollectiveForm::pipelined)
-    form = model.plain_messages ? CollectiveForm::hops : CollectiveForm::steps;
-  const bool in_steps = form != CollectiveForm::pipelined;
+namespace {
+CollectiveForm form_of(const RunOptions& options, const network::Model& model) {
+  if (model.messages_only && options.collectives == CollectiveForm::pipelined)
+    return model.plain_messages ? CollectiveForm::hops : CollectiveForm::steps;
+  return options.collectives;
+}
+}  // namespace
+
+fold::System fold_for(const program::Program& program, const topology::Router& router,
+                      const collective::NcclModel& nccl, const RunOptions& options) {
+  const bool in_steps = form_of(options, network::find_model(options.network)) != CollectiveForm::pipelined;
   fold::FoldOptions folding;
   folding.fold = options.fold && !in_steps;
   folding.all_links = in_steps;
@@ -24,7 +28,19 @@ Outcome simulate(const program::Program& program, const topology::Router& router
     folding.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(folding.marked_links.size()));
   }
   for (const PaceChange& change : options.pace_changes) folding.marked_ranks.push_back(change.rank);
-  const fold::System system = fold::fold(program, router, nccl, folding);
+  return fold::fold(program, router, nccl, folding);
+}
+
+Outcome simulate(const program::Program& program, const topology::Router& router,
+                 const collective::NcclModel& nccl, const RunOptions& options, Progress* progress) {
+  return simulate(program, fold_for(program, router, nccl, options), router, nccl, options, progress);
+}
+
+Outcome simulate(const program::Program& program, const fold::System& system, const topology::Router& router,
+                 const collective::NcclModel& nccl, const RunOptions& options, Progress* progress) {
+  const network::Model& model = network::find_model(options.network);
+  const CollectiveForm form = form_of(options, model);
+  const bool in_steps = form != CollectiveForm::pipelined;
   std::vector<double> capacities;
   for (const fold::LinkClass& link : system.links) capacities.push_back(link.capacity.value());
   std::unique_ptr<network::Network> network;

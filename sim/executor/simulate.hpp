@@ -4,6 +4,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/outcome.hpp"
+#include "sim/fold/fold.hpp"
 #include "sim/program/program.hpp"
 #include "topology/routes.hpp"
 
@@ -14,4 +15,12 @@ namespace topsim::executor {
 [[nodiscard]] Outcome simulate(const program::Program& program, const topology::Router& router,
                                const collective::NcclModel& nccl, const RunOptions& options,
                                Progress* progress);
+
+// The same in two steps, for runs that differ only in what folding does not see (`congestion_bound`): one
+// System serves them all, also at once.
+[[nodiscard]] fold::System fold_for(const program::Program& program, const topology::Router& router,
+                                    const collective::NcclModel& nccl, const RunOptions& options);
+[[nodiscard]] Outcome simulate(const program::Program& program, const fold::System& system,
+                               const topology::Router& router, const collective::NcclModel& nccl,
+                               const RunOptions& options, Progress* progress);
 }  // namespace topsim::executor

@@ -1,6 +1,7 @@
 #include "sim/scenario/simulate.hpp"
 
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_invoke.h>
 
 #include <algorithm>
 #include <array>
@@ -162,22 +163,46 @@ std::optional<Problem> unreachable_rank(const topology::Router& router, bool fau
   return std::nullopt;
 }
 
-executor::Outcome run_to_the_end(const Scenario& scenario, const Prepared& prepared,
-                                 const topology::Router& router, const executor::RunOptions& options,
-                                 executor::Progress* progress) {
-  const collective::NcclModel nccl(router, scenario.network.nccl);
-  try {
-    return executor::simulate(prepared.program, router, nccl, options, progress);
-  } catch (const executor::Blocked&) {
-    auto down = parts_that_stay_down(scenario.faults);
-    if (down.empty()) throw;
-    throw ConfigError(std::move(down));
-  } catch (const ConfigError&) {
-    const auto problem = unreachable_rank(router, !scenario.faults.empty());
-    if (!problem) throw;
-    throw ConfigError({*problem});
+// The runs of one scenario: folded once.
+class Runs {
+ public:
+  // REQUIRES: the arguments outlive it.
+  Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
+       const executor::RunOptions& options)
+      : scenario_(scenario), prepared_(prepared), router_(router), nccl_(router, scenario.network.nccl) {
+    explained([&] { system_ = executor::fold_for(prepared.program, router, nccl_, options); });
   }
-}
+
+  [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
+                                      executor::Progress* progress) const {
+    executor::Outcome outcome;
+    explained(
+        [&] { outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress); });
+    return outcome;
+  }
+
+ private:
+  template <class Work>
+  void explained(const Work& work) const {
+    try {
+      work();
+    } catch (const executor::Blocked&) {
+      auto down = parts_that_stay_down(scenario_.faults);
+      if (down.empty()) throw;
+      throw ConfigError(std::move(down));
+    } catch (const ConfigError&) {
+      const auto problem = unreachable_rank(router_, !scenario_.faults.empty());
+      if (!problem) throw;
+      throw ConfigError({*problem});
+    }
+  }
+
+  const Scenario& scenario_;
+  const Prepared& prepared_;
+  const topology::Router& router_;
+  collective::NcclModel nccl_;
+  fold::System system_;
+};
 
 double mean_step(const executor::Outcome& outcome) {
   double sum = 0;
@@ -186,9 +211,8 @@ double mean_step(const executor::Outcome& outcome) {
 }
 
 // What the network has to say: the packet model's remarks; where flows met, by how much and how sure.
-void add_network_findings(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
-                          executor::RunOptions run, const executor::Outcome& outcome, bool interval,
-                          report::Result& result) {
+void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
+                          bool interval, report::Result& result) {
   for (const std::string& remark : outcome.network_remarks)
     result.findings.push_back({report::Severity::warning, remark, "network.packet", {}});
   if (outcome.least_efficiency >= 1 || !outcome.complete) return;
@@ -198,12 +222,15 @@ void add_network_findings(const Scenario& scenario, const Prepared& prepared, co
       "calibrate)",
       100 * outcome.least_efficiency);
   if (interval) {
+    const auto step_at = [&](network::Bound bound) {
+      executor::RunOptions other = run;
+      other.congestion_bound = bound;
+      other.timeline = false;
+      return mean_step(runs.run(other, nullptr));
+    };
     std::array<double, 2> steps{};
-    for (const bool high : {false, true}) {
-      run.congestion_bound = high ? network::Bound::high : network::Bound::low;
-      run.timeline = false;
-      steps[high ? 0 : 1] = mean_step(run_to_the_end(scenario, prepared, router, run, nullptr));
-    }
+    oneapi::tbb::parallel_invoke([&] { steps[0] = step_at(network::Bound::high); },
+                                 [&] { steps[1] = step_at(network::Bound::low); });
     met.message += fmt::format("; over the spread of the calibration the step takes {:.4g} to {:.4g} s",
                                steps[0], steps[1]);
   }
@@ -219,12 +246,12 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   AppliedFaults faults;
   const executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
-  const executor::Outcome outcome = run_to_the_end(scenario, prepared, router, run, progress);
+  const Runs runs(scenario, prepared, router, run);
+  const executor::Outcome outcome = runs.run(run, progress);
   Simulated simulated;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
-  add_network_findings(scenario, prepared, router, run, outcome, options.contention_interval,
-                       simulated.result);
+  add_network_findings(runs, run, outcome, options.contention_interval, simulated.result);
   for (const std::string& note : faults.notes)
     simulated.result.findings.push_back(
         {report::Severity::note, note, "faults", "repair it, or compare with a run without it"});
