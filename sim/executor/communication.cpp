@@ -28,7 +28,11 @@ Calls::Calls(const program::Program& program, const fold::System& system)
         tightest = use.link;
       }
     }
-    const double alone = std::min(rate, cap) == kUnlimited ? 0 : std::min(rate, cap);
+    // What memory sees must not depend on how many siblings a class has: one call's own way.
+    double own = cap;
+    for (const network::Usage& use : fold::Activity::view(a.own_usage))
+      own = std::min(own, system.links[use.link].capacity.value() / use.coefficient);
+    const double alone = own == kUnlimited ? 0 : own;
     traffic_.push_back(std::llround(alone * a.memory_traffic));
     tightest_.push_back(tightest);
     capped_.push_back(cap <= rate);

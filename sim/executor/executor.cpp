@@ -25,7 +25,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
       calls_(program, system),
       isolated_(program, system, options.capacity_changes, carrier, exact_sharing),
       lock_step_({program, system, tables_, charges_, charge_of_, isolated_, calls_, ranks_},
-                 exact_sharing && !options.timeline && options.pace_changes.empty()),
+                 exact_sharing && !options.timeline),
       walks_(lock_step_.teams()),
       enders_(static_cast<std::size_t>(options.warmup + options.steps)) {
   traces_.reserve(system.ranks.size());
@@ -132,6 +132,7 @@ void Executor::change_pace(const PaceChange& change) {
   for (std::uint32_t r = 0; r < system_.ranks.size(); ++r) {
     const auto& members = system_.ranks[r].members;
     if (std::find(members.begin(), members.end(), change.rank) == members.end()) continue;
+    leave_lock_step(r);
     ranks_[r].throttling = 1 / change.pace;
     retime(ranks_[r]);
   }

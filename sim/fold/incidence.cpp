@@ -43,7 +43,12 @@ std::uint32_t Incidence::label(std::uint32_t way, double coefficient) {
 std::uint32_t Incidence::link_item(LinkId link) {
   std::uint32_t& item = item_of_link_[link.index()];
   if (item == kNone) {
-    Colour colour = std::bit_cast<std::uint64_t>(topology_.link(link).capacity.value());
+    const topology::Link& what = topology_.link(link);
+    Colour colour = std::bit_cast<std::uint64_t>(what.capacity.value());
+    // What flows lose where they meet differs by the kind of port (sim/executor/contention.hpp).
+    colour = mix(colour, static_cast<Colour>(topology_.device(what.from).kind) << 8 |
+                             static_cast<Colour>(topology_.device(what.to).kind));
+    colour = mix(colour, what.type);
     for (const auto& [marked, mark] : options_.marked_links) {
       if (marked == link) colour = mix(colour, mark + 1);
     }

@@ -78,16 +78,12 @@ TEST_P(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
     const int i = n * kShards + GetParam();
     // One in sixteen up to 512 ranks, the others up to 64: the time goes into the unfolded runs.
     Case c = random_case(static_cast<std::uint64_t>(i), i % 16 == 0 ? 64 : 8);
-    SCOPED_TRACE(c.text);
     const topology::Topology topology = topology::build(c.topology, catalogue());
+    disturb(c, topology, catalogue());
+    SCOPED_TRACE(c.text);
     const topology::Router router(topology, c.options.seed);
     const collective::NcclModel nccl(router, {});
     program::Program program = workloads::training_step(c.workload, topology, catalogue());
-    Dice dice(static_cast<std::uint64_t>(i) + 1000003);
-    for (int d = 0; d < c.degraded_links; ++d) {
-      const LinkId link(static_cast<std::size_t>(dice.below(static_cast<int>(topology.links().size()))));
-      c.options.capacity_changes.push_back({SimTime(Duration(dice.below(100) * 1000000LL)), link, 0.5});
-    }
     const auto run = [&](bool fold) {
       executor::RunOptions options = c.options;
       options.fold = fold;

@@ -19,10 +19,34 @@ executor::Outcome run(const Case& c, const topology::Router& router, const progr
   return executor::simulate(program, router, nccl, options, nullptr);
 }
 
-Duration path_time(const executor::Outcome& outcome) {
-  Duration sum{};
-  for (const executor::PathLeg& leg : outcome.critical_path) sum += leg.share;
-  return sum;
+void expect_same_path(const executor::Outcome& quick, const executor::Outcome& slow) {
+  ASSERT_EQ(quick.critical_path.size(), slow.critical_path.size());
+  for (std::size_t i = 0; i < quick.critical_path.size(); ++i) {
+    const executor::PathLeg &a = quick.critical_path[i], &b = slow.critical_path[i];
+    EXPECT_EQ(a.rank_class, b.rank_class) << "leg " << i;
+    EXPECT_EQ(a.op, b.op) << "leg " << i;
+    EXPECT_EQ(a.share, b.share) << "leg " << i;
+    EXPECT_EQ(a.reason, b.reason) << "leg " << i;
+    EXPECT_EQ(a.limiting_link, b.limiting_link) << "leg " << i;
+    EXPECT_EQ(a.paced_link, b.paced_link) << "leg " << i;
+  }
+}
+
+// A tensor group that fills its node and does nothing in long passes but compute and call itself, on
+// accelerators that are alike and do not wait for their hosts: what walking in lock-step is for.
+void make_walkable(Case& c) {
+  auto& w = c.workload;
+  if (w.framework == "dataparallel") w.framework = "megatron";
+  w.task = workloads::Task::pretrain;
+  w.lora.reset();
+  w.model.layers = 32, w.model.hidden = 8192, w.model.heads = 64;
+  w.sequence = 4096;
+  w.model.experts.count = 0;
+  w.plan.ep = 1;
+  w.plan.etp.reset();
+  w.plan.offload = workloads::Offload::none;
+  w.plan.tp_overlap.reset();
+  c.options.slow_ranks.clear();
 }
 
 TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
@@ -32,7 +56,7 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
     Case c = random_case(seed, 8);
     c.options.steps = 2;
     // Every other case has tensor groups that fill their nodes: nobody else is on their NVLinks.
-    const bool fills = seed % 4 < 2;
+    const bool fills = seed % 4 < 2, walkable = fills && seed % 8 < 4;
     if (fills) {
       auto& plan = c.workload.plan;
       plan.tp = 8;
@@ -40,14 +64,16 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
       if (plan.pp > c.topology.nodes) plan.pp = 1;
       plan.dp = c.topology.nodes / plan.pp;
     }
-    SCOPED_TRACE(c.text);
+    if (walkable) make_walkable(c);
     const topology::Topology topology = topology::build(c.topology, catalogue);
+    disturb(c, topology, catalogue);
+    SCOPED_TRACE(c.text);
     const topology::Router router(topology, c.options.seed);
     const program::Program program = workloads::training_step(c.workload, topology, catalogue);
     const bool fold = seed % 2 == 0;
     const executor::Outcome quick = run(c, router, program, fold, false);
     const executor::Outcome slow = run(c, router, program, fold, true);
-    if (fills) {
+    if (walkable) {
       walked += quick.events;
       taken += slow.events;
     }
@@ -70,10 +96,10 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
       EXPECT_EQ(quick.collectives[i].total, slow.collectives[i].total);
     }
     EXPECT_EQ(quick.flows, slow.flows);
-    EXPECT_EQ(path_time(quick), path_time(slow));
+    expect_same_path(quick, slow);
     if (HasFailure()) break;
   }
-  EXPECT_LT(walked, taken * 9 / 10) << "hardly anything walked: nothing was tested";
+  EXPECT_LT(walked, taken / 4) << "hardly anything walked: nothing was tested";
 }
 }  // namespace
 }  // namespace topsim::property

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "sim/executor/simulate.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue.hpp"
+#include "topology/catalogue/device_entries.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::property {
@@ -121,5 +123,31 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
            ", " + std::to_string(c.slow_ranks) + " slow ranks, " + std::to_string(c.degraded_links) +
            " degraded links";
   return c;
+}
+
+// What needs the cluster to stand: what its accelerators lose to communication, links that degrade during the
+// run, accelerators that throttle during it, and what flows lose where they meet.
+inline void disturb(Case& c, const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  Dice dice(c.options.seed + 1000003);
+  for (int d = 0; d < c.degraded_links; ++d) {
+    const LinkId link(static_cast<std::size_t>(dice.below(static_cast<int>(topology.links().size()))));
+    c.options.capacity_changes.push_back({SimTime(Duration(dice.below(100) * 1000000LL)), link, 0.5});
+  }
+  const int throttled = dice.below(4) == 0 ? 1 + dice.below(2) : 0;
+  for (int t = 0; t < throttled; ++t) {
+    const RankId rank(static_cast<std::size_t>(dice.below(static_cast<int>(topology.accelerators().size()))));
+    const SimTime begin(Duration(dice.below(100) * 100'000'000LL));  // up to 10 ms
+    c.options.pace_changes.push_back({begin, rank, 0.5 + 0.01 * dice.below(50)});
+    if (dice.below(2) == 0)
+      c.options.pace_changes.push_back({begin + Duration(1'000'000LL * (1 + dice.below(5000))), rank, 1});
+  }
+  const bool meets = dice.below(2) == 0;
+  if (meets) c.options.congestion = scenario::shipped_congestion();
+  c.options.accelerators.resize(topology.models().size());
+  for (const DeviceId device : topology.accelerators()) {
+    const topology::Accelerator& facts = catalogue.accelerator(topology.model_of(device));
+    c.options.accelerators[topology.device(device).model] = {facts.compute_units, facts.memory_bandwidth};
+  }
+  c.text += ", " + std::to_string(throttled) + " throttled" + (meets ? ", contention" : "");
 }
 }  // namespace topsim::property
