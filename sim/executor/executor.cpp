@@ -1,6 +1,7 @@
 #include "sim/executor/executor.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "sim/executor/executor_class.hpp"
@@ -109,6 +110,7 @@ void Executor::handle(std::uint64_t event) {
     case EventKind::wake:
       leave_lock_step(rank);
       ranks_[rank].wake[what] = kNever;
+      ranks_[rank].open |= only(static_cast<std::uint16_t>(what));
       return start_ready(rank);
     case EventKind::capacity:
       return change_capacity(options_.capacity_changes[what]);
@@ -145,27 +147,32 @@ void Executor::begin_step(std::uint32_t r) {
 
 void Executor::start_ready(std::uint32_t r) {
   RankState& rank = ranks_[r];
-  for (bool moved = true; moved && rank.ops_left > 0;) {
-    moved = false;
-    for (std::uint16_t s = 0; s < rank.table->ops.size(); ++s) {
-      const std::uint32_t op = rank.head(s);
-      if (op == kNoOp || !rank.dependencies_done(op)) continue;
-      const SimTime issued = rank.issue_time(op);
-      if (issued == kNever) continue;  // the host waits at a synchronisation
-      if (issued > now()) {
-        if (rank.wake[s] != issued) {
-          rank.wake[s] = issued;
-          engine_.at(issued, payload(EventKind::wake, r, s));
-        }
-        continue;
-      }
-      rank.running[s] = true;
-      moved |= start(r, op, issued);
-    }
+  while (rank.open != 0 && rank.ops_left > 0) {
+    const auto first = static_cast<std::uint16_t>(std::countr_zero(rank.open));
+    const std::size_t streams = rank.table->ops.size();
+    const std::size_t end = first < kLastStreamBit ? std::min<std::size_t>(first + 1U, streams) : streams;
+    rank.open &= rank.open - 1;
+    for (std::uint16_t s = first; s < end; ++s) start_head(r, s);
   }
 }
 
-bool Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
+void Executor::start_head(std::uint32_t r, std::uint16_t stream) {
+  RankState& rank = ranks_[r];
+  const std::uint32_t op = rank.head(stream);
+  if (op == kNoOp || !rank.dependencies_done(op)) return;
+  const SimTime issued = rank.issue_time(op);
+  if (issued == kNever) return;  // the host waits at a synchronisation
+  if (issued > now()) {
+    if (rank.wake[stream] == issued) return;
+    rank.wake[stream] = issued;
+    engine_.at(issued, payload(EventKind::wake, r, stream));
+    return;
+  }
+  rank.running[stream] = true;
+  start(r, op, issued);
+}
+
+void Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
   RankState& rank = ranks_[r];
   const Op& op = rank.program->ops[index];
   OpTrace& trace = rank.trace->edit(index);
@@ -177,7 +184,7 @@ bool Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
       return start_compute(r, index);
     case OpKind::host_work:
       engine_.after(op.duration, payload(EventKind::compute_done, r, index));
-      return false;
+      return;
     case OpKind::collective:
     case OpKind::send:
     case OpKind::recv:
@@ -191,13 +198,12 @@ bool Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
       }
       if (op.kind == OpKind::collective) occupy(r, arrived.activity, +1);
       if (calls_.complete(call)) start_call(call);
-      return false;
+      return;
     }
   }
-  return false;
 }
 
-bool Executor::start_compute(std::uint32_t r, std::uint32_t index) {
+void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
   RankState& rank = ranks_[r];
   const Op& op = rank.program->ops[index];
   const auto work = static_cast<std::int64_t>(
@@ -206,13 +212,13 @@ bool Executor::start_compute(std::uint32_t r, std::uint32_t index) {
     const auto throttled = std::llround(static_cast<double>(work) * rank.throttling);
     engine_.after(Duration(rank.throttling == 1 ? work : throttled),
                   payload(EventKind::compute_done, r, index));
-    return false;
+    return;
   }
   charge_wait(r, index, (*rank.trace)[index].blocker, now());
-  if (work == 0) return finish_op(r, index), true;
+  if (work == 0) return finish_op(r, index);
   rank.compute.start(index, work, rank.contention(op) * rank.throttling, now());
   rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
-  return false;
+  return;
 }
 
 void Executor::occupy(std::uint32_t r, std::uint32_t activity, int sign) {

@@ -48,11 +48,11 @@ class Executor {
   void change_capacity(const CapacityChange& change);
   void change_pace(const PaceChange& change);
   void begin_step(std::uint32_t r);
-  // Starts what can start; ops that end at once may free others, so repeat until nothing moves.
+  // Starts what can start, also what is freed by ops that end at once.
   void start_ready(std::uint32_t r);
-  // Returns whether the op is already done.
-  bool start(std::uint32_t r, std::uint32_t index, SimTime issued);
-  bool start_compute(std::uint32_t r, std::uint32_t index);
+  void start_head(std::uint32_t r, std::uint16_t stream);
+  void start(std::uint32_t r, std::uint32_t index, SimTime issued);
+  void start_compute(std::uint32_t r, std::uint32_t index);
   // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
   void occupy(std::uint32_t r, std::uint32_t activity, int sign);
   void retime(RankState& rank);

@@ -6,7 +6,8 @@ StreamTable::StreamTable(const program::RankProgram& program)
     : ops(program.streams.size()),
       position(program.ops.size()),
       issued_by(1, 0),
-      sync_before(program.ops.size()) {
+      sync_before(program.ops.size()),
+      frees(program.ops.size()) {
   std::uint32_t sync = kNoOp;
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const program::Op& op = program.ops[i];
@@ -15,6 +16,8 @@ StreamTable::StreamTable(const program::RankProgram& program)
     issued_by.push_back(issued_by.back() + op.launch.count());
     sync_before[i] = sync;
     if (op.host_sync) sync = i;
+    frees[i] |= op.host_sync ? kAllStreams : only(op.stream);
+    for (const std::uint32_t d : program.dependencies_of(i)) frees[d] |= only(op.stream);
   }
   trace_index.resize(program.ops.size());
   std::uint32_t index = 0;
