@@ -34,7 +34,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
   for (const auto& rank : system.ranks) {
     const auto& cls = program.classes[rank.program_class];
     const std::uint32_t model = topology.device(rank.device).model;
-    traces_.emplace_back(pages_, tables_[rank.program_class]);
+    traces_.emplace_back(tables_[rank.program_class]);
     const auto r = static_cast<std::uint32_t>(ranks_.size());
     ranks_.emplace_back(
         cls, tables_[rank.program_class],
@@ -46,6 +46,9 @@ Executor::Executor(const program::Program& program, const fold::System& system,
     charge_of_.push_back(known->second);
     for (const Op& op : cls.ops) total_ops_ += op.kind <= OpKind::host_work ? 1 : 0;
   }
+  for (std::uint32_t team = 0; team < lock_step_.teams(); ++team)
+    for (const std::uint32_t r : lock_step_.members(team))
+      traces_[r].set_team(lock_step_.members(team).back());
   total_ops_ *= static_cast<std::uint64_t>(options.warmup + options.steps);
   if (progress_) progress_->ops_total = total_ops_;
   for (std::size_t c = 0; c < options.capacity_changes.size(); ++c) {

@@ -85,7 +85,6 @@ class Executor {
   network::Network& network_;
   Carrier& carrier_;
   std::vector<StreamTable> tables_;
-  TracePages pages_;
   std::vector<Trace> traces_;  // by rank class
   std::vector<RankState> ranks_;
   std::vector<std::vector<OpCharge>> charges_;
@@ -96,7 +95,7 @@ class Executor {
   LockStep lock_step_;
   struct Walking {
     SimTime from{};
-    LockStep::Walk walk;
+    Walk walk;
     engine::Handle resume = engine::kNoHandle;  // pending while the team walks
   };
   std::vector<Walking> walks_;  // by team

@@ -28,7 +28,7 @@ void Executor::leave_lock_step(std::uint32_t r) {
 }
 
 void Executor::end_walk(std::uint32_t team) {
-  const LockStep::Walk& walk = walks_[team].walk;
+  const Walk& walk = walks_[team].walk;
   const auto& members = lock_step_.members(team);
   const std::uint32_t group = lock_step_.group(team);
   const auto& activities = system_.groups[group].activities;
@@ -42,9 +42,10 @@ void Executor::end_walk(std::uint32_t team) {
   ops_done_ += std::uint64_t{walk.ops} * members.size();
   lock_step_.take_over(team, walk);
   if (walk.open) {
-    const LockStep::OpenCall& open = *walk.open;
-    const std::uint32_t call = calls_.joined(group, open.activity, open.op, open.begin);
-    isolated_.begin(group, open.activity, open.begin);
+    const Walk::OpenCall& open = *walk.open;
+    const std::uint32_t activity = activities[open.shape];
+    const std::uint32_t call = calls_.joined(group, activity, open.op, open.begin);
+    isolated_.begin(group, activity, open.begin);
     ++isolated_calls_;
     engine_.at(open.end, payload(EventKind::call_done, 0, call));
   }

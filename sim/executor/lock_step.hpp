@@ -4,10 +4,13 @@
 // take over what it did. Exact: the same rules with the same rounding, only looked up less often. What comes
 // from outside (a message, another communicator's end) ends the walk at that instant, and each goes on alone
 // until they agree again. This is what keeps runs cheap whose classes cannot be folded for good (ECMP).
+//
+// A walk depends on little: where the team's streams stand, which of what they wait for outside is done, what
+// computes. Teams of replicas come to the same again and again, so walks are remembered (walk_memory.hpp).
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include "sim/executor/communication.hpp"
 #include "sim/executor/isolated.hpp"
 #include "sim/executor/rank_state.hpp"
+#include "sim/executor/walk_memory.hpp"
 
 namespace topsim::executor {
 
@@ -43,33 +47,8 @@ class LockStep {
   // Whether the members' states agree at `now`, right after a call of the team's communicator.
   [[nodiscard]] bool agree(std::uint32_t team, SimTime now) const;
 
-  // The call under way at the end of a walk.
-  struct OpenCall {
-    std::uint32_t op, activity;
-    SimTime begin, end;
-  };
-  // What a walk came to. Times are what each member spent.
-  struct Walk {
-    SimTime until{};            // events before this instant are done
-    SimTime accounted_until{};  // busy and idle below end here
-    Duration busy{};
-    std::array<Duration, kReasons> idle{};
-    std::uint32_t ops = 0;  // done, by each member
-    struct Tally {
-      std::uint64_t calls = 0;
-      Duration total{};
-    };
-    std::vector<Tally> calls;  // by the group's activities: ended
-    std::optional<OpenCall> open;
-    std::vector<std::uint32_t> next;  // by stream, at the end
-    ComputeState compute;
-    SimTime host_free{};
-    std::uint32_t synced = kNoOp;
-    int ctas = 0;
-    std::int64_t memory_traffic = 0;
-  };
   // Walks from `from`, where the members agree, to where the first of them would do something else than
-  // compute or call the team's communicator, but not beyond `limit`. Writes the trace of the first member.
+  // compute or call the team's communicator, but not beyond `limit`.
   void walk(std::uint32_t team, SimTime from, SimTime limit, Walk& result);
   // Gives every member the state and the trace that `walk` came to, and its share of ops.
   void take_over(std::uint32_t team, const Walk& walk);
@@ -78,7 +57,12 @@ class LockStep {
   struct Team {
     std::uint32_t group;
     std::uint16_t program_class;
-    std::vector<bool> local;  // by stream: only compute, or only calls of the team's communicator
+    std::vector<bool> local;        // by stream: only compute, or only calls of the team's communicator
+    std::uint32_t profile = kNone;  // teams of one profile walk alike from the same state
+  };
+  // Of a stream that leaves the team: where the last and the first of its members stand.
+  struct Span {
+    std::uint32_t least, most;
   };
   // A head of a stream that leaves the team, of one or more members.
   struct Outward {
@@ -86,24 +70,36 @@ class LockStep {
     std::uint32_t op;
   };
   void add_team(std::uint32_t group, std::uint32_t slot);
+  [[nodiscard]] std::uint32_t profile_of(Team& team);
+  void look_around(const Team& team);
+  void describe(Team& team, SimTime from);
+  void go(const Team& team, SimTime limit, Walk& walk);
+  void collect_trace(const Team& team, Walk& walk);
+  [[nodiscard]] bool comes_later(std::uint32_t op, SimTime issued, SimTime now);
   [[nodiscard]] bool outside_done(const Team& team, std::uint32_t member, std::uint32_t op) const;
+  [[nodiscard]] bool outside_done(const Team& team, std::uint32_t op, std::uint32_t Span::*which) const;
   [[nodiscard]] bool inside_done(const Team& team, std::uint32_t op) const;
-  void look_outward(const Team& team);
   bool start_heads(const Team& team, SimTime now, Walk& walk);
   void start(const Team& team, std::uint32_t op, SimTime issued, SimTime now, Walk& walk);
   void finish(std::uint32_t op, SimTime now, Walk& walk);
-  static void share_trace(RankState& rank, const RankState& leader, std::uint16_t stream, std::uint32_t end);
   void occupy(std::uint32_t activity, int sign, SimTime now);
 
   World world_;
   std::vector<Team> teams_;
   std::vector<std::uint32_t> team_of_rank_, team_of_group_;
+  std::map<std::vector<std::uint64_t>, std::uint32_t> profiles_;
+  WalkMemory memory_;
   // Of the walk under way.
   std::optional<RankState> walker_;
-  std::uint32_t leader_ = 0;
+  std::uint32_t leader_ = 0, budget_ = 0;
+  std::uint32_t synced_at_start_ = kNoOp;
   std::vector<Outward> outward_;
-  SimTime next_issue_{};
+  std::vector<Span> spans_;  // by stream
+  SimTime from_{}, next_issue_{}, host_free_{};
   bool hosts_agree_ = true;
+  HostBound host_;
+  std::vector<std::uint64_t> key_;
+  std::vector<OpTrace> taken_;
   std::vector<WaitLeg> legs_;
 };
 }  // namespace topsim::executor

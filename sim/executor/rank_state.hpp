@@ -79,6 +79,7 @@ struct RankState {
     if (step > 0) host_free += Duration(table->issued_by.back() - issued_after_sync());
     synced = kNoOp;
     open = kAllStreams;
+    trace->clear();
     ops_left = static_cast<std::uint32_t>(program->ops.size());
     std::fill(next.begin(), next.end(), 0U);
     std::fill(running.begin(), running.end(), false);

@@ -11,6 +11,7 @@ StreamTable::StreamTable(const program::RankProgram& program)
   std::uint32_t sync = kNoOp;
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const program::Op& op = program.ops[i];
+    stream.push_back(op.stream);
     position[i] = static_cast<std::uint32_t>(ops[op.stream].size());
     ops[op.stream].push_back(i);
     issued_by.push_back(issued_by.back() + op.launch.count());
@@ -19,9 +20,5 @@ StreamTable::StreamTable(const program::RankProgram& program)
     frees[i] |= op.host_sync ? kAllStreams : only(op.stream);
     for (const std::uint32_t d : program.dependencies_of(i)) frees[d] |= only(op.stream);
   }
-  trace_index.resize(program.ops.size());
-  std::uint32_t index = 0;
-  for (const auto& stream : ops)
-    for (const std::uint32_t op : stream) trace_index[op] = index++;
 }
 }  // namespace topsim::executor

@@ -21,7 +21,7 @@ inline constexpr StreamSet kAllStreams = ~StreamSet{0};
 struct StreamTable {
   std::vector<std::vector<std::uint32_t>> ops;  // by stream, in launch order
   std::vector<std::uint32_t> position;          // of an op in its stream
-  std::vector<std::uint32_t> trace_index;       // of an op where those of a stream stand together
+  std::vector<std::uint16_t> stream;            // of an op
   std::vector<std::int64_t> issued_by;          // host picoseconds spent before op i, ops + 1 entries
   std::vector<std::uint32_t> sync_before;       // last host_sync op before op i in launch order, or kNoOp
   std::vector<StreamSet> frees;                 // by op: streams whose head may start once it is done

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/executor/op_trace.hpp"
 #include "sim/executor/outcome.hpp"
 #include "sim/executor/streams.hpp"
-#include "sim/executor/trace_pages.hpp"
 
 namespace topsim::executor {
 

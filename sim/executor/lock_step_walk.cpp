@@ -1,0 +1,293 @@
+// One team walked on without events, or remembered to have been; see lock_step.hpp.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sim/executor/lock_step.hpp"
+
+namespace topsim::executor {
+
+using program::Op;
+using program::OpKind;
+
+// Whether all that an op waits for outside the team's streams is done, by one member.
+bool LockStep::outside_done(const Team& team, std::uint32_t member, std::uint32_t op) const {
+  const RankState& rank = world_.ranks[member];
+  for (const std::uint32_t d : rank.program->dependencies_of(op)) {
+    const std::uint16_t s = rank.program->ops[d].stream;
+    if (!team.local[s] && rank.table->position[d] >= rank.next[s]) return false;
+  }
+  return true;
+}
+
+// The same by all members (`least`), or perhaps by one (`most`).
+bool LockStep::outside_done(const Team& team, std::uint32_t op, std::uint32_t Span::*which) const {
+  for (const std::uint32_t d : walker_->program->dependencies_of(op)) {
+    const std::uint16_t s = walker_->program->ops[d].stream;
+    if (!team.local[s] && walker_->table->position[d] >= spans_[s].*which) return false;
+  }
+  return true;
+}
+
+bool LockStep::inside_done(const Team& team, std::uint32_t op) const {
+  for (const std::uint32_t d : walker_->program->dependencies_of(op)) {
+    const std::uint16_t s = walker_->program->ops[d].stream;
+    if (team.local[s] && walker_->table->position[d] >= walker_->next[s]) return false;
+  }
+  return true;
+}
+
+// What the members' other streams have come to, and where their hosts stand.
+void LockStep::look_around(const Team& team) {
+  const auto& members = world_.system.groups[team.group].members;
+  const RankState& first = world_.ranks[leader_];
+  outward_.clear();
+  spans_.assign(team.local.size(), {~0U, 0});
+  hosts_agree_ = true;
+  host_free_ = first.host_free;
+  budget_ = first.ops_left;
+  for (const std::uint32_t m : members) {
+    const RankState& rank = world_.ranks[m];
+    hosts_agree_ &= rank.host_free == first.host_free;
+    host_free_ = std::max(host_free_, rank.host_free);
+    budget_ = std::min(budget_, rank.ops_left);
+    for (std::uint16_t s = 0; s < team.local.size(); ++s) {
+      if (team.local[s]) continue;
+      spans_[s].least = std::min(spans_[s].least, rank.next[s]);
+      spans_[s].most = std::max(spans_[s].most, rank.next[s]);
+      const std::uint32_t op = rank.head(s);
+      if (op == kNoOp || !outside_done(team, m, op)) continue;
+      const auto known = [&](const Outward& o) { return o.stream == s && o.op == op; };
+      if (std::none_of(outward_.begin(), outward_.end(), known)) outward_.push_back({s, op});
+    }
+  }
+}
+
+// Of what teams are, all that a walk can depend on.
+std::uint32_t LockStep::profile_of(Team& team) {
+  if (team.profile != kNone) return team.profile;
+  const fold::GroupClass& group = world_.system.groups[team.group];
+  const std::uint32_t first = group.members.front();
+  const RankState& rank = world_.ranks[first];
+  std::vector<std::uint64_t> what{team.program_class, world_.charge_of[first],
+                                  static_cast<std::uint64_t>(rank.accelerator.compute_units),
+                                  std::bit_cast<std::uint64_t>(rank.accelerator.memory_bandwidth.value()),
+                                  std::bit_cast<std::uint64_t>(world_.system.ranks[first].slowdown)};
+  for (std::size_t s = 0; s < team.local.size(); ++s) what.push_back(team.local[s] ? 1 : 0);
+  for (const std::uint32_t a : group.activities) {
+    what.push_back(static_cast<std::uint64_t>(world_.isolated.duration(a).count()));
+    what.push_back(static_cast<std::uint64_t>(world_.system.activities[a].ctas));
+    what.push_back(static_cast<std::uint64_t>(world_.calls.memory_traffic(a)));
+  }
+  const auto fresh = static_cast<std::uint32_t>(profiles_.size());
+  return team.profile = profiles_.try_emplace(std::move(what), fresh).first->second;
+}
+
+// The state from which the walk goes, as far as it matters (beside the host: HostBound). Times count from
+// `from`.
+void LockStep::describe(Team& team, SimTime from) {
+  const RankState& first = world_.ranks[leader_];
+  key_ = {profile_of(team),
+          first.compute.op,
+          static_cast<std::uint64_t>(first.compute.remaining),
+          static_cast<std::uint64_t>((first.compute.since - from).count()),
+          std::bit_cast<std::uint64_t>(first.compute.slowdown),
+          static_cast<std::uint64_t>(first.ctas),
+          static_cast<std::uint64_t>(first.memory_traffic),
+          first.synced,
+          budget_,
+          hosts_agree_ ? 1U : 0U};
+  for (std::size_t s = 0; s < team.local.size(); ++s) {
+    if (team.local[s])
+      key_.push_back(first.next[s]);
+    else
+      key_.push_back(std::uint64_t{spans_[s].least} << 32 | spans_[s].most);
+  }
+  for (const Outward& head : outward_) key_.push_back(std::uint64_t{head.stream} << 32 | head.op);
+}
+
+void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
+  Team& team = teams_[t];
+  leader_ = members(t).front();
+  look_around(team);
+  const Duration host_free = host_free_ - from;
+  const bool whole = limit == kNever;
+  if (whole) {
+    describe(team, from);
+    if (memory_.find(key_, from, host_free, walk)) return;
+  }
+  walker_ = world_.ranks[leader_];
+  walker_->host_free = host_free_;
+  synced_at_start_ = walker_->synced;
+  from_ = from;
+  host_ = {};
+  walk.from = walk.until = walk.accounted_until = from;
+  go(team, limit, walk);
+  collect_trace(team, walk);
+  if (whole) memory_.add(key_, from, host_free, host_, walk);
+}
+
+void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
+  const SimTime from = walk.from;
+  walk.busy = {};
+  walk.idle = {};
+  walk.ops = 0;
+  walk.calls.assign(world_.system.groups[team.group].activities.size(), {});
+  walk.open.reset();
+  for (bool inside = start_heads(team, from, walk); inside;) {
+    SimTime next = next_issue_;
+    if (walker_->compute.running) next = std::min(next, walker_->compute.end());
+    if (walk.open) next = std::min(next, walk.open->end);
+    if (next == kNever || walk.ops + 2 >= budget_) break;  // two ops may end at one instant
+    if (next > limit) {
+      walk.until = limit;
+      break;
+    }
+    if (walker_->compute.running && walker_->compute.end() == next) {
+      walker_->compute.running = false;
+      finish(walker_->compute.op, next, walk);
+    }
+    if (walk.open && walk.open->end == next) {
+      const Walk::OpenCall call = *walk.open;
+      walk.open.reset();
+      occupy(world_.system.groups[team.group].activities[call.shape], -1, next);
+      ++walk.calls[call.shape].calls;
+      walk.calls[call.shape].total += call.end - call.begin;
+      finish(call.op, next, walk);
+    }
+    inside = start_heads(team, next, walk);
+    walk.until = next;
+  }
+  walk.next = walker_->next;
+  walk.compute = walker_->compute;
+  walk.host_free = walker_->host_free;
+  walk.synced = walker_->synced;
+  walk.ctas = walker_->ctas;
+  walk.memory_traffic = walker_->memory_traffic;
+}
+
+// Starts what can start; false when something outside the team's streams can.
+bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
+  bool outward = false;
+  for (bool moved = true; moved;) {
+    moved = outward = false;
+    next_issue_ = kNever;
+    for (std::uint16_t s = 0; s < team.local.size(); ++s) {
+      if (!team.local[s]) continue;
+      const std::uint32_t op = walker_->head(s);
+      if (op == kNoOp || !inside_done(team, op)) continue;
+      const SimTime issued = walker_->issue_time(op);
+      if (issued == kNever) continue;
+      if (comes_later(op, issued, now)) {
+        next_issue_ = std::min(next_issue_, issued);
+        outward |= !hosts_agree_;
+        continue;
+      }
+      if (!outside_done(team, op, &Span::most)) continue;
+      if (!outside_done(team, op, &Span::least)) {
+        outward = true;
+        continue;
+      }
+      walker_->running[s] = true;
+      start(team, op, issued, now, walk);
+      moved = true;
+    }
+  }
+  for (const Outward& head : outward_) {
+    if (!inside_done(team, head.op)) continue;
+    const SimTime issued = walker_->issue_time(head.op);
+    if (issued == kNever) continue;
+    const bool later = comes_later(head.op, issued, now);
+    if (later) next_issue_ = std::min(next_issue_, issued);
+    outward |= !later || !hosts_agree_;
+  }
+  return !outward;
+}
+
+void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimTime now, Walk& walk) {
+  RankState& rank = *walker_;
+  const Op& op = rank.program->ops[index];
+  OpTrace& trace = rank.trace->edit(index);
+  trace.begin = trace.ready = now;
+  trace.blocker = rank.blocker(index, issued);
+  if (trace.blocker == kHost)
+    (void)comes_later(index, issued, issued - Duration(1));
+  else if (trace.blocker != kNoOp)
+    (void)comes_later(index, issued, (*rank.trace)[trace.blocker].end);
+  trace.cause_rank = trace.cause_op = kNoOp;
+  if (op.kind == OpKind::collective) {
+    const std::uint32_t shape = world_.system.op_shape[team.program_class][index];
+    const std::uint32_t activity = world_.system.groups[team.group].activities[shape];
+    trace.cause_rank = kOwnTeam;
+    trace.cause_op = index;
+    occupy(activity, +1, now);
+    walk.open = Walk::OpenCall{index, shape, now, now + world_.isolated.duration(activity), {}};
+    return;
+  }
+  if (walk.accounted_until < now) {
+    legs_.clear();
+    explain_wait(*rank.program, *rank.table, *rank.trace, world_.charges[world_.charge_of[leader_]], index,
+                 trace.blocker, rank.host_free, walk.accounted_until, now, legs_);
+    for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
+    walk.accounted_until = now;
+  }
+  const auto work = static_cast<std::int64_t>(
+      std::llround(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown));
+  if (work == 0) return finish(index, now, walk);
+  rank.compute.start(index, work, rank.contention(op), now);
+}
+
+void LockStep::finish(std::uint32_t index, SimTime now, Walk& walk) {
+  RankState& rank = *walker_;
+  OpTrace& trace = rank.trace->edit(index);
+  trace.end = now;
+  if (index == world_.ranks[leader_].compute.op) walk.first_end = now;
+  if (rank.program->ops[index].host_sync) (void)comes_later(index, rank.issue_time(index), now);
+  rank.finish(index, now);
+  hosts_agree_ |= rank.synced == index;
+  ++walk.ops;
+  if (rank.program->ops[index].kind != OpKind::compute) return;
+  walk.busy += now - trace.begin;
+  walk.accounted_until = now;
+}
+
+void LockStep::occupy(std::uint32_t activity, int sign, SimTime now) {
+  RankState& rank = *walker_;
+  rank.occupy(world_.system.activities[activity], sign, world_.calls.memory_traffic(activity));
+  if (!rank.compute.running) return;
+  (void)rank.compute.change(rank.contention(rank.program->ops[rank.compute.op]), now);
+}
+
+// Whether the op is issued after `now`; keeps what that says about hosts for which the walk holds.
+bool LockStep::comes_later(std::uint32_t op, SimTime issued, SimTime now) {
+  const bool later = issued > now;
+  const RankState& rank = *walker_;
+  if (rank.synced != synced_at_start_ || (rank.synced != kNoOp && op < rank.synced)) return later;
+  if (later)
+    host_.mattered = true;
+  else
+    host_.latest = std::min(host_.latest, host_free_ + (now - issued) - from_);
+  return later;
+}
+
+// Takes what the walk wrote out of the first member's trace.
+void LockStep::collect_trace(const Team& team, Walk& walk) {
+  const RankState& before = world_.ranks[leader_];
+  const Duration back = -walk.from.time_since_epoch();
+  taken_.clear();
+  walk.trace_begin.assign(1, 0);
+  for (std::uint16_t s = 0; s < team.local.size(); ++s) {
+    if (team.local[s]) {
+      before.trace->take_back(s, before.next[s] + (s == 0 ? 1U : 0U), taken_);
+      const bool calls = s != 0 && walk.open && before.program->ops[walk.open->op].stream == s;
+      const bool computes = s == 0 && walk.compute.running && walk.compute.op != before.compute.op;
+      if (calls) walk.open->trace = taken_.back();
+      if (computes) walk.compute_trace = taken_.back();
+      if (calls || computes) taken_.pop_back();
+    }
+    walk.trace_begin.push_back(static_cast<std::uint32_t>(taken_.size()));
+  }
+  for (OpTrace& trace : taken_) trace = trace.shifted(back);
+  walk.trace = std::make_shared<const std::vector<OpTrace>>(taken_);
+}
+}  // namespace topsim::executor

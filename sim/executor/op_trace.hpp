@@ -1,0 +1,132 @@
+// When each op of a rank class's current step began and ended, and what it waited for.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/executor/streams.hpp"
+
+namespace topsim::executor {
+
+inline constexpr std::uint32_t kOwnTeam = 0xfffffffdU;  // as a cause: the last member of one's own team
+
+struct OpTrace {
+  SimTime begin{};  // compute: starts; communication: arrives
+  SimTime ready{};  // communication: the last member has arrived, bytes may move
+  SimTime end{};
+  std::uint32_t blocker = kNoOp;  // the op of this rank (or kHost) that kept it from beginning until `begin`
+  std::uint32_t cause_rank = kNoOp;  // communication: rank class and op that arrived last
+  std::uint32_t cause_op = kNoOp;
+
+  [[nodiscard]] OpTrace shifted(Duration by) const {
+    return {begin + by, ready + by, end + by, blocker, cause_rank, cause_op};
+  }
+};
+
+// Ops of a stream in a row that several rank classes did alike (lock_step.hpp), each at its own time: what
+// they share is written once, from the time 0 on.
+using Stretch = std::shared_ptr<const std::vector<OpTrace>>;
+
+class Trace {
+ public:
+  // REQUIRES: `table` outlives it.
+  explicit Trace(const StreamTable& table) : table_(&table), streams_(table.ops.size()) {}
+  // The rank class that kOwnTeam stands for.
+  void set_team(std::uint32_t last) { team_last_ = last; }
+
+  // Nothing (times 0) for ops that have not begun.
+  [[nodiscard]] OpTrace operator[](std::uint32_t op) const {
+    const Stream& stream = streams_[table_->stream[op]];
+    const std::uint32_t position = table_->position[op];
+    if (position >= stream.end) return {};
+    if (stream.has_last && position + 1 == stream.end) return stream.last;
+    return earlier(stream, position);
+  }
+  // REQUIRES: of its stream the op that began last, or the next; the former not by way of append().
+  [[nodiscard]] OpTrace& edit(std::uint32_t op) {
+    Stream& stream = streams_[table_->stream[op]];
+    if (table_->position[op] != stream.end) return stream.has_last ? stream.last : stream.own.back();
+    stream.put_away();
+    if (!stream.own_run) stream.runs.push_back({stream.end, stream.own_size(), {}, {}});
+    stream.own_run = stream.has_last = true;
+    stream.last = {};
+    ++stream.end;
+    return stream.last;
+  }
+  // The next `count` ops of the stream are what stands in `shared` from `at` on, `base` later.
+  void append(std::uint16_t stream, const Stretch& shared, std::uint32_t at, std::uint32_t count,
+              Duration base) {
+    if (count == 0) return;
+    Stream& s = streams_[stream];
+    s.put_away();
+    s.own_run = false;
+    s.runs.push_back({s.end, at, base, shared});
+    s.end += count;
+  }
+  // Takes back the ops of the stream from `position` on and adds them to `taken`.
+  // REQUIRES: none of them came by append().
+  void take_back(std::uint16_t stream, std::uint32_t position, std::vector<OpTrace>& taken) {
+    Stream& s = streams_[stream];
+    if (position >= s.end) return;
+    s.put_away();
+    const auto first = s.own.end() - (s.end - position);
+    taken.insert(taken.end(), first, s.own.end());
+    s.own.erase(first, s.own.end());
+    s.end = position;
+    if (s.runs.back().first == position) {
+      s.runs.pop_back();
+      s.own_run = !s.runs.empty() && !s.runs.back().shared;
+    }
+  }
+  // A new step.
+  void clear() {
+    for (Stream& stream : streams_) {
+      stream.own.clear();
+      stream.runs.clear();
+      stream.end = 0;
+      stream.own_run = stream.has_last = false;
+    }
+  }
+
+ private:
+  struct Run {
+    std::uint32_t first;  // position in the stream
+    std::uint32_t at;     // index of its entry: in `shared`, else among the stream's own
+    Duration base;
+    Stretch shared;
+  };
+  struct Stream {
+    OpTrace last;           // of the op that began last, if its own: most looks are at this one
+    std::uint32_t end = 0;  // ops that have begun
+    bool has_last = false;  // not among `own` yet
+    bool own_run = false;   // the last run
+    std::vector<OpTrace> own;
+    std::vector<Run> runs;
+
+    [[nodiscard]] std::uint32_t own_size() const { return static_cast<std::uint32_t>(own.size()); }
+    void put_away() {
+      if (has_last) own.push_back(last);
+      has_last = false;
+    }
+  };
+  [[nodiscard]] OpTrace earlier(const Stream& stream, std::uint32_t position) const {
+    auto run = stream.runs.end() - 1;
+    if (position < run->first)
+      run = std::upper_bound(stream.runs.begin(), run, position,
+                             [](std::uint32_t p, const Run& r) { return p < r.first; }) -
+            1;
+    const std::uint32_t at = run->at + (position - run->first);
+    if (!run->shared) return stream.own[at];
+    OpTrace entry = (*run->shared)[at].shifted(run->base);
+    if (entry.cause_rank == kOwnTeam) entry.cause_rank = team_last_;
+    return entry;
+  }
+
+  const StreamTable* table_;
+  std::vector<Stream> streams_;
+  std::uint32_t team_last_ = kNoOp;
+};
+}  // namespace topsim::executor
