@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/collective/collective.hpp"
@@ -12,6 +13,18 @@
 
 namespace topsim::executor {
 
+// What a call is that meets nobody on its links: the same every time.
+struct AloneCall {
+  struct Share {
+    std::uint32_t link;
+    network::LinkRecord record;
+  };
+  Duration duration{};
+  Duration moving{};  // of it: bytes are on the way, evenly as far as reports tell
+  std::vector<Share> links;
+  std::uint64_t transfers = 1;
+};
+
 class Carrier {
  public:
   virtual ~Carrier() = default;
@@ -19,6 +32,8 @@ class Carrier {
   virtual void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) = 0;
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
+  // The call when nothing else uses its links; nullopt: only the network can tell.
+  [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
   // Whether what a link class can carry depends on what runs.
   [[nodiscard]] virtual bool varies(std::uint32_t /*link*/) const { return false; }
@@ -33,11 +48,10 @@ class Carrier {
                                                          network::Network& network, bool alone,
                                                          std::unique_ptr<Contention> contention);
 // Every call is its step plan; `hops`: one message for all that goes from one rank to another (implies
-// plain); `plain`: without rate caps and weights. REQUIRES: system is unfolded with all links, so that link
-// classes are the topology's links.
-[[nodiscard]] std::unique_ptr<Carrier> step_carrier(const program::Program& program,
-                                                    const fold::System& system,
-                                                    const collective::NcclModel& nccl,
-                                                    const topology::Topology& topology,
-                                                    network::Network& network, bool hops, bool plain);
+// plain); `plain`: without rate caps and weights; `fluid_nvlink`: messages that stay on NVLink share it as
+// the fluid model says. REQUIRES: system is unfolded with all links, so that link classes are the topology's
+// links.
+[[nodiscard]] std::unique_ptr<Carrier> step_carrier(
+    const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
+    const topology::Topology& topology, network::Network& network, bool hops, bool plain, bool fluid_nvlink);
 }  // namespace topsim::executor

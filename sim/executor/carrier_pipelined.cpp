@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "sim/executor/carrier.hpp"
 
 namespace topsim::executor {
@@ -34,6 +37,22 @@ class Pipelined final : public Carrier {
       done.push_back(call);
       if (contention_) contention_->ended(activity_of_[call], network_, now);
     }
+  }
+
+  // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.
+  [[nodiscard]] std::optional<AloneCall> alone(std::uint32_t, std::uint32_t activity) override {
+    const fold::Activity& a = system_.activities[activity];
+    const auto usages = fold::Activity::view(a.usage);
+    double rate = a.rate_cap > 0 ? a.rate_cap : std::numeric_limits<double>::infinity();
+    for (const network::Usage& use : usages)
+      rate = std::min(rate, system_.links[use.link].capacity.value() / use.coefficient);
+    AloneCall call;
+    const auto bytes = static_cast<double>(a.bytes.value());
+    call.moving = from_seconds(bytes / rate);
+    call.duration = call.moving + a.latency;
+    for (const network::Usage& use : usages)
+      call.links.push_back({use.link, {bytes * use.coefficient, rate * use.coefficient, call.moving}});
+    return call;
   }
 
   [[nodiscard]] double least_efficiency() const override { return contention_ ? contention_->least() : 1; }

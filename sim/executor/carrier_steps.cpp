@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
+#include "sim/network/flow.hpp"
 
 namespace topsim::executor {
 namespace {
@@ -50,7 +53,8 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration
 class Steps final : public Carrier {
  public:
   Steps(const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
-        const topology::Topology& topology, network::Network& network, bool hops, bool plain)
+        const topology::Topology& topology, network::Network& network, bool hops, bool plain,
+        bool fluid_nvlink)
       : program_(program),
         system_(system),
         nccl_(nccl),
@@ -58,10 +62,48 @@ class Steps final : public Carrier {
         network_(network),
         hops_(hops),
         plain_(plain || hops),
+        fluid_nvlink_(fluid_nvlink && !plain_),
         plans_(system.activities.size()) {}
 
   void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
+    transfers_ += begin(network_, call, plan_of(group, activity), now);
+  }
+
+  void advance(SimTime now, std::vector<std::uint32_t>& done) override {
+    transfers_ += go_on(network_, now, done);
+  }
+
+  // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
+  [[nodiscard]] std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) override {
+    if (!fluid_nvlink_ || system_.activities[activity].bytes == Bytes(0)) return std::nullopt;
     const Plan& plan = plan_of(group, activity);
+    std::vector<std::uint32_t> links;
+    for (const collective::StepMessage& message : plan.messages) {
+      for (const network::Usage& use : path_of(message, plan.gpus).usage) {
+        if (topology_.link(LinkId(use.link)).kind != topology::LinkKind::nvlink) return std::nullopt;
+        links.push_back(use.link);
+      }
+    }
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    std::vector<double> capacities;
+    for (const fold::LinkClass& link : system_.links) capacities.push_back(link.capacity.value());
+    network::FlowNetwork fluid(capacities);
+    AloneCall call;
+    call.transfers = begin(fluid, 0, plan, SimTime{});
+    std::vector<std::uint32_t> done;
+    while (done.empty()) {
+      const SimTime next = fluid.next_event();
+      if (next == kNever) return std::nullopt;
+      call.transfers += go_on(fluid, next, done);
+      call.duration = call.moving = next.time_since_epoch();
+    }
+    for (const std::uint32_t link : links) call.links.push_back({link, fluid.record(link)});
+    return call;
+  }
+
+ private:
+  std::uint64_t begin(network::Network& network, std::uint32_t call, const Plan& plan, SimTime now) {
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(instances_.size()));
       instances_.emplace_back();
@@ -73,29 +115,33 @@ class Steps final : public Carrier {
     instance.call = call;
     instance.left = static_cast<std::uint32_t>(plan.messages.size());
     instance.missing = plan.missing;
+    std::uint64_t sent = 0;
     for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
-      if (plan.missing[m] == 0) send(id, m, now);
+      if (plan.missing[m] == 0) send(network, id, m, now), ++sent;
     }
+    return sent;
   }
 
-  void advance(SimTime now, std::vector<std::uint32_t>& done) override {
+  std::uint64_t go_on(network::Network& network, SimTime now, std::vector<std::uint32_t>& done) {
+    std::uint64_t sent = 0;
     completed_.clear();
-    network_.advance(now, completed_);
+    network.advance(now, completed_);
     for (const network::Completion& c : completed_) {
       const auto id = static_cast<std::uint32_t>(c.tag >> 32), m = static_cast<std::uint32_t>(c.tag);
       const Plan& plan = *instances_[id].plan;
       for (std::uint32_t f = plan.followers_begin[m]; f < plan.followers_begin[m + 1]; ++f) {
-        if (--instances_[id].missing[plan.followers[f]] == 0) send(id, plan.followers[f], now);
+        if (--instances_[id].missing[plan.followers[f]] == 0)
+          send(network, id, plan.followers[f], now), ++sent;
       }
       if (--instances_[id].left == 0) {
         done.push_back(instances_[id].call);
         free_.push_back(id);
       }
     }
+    return sent;
   }
 
- private:
-  void send(std::uint32_t id, std::uint32_t m, SimTime now) {
+  void send(network::Network& network, std::uint32_t id, std::uint32_t m, SimTime now) {
     const Plan& plan = *instances_[id].plan;
     const collective::StepMessage& message = plan.messages[m];
     network::Transfer transfer;
@@ -113,8 +159,7 @@ class Steps final : public Carrier {
       transfer.weight = 1;
     }
     transfer.tag = std::uint64_t{id} << 32 | m;
-    network_.start(transfer, now);
-    ++transfers_;
+    network.start(transfer, now);
   }
 
   const Plan& plan_of(std::uint32_t group, std::uint32_t activity) {
@@ -195,7 +240,7 @@ class Steps final : public Carrier {
   const collective::NcclModel& nccl_;
   const topology::Topology& topology_;
   network::Network& network_;
-  bool hops_, plain_;
+  bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
   std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes, bool>, Path> paths_;
   std::vector<Instance> instances_;
@@ -206,7 +251,7 @@ class Steps final : public Carrier {
 
 std::unique_ptr<Carrier> step_carrier(const program::Program& program, const fold::System& system,
                                       const collective::NcclModel& nccl, const topology::Topology& topology,
-                                      network::Network& network, bool hops, bool plain) {
-  return std::make_unique<Steps>(program, system, nccl, topology, network, hops, plain);
+                                      network::Network& network, bool hops, bool plain, bool fluid_nvlink) {
+  return std::make_unique<Steps>(program, system, nccl, topology, network, hops, plain, fluid_nvlink);
 }
 }  // namespace topsim::executor

@@ -254,7 +254,6 @@ void Executor::start_call(std::uint32_t index) {
   }
   if (isolated_.isolated(call.group)) {
     isolated_.begin(call.group, call.activity, now());
-    ++isolated_calls_;
     engine_.after(isolated_.duration(call.activity), payload(EventKind::call_done, 0, index));
     return;
   }

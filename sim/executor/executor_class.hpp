@@ -98,8 +98,7 @@ class Executor {
     Walk walk;
     engine::Handle resume = engine::kNoHandle;  // pending while the team walks
   };
-  std::vector<Walking> walks_;  // by team
-  std::uint64_t isolated_calls_ = 0;
+  std::vector<Walking> walks_;                   // by team
   std::vector<std::uint32_t> done_, finishing_;  // calls whose last byte has arrived
   std::vector<network::LinkRecord> before_;
   std::optional<LinkSampler> sampler_;

@@ -30,6 +30,7 @@ network::LinkRecord Executor::record(std::uint32_t l) const {
 void Executor::snapshot() {
   end_all_walks();
   carrier_.advance(now(), done_);  // brings the byte counts up to now
+  network_.settle();
   before_.clear();
   for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(record(l));
   if (options_.timeline) {
@@ -58,6 +59,7 @@ void Executor::throw_deadlock() const {
 
 Outcome Executor::outcome() {
   end_all_walks();
+  network_.settle();
   Outcome out;
   out.complete = finished_;
   out.folded = system_.folded;
@@ -92,7 +94,7 @@ Outcome Executor::outcome() {
     out.critical_path = critical_path(ranks_, charges_, charge_of_, calls_, system_, last_rank_, last_begin);
   }
   out.events = engine_.events() + network_.events();
-  out.flows = carrier_.transfers() + isolated_calls_;
+  out.flows = carrier_.transfers() + isolated_.transfers();
   out.group_classes = system_.groups.size();
   return out;
 }

@@ -35,7 +35,6 @@ void Executor::end_walk(std::uint32_t team) {
   for (std::size_t a = 0; a < activities.size(); ++a) {
     if (walk.calls[a].calls == 0) continue;
     isolated_.add(activities[a], walk.calls[a].calls);
-    isolated_calls_ += walk.calls[a].calls;
     if (measuring()) calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
   }
   for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
@@ -46,7 +45,6 @@ void Executor::end_walk(std::uint32_t team) {
     const std::uint32_t activity = activities[open.shape];
     const std::uint32_t call = calls_.joined(group, activity, open.op, open.begin);
     isolated_.begin(group, activity, open.begin);
-    ++isolated_calls_;
     engine_.at(open.end, payload(EventKind::call_done, 0, call));
   }
   for (const std::uint32_t r : members) {

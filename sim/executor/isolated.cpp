@@ -1,7 +1,6 @@
 #include "sim/executor/isolated.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace topsim::executor {
 namespace {
@@ -25,14 +24,12 @@ std::vector<bool> overlapping_slots(const program::Program& program) {
 }  // namespace
 
 IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::System& system,
-                               const std::vector<CapacityChange>& changes, const Carrier& carrier,
-                               bool allowed)
+                               const std::vector<CapacityChange>& changes, Carrier& carrier, bool allowed)
     : system_(system),
       isolated_(system.groups.size(), allowed),
       running_(system.groups.size()),
       user_(system.links.size(), kNone),
-      wire_(system.activities.size()),
-      rate_(system.activities.size()),
+      alone_(system.activities.size()),
       ended_(system.activities.size()) {
   if (!allowed) return;
   for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
@@ -52,17 +49,24 @@ IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::Syst
     for (const std::uint32_t g : system.group_of[slot])
       if (g != kNone && overlapping[slot]) isolated_[g] = false;
   for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
-    for (const std::uint32_t a : system.groups[g].activities) {
-      const fold::Activity& activity = system.activities[a];
-      double rate = activity.rate_cap > 0 ? activity.rate_cap : std::numeric_limits<double>::infinity();
-      for (const network::Usage& use : fold::Activity::view(activity.usage)) {
+    for (const std::uint32_t a : system.groups[g].activities)
+      for (const network::Usage& use : fold::Activity::view(system.activities[a].usage))
         if (user_[use.link] != g) isolated_[g] = false;
-        rate = std::min(rate, system.links[use.link].capacity.value() / use.coefficient);
-      }
-      wire_[a] = from_seconds(static_cast<double>(activity.bytes.value()) / rate);
-      rate_[a] = rate;
+    for (const std::uint32_t a : system.groups[g].activities) {
+      if (!isolated_[g] || system.activities[a].bytes == Bytes(0)) continue;
+      auto call = carrier.alone(g, a);
+      isolated_[g] = call.has_value();
+      if (call) alone_[a] = std::move(*call);
     }
   }
+}
+
+std::uint64_t IsolatedGroups::transfers() const {
+  std::uint64_t sum = 0;
+  for (std::size_t a = 0; a < ended_.size(); ++a) sum += ended_[a] * alone_[a].transfers;
+  for (const Running& last : running_)
+    if (last.activity != kNone) sum += alone_[last.activity].transfers;
+  return sum;
 }
 
 void IsolatedGroups::begin(std::uint32_t group, std::uint32_t activity, SimTime now) {
@@ -77,16 +81,18 @@ network::LinkRecord IsolatedGroups::record(std::uint32_t link, SimTime now) cons
   if (group >= kMany || !isolated_[group]) return record;
   const Running& last = running_[group];
   for (const std::uint32_t a : system_.groups[group].activities) {
+    const AloneCall& call = alone_[a];
     const bool current = last.activity == a;
-    if ((ended_[a] == 0 && !current) || wire_[a] == Duration{}) continue;
-    for (const network::Usage& use : fold::Activity::view(system_.activities[a].usage)) {
-      if (use.link != link) continue;
-      const Duration partial = current ? std::min(now - last.begin, wire_[a]) : Duration{};
-      const double bytes = static_cast<double>(system_.activities[a].bytes.value()) * use.coefficient;
-      record.busy += wire_[a] * static_cast<std::int64_t>(ended_[a]) + partial;
-      record.bytes +=
-          bytes * (static_cast<double>(ended_[a]) + (current ? seconds(partial) / seconds(wire_[a]) : 0));
-      record.peak_rate = std::max(record.peak_rate, rate_[a] * use.coefficient);
+    if ((ended_[a] == 0 && !current) || call.moving == Duration{}) continue;
+    const double part = current ? seconds(std::min(now - last.begin, call.moving)) / seconds(call.moving) : 0;
+    for (const AloneCall::Share& share : call.links) {
+      if (share.link != link) continue;
+      record.busy += share.record.busy * static_cast<std::int64_t>(ended_[a]);
+      record.busy += share.record.busy == call.moving && current
+                         ? std::min(now - last.begin, call.moving)
+                         : from_seconds(seconds(share.record.busy) * part);
+      record.bytes += share.record.bytes * (static_cast<double>(ended_[a]) + part);
+      record.peak_rate = std::max(record.peak_rate, share.record.peak_rate);
     }
   }
   return record;

@@ -19,19 +19,18 @@ class IsolatedGroups {
   // capacity (faults, the carrier), and its members call it from one stream, so that its calls never overlap.
   // REQUIRES: the arguments outlive it.
   IsolatedGroups(const program::Program& program, const fold::System& system,
-                 const std::vector<CapacityChange>& changes, const Carrier& carrier, bool allowed);
+                 const std::vector<CapacityChange>& changes, Carrier& carrier, bool allowed);
 
   [[nodiscard]] bool isolated(std::uint32_t group) const { return isolated_[group]; }
-  // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.
   [[nodiscard]] Duration duration(std::uint32_t activity) const {
-    const fold::Activity& a = system_.activities[activity];
-    return a.bytes == Bytes(0) ? Duration{} : wire_[activity] + a.latency;
+    return system_.activities[activity].bytes == Bytes(0) ? Duration{} : alone_[activity].duration;
   }
   // A call begins; REQUIRES: the group's last one is over.
   void begin(std::uint32_t group, std::uint32_t activity, SimTime now);
   // `calls` have begun and ended since.
   void add(std::uint32_t activity, std::uint64_t calls) { ended_[activity] += calls; }
 
+  [[nodiscard]] std::uint64_t transfers() const;  // of all calls that have begun
   // What these calls put on a link, up to `now`.
   [[nodiscard]] network::LinkRecord record(std::uint32_t link, SimTime now) const;
 
@@ -44,8 +43,7 @@ class IsolatedGroups {
   std::vector<bool> isolated_;        // by group
   std::vector<Running> running_;      // by group: the last call
   std::vector<std::uint32_t> user_;   // by link: the group that alone uses it
-  std::vector<Duration> wire_;        // by activity
-  std::vector<double> rate_;          // by activity: bytes/s
+  std::vector<AloneCall> alone_;      // by activity; of isolated groups only
   std::vector<std::uint64_t> ended_;  // by activity
 };
 }  // namespace topsim::executor

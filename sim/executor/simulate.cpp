@@ -59,12 +59,14 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   std::unique_ptr<Contention> contention;
   if (options.congestion && options.network == "flow" && !in_steps)
     contention = std::make_unique<Contention>(system, router.topology(), options);
+  // The packet network leaves messages that stay on NVLink to the fluid model.
+  const bool shares_as_fluid = model.is_default || packets != nullptr;
   const auto carrier =
       in_steps ? step_carrier(program, system, nccl, router.topology(), *network,
-                              form == CollectiveForm::hops, model.plain_messages)
+                              form == CollectiveForm::hops, model.plain_messages, shares_as_fluid)
                : pipelined_carrier(system, *network, options.network == "analytic", std::move(contention));
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
-                        !in_steps && model.is_default);
+                        shares_as_fluid && (form != CollectiveForm::hops));
   outcome.least_efficiency = carrier->least_efficiency();
   if (packets != nullptr) {
     outcome.packets = packets->packets();

@@ -61,6 +61,8 @@ class Network {
   // Advances to `now` (<= next_event()) and appends what completed at or before it, in (time, start order).
   virtual void advance(SimTime now, std::vector<Completion>& completed) = 0;
   virtual void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) = 0;
+  // Models that skip what repeats make up for it, so that record() is exact and not interpolated.
+  virtual void settle() {}
   // Byte integrals up to the last advance().
   [[nodiscard]] virtual LinkRecord record(LinkIndex link) const = 0;
   [[nodiscard]] virtual std::uint64_t events() const = 0;

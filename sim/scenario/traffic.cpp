@@ -227,7 +227,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   });
   traffic.fairness = jain(traffic.flows);
   if (ground.packets() == nullptr) return traffic;
-  const packet::Engine& engine = ground.packets()->engine();
+  const packet::Episodes& engine = ground.packets()->messages();
   Bytes longest{};
   Duration paused{};
   for (packet::PortIndex p = 0; p < topology.links().size(); ++p) {

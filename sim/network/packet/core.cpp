@@ -165,6 +165,7 @@ PairIndex Core::connect(const Connection& connection) {
   }
   QueuePair q;
   q.first_hop = there.first + static_cast<std::uint32_t>(hash % there.count);
+  q.first_count = there.count, q.back_count = back.count;
   q.back_hop = back.first + static_cast<std::uint32_t>(hash % back.count);
   q.port = paths_[q.first_hop].port;
   q.back_port = paths_[q.back_hop].port;
@@ -216,6 +217,10 @@ void Core::send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag) {
 void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
   const std::size_t before = delivered.size();
   while (!events.empty() && events.next_time() <= limit) {
+    if (deadlock_check_at_ <= events.next_time()) {
+      now = deadlock_check_at_;
+      check_deadlock();
+    }
     const EventQueue::Event event = events.pop();
     prefetch();
     now = last_event = event.time;
@@ -228,14 +233,11 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
       case kTimer:
         expire(index);
         break;
-      case kStart: {
+      default: {
         const Start start = starts_[index];
         free_starts_.push_back(index);
         post(start.pair, start.bytes, start.tag);
-        break;
       }
-      default:
-        check_deadlock();
     }
     if (stop_at_delivery && delivered.size() > before) return;
   }
@@ -352,18 +354,42 @@ bool Core::rest(Picoseconds time) {
     if (q.posted == 0) continue;
     QueuePair anew;
     anew.port = q.port, anew.pace = q.pace, anew.pace_cap = q.pace_cap, anew.window = q.window;
-    anew.path_latency = q.path_latency, anew.first_hop = q.first_hop;
-    anew.back_hop = q.back_hop, anew.back_port = q.back_port, anew.hash = q.hash;
+    anew.path_latency = q.path_latency, anew.first_hop = q.first_hop, anew.first_count = q.first_count;
+    anew.back_count = q.back_count, anew.back_hop = q.back_hop, anew.back_port = q.back_port,
+    anew.hash = q.hash;
     anew.lane = q.lane, anew.ack_lane = q.ack_lane, anew.from = q.from, anew.to = q.to;
     q = anew;
     if (!selective_.empty()) selective_[pair] = {};
   }
+  posted_pairs_ = 0;
+  deadlock_check_at_ = kForever;
   for (Port& port : ports) port.turn = 0;
   std::fill(unmarked_.begin(), unmarked_.end(), 0U);
   std::fill(arbiter_.begin(), arbiter_.end(), 0);
   may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
   random_.seed(spec.seed);
   return true;
+}
+
+bool Core::ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex>& ports_used) const {
+  bool one_path = true;
+  std::vector<std::uint32_t> seen, open{first};
+  while (!open.empty()) {
+    const std::uint32_t hop = open.back();
+    open.pop_back();
+    if (std::find(seen.begin(), seen.end(), hop) != seen.end()) continue;
+    seen.push_back(hop);
+    ports_used.push_back(paths_[hop].port);
+    one_path = one_path && paths_[hop].count <= 1;
+    for (std::uint32_t n = 0; n < paths_[hop].count; ++n) open.push_back(paths_[hop].next + n);
+  }
+  return one_path && count == 1;
+}
+
+bool Core::ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const {
+  const QueuePair& q = pairs_[pair];
+  const bool one = ports_from(q.first_hop, q.first_count, there);
+  return ports_from(q.back_hop, q.back_count, back) && one;
 }
 
 std::size_t Core::bytes() const {

@@ -51,6 +51,7 @@ class Core {
   [[nodiscard]] bool is_quiet() const;            // no packet anywhere, nobody about to send
   [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
   bool rest(Picoseconds now);
+  bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
   void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);
 
   const Graph& graph;
@@ -68,7 +69,7 @@ class Core {
   [[nodiscard]] const std::vector<QueuePair>& pairs() const { return pairs_; }
 
  private:
-  enum Target : std::uint32_t { kPort = 0, kTimer = 1U << 30, kStart = 2U << 30, kDeadlockCheck = 3U << 30 };
+  enum Target : std::uint32_t { kPort = 0, kTimer = 1U << 30, kStart = 2U << 30 };
   struct Start {
     PairIndex pair;
     std::int64_t bytes;
@@ -141,6 +142,7 @@ class Core {
   [[nodiscard]] std::vector<PortIndex> find_cycle() const;
 
   Way way(const Connection& connection, bool forward_way, std::uint64_t hash);
+  bool ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex>& ports) const;
   bool is_walk(std::span<const PortIndex> path, DeviceIndex from, DeviceIndex to) const;
 
   Paths paths_;
@@ -172,7 +174,9 @@ class Core {
   std::vector<std::uint32_t> free_starts_;
   Congestion congestion_;
   std::mt19937_64 random_;
-  bool deadlock_check_pending_ = false;
+  std::uint32_t posted_pairs_ = 0;  // since the last rest
+  // No event: where nothing else happens any more, nobody waits, or everybody for good.
+  Picoseconds deadlock_check_at_ = kForever;
   bool may_finish_early_ = false;  // a pair in a port's turn may have nothing left to send: after repetitions
 };
 }  // namespace topsim::network::packet

@@ -7,13 +7,11 @@
 namespace topsim::network::packet {
 
 void Core::watch_for_deadlock() {
-  if (deadlock_check_pending_) return;
-  deadlock_check_pending_ = true;
-  events.push(now + spec.pfc.deadlock_after.count(), kDeadlockCheck);
+  deadlock_check_at_ = std::min(deadlock_check_at_, now + spec.pfc.deadlock_after.count());
 }
 
 void Core::check_deadlock() {
-  deadlock_check_pending_ = false;
+  deadlock_check_at_ = kForever;
   bool stopped = false, long_stopped = false;
   for (PortIndex p = 0; p < ports.size(); ++p) {
     if (!is_stopped(p)) continue;

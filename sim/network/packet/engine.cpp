@@ -82,6 +82,10 @@ bool Engine::at_rest(SimTime now) const {
   return core_->events.empty() && core_->is_quiet() && quiet_since() <= now;
 }
 
+SimTime Engine::now() const {
+  return SimTime(Duration(core_->now));
+}
+
 SimTime Engine::quiet_since() const {
   return SimTime(Duration(core_->quiet_since()));
 }
@@ -90,47 +94,36 @@ bool Engine::rest(SimTime now) {
   return core_->rest(now.time_since_epoch().count());
 }
 
-Tally Tally::since(const Tally& before) const {
-  Tally more;
-  std::size_t b = 0;
-  for (Row row : ports) {
-    while (b < before.ports.size() && before.ports[b].port < row.port) ++b;
-    if (b < before.ports.size() && before.ports[b].port == row.port) {
-      const Row& old = before.ports[b];
-      if (old.wire_bytes == row.wire_bytes && old.paused == row.paused && old.drops == row.drops) continue;
-      row.pauses -= old.pauses, row.drops -= old.drops;
-      row.wire_bytes -= old.wire_bytes, row.payload_bytes -= old.payload_bytes;
-      row.busy -= old.busy, row.paused -= old.paused;
-    }
-    more.ports.push_back(row);
-  }
-  more.counters = counters;
-  more.counters -= before.counters;
-  return more;
+Tally::Row Engine::tally(PortIndex p) const {
+  const Port& port = core_->ports[p];
+  const PortRecord& record = core_->records[p];
+  return {p,         record.pauses,     record.drops, port.most_waiting, port.wire_bytes, port.payload_bytes,
+          port.busy, record.paused_time};
 }
 
-Tally Engine::tally() const {
+Tally Engine::take() {
   Tally tally;
   for (PortIndex p = 0; p < core_->ports.size(); ++p) {
-    const Port& port = core_->ports[p];
-    const PortRecord& record = core_->records[p];
+    Port& port = core_->ports[p];
+    PortRecord& record = core_->records[p];
     if (port.wire_bytes == 0 && record.paused_time == 0 && record.drops == 0) continue;
-    tally.ports.push_back(
-        {p, record.pauses, record.drops, port.wire_bytes, port.payload_bytes, port.busy, record.paused_time});
+    tally.ports.push_back(this->tally(p));
+    port.wire_bytes = port.payload_bytes = 0;
+    port.busy = 0;
+    port.most_waiting = 0;
+    record = {};
   }
   tally.counters = core_->counters;
+  core_->counters = {};
   return tally;
 }
 
-void Engine::add(const Tally& more) {
-  for (const Tally::Row& row : more.ports) {
-    Port& port = core_->ports[row.port];
-    PortRecord& record = core_->records[row.port];
-    record.pauses += row.pauses, record.drops += row.drops;
-    port.wire_bytes += row.wire_bytes, port.payload_bytes += row.payload_bytes;
-    port.busy += row.busy, record.paused_time += row.paused;
-  }
-  core_->counters += more.counters;
+bool Engine::ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const {
+  return core_->ways(pair, there, back);
+}
+
+CongestionControlKind settled_congestion_control(const Graph& graph, const PacketSpec& spec) {
+  return settle_spec(graph, spec).congestion;
 }
 
 std::string Engine::leak() const {

@@ -49,17 +49,16 @@ struct Counters {
   }
 };
 
-// What ports and counters have added up to: differences of it can be added again (episodes.hpp).
+// What ports and counters have added up to (episodes.hpp).
 struct Tally {
   struct Row {
-    PortIndex port;
-    std::uint32_t pauses, drops;
-    std::uint64_t wire_bytes, payload_bytes;
-    std::int64_t busy, paused;
+    PortIndex port = 0;
+    std::uint32_t pauses = 0, drops = 0, most_waiting = 0;
+    std::uint64_t wire_bytes = 0, payload_bytes = 0;
+    std::int64_t busy = 0, paused = 0;
   };
   std::vector<Row> ports;  // those that did anything, ascending
   Counters counters;
-  [[nodiscard]] Tally since(const Tally& before) const;
 };
 
 // Ports that wait for one another in a circle: none will ever send again.
@@ -69,6 +68,9 @@ struct Deadlock {
 };
 
 class Core;
+
+// The congestion control that a spec comes to on a fabric.
+[[nodiscard]] CongestionControlKind settled_congestion_control(const Graph& graph, const PacketSpec& spec);
 
 class Engine {
  public:
@@ -103,14 +105,18 @@ class Engine {
   [[nodiscard]] const std::vector<Deadlock>& deadlocks() const;
   void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);
 
+  [[nodiscard]] SimTime now() const;  // nothing can be sent before
+
   // For episodes.hpp. At rest: nothing under way, every credit back. `quiet_since` is when that began.
   [[nodiscard]] bool at_rest(SimTime now) const;
   [[nodiscard]] SimTime quiet_since() const;  // REQUIRES: no event is pending
   // Packet numbers, turns and the random sequence begin anew; false where congestion control or repetitions
   // remember the past, and then nothing is changed but rates that have recovered. REQUIRES: at_rest(now).
   bool rest(SimTime now);
-  [[nodiscard]] Tally tally() const;
-  void add(const Tally& more);
+  [[nodiscard]] Tally::Row tally(PortIndex port) const;
+  Tally take();  // and everything counts from zero again
+  // Ports that the pair's packets and their answers may use, in order; whether there is one path each.
+  bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
   // Conservation, for tests: an empty network has every buffer byte and every credit back. Empty text: all is
   // well.
   [[nodiscard]] std::string leak() const;

@@ -1,45 +1,49 @@
-// Messages over an Engine, and what it does a second time skipped. An episode is what happens from a message
-// that finds the network at rest until it is at rest again. Nothing that happens in it depends on anything
-// but its messages and when they start relative to the first one, so an episode that begins like a recorded
-// one is not simulated: its completions are read from the record as long as the messages that come are those
-// of the record, at the same picosecond. Where they differ, the episode is simulated from its beginning with
-// the messages so far, and goes on packet by packet: the answer is the same as without skipping, always.
+// Messages over engines, and what they do a second time skipped.
+//
+// A region is what touches one another while it is under way: channels that share a port, or a device whose
+// buffer all ports fill. Nothing of it depends on what lies outside, so each region has an engine of its own
+// while it is simulated; a message that touches two regions makes them one.
+//
+// An episode is the life of a region, from a message that finds its ports at rest until they are at rest
+// again. Nothing that happens in it depends on anything but its messages and when they start relative to the
+// first one, so an episode that begins like a recorded one is not simulated: its completions are read from
+// the record as long as the messages that come are those of the record, at the same picosecond. Where they
+// differ, the episode is simulated from its beginning with the messages so far, and goes on packet by packet:
+// the answer is the same as without skipping, always. Records speak of ports and channels in the order of
+// their first use (LocalNames): rings on eight like rails are one record.
 //
 // At rest: no packet, acknowledgement, credit or timer is under way and every queue pair sends at full rate.
 // Packet numbers and the random sequence then begin anew, in skipped and simulated episodes alike. Not
-// skipped: with loss (each repetition must draw its own), and under congestion control that remembers more
-// than a rate limit which time takes away (HPCC, TIMELY, DCTCP).
+// skipped, and one region for good: with loss (each repetition must draw its own), and under congestion
+// control that remembers more than a rate limit which time takes away (HPCC, TIMELY, DCTCP).
 #pragma once
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
-#include "sim/network/packet/engine.hpp"
+#include "sim/network/packet/channel.hpp"
+#include "sim/network/packet/region.hpp"
 
 namespace topsim::network::packet {
-
-// Queue pairs that share a message; its last part's arrival and `extra` later it is complete.
-struct Channel {
-  std::vector<PairIndex> pairs;
-  Duration path_latency{};
-};
 
 class Episodes {
  public:
   // REQUIRES: graph outlives this. `skip` false: every episode is simulated.
   Episodes(const Graph& graph, const PacketSpec& spec, bool skip);
+  ~Episodes();
 
-  [[nodiscard]] Engine& engine() { return engine_; }
-
-  // `channel` is known by its address, which must stay. `order` decides among completions of one instant.
+  // Throws ConfigError where an end cannot be reached. The channel stays where it is.
+  [[nodiscard]] const Channel& open(const std::vector<Connection>& connections);
+  // A message; `extra` after its last byte has arrived it is complete. `order` decides among completions of
+  // one instant. REQUIRES: now does not run backwards over calls.
   void start(const Channel& channel, Bytes bytes, Duration extra, std::uint64_t tag, std::uint64_t order,
              SimTime now);
-  [[nodiscard]] SimTime next_event();
-  // Goes ahead to the first completion at or before `limit`; returns when something may be complete.
-  [[nodiscard]] SimTime next_event_before(SimTime limit);
-
+  [[nodiscard]] SimTime next_event() const;
+  // Goes ahead, as far as no completion at or before `limit` can be earlier than those now in done().
+  void run_ahead(SimTime limit);
   void advance(SimTime now);  // brings everything up to `now`
 
   struct Done {
@@ -48,66 +52,65 @@ class Episodes {
   };
   // Completions known since it was last emptied, also of times to come.
   [[nodiscard]] std::vector<Done>& done() { return done_; }
-  // Simulates what has been skipped of the episode under way, so that the engine's records are those of now.
-  void settle();
   void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);
-  [[nodiscard]] std::uint64_t skipped() const { return skipped_; }  // episodes not simulated
+
+  // Simulates what has been skipped of episodes under way, so that what follows is exact.
+  void settle();
+  // By the last advance(). An episode that is being skipped counts evenly over its time.
+  [[nodiscard]] LinkRecord record(PortIndex port) const;
+  [[nodiscard]] Bytes most_waiting(PortIndex port) const;
+  [[nodiscard]] Duration paused(PortIndex port) const;
+  [[nodiscard]] Counters counters() const;  // without episodes that are being skipped
+  [[nodiscard]] std::vector<Deadlock> deadlocks() const;
+  [[nodiscard]] std::uint64_t skipped() const { return skipped_; }      // episodes not simulated
+  [[nodiscard]] std::uint64_t simulated() const { return simulated_; }  // events of those that were
 
  private:
-  enum class Mode : std::uint8_t { rest, simulated, replayed };
-  struct Input {
-    std::int64_t time;  // since the episode began
-    std::uint32_t kind;
-    bool operator==(const Input& other) const { return time == other.time && kind == other.kind; }
-  };
-  struct Output {
-    std::int64_t time;
-    std::uint32_t input;
-  };
-  struct Record {
-    std::vector<Input> inputs;
-    std::vector<Output> outputs;  // by time
-    std::int64_t end = 0;         // at rest again
-    Tally usage{};
-  };
-  struct Kind {
-    const Channel* channel;
-    Bytes bytes;
-    Duration extra;
-  };
-  struct Message {  // of the episode under way
-    std::uint64_t tag, order;
-    std::uint32_t parts = 0;
-    bool told = false;  // its completion has been handed out
-  };
+  using Input = Record::Input;
 
-  [[nodiscard]] std::int64_t since_begin(SimTime time) const { return (time - begin_).count(); }
-  [[nodiscard]] std::uint32_t kind_of(const Channel& channel, Bytes bytes, Duration extra);
-  void close(SimTime now);  // the episode, if it is over by now
-  void begin(std::uint32_t kind, SimTime now);
-  void send(std::uint32_t input);
-  void collect();
-  void finish_record();
-  bool follow_another(std::int64_t now);  // a record with the inputs so far and none missed before now
-  void simulate_until(SimTime now);       // leaves the record
+  // episodes.cpp
+  Region& region_for(const Channel& channel, SimTime now);
+  Region& join(const std::vector<std::uint32_t>& numbers);
+  void claim(Region& region, const Channel& channel);
+  void add_input(Region& region, const Channel& channel, Bytes bytes, Duration extra, SimTime now);
+  void hand_out(Region& region, std::uint32_t input, SimTime time);
+  void advance(Region& region, SimTime now);
+  void attach(Region& region);  // gives it an engine with the messages so far
+  void send(Region& region, std::uint32_t input);
+  void collect(Region& region);
+  bool close(Region& region, SimTime now);  // true: it was over by now, and is no more
+  void release(Region& region);
+  [[nodiscard]] SimTime next(const Region& region) const;
+  [[nodiscard]] Region* owner(PortIndex port) const;
+  [[nodiscard]] Tally::Row sum(PortIndex port) const;
 
-  Engine engine_;
-  const bool skip_;
-  Mode mode_ = Mode::rest;
-  bool recording_ = false;  // the episode under way will be a record
-  SimTime begin_{}, now_{};
-  std::map<std::tuple<const Channel*, std::int64_t, std::int64_t>, std::uint32_t> kinds_by_;
-  std::vector<Kind> kinds_;
-  std::vector<Input> inputs_;      // of the episode under way
-  std::vector<Message> messages_;  // beside inputs_
-  std::vector<Output> outputs_;
+  // records.cpp
+  void begin(Region& region);  // follows a record or is simulated
+  [[nodiscard]] bool follow(Region& region, SimTime now);
+  void simulate(Region& region, SimTime now);  // leaves the record
+  void keep(Region& region, Tally usage);
+  [[nodiscard]] Tally in_place(const Region& region, const Tally& local) const;
+  void add(const Tally& tally);
+
+  const Graph& graph_;
+  const PacketSpec spec_;
+  const bool skip_, apart_;
+  LocalNames::Classes classes_;
+  Engine planner_;  // finds ways, sends nothing
+  std::deque<Channel> channels_;
+  std::vector<std::unique_ptr<Workplace>> idle_;  // engines at rest
+  std::vector<std::pair<PortIndex, BytesPerSecond>> rates_;
+  std::map<std::uint32_t, std::unique_ptr<Region>> regions_;  // by number
+  std::uint32_t next_region_ = 0;
+  std::vector<std::uint32_t> claimed_;  // by claim: the region's number; kNone
+  SimTime now_{};
+  std::uint64_t arrivals_ = 0;
   std::vector<Done> done_;
   std::deque<Record> records_;
-  std::multimap<std::uint32_t, const Record*> by_first_;
+  std::multimap<Record::First, const Record*> by_first_;
   std::size_t recorded_inputs_ = 0;
-  const Record* followed_ = nullptr;
-  std::size_t next_output_ = 0;
-  Tally before_;
-  std::uint64_t skipped_ = 0, left_ = 0;
+  std::vector<Tally::Row> totals_;  // by port: of episodes that are over
+  Counters counters_;
+  std::uint64_t skipped_ = 0, simulated_ = 0;
 };
 }  // namespace topsim::network::packet

@@ -83,6 +83,7 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
   if (known != ends_.end()) return known->second;
   Ends ends;
   topology::Route route;
+  std::vector<Connection> connections;
   const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
   for (std::uint64_t k = 0; k < queue_pairs; ++k) {
     Connection connection{
@@ -106,10 +107,10 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
       connection.back.push_back(graph_.ports[share.link.index()].reverse);
     }
     connection.rate_cap = BytesPerSecond(transfer.rate_cap / static_cast<double>(queue_pairs));
-    ends.channel.pairs.push_back(messages_->engine().connect(connection));
-    ends.channel.path_latency = messages_->engine().path_latency(ends.channel.pairs.back());
+    connections.push_back(std::move(connection));
     if (!route.crosses_fabric) break;  // queue pairs spread over a fabric's paths; inside a node there is one
   }
+  if (!connections.empty()) ends.channel = &messages_->open(connections);
   return ends_.emplace(key, std::move(ends)).first->second;
 }
 
@@ -124,8 +125,8 @@ void PacketNetwork::start(const Transfer& transfer, SimTime now) {
     scale_up_.start(fluid, now);
     return;
   }
-  messages_->start(ends.channel, Bytes(static_cast<std::int64_t>(transfer.bytes + 0.5)),
-                   std::max(transfer.latency - ends.channel.path_latency, Duration{}), transfer.tag,
+  messages_->start(*ends.channel, Bytes(static_cast<std::int64_t>(transfer.bytes + 0.5)),
+                   std::max(transfer.latency - ends.channel->path_latency, Duration{}), transfer.tag,
                    started_++, now);
   collect();
 }
@@ -144,15 +145,10 @@ SimTime PacketNetwork::next_event() {
 SimTime PacketNetwork::next_event_before(SimTime horizon) {
   collect();
   const SimTime fluid = scale_up_.next_event();
-  for (;;) {
-    const SimTime first = std::min(fluid, pending_.empty() ? kNever : pending_.top().time);
-    const SimTime limit = std::min(first, horizon);
-    const SimTime next = messages_->next_event();
-    if (next == kNever || next > limit) return std::min(first, next);
-    if (messages_->next_event_before(limit) == next && messages_->done().empty())
-      return std::min(first, next);
-    collect();
-  }
+  const auto known = [&] { return std::min(fluid, pending_.empty() ? kNever : pending_.top().time); };
+  messages_->run_ahead(std::min(known(), horizon));
+  collect();
+  return std::min(known(), messages_->next_event());
 }
 
 void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
@@ -176,13 +172,13 @@ void PacketNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTim
   collect();
 }
 
-const Engine& PacketNetwork::engine() const {
+const Episodes& PacketNetwork::messages() const {
   messages_->settle();
-  return messages_->engine();
+  return *messages_;
 }
 
 LinkRecord PacketNetwork::record(LinkIndex link) const {
-  LinkRecord record = engine().record(link);
+  LinkRecord record = messages_->record(link);
   const LinkRecord fluid = scale_up_.record(link);
   record.bytes += fluid.bytes;
   record.busy += fluid.busy;
@@ -191,24 +187,24 @@ LinkRecord PacketNetwork::record(LinkIndex link) const {
 }
 
 std::uint64_t PacketNetwork::events() const {
-  return messages_->engine().counters().events + scale_up_.events();  // for progress: nothing settled
+  return messages_->counters().events + scale_up_.events();  // for progress: nothing settled
 }
 
 std::uint64_t PacketNetwork::packets() const {
-  return engine().counters().data_packets;
+  return messages().counters().data_packets;
 }
 
 std::vector<std::string> PacketNetwork::findings() const {
   std::vector<std::string> found;
   const topology::Topology& topology = router_.topology();
-  for (const Deadlock& deadlock : engine().deadlocks()) {
+  for (const Deadlock& deadlock : messages().deadlocks()) {
     std::string around;
     for (const PortIndex port : deadlock.cycle)
       around += (around.empty() ? "" : ", ") + topology.name(LinkId(port));
     found.push_back(fmt::format("deadlock at {:.1f} us: {} wait for one another",
                                 microseconds(deadlock.found.time_since_epoch()), around));
   }
-  const Counters& counters = engine().counters();
+  const Counters counters = messages().counters();
   if (counters.drops > 0) {
     found.push_back(fmt::format("{} packets were lost or found no buffer, {} were sent again", counters.drops,
                                 counters.repeats));

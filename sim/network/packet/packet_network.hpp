@@ -34,18 +34,19 @@ class PacketNetwork final : public Network {
   [[nodiscard]] SimTime next_event() override;
   [[nodiscard]] SimTime next_event_before(SimTime horizon) override;
   void advance(SimTime now, std::vector<Completion>& completed) override;
+  void settle() override { messages_->settle(); }
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override;
   [[nodiscard]] std::uint64_t packets() const;
-  [[nodiscard]] const Engine& engine() const;  // with the records of the last advance()
+  [[nodiscard]] const Episodes& messages() const;  // with the records of the last advance()
   [[nodiscard]] std::uint64_t skipped_episodes() const { return messages_->skipped(); }
   // What a report should say about the run: deadlocks, drops, pauses. One sentence each.
   [[nodiscard]] std::vector<std::string> findings() const;
 
  private:
   struct Ends {
-    Channel channel;
+    const Channel* channel = nullptr;
     bool scale_up = false;  // NVLink alone
     std::vector<Usage> usage;
   };

@@ -89,7 +89,7 @@ Picoseconds Core::sync(PortIndex p) {
         static_cast<unsigned>(port.occupied | port.ready) & ~static_cast<unsigned>(port.paused);
     if (eligible == 0) {
       if (port.injector == kNone || injectors_[port.injector].paced.empty()) break;
-      const Picoseconds due = std::max(port.free_at, injectors_[port.injector].paced.front().first);
+      const Picoseconds due = std::max(port.free_at, std::get<0>(injectors_[port.injector].paced.front()));
       next = due;
       if (due > now) break;
       port.free_at = due;

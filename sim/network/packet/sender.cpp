@@ -6,16 +6,15 @@
 
 namespace topsim::network::packet {
 namespace {
+using Paced = std::tuple<Picoseconds, std::uint32_t, std::uint32_t>;
 struct Later {
-  bool operator()(const std::pair<Picoseconds, std::uint32_t>& a,
-                  const std::pair<Picoseconds, std::uint32_t>& b) const {
-    return a > b;
-  }
+  bool operator()(const Paced& a, const Paced& b) const { return a > b; }
 };
 }  // namespace
 
 void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
   QueuePair& q = pairs_[pair];
+  if (q.rank == kNone) q.rank = posted_pairs_++;
   const std::int64_t mtu = settings.mtu;
   const auto count = static_cast<std::uint32_t>(std::max<std::int64_t>((bytes + mtu - 1) / mtu, 1));
   std::uint32_t row = free_message_;
@@ -78,7 +77,7 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
     // A slow sender whose rate rises meanwhile goes on by the new rate, not by the one it last sent at.
     Picoseconds due = q.next_send;
     if (congestion_.active()) due = std::min(due, std::max(congestion_.next_rise(pair, q), port_free + 1));
-    injector.paced.emplace_back(due, pair);
+    injector.paced.emplace_back(due, q.rank, pair);
     std::push_heap(injector.paced.begin(), injector.paced.end(), Later{});
     return;
   }
@@ -97,8 +96,8 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
 // Pairs whose send time has come join those that wait for their turn.
 void Core::promote(Port& port) {
   auto& paced = injectors_[port.injector].paced;
-  while (!paced.empty() && paced.front().first <= port.free_at) {
-    const auto [due, pair] = paced.front();
+  while (!paced.empty() && std::get<0>(paced.front()) <= port.free_at) {
+    const auto [due, rank, pair] = paced.front();
     std::pop_heap(paced.begin(), paced.end(), Later{});
     paced.pop_back();
     QueuePair& q = pairs_[pair];

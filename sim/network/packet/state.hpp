@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -106,8 +107,9 @@ struct Device {
 
 // Queue pairs with data at the head of one port.
 struct Injector {
-  std::vector<List> ready;                                   // per class, served in turn
-  std::vector<std::pair<Picoseconds, std::uint32_t>> paced;  // heap by next send time
+  std::vector<List> ready;  // per class, served in turn
+  // Heap by next send time, then by the order in which pairs first sent something; last the pair.
+  std::vector<std::tuple<Picoseconds, std::uint32_t, std::uint32_t>> paced;
 };
 
 struct Message {
@@ -141,14 +143,15 @@ struct QueuePair {
   std::uint32_t port = kNone;
   std::uint32_t send_message = kNone, oldest_message = kNone, newest_message = kNone;
   std::uint32_t ready_next = kNone;
+  std::uint32_t rank = kNone;  // among pairs that have sent something, by order of the first time
   Picoseconds next_send = 0, last_send = INT64_MIN / 2;  // whatever comes first begins a flowlet
   std::uint64_t pace = 0;      // picoseconds a byte, times 2^20; 0: as fast as the port
   std::uint64_t pace_cap = 0;  // pace of the connection's own limit
   Picoseconds path_latency = 0;
-  std::uint32_t window = 0;     // packets in flight; 0: no limit
-  std::uint32_t last_wire = 0;  // bytes of the packet that went last, as sent
-  std::uint32_t first_hop = 0;
-  std::uint32_t back_hop = 0, back_port = 0;
+  std::uint32_t window = 0;                      // packets in flight; 0: no limit
+  std::uint32_t last_wire = 0;                   // bytes of the packet that went last, as sent
+  std::uint32_t first_hop = 0, first_count = 0;  // one of so many alternatives
+  std::uint32_t back_hop = 0, back_count = 0, back_port = 0;
   std::uint32_t hash = 0, flowlet = 0;
   // Receiver.
   std::uint32_t expected = 0, since_ack = 0, receive_message = kNone;

@@ -1,0 +1,57 @@
+// A channel: queue pairs that share messages, with what they touch on their ways.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "sim/network/packet/engine.hpp"
+
+namespace topsim::network::packet {
+
+struct Channel {
+  struct Ends {
+    Connection connection;
+    std::vector<PortIndex> there, back;  // ports in order
+  };
+  std::uint32_t number = 0;
+  std::vector<Ends> pairs;
+  Duration path_latency{};
+  // What it shares with whoever has the same entry: its ports; devices whose buffer several ports fill (PFC,
+  // loss) as ports.size() + device. Ascending.
+  std::vector<std::uint32_t> claims;
+  bool one_path = true;  // false: packets choose among several, by hashes of their own numbers
+};
+
+// Ports and devices by the order in which a region first touches them. Two regions whose channels read alike
+// are the same network in another place: what happens in one happens in the other.
+class LocalNames {
+ public:
+  // What distinguishes the rows of a graph beyond their place.
+  class Classes {
+   public:
+    explicit Classes(const Graph& graph);
+    [[nodiscard]] std::uint32_t of(PortIndex port) const { return class_[port]; }
+    void set_apart(PortIndex port);  // it is like no other any more
+
+   private:
+    std::vector<std::uint32_t> class_;
+    std::uint32_t next_ = 0;
+  };
+
+  // The channel in local words.
+  [[nodiscard]] std::vector<std::uint32_t> read(const Channel& channel, const Graph& graph,
+                                                const Classes& classes);
+  [[nodiscard]] const std::vector<PortIndex>& ports() const { return ports_; }  // by local number
+  [[nodiscard]] std::uint32_t local(PortIndex port) const;                      // kNone: not yet touched
+
+ private:
+  void read(PortIndex port, const Graph& graph, const Classes& classes, std::vector<std::uint32_t>& words);
+  std::uint32_t device(DeviceIndex device);
+
+  std::map<PortIndex, std::uint32_t> port_;
+  std::map<DeviceIndex, std::uint32_t> device_;
+  std::vector<PortIndex> ports_;
+};
+}  // namespace topsim::network::packet

@@ -1,0 +1,183 @@
+// Records of episodes: kept, followed, left; and what all episodes add up to.
+#include <algorithm>
+
+#include "sim/network/packet/episodes.hpp"
+
+namespace topsim::network::packet {
+namespace {
+constexpr std::size_t kMostRecordedInputs = 4'000'000;  // 200 MB of records
+
+Record::First first_of(const Region& region) {
+  return {region.words.front(), region.inputs.front().bytes.value(), region.inputs.front().extra.count()};
+}
+
+void merge(Tally::Row& sum, const Tally::Row& more) {
+  sum.pauses += more.pauses, sum.drops += more.drops;
+  sum.wire_bytes += more.wire_bytes, sum.payload_bytes += more.payload_bytes;
+  sum.busy += more.busy, sum.paused += more.paused;
+  sum.most_waiting = std::max(sum.most_waiting, more.most_waiting);
+}
+}  // namespace
+
+void Episodes::begin(Region& region) {
+  region.recording = skip_ && recorded_inputs_ < kMostRecordedInputs;
+  if (region.recording) static_cast<void>(follow(region, region.begin));
+}
+
+// A record with the messages so far and none missed before now: same messages, so same completions.
+bool Episodes::follow(Region& region, SimTime now) {
+  const std::int64_t time = region.since_begin(now);
+  const auto [first, last] = by_first_.equal_range(first_of(region));
+  for (auto at = first; at != last; ++at) {
+    const Record& record = *at->second;
+    const std::size_t known = region.inputs.size();
+    if (record.inputs.size() < known || record.words.size() < region.words.size() ||
+        !std::equal(region.words.begin(), region.words.end(), record.words.begin()) ||
+        !std::equal(region.inputs.begin(), region.inputs.end(), record.inputs.begin()))
+      continue;
+    if (record.inputs.size() > known && record.inputs[known].time < time) continue;
+    region.mode = Region::Mode::replayed;
+    region.followed = &record;
+    region.next_output = 0;
+    while (region.next_output < record.outputs.size() &&
+           record.outputs[region.next_output].input < region.messages.size() &&
+           region.messages[record.outputs[region.next_output].input].told)
+      ++region.next_output;
+    return true;
+  }
+  return false;
+}
+
+void Episodes::simulate(Region& region, SimTime now) {
+  region.mode = Region::Mode::simulated;
+  region.followed = nullptr;
+  if (now <= region.begin) return;  // nothing has happened yet: begun when time goes on
+  attach(region);
+  region.engine().run_until(now - region.shift);
+  collect(region);
+}
+
+void Episodes::keep(Region& region, Tally usage) {
+  const auto [first, last] = by_first_.equal_range(first_of(region));
+  if (std::any_of(first, last, [&](const auto& at) {
+        return at.second->inputs == region.inputs && at.second->words == region.words;
+      }))
+    return;
+  Record record;
+  record.words = region.words;
+  record.inputs = region.inputs;
+  record.outputs = region.outputs;
+  std::sort(record.outputs.begin(), record.outputs.end(),
+            [](const Record::Output& a, const Record::Output& b) {
+              return std::pair(a.time, a.input) < std::pair(b.time, b.input);
+            });
+  record.end = region.since_begin(region.quiet);
+  for (Tally::Row& row : usage.ports) row.port = region.names.local(row.port);
+  std::sort(usage.ports.begin(), usage.ports.end(),
+            [](const Tally::Row& a, const Tally::Row& b) { return a.port < b.port; });
+  record.usage = std::move(usage);
+  recorded_inputs_ += record.inputs.size();
+  records_.push_back(std::move(record));
+  by_first_.emplace(first_of(region), &records_.back());
+}
+
+Tally Episodes::in_place(const Region& region, const Tally& local) const {
+  Tally tally = local;
+  for (Tally::Row& row : tally.ports) row.port = region.names.ports()[row.port];
+  return tally;
+}
+
+void Episodes::add(const Tally& tally) {
+  for (const Tally::Row& row : tally.ports) merge(totals_[row.port], row);
+  counters_ += tally.counters;
+}
+
+void Episodes::settle() {
+  for (auto at = regions_.begin(); at != regions_.end();) {
+    Region& region = *(at++)->second;
+    if (region.mode != Region::Mode::replayed || close(region, now_)) continue;
+    simulate(region, now_);
+  }
+}
+
+Region* Episodes::owner(PortIndex port) const {
+  const std::uint32_t number = apart_ ? claimed_[port] : regions_.empty() ? kNone : regions_.begin()->first;
+  return number == kNone ? nullptr : regions_.at(number).get();
+}
+
+Tally::Row Episodes::sum(PortIndex port) const {
+  Tally::Row sum = totals_[port];
+  const Region* region = owner(port);
+  if (region == nullptr) return sum;
+  if (region->workplace) merge(sum, region->engine().tally(port));
+  if (region->mode == Region::Mode::simulated || region->followed->end == 0) return sum;
+  const std::vector<Tally::Row>& rows = region->followed->usage.ports;
+  const auto row =
+      std::lower_bound(rows.begin(), rows.end(), region->names.local(port),
+                       [](const Tally::Row& at, std::uint32_t local) { return at.port < local; });
+  if (row == rows.end() || row->port != region->names.local(port)) return sum;
+  const double share = std::min(
+      1.0, static_cast<double>(region->since_begin(now_)) / static_cast<double>(region->followed->end));
+  Tally::Row part = *row;
+  part.payload_bytes = static_cast<std::uint64_t>(share * static_cast<double>(row->payload_bytes));
+  part.busy = static_cast<std::int64_t>(share * static_cast<double>(row->busy));
+  part.paused = static_cast<std::int64_t>(share * static_cast<double>(row->paused));
+  merge(sum, part);
+  return sum;
+}
+
+LinkRecord Episodes::record(PortIndex port) const {
+  const Tally::Row sum = this->sum(port);
+  LinkRecord record;
+  record.bytes = static_cast<double>(sum.payload_bytes);
+  record.busy = Duration(sum.busy);
+  // While it sends, a link sends at its rate; the peak is that rate's payload.
+  if (sum.busy > 0) record.peak_rate = record.bytes / seconds(record.busy);
+  return record;
+}
+
+Bytes Episodes::most_waiting(PortIndex port) const {
+  return Bytes(sum(port).most_waiting);
+}
+
+Duration Episodes::paused(PortIndex port) const {
+  return Duration(sum(port).paused);
+}
+
+Counters Episodes::counters() const {
+  Counters sum = counters_;
+  for (const auto& [number, region] : regions_)
+    if (region->workplace) sum += region->engine().counters();
+  return sum;
+}
+
+std::vector<Deadlock> Episodes::deadlocks() const {
+  std::vector<Deadlock> all;
+  for (const auto& [number, region] : regions_) {
+    if (!region->workplace) continue;
+    for (Deadlock deadlock : region->engine().deadlocks()) {
+      deadlock.found += region->shift;
+      all.push_back(std::move(deadlock));
+    }
+  }
+  return all;
+}
+
+void Episodes::set_rate(PortIndex port, BytesPerSecond rate, SimTime now) {
+  now_ = std::max(now_, now);
+  settle();
+  for (const auto& [number, region] : regions_) {
+    advance(*region, now);
+    // Records are those of other rates; the episodes under way become none.
+    region->recording = false;
+    region->engine().set_rate(port, rate, now - region->shift);
+  }
+  for (const auto& workplace : idle_) workplace->engine.set_rate(port, rate, workplace->engine.now());
+  std::erase_if(rates_, [&](const auto& known) { return known.first == port; });
+  rates_.emplace_back(port, rate);
+  classes_.set_apart(port);
+  records_.clear();
+  by_first_.clear();
+  recorded_inputs_ = 0;
+}
+}  // namespace topsim::network::packet

@@ -1,0 +1,70 @@
+// A region of the network while something is under way in it, and the record of an episode (episodes.hpp).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/network/packet/channel.hpp"
+
+namespace topsim::network::packet {
+
+// An engine and the queue pairs that channels have in it.
+struct Workplace {
+  explicit Workplace(const Graph& graph, const PacketSpec& spec) : engine(graph, spec) {}
+  Engine engine;
+  std::map<std::uint32_t, std::vector<PairIndex>> pairs;  // by channel
+};
+
+struct Record {
+  struct Input {
+    std::int64_t time;      // since the episode began
+    std::uint32_t channel;  // by order of first use
+    Bytes bytes;
+    Duration extra;
+    friend bool operator==(const Input&, const Input&) = default;
+  };
+  struct Output {
+    std::int64_t time;
+    std::uint32_t input;
+  };
+  using First = std::tuple<std::vector<std::uint32_t>, std::int64_t, std::int64_t>;  // words, bytes, extra
+
+  std::vector<std::vector<std::uint32_t>> words;  // by channel
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;  // by time
+  std::int64_t end = 0;         // at rest again
+  Tally usage{};                // ports by local number, ascending
+};
+
+struct Region {
+  enum class Mode : std::uint8_t { simulated, replayed };
+  struct Message {
+    std::uint64_t tag, order, arrival;
+    std::uint32_t parts = 0;
+    bool told = false;  // its completion has been handed out
+  };
+
+  std::uint32_t number = 0;
+  Mode mode = Mode::simulated;
+  bool recording = false;  // the episode will be a record
+  SimTime begin{};
+  LocalNames names;
+  std::vector<const Channel*> channels;  // by local number
+  std::vector<std::vector<std::uint32_t>> words;
+  std::vector<std::uint32_t> claims;
+  std::vector<Record::Input> inputs;
+  std::vector<Message> messages;  // beside inputs
+  std::vector<Record::Output> outputs;
+  Duration least_extra = Duration::max();
+  const Record* followed = nullptr;
+  std::size_t next_output = 0;
+  std::unique_ptr<Workplace> workplace;  // simulated, and something has begun
+  Duration shift{};                      // time here minus time of the engine
+  SimTime quiet = kNever;                // no event is pending, and everything is at rest from then on
+
+  [[nodiscard]] std::int64_t since_begin(SimTime time) const { return (time - begin).count(); }
+  [[nodiscard]] SimTime at(std::int64_t time) const { return begin + Duration(time); }
+  [[nodiscard]] Engine& engine() const { return workplace->engine; }
+};
+}  // namespace topsim::network::packet

@@ -1,0 +1,40 @@
+// Calls of a communicator that has its NVLinks to itself are not sent message by message: what they take is
+// what their messages take.
+#include <gtest/gtest.h>
+
+#include "sim/config/reader.hpp"
+#include "sim/scenario/bench.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario {
+namespace {
+
+// One node, tensor parallelism 8: all-gathers and reduce-scatters of 8192 x 4096 bf16 = 64 MiB. topsim bench
+// sends the same steps one by one.
+TEST(StepsOfATensorGroup, take_what_the_same_messages_take_one_by_one) {
+  const config::Library library({"configs"});
+  const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  for (const char* network : {"flow", "packet"}) {
+    const Scenario scenario = parse_scenario(
+        std::string(R"({"topology": {"node": "hgx-h100", "nodes": 1, "fabric": {"kind": "none"}},
+          "workload": {"model": "llama3-8b", "plan": {"tp": 8, "micro_batch": 1, "global_batch": 1,
+            "sequence_parallel": true}, "sequence": 8192},
+          "network": {"model": ")") +
+            network + R"(", "collectives": "steps"}, "run": {"steps": 1}})",
+        "test.json", {}, library);
+    const report::Result result = simulate(scenario, catalogue, {}, nullptr).result;
+    int checked = 0;
+    for (const report::CollectiveRow& row : result.collectives) {
+      if (row.group_size != 8 || row.bytes < Bytes(1 << 20) || row.kind == "all_reduce") continue;
+      const auto kind = row.kind == "all_gather" ? collective::CollectiveKind::all_gather
+                                                 : collective::CollectiveKind::reduce_scatter;
+      const auto rows = bench(scenario, catalogue, kind, {row.bytes, row.bytes, 2});
+      EXPECT_NEAR(microseconds(row.each), microseconds(rows.at(0).time), 1e-3) << network << ' ' << row.kind;
+      ++checked;
+    }
+    EXPECT_GE(checked, 2);
+    EXPECT_GT(result.flows, 1000U);  // counted message by message
+  }
+}
+}  // namespace
+}  // namespace topsim::scenario
