@@ -28,6 +28,14 @@ bool ends_with_first_chunk(const workloads::Plan& plan, int stage) {
       workloads::order_of(plan.schedule, stage, plan.pp, plan.micro_batches, plan.virtual_stages);
   return !order.empty() && order.back().action == workloads::Action::backward && order.back().chunk == 0;
 }
+// A call of tensor or context parallelism: every plan with these passes makes it.
+bool within_a_pass(const program::Program& program, const Op& op) {
+  if (op.kind != OpKind::collective) return false;
+  const CommunicatorId id = program.communicator_slots[op.slot][0];
+  if (id == CommunicatorId{} || id.value == CommunicatorId::kNone) return false;
+  const Dimension dimension = program.communicators[id.index()].dimension;
+  return dimension == Dimension::tensor || dimension == Dimension::context;
+}
 }  // namespace
 
 PlanBound::PlanBound(const scenario::Scenario& scenario, const topology::Topology& topology,
@@ -60,15 +68,17 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
   if (passes.empty()) return {};
   Duration most{}, before{}, after{};
   for (int d = 0; d < plan.pp; ++d) {
-    Duration each{};
+    Duration each{}, issued{};
     for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
       const Passes& here = passes[static_cast<std::size_t>(plan.global_stage(d, chunk))];
       each += here.forward + here.backward;
+      issued += here.host;
     }
     const Duration tail = ends_with_first_chunk(plan, d) ? after : Duration{};
-    most = std::max(most, before + each * plan.micro_batches + tail);
-    before += passes[static_cast<std::size_t>(d)].forward;
-    after += passes[static_cast<std::size_t>(d)].returns;
+    most = std::max(most, std::max(before + each * plan.micro_batches, issued * plan.micro_batches) + tail);
+    const Passes& first = passes[static_cast<std::size_t>(d)];
+    before = std::max(before + first.forward, first.host_forward);
+    after += first.returns;
   }
   return most;
 }
@@ -117,6 +127,9 @@ std::vector<PlanBound::Passes> PlanBound::measure(const PlanChoice& choice, cons
     each.forward = span(whole, stage, {Phase::forward});
     each.backward = span(whole, stage, {Phase::backward, Phase::recompute, Phase::weight_gradient});
     each.returns = each.backward;
+    each.host_forward = issuing(whole, stage, {Phase::forward});
+    each.host = each.host_forward +
+                issuing(whole, stage, {Phase::backward, Phase::recompute, Phase::weight_gradient});
     passes.push_back(each);
   }
   if (static_cast<int>(passes.size()) != plan.global_stages()) return {};
@@ -129,16 +142,19 @@ std::vector<PlanBound::Passes> PlanBound::measure(const PlanChoice& choice, cons
     passes[g].forward = std::min(passes[g].forward, span(parts, stage, {Phase::forward}));
     passes[g].backward = std::min(passes[g].backward, input + weights);
     passes[g].returns = std::min(passes[g].returns, input);
+    const Duration host_forward = issuing(parts, stage, {Phase::forward});
+    const Duration host_rest =
+        issuing(parts, stage, {Phase::backward, Phase::recompute, Phase::weight_gradient});
+    passes[g].host_forward = std::min(passes[g].host_forward, host_forward);
+    passes[g].host = std::min(passes[g].host, host_forward + host_rest);
   }
   return passes;
 }
 
 // Of a call, when nothing else uses its links; zero outside tensor and context parallelism.
 Duration PlanBound::alone(const program::Program& program, const Op& op) const {
+  if (!within_a_pass(program, op)) return {};
   const CommunicatorId id = program.communicator_slots[op.slot][0];
-  if (id == CommunicatorId{} || id.value == CommunicatorId::kNone) return {};
-  const program::Communicator& communicator = program.communicators[id.index()];
-  if (communicator.dimension != Dimension::tensor && communicator.dimension != Dimension::context) return {};
   std::vector<DeviceId> gpus;
   for (const RankId rank : program.members_of(id)) gpus.push_back(topology_.accelerators()[rank.index()]);
   collective::Activity activity;
@@ -149,6 +165,17 @@ Duration PlanBound::alone(const program::Program& program, const Op& op) const {
   const double sending = static_cast<double>(op.bytes.value()) / rate;
   // The network rounds to whole picoseconds.
   return std::max(Duration{}, activity.latency + from_seconds(sending) - Duration(1));
+}
+
+// What the host spends on the second micro-batch's launches.
+Duration PlanBound::issuing(const program::Program& program, const program::RankProgram& stage,
+                            std::initializer_list<Phase> phases) {
+  Duration sum{};
+  for (const Op& op : stage.ops) {
+    if (op.micro_batch != 1 || (op.kind != OpKind::compute && !within_a_pass(program, op))) continue;
+    if (std::find(phases.begin(), phases.end(), op.phase) != phases.end()) sum += op.launch;
+  }
+  return sum;
 }
 
 // From the first kernel of the second micro-batch's pass to its last; calls before the first one may have

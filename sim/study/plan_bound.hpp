@@ -4,18 +4,20 @@
 // the schedule splits weight gradients off) be the time from the begin of its first kernel to the end of its
 // last one, alone on an idle machine: kernels at their own pace, each communication inside it at the pace
 // that its links and its protocol allow when nothing else moves. With p stages, m micro-batches, chunks C_d
-// on stage d:
+// on stage d, and let H_g be what the host spends on launching both, H^f_g on the forward alone:
 //
-//   step  >=  max over d of   sum_{g<d} F_g  +  m sum_{g in C_d} (F_g + B_g + W_g)  +  sum_{g<d} B_g
+//   A_0 = 0,  A_{d+1} = max(A_d + F_d, H^f_d)
+//   step  >=  max over d of   max(A_d + m sum_{g in C_d} (F_g + B_g + W_g),  m sum_{g in C_d} H_g)  +
+//   sum_{g<d} B_g
 //
 // Why. A stage's kernels run one at a time in the order of its program, a pass is contiguous in it, and a
 // kernel waits for the communication it depends on: so passes follow each other, none faster than alone
-// (sharing links or SMs only slows). First term: chunk d, the first of stage d, gets nothing before the
-// chunks before it have computed. Last term: when the last pass of a stage is the backward of its first
-// chunk, the gradient still has to come back through the chunks before it; the schedule's order says whether
-// it is, else the term is left out. Messages between stages, gradients' reduction, optimiser and the host are
-// not counted: they only add. The first step from a standing start is meant, which is what the search
-// simulates.
+// (sharing links or SMs only slows); and a host issues one launch after the other, no kernel begins before
+// its launch. A_d: chunk d, the first of stage d, gets nothing before the chunks before it have computed.
+// Last term: when the last pass of a stage is the backward of its first chunk, the gradient still has to come
+// back through the chunks before it; the schedule's order says whether it is, else the term is left out.
+// Messages between stages, gradients' reduction and optimiser are not counted: they only add. The first step
+// from a standing start is meant, which is what the search simulates.
 //
 // Communication inside a pass (tensor, context) is timed on the first ranks' communicators; on clusters where
 // others may be placed better than those (random or listed placement, an order of ranks of one's own), it
@@ -44,7 +46,7 @@ class PlanBound {
 
  private:
   struct Passes {
-    Duration forward{}, backward{}, returns{};  // F, B, I
+    Duration forward{}, backward{}, returns{}, host{}, host_forward{};  // F, B, I, H, H^f
   };
   using Key = std::tuple<int, int, int, int, workloads::RecomputeKind, bool, std::vector<int>>;
   [[nodiscard]] std::vector<Passes> passes_of(const PlanChoice& choice, const workloads::Plan& plan) const;
@@ -55,6 +57,9 @@ class PlanBound {
   [[nodiscard]] Duration alone(const program::Program& program, const program::Op& op) const;
   [[nodiscard]] Duration span(const program::Program& program, const program::RankProgram& stage,
                               std::initializer_list<program::Phase> phases) const;
+
+  [[nodiscard]] static Duration issuing(const program::Program& program, const program::RankProgram& stage,
+                                        std::initializer_list<program::Phase> phases);
 
   const scenario::Scenario& scenario_;
   const topology::Topology& topology_;

@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
-#include "sim/report/csv.hpp"
 #include "sim/base/protobuf_writer.hpp"
+#include "sim/report/csv.hpp"
 #include "tests/report/sample.hpp"
 
 namespace topsim::report {

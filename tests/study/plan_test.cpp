@@ -88,11 +88,13 @@ TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne
   }
 }
 
-TEST_F(Plans, TheBoundCutsMostOfASpace) {
+// At 8 k tokens passes are most of a step, as in the jobs one plans for; at 2 k the reduction of gradients and
+// the optimiser, which the bound leaves out, are a third.
+TEST_F(Plans, TheBoundIsTightEnoughToCutMostOfASpace) {
   PlanOptions options = quick();
   options.top = 1;
-  const PlanReport report = search(two_boxes(), options);
-  EXPECT_GT(report.cut, report.simulated);
+  const PlanReport report = search(two_boxes({"workload.sequence=8192"}), options);
+  EXPECT_GT(report.cut, 3 * report.simulated);
 }
 
 // One accelerator, one micro-batch of one kernel run: the bound is the computation of the pass, the step has
