@@ -137,6 +137,26 @@ TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
   }
 }
 
+// One micro-batch crosses three boundaries forward and three backward, one after the other, also where a stage
+// has no layers and only passes on what it gets.
+TEST(TrainingStep, AStageWithoutLayersPassesOnWhatItReceives) {
+  WorkloadSpec workload;
+  workload.model = gpt(4, 1024, 16);
+  workload.framework = "megatron", workload.sequence = 1024;
+  workload.plan.pp = 4, workload.plan.micro_batch = 1, workload.plan.grad_accumulation = 1;
+  workload.plan.stage_layers = {1, 1, 0, 2};
+  for (const bool overlap : {false, true}) {
+    workload.plan.overlap_p2p = overlap;
+    const auto step = [&](Duration transfer) {
+      Replay replay = free_network();
+      replay.launches = false;
+      replay.message = [=](Bytes) { return transfer; };
+      return replay.run(training_step(workload, h100(), 4)).step;
+    };
+    EXPECT_EQ(step(from_microseconds(1000)) - step(Duration{}), from_microseconds(6000));
+  }
+}
+
 // Cost follows the stages and not the replicas: 131,072 ranks take the ops of 16,384.
 TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
   WorkloadSpec workload = llama3_70b_on_64();

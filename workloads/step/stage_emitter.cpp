@@ -236,7 +236,10 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.launch = launch_of_call(plan_.collective_launch, op.phase);
   op.slot = slot;
   op.bytes = bytes;
-  if (posted_after_compute && last_compute_ != kNoOp) return builder_.add(op, std::span(&last_compute_, 1));
-  return builder_.add(op);
+  if (!posted_after_compute) return builder_.add(op);
+  // A pass without layers computes nothing: what it passes on still has to arrive first.
+  std::vector<std::uint32_t> dependencies = waits_;
+  if (last_compute_ != kNoOp) dependencies.push_back(last_compute_);
+  return builder_.add(op, dependencies);
 }
 }  // namespace topsim::workloads
