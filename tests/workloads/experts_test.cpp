@@ -278,8 +278,8 @@ TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
   // 1F1B: every micro-batch waits for 6 exchanges in each of 2 layers, and 3 more stages fill and drain.
   EXPECT_EQ(exposed, (8 + 3) * 2 * 6 * exchange);
   // DualPipe, rank 1: one forward of rank 0 to wait for; 4 forwards, a forward and a backward in the middle
-  // ("nothing to overlap with yet") and the last 4 backwards are ten passes without a partner. Each shows the 3
-  // exchanges of 2 layers. The pairs hide theirs but for less than one.
+  // ("nothing to overlap with yet") and the last 4 backwards are ten passes without a partner. Each shows the
+  // 3 exchanges of 2 layers. The pairs hide theirs but for less than one.
   const Duration alone = (1 + 4 + 2 + 4) * 2 * 3 * exchange;
   EXPECT_GE(hidden, alone);
   EXPECT_LT(hidden, alone + exchange);

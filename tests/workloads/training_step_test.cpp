@@ -137,8 +137,8 @@ TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
   }
 }
 
-// One micro-batch crosses three boundaries forward and three backward, one after the other, also where a stage
-// has no layers and only passes on what it gets.
+// One micro-batch crosses three boundaries forward and three backward, one after the other, also where a
+// stage has no layers and only passes on what it gets.
 TEST(TrainingStep, AStageWithoutLayersPassesOnWhatItReceives) {
   WorkloadSpec workload;
   workload.model = gpt(4, 1024, 16);
