@@ -4,6 +4,7 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/interruptible.hpp"
+#include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "sim/study/ensemble.hpp"
@@ -12,15 +13,14 @@ namespace topsim::python {
 namespace {
 using report::Candidate;
 
-// (compare JSON, table, Markdown memo, names of the candidates, result.json of each)
+// (compare JSON, table, Markdown memo, names of the candidates, result.json of each, bill of materials of each)
 py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows) {
   const report::Comparison comparison = report::compare(candidates);
-  std::vector<std::string> results;
-  for (const Candidate& candidate : candidates) results.push_back(report::to_json(candidate.result));
+  const report::ComparePage page = report::compare_page(comparison, candidates);
   constexpr int kColumns = 100;
-  return py::make_tuple(
-      report::compare_json(comparison), report::compare_table(comparison, all_rows, kColumns),
-      report::compare_markdown(comparison, candidates, all_rows), comparison.names, results);
+  return py::make_tuple(page.comparison, report::compare_table(comparison, all_rows, kColumns),
+                        report::compare_markdown(comparison, candidates, all_rows), page.names, page.results,
+                        page.bills);
 }
 
 // Results as they are, once each; costs from the scenarios they echo.
@@ -64,5 +64,13 @@ void bind_compare(py::module_& module) {
   module.def("compare_scenarios", &compare_scenarios, py::arg("scenarios"), py::arg("samples"),
              py::arg("jobs"), py::arg("allow_oom"), py::arg("cost"), py::arg("all_rows"),
              py::arg("on_progress"));
+  module.def(
+      "compare_html",
+      [](std::vector<std::string> names, std::string comparison, std::vector<std::string> results,
+         std::vector<std::string> bills) {
+        return report::compare_html(
+            {std::move(names), std::move(comparison), std::move(results), std::move(bills)});
+      },
+      py::arg("names"), py::arg("comparison"), py::arg("results"), py::arg("bills"));
 }
 }  // namespace topsim::python

@@ -7,6 +7,7 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/interruptible.hpp"
+#include "sim/report/html/page.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
@@ -160,5 +161,6 @@ void bind_sweep(py::module_& module) {
       .def("add", &Sweep::add, py::arg("row"))
       .def("texts", &Sweep::texts, py::arg("best"), py::arg("pareto"))
       .def_property_readonly("dp_follows", &Sweep::dp_follows);
+  module.def("sweep_html", &report::sweep_html, py::arg("json"), py::arg("name"));
 }
 }  // namespace topsim::python

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, List, Union
 
 from . import _core
@@ -42,9 +43,11 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
 class Comparison:
     """Rows that differ, sorted by their effect on the step, and a verdict. str() is what `topsim compare` prints."""
 
-    def __init__(self, text: str, table: str, markdown: str, names: List[str], results: List[str]) -> None:
+    def __init__(self, text: str, table: str, markdown: str, names: List[str], results: List[str],
+                 bills: List[str]) -> None:
         self._dict: Dict[str, Any] = json.loads(text)
-        self._text, self._table, self._markdown, self._results = text, table, markdown, results
+        self._text, self._table, self._markdown = text, table, markdown
+        self._results, self._bills = results, bills
         self.names = names
 
     @property
@@ -81,6 +84,14 @@ class Comparison:
         """A memo with the bills of materials."""
         return self._markdown
 
+    def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the page of the comparison: one file that opens offline, what `topsim compare --html` writes.
+
+        ConfigError where the build has no page (it says how to get it)."""
+        page = _core.compare_html(self.names, self._text, self._results, self._bills)
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(page)
+
     def __repr__(self) -> str:
         return self._table.rstrip()
 
@@ -89,4 +100,4 @@ class Comparison:
         return f"<pre>{html.escape(self._table)}</pre>"
 
     def __reduce__(self):
-        return Comparison, (self._text, self._table, self._markdown, self.names, self._results)
+        return Comparison, (self._text, self._table, self._markdown, self.names, self._results, self._bills)

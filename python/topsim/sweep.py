@@ -94,9 +94,12 @@ class Sweep(Table):
         return plot_sweep(self, self._column_name(x), self._column_name(y), ax)
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the page of the sweep: one file that opens offline."""
+        """Writes the page of the sweep: one file that opens offline, what `topsim sweep --html` writes.
+
+        ConfigError where the build has no page (it says how to get it)."""
+        page = _core.sweep_html(self._text, self._dict["scenario"])
         with open(file, "w", encoding="utf-8") as out:
-            out.write(_core.sweep_html(self._text, self._dict["scenario"]))
+            out.write(page)
 
     def to_json(self) -> str:
         """topsim.sweep/1, as `topsim sweep --format json` prints it."""

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -7,6 +9,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
@@ -24,7 +27,7 @@ struct Options {
   std::string format = "table", html, fail_if;
   std::size_t seeds = 32;
   int jobs = 0;
-  bool all = false, no_cost = false, allow_oom = false;
+  bool all = false, no_cost = false, allow_oom = false, quiet = false;
 };
 
 void check(const Options& options) {
@@ -64,6 +67,7 @@ std::vector<report::Candidate> gather(const Options& options, bool& interrupted)
   std::vector<report::Candidate> simulated;
   if (!scenarios.empty()) {
     const InterruptGuard guard(progress);
+    const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
     simulated = study::run_ensembles(scenarios, catalogue, how, &progress);
   }
   interrupted = progress.stop;
@@ -123,7 +127,8 @@ int run(const Options& options) {
     std::cout << report::compare_table(comparison, options.all, report::options_of_stdout().columns);
   }
   std::cout.flush();
-  if (!options.html.empty()) report::write_file(options.html, report::compare_html(comparison, candidates));
+  if (!options.html.empty())
+    report::write_file(options.html, report::compare_html(report::compare_page(comparison, candidates)));
   if (interrupted) return kInterrupted;
   return judge_candidates(options, candidates, comparison);
 }
@@ -155,6 +160,7 @@ Action configure_compare(CLI::App& app) {
          "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")
       ->type_name("EXPR");
   app.add_flag("--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
+  app.add_flag("--quiet", options->quiet, "No progress on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

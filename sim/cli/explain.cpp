@@ -1,5 +1,7 @@
 #include "sim/study/explain.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -7,6 +9,7 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/terminal.hpp"
@@ -20,7 +23,7 @@ struct Options {
   ScenarioOptions changes;
   std::string file, format = "table", html;
   double faster = 10;  // percent
-  bool no_what_if = false;
+  bool no_what_if = false, quiet = false;
 };
 
 int run(const Options& options) {
@@ -31,6 +34,8 @@ int run(const Options& options) {
   const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
   executor::Progress progress;
   const InterruptGuard guard(progress);
+  std::optional<ProgressLine> line;
+  line.emplace(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
   if (!options.html.empty()) report::require_page();
   scenario::Simulated drawn;
   if (!input.result || !options.html.empty()) {
@@ -43,7 +48,10 @@ int run(const Options& options) {
   std::optional<study::WhatIfs> what_ifs;
   if (!options.no_what_if) {
     what_ifs = study::what_if_faster(input.scenario, catalogue, 1 + options.faster / 100, &progress);
-    if (what_ifs->step != input.result->step && !progress.stop) {
+  }
+  line.reset();
+  if (what_ifs) {
+    if (what_ifs->step != input.result->step && !progress.stop && !options.quiet) {
       std::cerr
           << "warning: this topsim simulates the result's scenario to another step time than the result's; "
              "the gains are of the new one\n";
@@ -74,6 +82,7 @@ Action configure_explain(CLI::App& app) {
       ->check(CLI::Range(0.1, 1000.0))
       ->type_name("PERCENT");
   app.add_flag("--no-what-if", options->no_what_if, "Do not simulate again");
+  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

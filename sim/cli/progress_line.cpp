@@ -31,6 +31,14 @@ std::string bar(double share, int width) {
 }  // namespace
 
 std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns) {
+  if (const std::size_t runs = progress.runs_total; runs > 1) {
+    const std::size_t finished = progress.runs_done;
+    const double part = static_cast<double>(finished) / static_cast<double>(runs);
+    std::string text = fmt::format("simulating  {}  {} of {} runs",
+                                   bar(part, std::clamp(columns - 46, 4, 30)), finished, runs);
+    if (finished > 0) text += fmt::format(" \u00b7 {:.0f} s left", wall_seconds * (1 - part) / part);
+    return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
+  }
   const auto done = static_cast<double>(progress.ops_done.load());
   const auto total = static_cast<double>(progress.ops_total.load());
   if (total <= 0) return "preparing";

@@ -11,6 +11,7 @@
 
 namespace topsim::cli {
 
+// "simulating  ━━━━────  12 of 64 runs · 3 s left", or of a single run
 // "simulating step 3  ━━━━━━━━────  62 %   251 ms simulated · 1.9 M events/s · 4 s left"
 [[nodiscard]] std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns);
 

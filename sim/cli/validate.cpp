@@ -1,11 +1,14 @@
 // topsim validate: predictions beside what real owners measured.
 #include "sim/validation/validate.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/html/page.hpp"
 #include "sim/report/write.hpp"
@@ -16,7 +19,7 @@ namespace {
 struct Options {
   std::vector<std::string> cases;
   std::string format = "table", html;
-  bool each = false;
+  bool each = false, quiet = false;
   int jobs = 0;
 };
 
@@ -27,7 +30,11 @@ int run(const Options& options) {
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = topology::Catalogue::load(library.directories().front());
   const auto files = validation::find_cases(options.cases, library);
-  const validation::Report report = validation::validate(files, catalogue, library, options.jobs);
+  const validation::Report report = [&] {
+    executor::Progress progress;
+    const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
+    return validation::validate(files, catalogue, library, options.jobs, &progress);
+  }();
   std::cout << (options.format == "json" ? validation::to_json(report)
                                          : validation::to_text(report, options.each))
             << std::flush;
@@ -46,6 +53,7 @@ Action configure_validate(CLI::App& app) {
       ->type_name("FILE");
   app.add_flag("--each", options->each, "Also a line for each case");
   app.add_option("--jobs", options->jobs, "Cases at a time; all cores when left out")->type_name("N");
+  app.add_flag("--quiet", options->quiet, "No progress on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

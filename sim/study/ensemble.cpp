@@ -102,6 +102,7 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   tbb::task_arena arena(options.jobs > 0 ? std::min(options.jobs, cores) : cores);
   const auto run_all = [&](const std::vector<Task>& tasks) {
     for (const Task& task : tasks) slots[task.candidate].resize(task.sample + 1);
+    if (progress != nullptr) progress->runs_total += tasks.size();
     arena.execute([&] {
       tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
         const Task task = tasks[i];
@@ -123,6 +124,7 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
         } catch (...) {
           slot.error = std::current_exception();
         }
+        if (progress != nullptr) ++progress->runs_done;
       });
     });
     for (const auto& of_candidate : slots) {

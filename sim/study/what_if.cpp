@@ -114,12 +114,14 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   const std::vector<Part> parts = parts_of(prepared.topology, prepared.program, factor);
   std::vector<Duration> steps(parts.size() + 1);
   std::vector<std::exception_ptr> errors(steps.size());
+  if (progress != nullptr) progress->runs_total += steps.size();
   tbb::parallel_for(std::size_t{0}, steps.size(), [&](std::size_t i) {
     try {
       steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, progress);
     } catch (...) {
       errors[i] = std::current_exception();
     }
+    if (progress != nullptr) ++progress->runs_done;
   });
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);

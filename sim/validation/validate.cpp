@@ -171,18 +171,21 @@ bool Report::passed() const {
 }
 
 Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& catalogue,
-                const config::Library& library, int jobs) {
+                const config::Library& library, int jobs, executor::Progress* progress) {
   std::vector<const Case*> cases;
   for (const CaseFile& file : files)
     for (const Case& c : file.cases) cases.push_back(&c);
   std::vector<std::vector<Prediction>> predicted(cases.size());
+  if (progress != nullptr) progress->runs_total = cases.size();
   oneapi::tbb::task_arena arena(jobs > 0 ? jobs : oneapi::tbb::task_arena::automatic);
   arena.execute([&] {
     oneapi::tbb::parallel_for(
         oneapi::tbb::blocked_range<std::size_t>(0, cases.size(), 1),
         [&](const auto& range) {
-          for (std::size_t i = range.begin(); i != range.end(); ++i)
+          for (std::size_t i = range.begin(); i != range.end(); ++i) {
             predicted[i] = predict(*cases[i], catalogue, library);
+            if (progress != nullptr) ++progress->runs_done;
+          }
         },
         oneapi::tbb::simple_partitioner());
   });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/executor/options.hpp"
 #include "sim/validation/case.hpp"
 #include "topology/catalogue.hpp"
 
@@ -45,9 +46,11 @@ struct Report {
   [[nodiscard]] bool passed() const;
 };
 
-// Cases run in parallel; the report does not depend on how many at a time. jobs: 0 for all cores.
+// Cases run in parallel; the report does not depend on how many at a time. jobs: 0 for all cores. `progress`
+// (may be null) counts the cases.
 [[nodiscard]] Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& catalogue,
-                              const config::Library& library, int jobs = 0);
+                              const config::Library& library, int jobs = 0,
+                              executor::Progress* progress = nullptr);
 
 // The figures of some families together, every family weighing the same. REQUIRES: no null pointers.
 [[nodiscard]] Summary summarise(const std::vector<const Prediction*>& predictions);

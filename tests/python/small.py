@@ -1,6 +1,11 @@
-"""A scenario of two boxes that simulates in milliseconds."""
+"""A scenario of two boxes that simulates in milliseconds, and what tests of pages share."""
 
+import contextlib
 import copy
+import pathlib
+import tempfile
+
+import topsim
 
 _TWO_BOXES = {
     "description": "two HGX H100 boxes",
@@ -14,3 +19,18 @@ _TWO_BOXES = {
 
 def two_boxes():
     return copy.deepcopy(_TWO_BOXES)
+
+
+@contextlib.contextmanager
+def written_page(test, write):
+    """The text of the page that `write(file)` makes; a build without the chart library must say what is missing, and
+    then the test ends there."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "page.html")
+        try:
+            write(file)
+        except topsim.ConfigError as error:
+            test.assertIn("npm", str(error))
+            test.assertFalse(file.exists())
+            test.skipTest("this build has no page")
+        yield file.read_text(encoding="utf-8")

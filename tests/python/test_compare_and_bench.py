@@ -1,10 +1,11 @@
 """Candidates side by side, and collectives alone."""
 
+import json
 import pickle
 import unittest
 
 import topsim
-from small import two_boxes
+from small import two_boxes, written_page
 
 
 class Compare(unittest.TestCase):
@@ -38,6 +39,12 @@ class Compare(unittest.TestCase):
     def test_pickles(self):
         comparison = topsim.compare(topsim.run(self.fast), self.slow)
         self.assertEqual(pickle.loads(pickle.dumps(comparison)).to_dict(), comparison.to_dict())
+
+    def test_writes_its_page(self):
+        comparison = topsim.compare(topsim.run(self.fast), topsim.run(self.slow))
+        with written_page(self, comparison.html) as page:
+            self.assertIn(json.dumps(comparison.to_dict()["verdict"])[1:-1], page)
+            self.assertIn(" or ".join(comparison.names), page)
 
     def test_one_is_not_enough(self):
         with self.assertRaisesRegex(ValueError, "at least two"):

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import topsim
-from small import two_boxes
+from small import two_boxes, written_page
 
 HAS_DASK = importlib.util.find_spec("distributed") is not None
 GRID = {"workload.plan.tp": [4, 8], "workload.plan.micro_batch": [1, 2, 3]}
@@ -43,6 +43,11 @@ class Sweeps(unittest.TestCase):
         swept = topsim.sweep(self.scenario, GRID)
         self.assertEqual(swept.to_json(), printed["json"])
         self.assertEqual(swept.to_csv(), printed["csv"])
+
+    def test_writes_its_page(self):
+        swept = topsim.sweep(two_boxes(), GRID)
+        with written_page(self, swept.html) as page:
+            self.assertIn(repr(swept.best["step_seconds"]), page)
 
     def test_a_row_is_what_run_gives_and_failures_say_why(self):
         swept = topsim.sweep(two_boxes(), GRID)

@@ -159,6 +159,7 @@ TEST(Import, HwlocTellsSocketsSlotsAndNvlinks) {
 TEST(Import, TheDgx2OfHwlocsSamplesHasSixteenAcceleratorsOnOneNvswitch) {
   const std::filesystem::path sample =
       std::filesystem::path(TOPSIM_SOURCE_DIR) / "../shared/data/topologies/hwloc-xml/nvidiaDGX2.xml";
+  // Data of others: read where it lies beside the project, never committed.
   if (!std::filesystem::exists(sample)) GTEST_SKIP() << "no samples beside the project";
   std::ifstream file(sample);
   std::ostringstream text;

@@ -6,6 +6,7 @@ namespace {
 class Samples : public ::testing::Test {
  protected:
   void SetUp() override {
+    // Data of others: read where it lies beside the project, never committed.
     if (!fs::exists(folder_)) GTEST_SKIP() << folder_ << " is not there";
   }
   Trace read(const std::string& format, const std::string& path, std::uint32_t ranks = 0) const {
