@@ -1,6 +1,7 @@
 #include "workloads/fields.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "workloads/framework.hpp"
 
@@ -42,6 +43,41 @@ class WordOrCount final : public config::Codec<T> {
   config::detail::EitherCodec<Word, int> either_;
   Get get_;
   Set set_;
+};
+
+const std::vector<std::string>& dimensions() {
+  static const std::vector<std::string> names{"tp", "cp", "ep", "dp", "pp"};
+  return names;
+}
+
+// A list of dimensions, or Megatron's text: "tp-cp-ep-dp-pp".
+class RankOrder final : public config::Codec<std::vector<std::string>> {
+ public:
+  bool accepts(config::Kind kind) const override {
+    return kind == config::Kind::string || kind == config::Kind::array;
+  }
+  void read(const config::Node& node, std::vector<std::string>& out, config::Reader& reader) const override {
+    if (!node.is(config::Kind::string)) return list_->read(node, out, reader);
+    std::istringstream words(node.text());
+    std::vector<std::string> names;
+    for (std::string word; std::getline(words, word, '-');) {
+      if (std::find(dimensions().begin(), dimensions().end(), word) == dimensions().end())
+        return reader.unknown_name(node, "dimension", word, dimensions());
+      names.push_back(word);
+    }
+    out = names;
+  }
+  config::Value write(const std::vector<std::string>& value) const override { return list_->write(value); }
+  config::Value schema(config::Definitions& definitions) const override {
+    std::vector<config::Value> choices;
+    choices.push_back(list_->schema(definitions));
+    choices.push_back(config::detail::schema_of_type("string"));
+    return config::detail::schema_any_of(std::move(choices));
+  }
+  std::string expects() const override { return list_->expects() + ", or \"tp-cp-ep-dp-pp\""; }
+
+ private:
+  config::CodecPtr<std::vector<std::string>> list_ = config::list_of<std::string>(one_of(dimensions()));
 };
 }  // namespace
 
@@ -166,8 +202,7 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "a forward and a backward take turns, so that all-to-alls "
                  "hide behind kernels; DualPipe does")
           .field("rank_order", &PlanSpec::rank_order, "dimensions, the fastest first",
-                 config::list_of<std::string>(one_of({"tp", "cp", "ep", "dp", "pp"})),
-                 default_text("tp, cp, ep, dp, pp"));
+                 std::make_shared<const RankOrder>(), default_text("tp, cp, ep, dp, pp"));
   return object;
 }
 

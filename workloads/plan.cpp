@@ -13,6 +13,13 @@ namespace {
 void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   const std::vector<std::string> names{"tp", "cp", "ep", "dp", "pp"};
   plan.rank_order = spec.rank_order.empty() ? names : spec.rank_order;
+  // A dimension of one rank may be left out: its place changes nothing.
+  const std::vector<int> sizes{plan.tp, plan.cp, plan.ep, plan.dp, plan.pp};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool named =
+        std::find(plan.rank_order.begin(), plan.rank_order.end(), names[i]) != plan.rank_order.end();
+    if (!named && sizes[i] == 1) plan.rank_order.push_back(names[i]);
+  }
   std::vector<std::string> sorted = plan.rank_order, expected = names;
   std::sort(sorted.begin(), sorted.end());
   std::sort(expected.begin(), expected.end());

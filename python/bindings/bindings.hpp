@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/reader.hpp"
-#include "topology/catalogue.hpp"
+#include "sim/scenario/shipped.hpp"
 
 namespace topsim::python {
 namespace py = pybind11;
@@ -23,7 +22,6 @@ void bind_sweep(py::module_& module);
 void bind_plan(py::module_& module);
 void bind_topology(py::module_& module);
 
-// Configs and catalogue of this installation; throws ConfigError when there are none.
-[[nodiscard]] config::Library shipped_library();
-[[nodiscard]] topology::Catalogue shipped_catalogue();
+using scenario::shipped_catalogue;
+using scenario::shipped_library;
 }  // namespace topsim::python

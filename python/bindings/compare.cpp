@@ -13,7 +13,8 @@ namespace topsim::python {
 namespace {
 using report::Candidate;
 
-// (compare JSON, table, Markdown memo, names of the candidates, result.json of each, bill of materials of each)
+// (compare JSON, table, Markdown memo, names of the candidates, result.json of each, bill of materials of
+// each)
 py::tuple texts(const std::vector<Candidate>& candidates, bool all_rows) {
   const report::Comparison comparison = report::compare(candidates);
   const report::ComparePage page = report::compare_page(comparison, candidates);

@@ -1,22 +1,5 @@
 #include "python/bindings/bindings.hpp"
-#include "sim/base/error.hpp"
 #include "sim/report/version.hpp"
-#include "sim/scenario/directories.hpp"
-
-namespace topsim::python {
-config::Library shipped_library() {
-  std::vector<std::string> directories = scenario::config_directories();
-  if (directories.empty()) {
-    throw ConfigError("topsim's configs are not found",
-                      "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");
-  }
-  return config::Library(std::move(directories));
-}
-
-topology::Catalogue shipped_catalogue() {
-  return topology::Catalogue::load(shipped_library().directories().front());
-}
-}  // namespace topsim::python
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ library of topsim. Use the package topsim, which wraps it.";

@@ -4,6 +4,7 @@
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/quantity.hpp"
 #include "sim/scenario/bench_text.hpp"
@@ -88,11 +89,9 @@ const scenario::BenchCollective* collective_named(const std::string& word) {
 
 int run(const Options& options) {
   const scenario::BenchCollective* named = collective_named(options.what);
-  if (options.format != "table" && options.format != "json") {
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
-  }
+  check_format(options.format, {"table", "json"});
   if (!(options.factor > 1)) throw ConfigError("-f must be above 1", "-f 2 doubles the size from row to row");
-  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+  const topology::Catalogue catalogue = shipped_catalogue();
   std::cout << (named != nullptr ? collective(options, *named, catalogue)
                                  : traffic(options, *scenario::find_traffic(options.what), catalogue));
   std::cout.flush();

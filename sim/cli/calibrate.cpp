@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/scenario/calibration.hpp"
 
 namespace topsim::cli {
@@ -19,8 +20,7 @@ struct Options {
 };
 
 int run(const Options& options) {
-  if (options.format != "table" && options.format != "json")
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  check_format(options.format, {"table", "json"});
   if (options.seeds < 1) throw ConfigError("--seeds must be at least 1", "--seeds 5");
   network::packet::CalibrationOptions how;
   how.seeds = options.seeds;

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -9,6 +7,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/report/html/compare_page.hpp"
@@ -31,10 +30,7 @@ struct Options {
 };
 
 void check(const Options& options) {
-  const std::vector<std::string> known = {"table", "md", "json"};
-  if (std::find(known.begin(), known.end(), options.format) == known.end()) {
-    throw ConfigError("no output format \"" + options.format + '"', "formats: " + join(known));
-  }
+  check_format(options.format, {"table", "md", "json"});
   if (!options.fail_if.empty()) check_key(parse_condition(options.fail_if), report::comparison_keys());
   if (options.files.size() + options.with.size() < 2) {
     throw ConfigError("compare needs at least two candidates, the baseline first",
@@ -53,7 +49,7 @@ std::vector<report::Candidate> gather(const Options& options, bool& interrupted)
     inputs.back().scenario.name += " " + change.substr(change.rfind('.', change.find('=')) + 1);
   }
   const auto is_result = [](const StudyInput& input) { return input.result.has_value(); };
-  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+  const topology::Catalogue catalogue = shipped_catalogue();
 
   study::EnsembleOptions how;
   how.samples = std::any_of(inputs.begin(), inputs.end(), is_result) ? 1 : options.seeds;
@@ -67,7 +63,7 @@ std::vector<report::Candidate> gather(const Options& options, bool& interrupted)
   std::vector<report::Candidate> simulated;
   if (!scenarios.empty()) {
     const InterruptGuard guard(progress);
-    const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
+    const ProgressLine line(progress, options.quiet);
     simulated = study::run_ensembles(scenarios, catalogue, how, &progress);
   }
   interrupted = progress.stop;

@@ -1,7 +1,5 @@
 #include "sim/study/explain.hpp"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -9,6 +7,7 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
 #include "sim/report/html/html.hpp"
@@ -27,15 +26,13 @@ struct Options {
 };
 
 int run(const Options& options) {
-  if (options.format != "table" && options.format != "json") {
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
-  }
+  check_format(options.format, {"table", "json"});
   StudyInput input = read_study_input(options.file, options.changes);
-  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+  const topology::Catalogue catalogue = shipped_catalogue();
   executor::Progress progress;
   const InterruptGuard guard(progress);
   std::optional<ProgressLine> line;
-  line.emplace(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
+  line.emplace(progress, options.quiet);
   if (!options.html.empty()) report::require_page();
   scenario::Simulated drawn;
   if (!input.result || !options.html.empty()) {

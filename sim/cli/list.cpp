@@ -40,7 +40,7 @@ void print_table(const Row& head, std::vector<Row> rows) {
 }
 
 topology::Catalogue shipped_catalogue() {
-  return topology::Catalogue::load(shipped_library().directories().front());
+  return shipped_catalogue();
 }
 
 void print_rows(const std::vector<topology::ListRow>& list) {

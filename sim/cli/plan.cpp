@@ -1,6 +1,5 @@
 // topsim plan: the fastest parallel plans that fit the memory.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/terminal.hpp"
@@ -58,18 +58,16 @@ std::string progress_text(const study::PlanProgress& progress) {
 }
 
 int run(const Options& options) {
-  if (options.format != "table" && options.format != "json")
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  check_format(options.format, {"table", "json"});
   const study::PlanOptions plan = plan_options(options);
-  const topology::Catalogue catalogue = topology::Catalogue::load(shipped_library().directories().front());
+  const topology::Catalogue catalogue = shipped_catalogue();
   scenario::Scenario scenario = options.scenario.load();
   if (options.gpus > 0) study::use_accelerators(scenario, catalogue, options.gpus);
   study::PlanProgress progress;
   study::PlanReport report;
   {
     const InterruptGuard guard(progress.stop);
-    const ProgressLine line([&](double, int) { return progress_text(progress); },
-                            !options.quiet && isatty(STDERR_FILENO) == 1);
+    const ProgressLine line([&](double, int) { return progress_text(progress); }, options.quiet);
     report = study::search_plans(scenario, catalogue, plan, progress);
   }
   const auto columns = static_cast<std::size_t>(report::options_of_stdout().columns);

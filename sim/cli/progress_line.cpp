@@ -53,13 +53,13 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
 }
 
-ProgressLine::ProgressLine(Text text, bool enabled) : text_(std::move(text)) {
-  if (enabled) thread_ = std::thread([this] { draw(); });
+ProgressLine::ProgressLine(Text text, bool quiet) : text_(std::move(text)) {
+  if (!quiet && isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { draw(); });
 }
 
-ProgressLine::ProgressLine(const executor::Progress& progress, bool enabled)
+ProgressLine::ProgressLine(const executor::Progress& progress, bool quiet)
     : ProgressLine([&progress](double wall, int columns) { return progress_text(progress, wall, columns); },
-                   enabled) {}
+                   quiet) {}
 
 ProgressLine::~ProgressLine() {
   if (!thread_.joinable()) return;

@@ -18,9 +18,9 @@ namespace topsim::cli {
 class ProgressLine {
  public:
   using Text = std::function<std::string(double wall_seconds, int columns)>;
-  // `enabled`: stderr is a terminal and nobody said --quiet.
-  ProgressLine(Text text, bool enabled);
-  ProgressLine(const executor::Progress& progress, bool enabled);
+  // Nothing is drawn where stderr is no terminal, or with --quiet.
+  ProgressLine(Text text, bool quiet);
+  ProgressLine(const executor::Progress& progress, bool quiet);
   ~ProgressLine();  // erases the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

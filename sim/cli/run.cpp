@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -9,6 +7,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/csv.hpp"
@@ -32,18 +31,6 @@ struct Options {
   std::vector<std::string> links;
 };
 
-void check_format(const std::string& format) {
-  const std::vector<std::string> known = {"table", "json", "csv"};
-  if (std::find(known.begin(), known.end(), format) != known.end()) return;
-  const auto close = closest(format, known);
-  throw ConfigError("no output format \"" + format + '"',
-                    (close ? "did you mean " + *close + "? " : std::string()) + "formats: " + join(known));
-}
-
-topology::Catalogue shipped_catalogue() {
-  return topology::Catalogue::load(shipped_library().directories().front());
-}
-
 scenario::SimulateOptions how_to_run(const Options& options) {
   scenario::SimulateOptions how;
   how.contention_interval = true;
@@ -56,7 +43,7 @@ scenario::SimulateOptions how_to_run(const Options& options) {
 scenario::Simulated simulate(const Options& options, bool& interrupted) {
   executor::Progress progress;
   const InterruptGuard guard(progress);
-  const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
+  const ProgressLine line(progress, options.quiet);
   scenario::Simulated simulated =
       scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
   interrupted = progress.stop.load();
@@ -106,7 +93,7 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
 }
 
 int run(const Options& options) {
-  check_format(options.format);
+  check_format(options.format, {"table", "json", "csv"});
   if (options.format == "csv" && (!options.ranks.empty() || !options.links.empty()))
     throw ConfigError("--rank and --link print text or JSON", "--format table or --format json");
   std::optional<Condition> condition;

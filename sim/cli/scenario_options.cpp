@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include "sim/network/factory.hpp"
-#include "sim/scenario/directories.hpp"
 
 namespace topsim::cli {
 
@@ -35,14 +34,5 @@ scenario::Scenario ScenarioOptions::load(const std::string& file) const {
   }
   if (seed) all.push_back("run.seed=" + std::to_string(*seed));
   return scenario::read_scenario(file, all, shipped_library());
-}
-
-config::Library shipped_library() {
-  std::vector<std::string> directories = scenario::config_directories();
-  if (directories.empty()) {
-    throw ConfigError("topsim's configs are not found",
-                      "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");
-  }
-  return config::Library(std::move(directories));
 }
 }  // namespace topsim::cli

@@ -9,6 +9,7 @@
 
 #include "sim/cli/command.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/shipped.hpp"
 
 namespace topsim::cli {
 
@@ -24,6 +25,6 @@ struct ScenarioOptions {
   [[nodiscard]] scenario::Scenario load(const std::string& file) const;
 };
 
-// Configs and catalogue of this installation; throws ConfigError when there are none.
-[[nodiscard]] config::Library shipped_library();
+using scenario::shipped_catalogue;
+using scenario::shipped_library;
 }  // namespace topsim::cli

@@ -2,7 +2,6 @@
 #include "sim/study/sweep.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/interrupt.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/html/page.hpp"
@@ -62,8 +62,7 @@ std::vector<std::size_t> pareto_figures(const Options& options) {
 }
 
 int run(const Options& options) {
-  if (options.format != "table" && options.format != "json" && options.format != "csv")
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json, csv");
+  check_format(options.format, {"table", "json", "csv"});
   if (!options.html.empty()) report::require_page();
   study::SweepReport report;
   report.space = space_of(options);
@@ -93,8 +92,7 @@ int run(const Options& options) {
   study::SweepProgress progress;
   {
     const InterruptGuard guard(progress.stop);
-    const ProgressLine line([&](double wall, int) { return progress_text(progress, wall); },
-                            !options.quiet && isatty(STDERR_FILENO) == 1);
+    const ProgressLine line([&](double wall, int) { return progress_text(progress, wall); }, options.quiet);
     study::run_sweep(report.space, base, store, options.jobs, progress);
   }
   report.rows = store.rows();

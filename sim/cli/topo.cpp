@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/cost.hpp"
 #include "sim/scenario/load_topology.hpp"
@@ -31,10 +32,6 @@ struct Options {
   std::uint32_t nodes = 1;
   bool strict = false;
 };
-
-topology::Catalogue shipped_catalogue() {
-  return topology::Catalogue::load(shipped_library().directories().front());
-}
 
 Topology load(const Options& options) {
   return scenario::load_topology(options.scenario.path, shipped_catalogue(),
@@ -141,8 +138,8 @@ std::string bill_of_materials(const Options& options) {
   const std::string format = format_of(options, "table");
   if (format == "json") return report::bom_json(cost);
   if (format == "csv") return report::bom_csv(cost);
-  if (format == "table") return report::bom_table(cost);
-  throw ConfigError("no output format \"" + format + '"', "formats: table, json, csv");
+  check_format(format, {"table", "json", "csv"});
+  return report::bom_table(cost);
 }
 
 int list() {

@@ -11,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/report/text.hpp"
 #include "workloads/trace/formats.hpp"
 #include "workloads/trace/load.hpp"
@@ -42,8 +43,7 @@ struct Row {
 };
 
 int info(const Options& options) {
-  if (options.format != "table" && options.format != "json")
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  check_format(options.format, {"table", "json"});
   const trace::Trace t = load(options);
   std::array<std::uint64_t, 7> nodes{};
   std::map<std::string, Row> collectives;  // by kind and group

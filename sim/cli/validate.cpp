@@ -1,13 +1,12 @@
 // topsim validate: predictions beside what real owners measured.
 #include "sim/validation/validate.hpp"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/html/page.hpp"
@@ -24,15 +23,14 @@ struct Options {
 };
 
 int run(const Options& options) {
-  if (options.format != "table" && options.format != "json")
-    throw ConfigError("no output format \"" + options.format + '"', "formats: table, json");
+  check_format(options.format, {"table", "json"});
   if (!options.html.empty()) report::require_page();
   const config::Library library = shipped_library();
-  const topology::Catalogue catalogue = topology::Catalogue::load(library.directories().front());
+  const topology::Catalogue catalogue = shipped_catalogue();
   const auto files = validation::find_cases(options.cases, library);
   const validation::Report report = [&] {
     executor::Progress progress;
-    const ProgressLine line(progress, !options.quiet && isatty(STDERR_FILENO) == 1);
+    const ProgressLine line(progress, options.quiet);
     return validation::validate(files, catalogue, library, options.jobs, &progress);
   }();
   std::cout << (options.format == "json" ? validation::to_json(report)

@@ -49,7 +49,7 @@ namespace detail {
 template <class Option>
 inline constexpr bool is_codec = false;
 template <class M>
-inline constexpr bool is_codec<CodecPtr<M>> = true;
+inline constexpr bool is_codec<std::shared_ptr<M>> = true;
 
 struct FieldFacts {
   std::string key, description, default_text;

@@ -121,12 +121,13 @@ class Faults {
   }
 
   std::optional<RankId> rank_of(const FaultSpec& fault, const std::string& path) {
-    const auto device = topology_.find_device(fault.target);
     const auto ranks = topology_.accelerators();
-    const auto at = device ? std::find(ranks.begin(), ranks.end(), *device) : ranks.end();
-    if (at != ranks.end()) return RankId(static_cast<std::size_t>(at - ranks.begin()));
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (fault.target == topology_.name(ranks[i]) || fault.target == "rank " + std::to_string(i))
+        return RankId(i);
     problem(path + ".target", "the job has no accelerator \"" + fault.target + '"',
-            "e.g. \"node0/gpu3\"; topsim topo show names them");
+            "e.g. \"node0/gpu3\" or a rank, 0 to " + std::to_string(ranks.size() - 1) +
+                "; topsim topo show names them");
     return std::nullopt;
   }
 

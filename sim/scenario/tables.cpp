@@ -12,6 +12,27 @@ std::vector<std::string> network_names() {
   return names;
 }
 
+// The name of a device or link, or the number of a rank.
+class TargetCodec final : public config::Codec<std::string> {
+ public:
+  bool accepts(config::Kind kind) const override { return either_.accepts(kind); }
+  void read(const config::Node& node, std::string& out, config::Reader& reader) const override {
+    std::variant<std::string, int> value;
+    either_.read(node, value, reader);
+    const int* rank = std::get_if<int>(&value);
+    out = rank != nullptr ? "rank " + std::to_string(*rank) : std::get<std::string>(value);
+  }
+  config::Value write(const std::string& value) const override { return either_.write(value); }
+  config::Value schema(config::Definitions& definitions) const override {
+    return either_.schema(definitions);
+  }
+  std::string expects() const override { return either_.expects(); }
+
+ private:
+  config::detail::EitherCodec<std::string, int> either_{config::codec_for<std::string>(),
+                                                        config::codec_for<int>()};
+};
+
 // Keys that the kind has no use for, and those it needs.
 void check_fault(const FaultSpec& fault, const config::Node& node, config::Reader& reader) {
   const bool flaps = fault.kind == FaultKind::link_flapping;
@@ -95,8 +116,10 @@ const config::Object<FaultSpec>& table(config::Type<FaultSpec>) {
                       {"nic_down", FaultKind::nic_down,
                        "all its cables down; from 0 to the end: other NICs of the node take over"},
                       {"gpu_down", FaultKind::gpu_down, "lost: the job restarts, as \"reliability\" says"}}))
-          .field("target", &FaultSpec::target, "Device or link it happens to, as topsim topo show names it",
-                 config::required(), config::example("\"node0/nic1\""))
+          .field(
+              "target", &FaultSpec::target,
+              "Device or link it happens to, as topsim topo show names it; an accelerator also by its rank",
+              std::make_shared<const TargetCodec>(), config::required(), config::example("\"node0/nic1\""))
           .field("at", &FaultSpec::at, "When, from the beginning of the run")
           .field("for", &FaultSpec::lasts, "How long", config::default_text("to the end"))
           .field("factor", &FaultSpec::factor, "Share of the capacity or speed that is left",

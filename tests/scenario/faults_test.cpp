@@ -70,6 +70,8 @@ TEST(Faults, AnAcceleratorThatThrottlesForAWhileCostsLessThanOneThatAlwaysDoes) 
   // Half speed for a quarter of the step: an eighth of its work is left over, at most that of its time.
   EXPECT_LT(seconds(briefly), seconds(whole) * 1.126);
   // Over before it matters, or after the end.
+  EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": 2, "factor": 0.5}])"),
+            always);  // the rank that runs there
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "1 h", "for": "1 s"}])"), whole);
 }
 

@@ -48,6 +48,15 @@ TEST(WorkloadFields, PrecisionIsANameOrAnObjectPerPart) {
   EXPECT_EQ(parts.gradients, Precision::bf16);
 }
 
+TEST(WorkloadFields, TheOrderOfRanksIsAListOrMegatronsText) {
+  const auto order = [](const std::string& given) {
+    return read(R"({"model": "llama3-8b", "plan": {"rank_order": )" + given + "}}").plan.rank_order;
+  };
+  EXPECT_EQ(order(R"("tp-pp-dp-cp-ep")"), (std::vector<std::string>{"tp", "pp", "dp", "cp", "ep"}));
+  EXPECT_EQ(order(R"("tp-pp-dp-cp-ep")"), order(R"(["tp", "pp", "dp", "cp", "ep"])"));
+  EXPECT_THROW(order(R"("tp-bp")"), ConfigError);
+}
+
 TEST(WorkloadFields, WhatIsWrittenReadsBackTheSame) {
   const WorkloadSpec spec =
       read(R"({"model": "mixtral-8x7b", "plan": {"zero_group": "node", "recompute": 2}})");

@@ -110,6 +110,11 @@ TEST(Plan, RankOrderMovesTheDimensions) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.rank_order = {"dp", "tp", "cp", "ep", "pp"};
   EXPECT_TRUE(problems_of(workload).empty());
+  // cp and ep are 1: their place changes nothing. tp is not.
+  workload.plan.rank_order = {"dp", "tp", "pp"};
+  EXPECT_TRUE(problems_of(workload).empty());
+  workload.plan.rank_order = {"dp", "pp"};
+  EXPECT_EQ(problems_of(workload).size(), 1u);
 }
 }  // namespace
 }  // namespace topsim::workloads

@@ -1,0 +1,20 @@
+#include "sim/scenario/shipped.hpp"
+
+#include "sim/base/error.hpp"
+#include "sim/scenario/directories.hpp"
+
+namespace topsim::scenario {
+
+config::Library shipped_library() {
+  std::vector<std::string> directories = config_directories();
+  if (directories.empty()) {
+    throw ConfigError("topsim's configs are not found",
+                      "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");
+  }
+  return config::Library(std::move(directories));
+}
+
+topology::Catalogue shipped_catalogue() {
+  return topology::Catalogue::load(shipped_library().directories().front());
+}
+}  // namespace topsim::scenario
