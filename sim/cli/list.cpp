@@ -39,10 +39,6 @@ void print_table(const Row& head, std::vector<Row> rows) {
   }
 }
 
-topology::Catalogue shipped_catalogue() {
-  return shipped_catalogue();
-}
-
 void print_rows(const std::vector<topology::ListRow>& list) {
   std::vector<Row> rows;
   for (const topology::ListRow& row : list) rows.push_back({row.category, row.id, row.name, row.facts});

@@ -109,6 +109,24 @@ std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool a
   return table;
 }
 
+// What fits "exposed pipeline transfer".
+constexpr std::size_t kMetricColumns = 25;
+
+std::vector<std::size_t> widths_of(const std::vector<std::vector<std::string>>& table) {
+  std::vector<std::size_t> widths(table[0].size(), 0);
+  for (const auto& line : table) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+  }
+  return widths;
+}
+
+// Columns that all but the metric take.
+std::size_t rest_of(const std::vector<std::size_t>& widths) {
+  std::size_t rest = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) rest += widths[i] + 2;
+  return rest;
+}
+
 std::string limits_text(const Comparison& comparison) {
   std::string text;
   for (std::size_t c = 0; c < comparison.limits.size(); ++c)
@@ -123,17 +141,23 @@ nlohmann::json range_json(const Interval& range) {
 }  // namespace
 
 std::string compare_table(const Comparison& comparison, bool all_rows, int columns) {
-  const auto table = cells(comparison, all_rows);
-  std::vector<std::size_t> widths(table[0].size(), 0);
-  for (const auto& line : table) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
-  }
-  // The metric's name gives way first.
-  std::size_t rest = 0;
-  for (std::size_t i = 1; i < widths.size(); ++i) rest += widths[i] + 2;
+  auto table = cells(comparison, all_rows);
   const auto window = static_cast<std::size_t>(std::max(columns, 40));
-  widths[0] = std::max<std::size_t>(std::min(widths[0], window > rest ? window - rest : 0), 16);
   std::string text;
+  std::vector<std::size_t> widths = widths_of(table);
+  // Long names give way first: letters stand for them. Then the metric's name.
+  if (rest_of(widths) + std::min<std::size_t>(widths[0], kMetricColumns) > window) {
+    for (std::size_t c = 0; c < comparison.names.size(); ++c) {
+      const std::string letter(1, static_cast<char>('A' + c % 26));
+      text += letter + ": " + comparison.names[c] + "\n";
+      table[0][c == 0 ? 1 : 2 * c] = letter;
+      if (c > 0) table[0][2 * c + 1] = "to A";
+    }
+    text += "\n";
+    widths = widths_of(table);
+  }
+  const std::size_t rest = rest_of(widths);
+  widths[0] = std::max<std::size_t>(std::min(widths[0], window > rest ? window - rest : 0), 15);
   for (const auto& line : table) {
     std::string row = pad_right(clip(line[0], widths[0]), widths[0]);
     for (std::size_t i = 1; i < line.size(); ++i) row += "  " + pad_left(line[i], widths[i]);

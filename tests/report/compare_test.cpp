@@ -122,6 +122,16 @@ TEST(Compare, TablesShowValuesWithUnits) {
   EXPECT_THAT(memo, HasSubstr("| step time | 10.0 ms | 12.0 ms | +20.0 % |"));
 }
 
+TEST(Compare, LongNamesBecomeLettersSoThatTheTableFitsTheWindow) {
+  const Comparison comparison = compare(std::vector<Candidate>{
+      candidate("a rail-optimised InfiniBand fabric", 10_ms),
+      candidate("a two-tier RoCE fabric of the same price", 12_ms), candidate("a three-tier one", 12_ms)});
+  const std::string table = compare_table(comparison, true, 80);
+  EXPECT_THAT(table, HasSubstr("B: a two-tier RoCE fabric of the same price\n"));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
 Interval exactly(double value) {
   return {value, value, value};
 }

@@ -60,7 +60,9 @@ TEST(Terminal, NeverMoreThanTwentyFourLinesNorWiderThanTheWindow) {
 
 TEST(Terminal, FindingsTakeTheirLinesFromTheTables) {
   Result result = crowded();
-  result.findings = {{Severity::warning, std::string(100, 'y') + " the end of it", "", ""}};
+  std::string message(100, 'y');
+  message += " the end of it";
+  result.findings = {{Severity::warning, message, "", ""}};
   const auto all = lines(to_terminal(result, {}));
   EXPECT_LE(all.size(), 24U);
   EXPECT_THAT(to_terminal(result, {}), HasSubstr("the end of it"));

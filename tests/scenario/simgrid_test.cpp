@@ -30,7 +30,8 @@ class SimGrid : public testing::Test {
       const std::vector<double> capacities{1e9};
       network::SimGridNetwork network(capacities);
     } catch (const ConfigError& error) {
-      // A build without SimGrid (install.sh --without-simgrid) has nothing to compare with; test.sh installs it.
+      // A build without SimGrid (install.sh --without-simgrid) has nothing to compare with; test.sh installs
+      // it.
       GTEST_SKIP() << error.problems().front().message;
     }
   }

@@ -88,8 +88,8 @@ TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne
   }
 }
 
-// At 8 k tokens passes are most of a step, as in the jobs one plans for; at 2 k the reduction of gradients and
-// the optimiser, which the bound leaves out, are a third.
+// At 8 k tokens passes are most of a step, as in the jobs one plans for; at 2 k the reduction of gradients
+// and the optimiser, which the bound leaves out, are a third.
 TEST_F(Plans, TheBoundIsTightEnoughToCutMostOfASpace) {
   PlanOptions options = quick();
   options.top = 1;

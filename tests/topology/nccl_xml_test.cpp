@@ -1,0 +1,106 @@
+// NCCL's topology file: what it says becomes devices and links, what it leaves out or gets wrong a finding.
+#include "topology/import/nccl_xml.hpp"
+
+#include <gmock/gmock.h>
+
+#include "sim/base/error.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::topology {
+namespace {
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// One socket, one bridge with a GPU and a NIC behind it; the arguments are the parts that tests change.
+std::string box(const std::string& bridge = R"(link_speed="32.0 GT/s PCIe" link_width="16")",
+                const std::string& gpu = R"(link_speed="32.0 GT/s PCIe" link_width="16")",
+                const std::string& nvlink = "", const std::string& net = R"(speed="400000")") {
+  return R"(<system version="1"><cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+    <pci busid="0000:10:00.0" class="0x060400" )" +
+         bridge + R"(>
+      <pci busid="0000:1b:00.0" class="0x030200" vendor="0x10de" device="0x2330" )" +
+         gpu + R"(><gpu dev="0" sm="90" rank="0" gdr="1">)" + nvlink + R"(</gpu></pci>
+      <pci busid="0000:1c:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16">
+        <nic><net name="mlx5_0" dev="0" )" +
+         net + R"( port="1" gdr="1"/></nic></pci>
+    </pci></cpu></system>)";
+}
+
+NcclXmlImport read(const std::string& text, const std::string& accelerator = "h100-sxm5") {
+  NcclXmlOptions options;
+  options.name = "topo.xml";
+  options.accelerator = accelerator;
+  return read_nccl_xml(text, options);
+}
+
+std::vector<std::string> findings(const std::string& text) {
+  return read(text).findings;
+}
+
+double line_rate(const Topology& topology, const char* from, const char* to) {
+  return topology.link(*topology.find_link(*topology.find_device(from), *topology.find_device(to)))
+      .line_rate.value();
+}
+
+// 32 GT/s x 16 lanes x 128/130 / 8 = 63 GB/s; 400 Gbit/s = 50 GB/s.
+TEST(NcclXml, SpeedsAndPlacesAreTheFilesOwn) {
+  const NcclXmlImport import = read(box());
+  EXPECT_NEAR(line_rate(import.topology, "node0/gpu0", "node0/pcie0"), 63e9, 0.1e9);
+  EXPECT_NEAR(line_rate(import.topology, "node0/pcie0", "node0/cpu0"), 63e9, 0.1e9);
+  const auto nic = *import.topology.find_device("node0/nic0");
+  double fastest = 0;
+  for (const Link& link : import.topology.links())
+    if (link.from == nic && link.kind == LinkKind::infiniband) fastest = link.line_rate.value();
+  EXPECT_DOUBLE_EQ(fastest, 50e9);
+  EXPECT_THAT(import.findings, ::testing::ElementsAre(HasSubstr("the file ends at the NICs")));
+}
+
+TEST(NcclXml, ABridgeSlowerThanWhatIsBehindItIsNotBelieved) {
+  const NcclXmlImport import = read(box(R"(link_speed="2.5 GT/s PCIe" link_width="1")"));
+  EXPECT_THAT(import.findings, Contains(HasSubstr("PCIe bridge 0000:10:00.0 claims 2.5 GT/s x1")));
+  EXPECT_NEAR(line_rate(import.topology, "node0/pcie0", "node0/cpu0"), 63e9, 0.1e9);
+}
+
+TEST(NcclXml, WhatIsMissingIsAssumedAsNcclDoesAndSaid) {
+  EXPECT_THAT(findings(box(R"(link_speed="32.0 GT/s PCIe" link_width="16")", "")),
+              ::testing::AllOf(Contains(HasSubstr("0000:1b:00.0 gives no PCIe width; 16 lanes")),
+                               Contains(HasSubstr("0000:1b:00.0 gives no PCIe speed; 8 GT/s"))));
+  const std::string full = R"(link_speed="32.0 GT/s PCIe" link_width="16")";
+  EXPECT_THAT(findings(box(full, full, "", R"(speed="0")")),
+              Contains(HasSubstr("mlx5_0 gives no speed; 10 Gbit/s")));
+}
+
+TEST(NcclXml, ADeviceThatIdlesAtALowSpeedIsAFinding) {
+  const std::string idle = R"(link_speed="2.5 GT/s PCIe" link_width="16")";
+  EXPECT_THAT(findings(box(R"(link_speed="32.0 GT/s PCIe" link_width="16")", idle)),
+              Contains(HasSubstr("0000:1b:00.0 runs at 2.5 GT/s")));
+}
+
+TEST(NcclXml, AnNvlinkThatLeadsOutOfTheFileIsLeftOutAndSaid) {
+  const std::string full = R"(link_speed="32.0 GT/s PCIe" link_width="16")";
+  const NcclXmlImport import =
+      read(box(full, full, R"(<nvlink target="0000:99:00.0" count="4" tclass="0x030200"/>)"));
+  EXPECT_THAT(import.findings, Contains(HasSubstr("an NVLink leads to 0000:99:00.0")));
+  for (const Link& link : import.topology.links()) EXPECT_NE(link.kind, LinkKind::nvlink);
+}
+
+TEST(NcclXml, AcceleratorsWithoutAModelAreKnownByTheirPciIds) {
+  EXPECT_THAT(read(box(), "").findings, Contains(HasSubstr("known only as pci-0x10de-0x2330")));
+  EXPECT_THAT(findings(box()), Not(Contains(HasSubstr("known only"))));
+}
+
+TEST(NcclXml, WhatIsNoTopologyIsASentence) {
+  const auto message = [](const std::string& text) {
+    try {
+      (void)read(text);
+    } catch (const ConfigError& error) {
+      return error.problems().front().message;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message("<machine/>"), HasSubstr("topo.xml has no <system> element"));
+  EXPECT_THAT(message("<system><cpu numaid=\"0\"/></system>"), HasSubstr("describes no accelerator"));
+}
+}  // namespace
+}  // namespace topsim::topology
