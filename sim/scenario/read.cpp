@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/base/suggest.hpp"
+#include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/tables.hpp"
 
@@ -13,10 +14,6 @@ using config::Document;
 using config::Kind;
 using config::Node;
 using config::Value;
-
-// The sections that may live in a file of their own. `topology.file` is not here: it names an exported
-// topology, which topology/ reads.
-constexpr const char* kIncludable[] = {"workload", "network", "run", "cost"};
 
 class Includer {
  public:

@@ -1,6 +1,8 @@
-#include <functional>
+#include <algorithm>
 
 #include "sim/base/suggest.hpp"
+#include "sim/config/document.hpp"
+#include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/tables.hpp"
 #include "topology/spec_reader.hpp"
@@ -8,6 +10,8 @@
 
 namespace topsim::scenario {
 namespace {
+using config::Value;
+
 struct Entry {
   const char* name;
   std::string (*make)(std::string_view name);
@@ -20,6 +24,35 @@ constexpr Entry kSchemas[] = {
     {"model", config::schema<workloads::ModelSpec>},
     {"network", config::schema<NetworkSpec>},
 };
+
+// "file" stands for the members that are left out: either it is there, or what is required is.
+void allow_file(Value* section) {
+  if (section == nullptr) return;
+  Value* choices = section->find("anyOf");  // a short form, or the object
+  Value& object = choices != nullptr ? *choices->children.back() : *section;
+  Value& file = object.find("properties")->add("file", Value(config::Kind::object));
+  file.add("type", Value::of("string"));
+  file.add("description", Value::of("a JSON file whose members these override"));
+  const auto required = std::find_if(object.children.begin(), object.children.end(),
+                                     [](const auto& member) { return member->key == "required"; });
+  if (required == object.children.end()) return;
+  Value whole(config::Kind::object), included(config::Kind::object);
+  whole.add("required", std::move(**required));
+  object.children.erase(required);
+  included.add("required", Value(config::Kind::array)).push(Value::of("file"));
+  Value& either = object.add("anyOf", Value(config::Kind::array));
+  either.push(std::move(whole));
+  either.push(std::move(included));
+}
+
+// Includes are followed before the tables are read (read.cpp), so the tables do not know them.
+std::string with_includes(std::string text, const std::string& name) {
+  config::Document schema = config::Document::parse(std::move(text), name);
+  Value& definitions = *schema.tree().find("$defs");
+  allow_file(definitions.find("scenario"));
+  for (const char* section : kIncludable) allow_file(definitions.find(section));
+  return config::to_text(schema.tree()) + '\n';
+}
 }  // namespace
 
 std::vector<std::string> schema_names() {
@@ -30,7 +63,7 @@ std::vector<std::string> schema_names() {
 
 std::string schema(const std::string& name) {
   for (const Entry& entry : kSchemas) {
-    if (name == entry.name) return entry.make(name);
+    if (name == entry.name) return with_includes(entry.make(name), name);
   }
   const std::vector<std::string> known = schema_names();
   const auto close = closest(name, known);

@@ -1,6 +1,8 @@
 """Every shipped scenario: its file satisfies the schema, and its result adds up."""
 
 import json
+import pathlib
+import tempfile
 import unittest
 
 import program
@@ -85,6 +87,18 @@ class Schemas(unittest.TestCase):
         scenario["topology"]["node_count"] = 3
         with self.assertRaises(self.jsonschema.ValidationError):
             self.jsonschema.validate(scenario, schema)
+
+    def test_the_schema_takes_the_includes_that_the_reader_takes(self):
+        schema = json.loads(program.output("schema"))
+        base = str(program.SCENARIOS[0].resolve())
+        for scenario in ({"file": base, "run": {"steps": 1}}, {"file": base, "faults": []}):
+            self.jsonschema.validate(scenario, schema)
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "included.json")
+                path.write_text(json.dumps(scenario))
+                self.assertIn('"topsim.result/1"', program.output("run", str(path), "--format", "json", "--quiet"))
+        with self.assertRaises(self.jsonschema.ValidationError):
+            self.jsonschema.validate({"run": {"steps": 1}}, schema)
 
     def test_scenarios_say_what_they_are_on_one_screen(self):
         for path in program.SCENARIOS:
