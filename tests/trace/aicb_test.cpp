@@ -31,10 +31,7 @@ TEST(Aicb, LayersRunForwardAndBackward) {
 
 TEST(Aicb, MistakesHaveALineAndAColumn) {
   const auto at = [](const std::string& text, int line, int column, const char* message) {
-    const Problem problem = problem_of([&] { (void)read_aicb(text, "x.txt", 8); });
-    EXPECT_THAT(problem.message, HasSubstr(message)) << text;
-    EXPECT_EQ(problem.place.line, line) << text;
-    EXPECT_EQ(problem.place.column, column) << text;
+    expect_mistake(problem_of([&] { (void)read_aicb(text, "x.txt", 8); }), line, column, message, text);
   };
   at("", 1, 1, "the file is empty");
   at("BANANA\n1\n", 1, 1, "unknown parallelism policy \"BANANA\"");

@@ -39,6 +39,12 @@ inline Problem problem_of(const std::function<void()>& read) {
   }
   return {};
 }
+inline void expect_mistake(const Problem& problem, int line, int column, const char* message,
+                           const std::string& text) {
+  EXPECT_THAT(problem.message, HasSubstr(message)) << text;
+  EXPECT_EQ(problem.place.line, line) << text;
+  EXPECT_EQ(problem.place.column, column) << text;
+}
 inline Problem goal_problem(const std::string& text) {
   return problem_of([&] { (void)to_program(read_goal(text, "x.goal"), accelerator()); });
 }

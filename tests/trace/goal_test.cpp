@@ -17,10 +17,7 @@ TEST(Goal, ReadsOperationsDependenciesAndComments) {
 
 TEST(Goal, MistakesHaveALineAndAColumn) {
   const auto at = [](const std::string& text, int line, int column, const char* message) {
-    const Problem problem = goal_problem(text);
-    EXPECT_THAT(problem.message, HasSubstr(message)) << text;
-    EXPECT_EQ(problem.place.line, line) << text;
-    EXPECT_EQ(problem.place.column, column) << text;
+    expect_mistake(goal_problem(text), line, column, message, text);
   };
   at("", 1, 1, "expected \"num_ranks\", found the end of the file");
   at("num_ranks x", 1, 11, "expected a number of ranks, found \"x\"");

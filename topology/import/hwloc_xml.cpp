@@ -242,11 +242,7 @@ class Importer {
 }  // namespace
 
 Imported read_hwloc_xml(std::string_view text, const ImportOptions& options) {
-  const Element file = parse_xml(text, options.name, "the XML that lstopo --of xml writes");
-  const auto topology = file.find("topology");
-  if (topology == file.not_found())
-    throw ConfigError(fmt::format("{} has no <topology> element", options.name),
-                      "expected the XML that lstopo --of xml writes");
-  return Importer(options).run(topology->second);
+  return Importer(options).run(
+      parse_xml(text, "topology", options.name, "the XML that lstopo --of xml writes"));
 }
 }  // namespace topsim::topology

@@ -293,11 +293,7 @@ NcclXmlImport Importer::run() {
 }  // namespace
 
 NcclXmlImport read_nccl_xml(std::string_view text, const NcclXmlOptions& options) {
-  const Element file = parse_xml(text, options.name, "the XML that NCCL_TOPO_DUMP_FILE writes");
-  const auto system = file.find("system");
-  if (system == file.not_found())
-    throw ConfigError(fmt::format("{} has no <system> element", options.name),
-                      "expected the XML that NCCL_TOPO_DUMP_FILE writes");
-  return Importer(system->second, options).run();
+  const Element system = parse_xml(text, "system", options.name, "the XML that NCCL_TOPO_DUMP_FILE writes");
+  return Importer(system, options).run();
 }
 }  // namespace topsim::topology

@@ -31,7 +31,7 @@ void check_depth(std::string_view text, const std::string& file, const std::stri
 
 }  // namespace
 
-boost::property_tree::ptree parse_xml(std::string_view text, const std::string& file,
+boost::property_tree::ptree parse_xml(std::string_view text, const std::string& root, const std::string& file,
                                       const std::string& expected) {
   namespace parser = boost::property_tree::xml_parser;
   check_depth(text, file, expected);
@@ -43,7 +43,9 @@ boost::property_tree::ptree parse_xml(std::string_view text, const std::string& 
     refuse(file, std::max(1, static_cast<int>(error.line())), "not a topology file: " + error.message(),
            expected);
   }
-  return tree;
+  const auto found = tree.find(root);
+  if (found == tree.not_found()) refuse(file, 1, file + " has no <" + root + "> element", expected);
+  return std::move(found->second);
 }
 
 }  // namespace topsim::topology

@@ -7,7 +7,8 @@
 
 namespace topsim::topology {
 
-// `expected`: what the file should have been, for the remedy. Throws ConfigError with the line.
-[[nodiscard]] boost::property_tree::ptree parse_xml(std::string_view text, const std::string& file,
-                                                    const std::string& expected);
+// The element `root` of the text. `expected`: what the file should have been, for the remedy. Throws
+// ConfigError with the line.
+[[nodiscard]] boost::property_tree::ptree parse_xml(std::string_view text, const std::string& root,
+                                                    const std::string& file, const std::string& expected);
 }  // namespace topsim::topology
