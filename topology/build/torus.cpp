@@ -2,7 +2,7 @@
 // whole cluster, last dimension fastest; a torus wraps around, a mesh does not. A node holds a block of
 // neighbours (TPU v4: 2 x 2 x 1), nodes follow each other row-major too. Ranks follow coordinates, not nodes,
 // as JAX hands out the devices of a slice.
-#include <fmt/format.h>
+
 #include <fmt/ranges.h>
 
 #include <numeric>
@@ -54,6 +54,18 @@ std::vector<long long> places(const std::vector<int>& dims, const std::vector<in
   return place;
 }
 
+// Three factors, as equal as they get, without those of 1.
+std::vector<long long> nearest_to_a_cube(long long total) {
+  std::vector<long long> best{1, 1, total};
+  for (long long a = 1; a * a * a <= total; ++a) {
+    if (total % a != 0) continue;
+    for (long long b = a; b * b <= total / a; ++b)
+      if (total / a % b == 0 && total / a / b < best[2]) best = {a, b, total / a / b};
+  }
+  std::erase(best, 1);
+  return best;
+}
+
 }  // namespace
 
 std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builder) {
@@ -62,13 +74,25 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
   const long long total = per_node * in.nodes;
   const long long product = std::accumulate(dims.begin(), dims.end(), 1LL, std::multiplies<>());
   if (dims.empty() || product != total)
-    throw ConfigError({Problem{{},
-                               "topology.fabric.dimensions",
-                               fmt::format("the dimensions make {} accelerators; the topology has {}",
-                                           dims.empty() ? 0 : product, total),
-                               {},
-                               "their product is nodes x accelerators a node",
-                               {}}});
+    throw ConfigError({Problem{
+        {},
+        dims.empty() ? "topology.fabric" : "topology.fabric.dimensions",
+        dims.empty()
+            ? fmt::format("a {} needs its dimensions", in.spec.kind)
+            : fmt::format("the dimensions make {} accelerators; the topology has {}", product, total),
+        {},
+        fmt::format("nodes x accelerators a node, e.g. \"dimensions\": [{}]",
+                    fmt::join(nearest_to_a_cube(total), ", ")),
+        {}}});
+  if (!in.stamp.nics.empty() && (in.link.kind == LinkKind::infiniband || in.link.kind == LinkKind::ethernet))
+    throw ConfigError({Problem{
+        {},
+        "topology.fabric",
+        fmt::format("a {} joins accelerators by links of their own; {} is a NIC's", in.spec.kind,
+                    in.link.type.label),
+        {},
+        "a link like \"ici-v5p\"; or, for nodes with NICs, kind rail, fat-tree, rail-only or dragonfly",
+        {}}});
   const std::vector<long long> place = places(dims, block_of(in));
   const auto accelerator = [&](long long i) {
     const long long p = place[static_cast<std::size_t>(i)];
