@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,6 +62,14 @@ class Router {
   // domain.
   [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;
   [[nodiscard]] const Topology& topology() const;
+
+  // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of
+  // working links that each node has.
+  [[nodiscard]] std::uint32_t node_shape(std::uint32_t node) const;
+  [[nodiscard]] std::uint32_t place_of(DeviceId device) const;  // REQUIRES: it stands in a node
+  // None where the link does not join two devices of the node.
+  [[nodiscard]] std::optional<std::uint32_t> place_of(LinkId link, std::uint32_t node) const;
+  [[nodiscard]] LinkId link_at(std::uint32_t node, std::uint32_t place) const;
 
  private:
   struct Impl;

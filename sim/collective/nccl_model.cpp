@@ -8,6 +8,7 @@
 #include "sim/collective/placement.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/time_model.hpp"
+#include "sim/collective/twins.hpp"
 #include "sim/collective/usage.hpp"
 
 namespace topsim::collective {
@@ -42,15 +43,18 @@ struct NcclModel::Impl {
         overrides(std::move(o)),
         time(t),
         placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true),
-               overrides.sharp.value_or(true)) {}
+               overrides.sharp.value_or(true)),
+        twins(r, placer) {}
   const topology::Router& router;
   Overrides overrides;
   TimeOptions time;
   Placer placer;
+  Twins twins;
 
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
   void route(CollectiveKind kind, const Choice& choice, const Placement& placement,
              std::span<const DeviceId> gpus, UsageBuilder& usage) const;
+  LoweredCalls lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const;
 };
 
 Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
@@ -97,29 +101,41 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
 }
 
 LoweredCalls NcclModel::lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const {
-  LoweredCalls out;
   if (gpus.size() < 2) {
+    LoweredCalls out;
     out.calls.resize(calls.size());
     if (!calls.empty()) out.ways.resize(1);
     return out;
   }
-  const Placement placement = impl_->placer.place(gpus);
+  const auto key = impl_->twins.key_of(calls, gpus);
+  if (!key) return impl_->lower(calls, gpus);
+  const std::uint32_t node = impl_->router.topology().device(gpus.front()).node;
+  if (auto known = impl_->twins.find(*key, node)) return std::move(*known);
+  LoweredCalls out = impl_->lower(calls, gpus);
+  impl_->twins.keep(*key, node, out);
+  return out;
+}
+
+LoweredCalls NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
+                                    std::span<const DeviceId> gpus) const {
+  LoweredCalls out;
+  const Placement placement = placer.place(gpus);
   using Way = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
   std::map<Way, UsageBuilder> routed;
   std::map<std::pair<Way, double>, std::uint32_t> known;  // the flags on the wire scale it
   for (const CollectiveCall& call : calls) {
     LoweredCalls::Call& lowered = out.calls.emplace_back();
-    lowered.choice = impl_->choose(call.kind, call.bytes, placement);
+    lowered.choice = choose(call.kind, call.bytes, placement);
     const Choice& choice = lowered.choice;
     const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
     const Way way{choice.algorithm, choice.channels, wire};
-    const auto [usage, fresh] = routed.try_emplace(way, impl_->router);
-    if (fresh) impl_->route(wire, choice, placement, gpus, usage->second);
+    const auto [usage, fresh] = routed.try_emplace(way, router);
+    if (fresh) route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
     const Timing timing = tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
-                                                        *placement.tuner, network, impl_->time)
-                                      : time_direct(wire, bytes, *placement.tuner, network, impl_->time);
+                                                        *placement.tuner, network, time)
+                                      : time_direct(wire, bytes, *placement.tuner, network, time);
     const auto [entry, first] =
         known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(out.ways.size()));
     if (first) usage->second.finish(timing.wire, out.ways.emplace_back());

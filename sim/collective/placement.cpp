@@ -157,6 +157,10 @@ Placer::Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, 
     : impl_(std::make_unique<Impl>(router, allow_pxn, allow_nvls, allow_sharp)) {}
 Placer::~Placer() = default;
 
+std::uint64_t Placer::signature(std::uint32_t node) const {
+  return impl_->signature(node);
+}
+
 Placement Placer::place(std::span<const DeviceId> gpus) const {
   Placement result;
   result.ranks = static_cast<std::uint32_t>(gpus.size());

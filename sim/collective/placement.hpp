@@ -37,6 +37,8 @@ class Placer {
   ~Placer();
   // REQUIRES: gpus not empty. Valid as long as the placer.
   [[nodiscard]] Placement place(std::span<const DeviceId> gpus) const;
+  // Equal for nodes that are wired alike.
+  [[nodiscard]] std::uint64_t signature(std::uint32_t node) const;
 
  private:
   struct Impl;

@@ -48,7 +48,9 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
   const std::int64_t chunk =
       chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, placement.tuner->facts());
   const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
-  const std::size_t window = pipeline ? 8 : static_cast<std::size_t>(slices);
+  // A pipeline's chunks leave one after the other, each at all the channel has: eight at an eighth of it
+  // would take eight times as long to pass down an empty ring.
+  const std::size_t window = static_cast<std::size_t>(slices);
   // Between boxes a step's latency is on the wire, and the proxies keep all eight slots busy. The tuner's hop
   // also holds their waiting for each other, so slices, not slots, are counted: with four slices (eight
   // slots) a ring over two H100 boxes takes 277 us at 256 KiB where the tuner says 193.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -18,12 +20,20 @@ class UsageBuilder {
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
     router_.route(query, route_);
-    for (const topology::LinkShare& use : route_.links) usage_.push_back({use.link, use.share * coefficient});
+    for (const topology::LinkShare& use : route_.links) add(use.link, use.share * coefficient);
     if (!route_.reachable() && query.from != query.to)
       throw ConfigError(router_.why_unreachable(query.from, query.to));
     if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
   }
-  void add(LinkId link, double coefficient) { usage_.push_back({link, coefficient}); }
+  void add(LinkId link, double coefficient) {
+    if (4 * (entries_.size() + 1) > 3 * slots_.size()) grow();
+    std::uint32_t& slot = slots_[slot_of(link, coefficient)];
+    if (slot == kFree) {
+      slot = static_cast<std::uint32_t>(entries_.size());
+      entries_.push_back({link, 0, coefficient});
+    }
+    ++entries_[slot].times;
+  }
 
   [[nodiscard]] const topology::Router& router() const { return router_; }
   [[nodiscard]] const topology::Topology& topology() const { return router_.topology(); }
@@ -32,25 +42,45 @@ class UsageBuilder {
 
   // Sorted by link, one entry a link; `wire` bytes travel for each byte of payload. Shares of one link are
   // added in order of size, so that alike communicators get the same sums whatever their links' numbers.
+  // May be asked again, but nothing may be added afterwards.
   void finish(double wire, std::vector<topology::LinkShare>& out) {
-    std::sort(usage_.begin(), usage_.end(), [](const topology::LinkShare& a, const topology::LinkShare& b) {
+    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
       return a.link != b.link ? a.link < b.link : a.share < b.share;
     });
     out.clear();
-    for (const topology::LinkShare& use : usage_) {
-      if (!out.empty() && out.back().link == use.link) {
-        out.back().share += use.share;
-      } else {
-        out.push_back(use);
-      }
+    for (const Entry& entry : entries_) {
+      if (out.empty() || out.back().link != entry.link) out.push_back({entry.link, 0});
+      out.back().share += entry.times * entry.share;
     }
     for (topology::LinkShare& use : out) use.share *= wire;
   }
 
  private:
+  static constexpr std::uint32_t kFree = ~0U;
+  struct Entry {
+    LinkId link;
+    std::uint32_t times;
+    double share;
+  };
+  // Where this share of this link is counted, or would be.
+  [[nodiscard]] std::size_t slot_of(LinkId link, double share) const {
+    const std::uint64_t hash = (link.value ^ std::bit_cast<std::uint64_t>(share)) * 0x9e3779b97f4a7c15ULL;
+    for (std::size_t at = (hash >> 32) & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at] == kFree) return at;
+      const Entry& entry = entries_[slots_[at]];
+      if (entry.link == link && entry.share == share) return at;
+    }
+  }
+  void grow() {
+    slots_.assign(std::max<std::size_t>(64, 2 * slots_.size()), kFree);
+    for (std::uint32_t e = 0; e < entries_.size(); ++e)
+      slots_[slot_of(entries_[e].link, entries_[e].share)] = e;
+  }
+
   const topology::Router& router_;
   topology::Route route_;
-  std::vector<topology::LinkShare> usage_;
+  std::vector<Entry> entries_;        // a link crossed many times with one share is one
+  std::vector<std::uint32_t> slots_;  // hash table of entries_, a power of two
   Duration longest_{};
 };
 }  // namespace topsim::collective

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <random>
+#include <stdexcept>
 #include <string>
 
 #include "sim/executor/simulate.hpp"
@@ -143,6 +144,7 @@ inline void disturb(Case& c, const topology::Topology& topology, const topology:
   }
   const bool meets = dice.below(2) == 0;
   if (meets) c.options.congestion = scenario::shipped_congestion();
+  if (meets && c.options.congestion == nullptr) throw std::runtime_error("no shipped congestion table");
   c.options.accelerators.resize(topology.models().size());
   for (const DeviceId device : topology.accelerators()) {
     const topology::Accelerator& facts = catalogue.accelerator(topology.model_of(device));

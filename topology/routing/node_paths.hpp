@@ -6,9 +6,11 @@
 // unless nothing else leads there (NICs on an accelerator).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -99,6 +101,7 @@ class NodePaths {
   NodePaths(const Topology& topology, const std::vector<bool>& dead);
 
   [[nodiscard]] const NodeShape& shape(std::uint32_t node) const { return *shapes_[shape_of_[node]]; }
+  [[nodiscard]] std::uint32_t shape_number(std::uint32_t node) const { return shape_of_[node]; }
   [[nodiscard]] std::uint32_t position(DeviceId device) const { return position_[device.index()]; }
   [[nodiscard]] DeviceId device(std::uint32_t node, std::uint32_t position) const {
     return members_[members_begin_[node] + position];
@@ -106,13 +109,20 @@ class NodePaths {
   [[nodiscard]] LinkId link(std::uint32_t node, std::uint32_t position) const {
     return links_[links_begin_[node] + position];
   }
+  // None for links that do not join two devices of the node.
+  [[nodiscard]] std::optional<std::uint32_t> position(LinkId link, std::uint32_t node) const {
+    const auto begin = links_.begin() + links_begin_[node], end = links_.begin() + links_begin_[node + 1];
+    const auto at = std::lower_bound(begin, end, link);
+    if (at == end || *at != link) return std::nullopt;
+    return static_cast<std::uint32_t>(at - begin);
+  }
 
  private:
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
   std::vector<std::uint32_t> position_;  // by device
   std::vector<DeviceId> members_;        // grouped by node
-  std::vector<LinkId> links_;            // grouped by node, only working ones
+  std::vector<LinkId> links_;            // grouped by node, only working ones, ascending
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

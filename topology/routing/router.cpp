@@ -189,6 +189,22 @@ const Topology& Router::topology() const {
   return impl_->topology;
 }
 
+std::uint32_t Router::node_shape(std::uint32_t node) const {
+  return impl_->nodes.shape_number(node);
+}
+
+std::uint32_t Router::place_of(DeviceId device) const {
+  return impl_->nodes.position(device);
+}
+
+std::optional<std::uint32_t> Router::place_of(LinkId link, std::uint32_t node) const {
+  return impl_->nodes.position(link, node);
+}
+
+LinkId Router::link_at(std::uint32_t node, std::uint32_t place) const {
+  return impl_->nodes.link(node, place);
+}
+
 std::string Router::why_unreachable(DeviceId from, DeviceId to) const {
   const Topology& t = impl_->topology;
   const std::string sentence = fmt::format("{} cannot reach {}: ", t.name(from), t.name(to));
