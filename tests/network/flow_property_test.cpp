@@ -71,6 +71,62 @@ TEST(FlowProperty, EverySolveOfALargeComponentIsTheMaxMinFairAllocation) {
   }
 }
 
+// Links fail (capacity 0), degrade and come back while transfers run: every solve stays the fair allocation,
+// nothing is lost, and what stands still keeps no link busy.
+TEST(FlowProperty, CapacitiesMayChangeAtAnyTime) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const RandomCase problem = random_case(seed);
+    FlowNetwork network(problem.capacities);
+    std::mt19937_64 random(seed);
+    std::size_t changes = 0;
+    const auto times = run(network, problem, [&](SimTime now) {
+      const SimTime next = network.next_event();
+      ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
+      if (next == kNever || next <= now || ++changes > 60) return;
+      const auto link = static_cast<LinkIndex>(random() % problem.capacities.size());
+      const double factor = changes % 10 == 0 ? 0 : 0.5 * static_cast<double>(1 + random() % 4);
+      network.set_capacity(link, problem.capacities[link] * factor, now);
+      (void)network.next_event();
+      ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
+      network.set_capacity(link, problem.capacities[link] * (factor == 0 ? 1 : factor), now);
+      (void)network.next_event();
+      ASSERT_NO_THROW(network.sharing().check()) << "seed " << seed;
+    });
+    for (const SimTime time : times) ASSERT_NE(time, kNever) << "seed " << seed;
+    for (LinkIndex link = 0; link < problem.capacities.size(); ++link) {
+      double expected = 0;
+      for (const RandomTransfer& transfer : problem.transfers)
+        for (const Usage& use : transfer.usage)
+          if (use.link == link) expected += transfer.bytes * use.coefficient;
+      EXPECT_NEAR(network.record(link).bytes, expected, 1e-9 * expected) << "seed " << seed;
+    }
+  }
+}
+
+// Two transfers on one link, which is cut from 1 ms to 3 ms: nothing moves and nothing is busy meanwhile. One
+// has a second link to itself. 1 MB each at 1 GB/s shared: 1 ms done of 2 ms, so both end at 4 ms.
+TEST(FlowProperty, ALinkWithoutCapacityKeepsNothingBusy) {
+  const std::vector<double> capacities = {1e9, 5e9};
+  FlowNetwork network(capacities);
+  const std::vector<Usage> both = {{0, 1}, {1, 1}}, one = {{0, 1}};
+  const auto ms = [](std::int64_t n) { return SimTime(Duration(n * 1'000'000'000)); };
+  network.start({.bytes = 1e6, .usage = both, .tag = 1}, SimTime{});
+  network.start({.bytes = 1e6, .usage = one, .tag = 2}, SimTime{});
+  std::vector<Completion> completed;
+  EXPECT_EQ(network.next_event(), ms(2));
+  network.advance(ms(1), completed);
+  network.set_capacity(0, 0, ms(1));
+  EXPECT_EQ(network.next_event(), kNever);
+  network.advance(ms(3), completed);
+  network.set_capacity(0, 1e9, ms(3));
+  EXPECT_EQ(network.next_event(), ms(4));
+  network.advance(ms(4), completed);
+  EXPECT_EQ(completed.size(), 2U);
+  for (const LinkIndex link : {0U, 1U})
+    EXPECT_EQ(network.record(link).busy, Duration(2'000'000'000)) << "link " << link;
+  EXPECT_NEAR(network.record(1).peak_rate, 0.5e9, 1);
+}
+
 TEST(FlowProperty, EveryLinkHasCarriedExactlyWhatItsTransfersPutOnIt) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const RandomCase problem = random_case(seed);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "sim/network/network.hpp"
@@ -68,7 +69,10 @@ std::vector<SimTime> run(Network& network, const RandomCase& problem, Each&& aft
           {transfer.bytes, transfer.usage, transfer.cap, transfer.weight, transfer.latency, next, {}, {}, 0},
           now);
     }
-    after_each_event();
+    if constexpr (std::is_invocable_v<Each, SimTime>)
+      after_each_event(now);
+    else
+      after_each_event();
   }
 }
 inline std::vector<SimTime> run(Network& network, const RandomCase& problem) {
