@@ -22,12 +22,19 @@ constexpr Duration kGraph = 2_us;
 // writes of random states around the dropout; 28 views; Functions: 2 norms, 2 copy_to, 2 reduce_from,
 // softmax, GeLU, and 3 scripts. Backward: 8 + 4 matmuls, 4 bias sums, 12 gradient accumulations, 10 others.
 // Checkpoint (tensor_parallel/random.py): 12 reads and writes of states, the nested backward.
-constexpr HostProfile kMegatron2022{{19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2};
+// A micro-batch (megatron/data/data_samplers, mpu/data.py: broadcast_data; utils.py:
+// get_ltor_masks_and_position_ids): lengths to the accelerator, broadcast and read back; tokens flattened,
+// copied and broadcast; 10 operators and 8 views for tokens, labels, masks and positions.
+constexpr HostProfile kMegatron2022{
+    {19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2, {13, 8, 0, 0}, 2, true};
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
 // Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
 // and 3 scripts.
-constexpr HostProfile kMegatron2024{{12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2};
+// Five tensors of a micro-batch are copied and, over a tensor group, broadcast (training/utils.py:
+// get_batch_on_this_tp_rank); nothing is read back.
+constexpr HostProfile kMegatron2024{
+    {12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2, {5, 0, 0, 0}, 4, false};
 // Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
 // FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
 // copy-out, resharding), DDP a hook a parameter in C++.
@@ -37,7 +44,7 @@ constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 
 // fused ones; the hooks of FSDP stay eager.
 constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
 
-std::array<Framework, 8> make_table() {
+std::array<Framework, 10> make_table() {
   Framework megatron;
   megatron.name = "megatron";
   megatron.release = "2024";
@@ -57,6 +64,15 @@ std::array<Framework, 8> make_table() {
   megatron2022.recompute = RecomputeKind::full;
   megatron2022.dropout = true;
   megatron2022.host = kMegatron2022;
+  // megatron/global_vars.py: _Timer.start and stop call torch.cuda.synchronize(); schedules.py times every
+  // pass.
+  megatron2022.timed_passes = true;
+  megatron2022.splits_messages = true;  // scatter_gather_tensors_in_pipeline
+
+  Framework megatron2023 = megatron2022;
+  megatron2023.release = "2023";
+  megatron2023.summary = "Megatron-LM of late 2022 and 2023: as before, timers off unless asked for";
+  megatron2023.timed_passes = false;  // megatron/timers.py: --timing-log-level 0
 
   // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
   // (kDefaultFirstBucketBytes). gradient_as_bucket_view is off: gradients are copied in and out.
@@ -73,6 +89,7 @@ std::array<Framework, 8> make_table() {
   ddp.bucket = 25_MiB;
   ddp.first_bucket = 1_MiB;
   ddp.bucket_copies = 2;
+  ddp.fused_accumulation = false;
   // torch.nn.functional.cross_entropy of float logits: log-softmax and its gradient in fp32, and 16-bit
   // logits.
   ddp.logit_bytes = 10;
@@ -150,13 +167,39 @@ std::array<Framework, 8> make_table() {
   deepspeed.outstanding_reductions = 2;  // stage3.py, max_param_reduce_events
   deepspeed.live_parameters = 1e9;       // stage3_max_live_parameters
 
-  return {megatron, megatron2022, ddp, data_parallel, fsdp, fsdp2023, compiled, deepspeed};
+  // InternEvo 0.2 (internlm/solver/optimizer/hybrid_zero_optim.py, configs/7B_sft.py): 16-bit gradients
+  // all-reduced in buckets of 512 Mi elements behind the backward pass; a whole tensor's states have one
+  // owner, who broadcasts it after the update (overlap_sync_param False). FlashAttention 1.0.5 (InternLM
+  // doc/en/install.md of July 2023), silu and product in two kernels, apex norms of fp32 copies, cross entropy
+  // of the flash-attn package.
+  Framework internevo = ddp;
+  internevo.name = "internevo";
+  internevo.release = "2023";
+  internevo.summary = "InternEvo (InternLM): gradients all-reduced, ZeRO 1 by whole tensors and broadcasts";
+  internevo.family = FrameworkFamily::megatron;
+  internevo.zero = internevo.most_zero = 1;
+  internevo.sequence_parallel = false;
+  internevo.tp_overlap = TensorOverlap::none;
+  internevo.overlap_param_gather = false;
+  internevo.gradients_fp32 = internevo.parameters_fp32 = false;
+  internevo.bucket = internevo.first_bucket = Bytes(0);
+  internevo.bucket_elements = 512.0 * 1024 * 1024;
+  internevo.bucket_elements_per_rank = 0;
+  internevo.bucket_copies = 2;
+  internevo.scatter_gradients = false;
+  internevo.whole_tensor_shards = true;
+  internevo.first_flash = true;
+  internevo.fused_cross_entropy = true;
+  internevo.logit_bytes = 4;
+
+  return {megatron, megatron2023, megatron2022, ddp,       data_parallel,
+          fsdp,     fsdp2023,     compiled,     deepspeed, internevo};
 }
 
 }  // namespace
 
 std::span<const Framework> frameworks() {
-  static const std::array<Framework, 8> table = make_table();
+  static const std::array<Framework, 10> table = make_table();
   return table;
 }
 

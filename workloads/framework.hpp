@@ -41,6 +41,7 @@ struct Framework {
 
   // Gradients.
   bool gradients_fp32 = true;     // accumulated and reduced in fp32
+  bool fused_accumulation = true;  // the matmul adds to the gradients so far; else autograd does afterwards
   bool parameters_fp32 = false;   // weights live in fp32 and are cast for use; else a 16-bit working copy
   double bucket_elements = 40e6;  // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
@@ -48,6 +49,7 @@ struct Framework {
   bool exposed_buckets = false;      // buckets exist without overlap too
   double bucket_copies = 0;          // passes that copy gradients into buckets and back
   bool scatter_gradients = true;     // a sharded optimiser's gradients are reduce-scattered, else all-reduced
+  bool whole_tensor_shards = false;  // a tensor's states have one owner, who broadcasts it after the update
   bool prefetch_forward = false;     // ZeRO-3: the next unit's gather is launched before this one computes
   int outstanding_reductions = 1;    // ZeRO-3, FSDP
   bool offloads_parameters = false;  // offload moves the shards of the parameters too
@@ -58,6 +60,8 @@ struct Framework {
   Duration graph_launch{};  // to issue one kernel inside a CUDA graph
   bool cuda_graph = false;
   bool synchronises_p2p = false;  // the host waits for every exposed pipeline message
+  bool timed_passes = false;      // timers that wait for the accelerator around every pass of a micro-batch
+  bool splits_messages = false;   // a tensor rank sends its part of a whole activation, gathered on arrival
 };
 
 // All rows; names repeat, releases of one name newest first.

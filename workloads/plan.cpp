@@ -116,11 +116,14 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.host = defaults.host;
   plan.host_factor = workload.compute.host_factor.value_or(1);
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
+  plan.timed_passes = defaults.timed_passes && !plan.inference();
+  plan.splits_messages = defaults.splits_messages && plan.tp > 1 && !plan.sequence_parallel;
   plan.dropout = defaults.dropout;
   plan.hopper_attention = defaults.hopper_attention;
   plan.first_flash = defaults.first_flash;
   plan.fused_kernels = defaults.fused_kernels;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
+  plan.fused_accumulation = defaults.fused_accumulation;
   plan.logit_bytes = defaults.logit_bytes;
   if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
       !plan.inference())

@@ -52,6 +52,7 @@ struct Plan {
   double first_bucket_elements = 0;         // of the first one to fill; 0: as the others
   double bucket_copies = 0;                 // passes that copy gradients into buckets and back
   bool scatter_gradients = true;            // where the optimiser is sharded; else all-reduced
+  bool whole_tensor_shards = false;         // each tensor's owner broadcasts it after the update
   bool reduce_every_micro_batch = false;
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
@@ -82,10 +83,10 @@ struct Plan {
   double host_factor = 1;       // how much slower the host is than the one its times were taken on
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
-  bool synchronises_p2p = false;
+  bool synchronises_p2p = false, timed_passes = false, splits_messages = false;
   bool dropout = false;
   bool hopper_attention = true, first_flash = false;
-  bool fused_kernels = true, fused_cross_entropy = false;
+  bool fused_kernels = true, fused_cross_entropy = false, fused_accumulation = true;
   double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,

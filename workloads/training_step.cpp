@@ -25,9 +25,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   settings.fused = plan.fused_kernels;
   settings.hopper_attention = plan.hopper_attention;
   settings.first_flash = plan.first_flash;
-  // The least of the 2 to 6 us measured for small kernels on A100 and H100 (training-and-collectives.md 4.4);
-  // training's kernels are too large for it to matter.
-  if (plan.inference()) settings.memory_fixed = from_microseconds(2);
+  // The least of the 2 to 6 us measured for small kernels on A100 and H100 (training-and-collectives.md 4.4).
+  settings.memory_fixed = from_microseconds(2);
   const ComputeModel compute(accelerator, settings);
 
   const auto layer = [&](LayerKind kind, RecomputeKind recompute) {

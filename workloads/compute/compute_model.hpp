@@ -100,6 +100,9 @@ class ComputeModel {
 
  private:
   [[nodiscard]] const topology::GemmConstants& constants_of(Precision precision) const;
+  // A product for each head, between heads of `head_dim` numbers that lie side by side.
+  [[nodiscard]] KernelCost product_of_heads(const GemmShape& shape, double head_dim,
+                                            Precision precision) const;
   // The tile model alone: no operands to stream, no fixed time, no ceiling.
   [[nodiscard]] double tiled_seconds(const GemmShape& shape, double peak_rate,
                                      const topology::GemmConstants& constants) const;

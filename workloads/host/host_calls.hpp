@@ -18,5 +18,8 @@ struct HostProfile {
   HostCalls checkpoint;  // what full recompute adds: states of the random generators, a nested backward
   double parameter_tensors = 0;    // of a layer
   double optimizer_operators = 0;  // for each of them
+  HostCalls batch{};               // to fetch a micro-batch and make what goes with it
+  double batch_collectives = 0;    // broadcasts of it over the tensor group
+  bool waits_for_batch = false;    // the host reads its size back from the accelerator
 };
 }  // namespace topsim::workloads

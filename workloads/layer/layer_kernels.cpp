@@ -34,11 +34,21 @@ Linear LayerKernels::grouped(double m, double n, double k, double count) const {
     cost.kernels = launches;
     return cost;
   };
+  // Autograd's own accumulation (AccumulateGrad): from the second micro-batch on the fresh gradient is read,
+  // added and written; with fp32 weights it is cast first.
+  const double later = plan.reduce_every_micro_batch ? 0 : 1 - 1.0 / plan.micro_batches;
+  const auto accumulated = [&] {
+    if (plan.fused_accumulation || plan.inference()) return KernelCost{};
+    const double wide = plan.gradient_bytes, cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
+    return compute.memory_bound(count * n * k * (cast_bytes + 3 * wide * later), MemoryKernel::add);
+  };
   Linear result;
   result.forward = cast(m * k) + cast(weights) + gemm({m, n, k, count});
   result.input_gradient = cast(m * n) + gemm({m, k, n, count});
   result.weight_gradient =
-      gemm({n, k, m, count}, plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);
+      gemm({n, k, m, count}, plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32
+                                                                                : GemmOutput::fresh) +
+      accumulated();
   if (in_tiles()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
     result.forward_quarter = gemm({m / kQuarters, n, k, count});

@@ -4,6 +4,8 @@ namespace topsim::workloads {
 
 std::string_view name_of(Part part) {
   switch (part) {
+    case Part::batch:
+      return "batch";
     case Part::attention:
       return "attention";
     case Part::mlp:

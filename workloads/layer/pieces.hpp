@@ -20,6 +20,7 @@ enum class Group : std::uint8_t { tensor, context, expert, expert_tensor };
 enum class Weights : std::uint8_t { dense, routed };
 
 enum class Part : std::uint8_t {
+  batch,
   attention,
   mlp,
   router,

@@ -41,6 +41,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.prefetch_forward = defaults.prefetch_forward;
   plan.outstanding_reductions = defaults.outstanding_reductions;
   plan.scatter_gradients = defaults.scatter_gradients;
+  plan.whole_tensor_shards = defaults.whole_tensor_shards;
   plan.bucket_copies = plan.unit_shards || copies == 1 ? 0 : defaults.bucket_copies;
   plan.cast_weights = plan.cast_weights && !plan.unit_shards;  // shards are cast before they are gathered
   plan.live_parameters = defaults.live_parameters;

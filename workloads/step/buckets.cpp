@@ -34,6 +34,7 @@ class GroupBuckets {
         if (full(open, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
       }
       if (open > 0) chunk.buckets.push_back(open);
+      tensors_ += std::max(1.0, plan.host.parameter_tensors) * static_cast<double>(given.units.size());
       in_order_.push_back(chunks_.size() - 1);
     }
     std::sort(in_order_.begin(), in_order_.end(),
@@ -79,6 +80,15 @@ class GroupBuckets {
   // Updated parameters to all ranks, where that is exposed; the op, or kNoOp.
   std::uint32_t gather_after_optimizer() {
     if (optimizer_shards_ <= 1 || plan_.overlap_param_gather) return StageEmitter::kNoOp;
+    if (plan_.whole_tensor_shards) {
+      const double owners = std::min(optimizer_shards_, tensors_);
+      std::uint32_t last = StageEmitter::kNoOp;
+      for (double owner = 0; owner < owners; ++owner)
+        last = emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
+                                   CollectiveKind::broadcast,
+                                   total() * plan_.gathered_parameter_bytes / owners);
+      return last;
+    }
     return emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
                                CollectiveKind::all_gather, total() * plan_.gathered_parameter_bytes);
   }
@@ -160,7 +170,7 @@ class GroupBuckets {
   StageEmitter& emitter_;
   std::uint8_t slot_, replicas_;
   std::string_view stream_;
-  double optimizer_shards_;
+  double optimizer_shards_, tensors_ = 0;  // tensors: about as many in the embedding and the head as in a layer
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> in_order_;  // of the model
   std::vector<std::uint32_t> reductions_, copies_;

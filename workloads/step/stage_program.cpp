@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "workloads/host/host.hpp"
 #include "workloads/model.hpp"
 #include "workloads/schedule/tasks.hpp"
 #include "workloads/step/chunk_pass.hpp"
@@ -179,7 +180,7 @@ class StageProgram {
 
   Bytes message_bytes() const {
     if (!plan_.stage_times.transfer.empty()) return {};  // the time is given, nothing is left to carry
-    const double share = plan_.sequence_parallel ? plan_.tp : 1;
+    const double share = plan_.sequence_parallel || plan_.splits_messages ? plan_.tp : 1;
     return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
   }
 
@@ -240,14 +241,14 @@ class StageProgram {
       if (e == 0 && !plan_.overlap_p2p) post_receives(first, last);
       for (std::size_t i = first; i <= last; ++i) {
         if (plan_.overlap_p2p) post_receives(i, i + 1);  // while the task before is computed
-        if (receive[i] != kNoOp) emitter_.wait_for(receive[i]);
+        arrives(receive[i]);
         if (!order[i].with_next) {
           run_task(order[i]);
           if (plan_.overlap_p2p) send(order[i], false);
           continue;
         }
         if (plan_.overlap_p2p) post_receives(i, i + 2);
-        if (receive[i + 1] != kNoOp) emitter_.wait_for(receive[i + 1]);
+        arrives(receive[i + 1]);
         run_together(order[i], order[i + 1]);
         if (plan_.overlap_p2p) send(order[i], false), send(order[i + 1], false);
         ++i;
@@ -300,14 +301,48 @@ class StageProgram {
     }
   }
 
+  // Parts of a whole activation are put together on arrival (scatter_gather_tensors_in_pipeline of
+  // Megatron-LM's p2p_communication.py).
+  void arrives(std::uint32_t message) {
+    if (message == kNoOp) return;
+    if (plan_.splits_messages) {
+      const double whole = plan_.tokens() * model_.hidden * bytes_of(plan_.activations);
+      message = emitter_.collective("tensor", slots_.tensor, Phase::transfer, "received",
+                                    CollectiveKind::all_gather, whole, std::span(&message, 1), false, false);
+    }
+    emitter_.wait_for(message);
+  }
+
+  // A micro-batch on its way to the accelerator, on every stage that asks for it. Its size comes first.
+  void fetch_batch(const StageTask& task) {
+    const HostProfile& host = plan_.host;
+    if (task.action != Action::forward || !plan_.counts_host_calls || host.batch.operators <= 0) return;
+    emitter_.at({task.micro_batch, 0});
+    const auto broadcast = [&](double bytes) {
+      if (plan_.tp > 1)
+        emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::forward, "batch",
+                                              CollectiveKind::broadcast, bytes));
+    };
+    if (host.waits_for_batch) {
+      broadcast(64);
+      emitter_.compute(Part::batch, Phase::forward, {}, true);
+    }
+    for (double i = host.waits_for_batch ? 1 : 0; i < host.batch_collectives; ++i)
+      broadcast(8 * plan_.tokens());
+    KernelCost cost = compute_.memory_bound(8 * plan_.tokens(), MemoryKernel::elementwise,
+                                            host.batch.operators);
+    cost.host = seconds(host_time(host.batch)) * plan_.host_factor;
+    emitter_.compute(Part::batch, Phase::forward, cost);
+    emitter_.flush();
+  }
+
   void run_task(const StageTask& task) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
-    if (plan_.replays()) {
-      replay(task);
-    } else {
-      ChunkPass pass(model_, plan_, pieces_, chunk, task, emitter_, *data_);
-      while (!pass.done()) pass.advance();
-    }
+    if (plan_.replays()) return replay(task);
+    fetch_batch(task);
+    ChunkPass pass(model_, plan_, pieces_, chunk, task, emitter_, *data_);
+    while (!pass.done()) pass.advance();
+    if (plan_.timed_passes) emitter_.compute(Part::batch, Phase::other, {}, true);
   }
   // Two tasks whose all-to-alls hide behind each other's kernels.
   void run_together(const StageTask& first, const StageTask& second) {
@@ -359,8 +394,11 @@ class StageProgram {
                                             "embedding gradients", CollectiveKind::all_reduce,
                                             words * plan_.gradient_bytes));
     }
-    const double mine =
+    double mine =
         dense_parameters_ / plan_.optimizer_shards + routed_parameters_ / plan_.expert_optimizer_shards;
+    // The owner of the largest tensor is the last.
+    if (plan_.whole_tensor_shards && plan_.optimizer_shards > 1 && tied)
+      mine = std::max(mine, head_parameters(model_) / plan_.tp);
     add_optimizer(emitter_, mine, layers, plan_, compute_, slots_.norm, data_->host_copies());
     data_->after_optimizer();
   }
