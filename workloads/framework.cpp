@@ -26,15 +26,15 @@ constexpr Duration kGraph = 2_us;
 // get_ltor_masks_and_position_ids): lengths to the accelerator, broadcast and read back; tokens flattened,
 // copied and broadcast; 10 operators and 8 views for tokens, labels, masks and positions.
 constexpr HostProfile kMegatron2022{
-    {19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2, {13, 8, 0, 0}, 2, true};
+    {19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2, {13, 8, 0, 0}, 2, true, true};
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
 // Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
 // and 3 scripts.
 // Five tensors of a micro-batch are copied and, over a tensor group, broadcast (training/utils.py:
-// get_batch_on_this_tp_rank); nothing is read back.
+// get_batch_on_this_tp_rank), on the first and the last stage; nothing is read back.
 constexpr HostProfile kMegatron2024{
-    {12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2, {5, 0, 0, 0}, 4, false};
+    {12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2, {5, 0, 0, 0}, 4, false, false};
 // Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
 // FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
 // copy-out, resharding), DDP a hook a parameter in C++.

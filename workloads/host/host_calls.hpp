@@ -21,5 +21,6 @@ struct HostProfile {
   HostCalls batch{};               // to fetch a micro-batch and make what goes with it
   double batch_collectives = 0;    // broadcasts of it over the tensor group
   bool waits_for_batch = false;    // the host reads its size back from the accelerator
+  bool batch_everywhere = false;   // stages between the first and the last fetch it too
 };
 }  // namespace topsim::workloads

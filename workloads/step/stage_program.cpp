@@ -317,6 +317,8 @@ class StageProgram {
   void fetch_batch(const StageTask& task) {
     const HostProfile& host = plan_.host;
     if (task.action != Action::forward || !plan_.counts_host_calls || host.batch.operators <= 0) return;
+    const Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
+    if (!host.batch_everywhere && !chunk.first && !chunk.last) return;
     emitter_.at({task.micro_batch, 0});
     const auto broadcast = [&](double bytes) {
       if (plan_.tp > 1)
