@@ -41,10 +41,18 @@ class GroupBuckets {
               [&](std::size_t a, std::size_t b) { return chunks[a].stage < chunks[b].stage; });
   }
 
+  // With several chunks on a rank, the first micro-batch of one launches all gathers of the next
+  // (Megatron-Core, schedules.py: param_sync_func), so that a chunk's are over when its turn comes.
+  void enters(int index, int micro_batch) {
+    if (!gathers_ahead() || micro_batch > 0 || chunks_.size() < 2) return;
+    for (int next = index; next <= index + 1 && next < static_cast<int>(chunks_.size()); ++next)
+      while (at(next).gather.size() < at(next).buckets.size()) gather(at(next));
+  }
+
   // Before the first use of each bucket's weights its gather must have ended; the next one is launched then.
   void reads(int index, double parameters, int micro_batch) {
     if (plan_.cast_weights) cast(parameters);
-    if (!plan_.overlap_param_gather || optimizer_shards_ <= 1 || micro_batch > 0) return;
+    if (!gathers_ahead() || micro_batch > 0) return;
     Chunk& chunk = at(index);
     chunk.used += parameters;
     while (chunk.gathered < chunk.buckets.size() && chunk.covered < chunk.used - 0.5) {
@@ -110,6 +118,7 @@ class GroupBuckets {
     return std::accumulate(chunks_.begin(), chunks_.end(), 0.0,
                            [](double sum, const Chunk& chunk) { return sum + chunk.parameters; });
   }
+  bool gathers_ahead() const { return plan_.overlap_param_gather && optimizer_shards_ > 1; }
   bool reduces(bool last) const {
     return slot_ != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
   }
@@ -184,7 +193,11 @@ class Buckets final : public DataParallel {
         dense_(Weights::dense, chunks, plan, compute, slots, emitter),
         routed_(Weights::routed, chunks, plan, compute, slots, emitter) {}
 
-  void before_forward(int, int, int) override {}
+  void before_forward(int chunk, int unit, int micro_batch) override {
+    if (unit > 0) return;
+    dense_.enters(chunk, micro_batch);
+    routed_.enters(chunk, micro_batch);
+  }
   void after_forward(int, int) override {}
   void before_backward(int, int) override {}
   void after_backward(int, int, bool) override {}
