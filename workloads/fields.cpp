@@ -266,6 +266,10 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  positive())
           .field("clock", &ComputeSpec::clock, "power or thermal derating of the compute rate, a ratio",
                  between(0.05, 1.5))
+          .field("chip_spread", &ComputeSpec::chip_spread,
+                 "standard deviation of compute times between accelerators of one model; all wait for the "
+                 "slowest",
+                 between(0, 0.2))
           .check([](const ComputeSpec& spec, const config::Node& node, config::Reader& reader) {
             for (const auto& [rank, factor] : spec.slow_ranks) {
               const config::Node at = node.find("slow_ranks").find(rank);

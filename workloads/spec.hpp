@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/units.hpp"
+#include "workloads/compute/spread.hpp"
 
 namespace topsim::workloads {
 
@@ -127,6 +128,7 @@ struct ComputeSpec {
   // read and 3.5 GB/s written each (Samsung PM9A3 data sheet; recalled).
   BytesPerSecond nvme_read{52e9}, nvme_write{28e9};
   double clock = 1;  // power or thermal derating of the compute clock
+  double chip_spread = kChipSpread;  // between accelerators of one model (compute/spread.hpp); 0: all alike
 };
 
 // Several documents share a sequence; attention stays inside each.

@@ -21,7 +21,9 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
 
   ComputeSettings settings;
   settings.gemm_efficiency = workload.compute.gemm_efficiency;
-  settings.clock = workload.compute.clock;
+  // Replicas that serve requests do not wait for each other.
+  const int together = plan.inference() ? plan.tp * plan.cp * plan.pp : plan.ranks();
+  settings.clock = workload.compute.clock / (1 + workload.compute.chip_spread * expected_largest(together));
   settings.fused = plan.fused_kernels;
   settings.hopper_attention = plan.hopper_attention;
   settings.first_flash = plan.first_flash;
