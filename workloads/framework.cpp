@@ -84,6 +84,7 @@ std::array<Framework, 10> make_table() {
   ddp.zero = ddp.most_zero = 0;
   ddp.tp_overlap = TensorOverlap::none;
   ddp.fused_kernels = false;
+  ddp.eager_norms = true;
   ddp.hopper_attention = false;  // aten/src/ATen/native/transformers/cuda/flash_attn is version 2
   ddp.parameters_fp32 = true;
   ddp.bucket = 25_MiB;
@@ -139,6 +140,7 @@ std::array<Framework, 10> make_table() {
   compiled.release = "2024-compile";
   compiled.summary = "the same with torch.compile for each layer: fused element-wise kernels";
   compiled.fused_kernels = true;
+  compiled.eager_norms = false;
   compiled.host = kCompiledFsdp;
 
   // DeepSpeed: runtime/zero/config.py and stage_1_and_2.py. Buckets of 5e8 elements in 16 bits; overlap_comm
@@ -149,6 +151,7 @@ std::array<Framework, 10> make_table() {
   deepspeed.summary = "DeepSpeed ZeRO: 5e8-element buckets, all-reduced in stages 1 and 2; stage 3 by layer";
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = false;
+  deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
   deepspeed.zero = 1;
   deepspeed.most_zero = 3;
   deepspeed.pipelines_sharded = false;
@@ -170,8 +173,8 @@ std::array<Framework, 10> make_table() {
   // InternEvo 0.2 (internlm/solver/optimizer/hybrid_zero_optim.py, configs/7B_sft.py): 16-bit gradients
   // all-reduced in buckets of 512 Mi elements behind the backward pass; a whole tensor's states have one
   // owner, who broadcasts it after the update (overlap_sync_param False). FlashAttention 1.0.5 (InternLM
-  // doc/en/install.md of July 2023), silu and product in two kernels, apex norms of fp32 copies, cross entropy
-  // of the flash-attn package.
+  // doc/en/install.md of July 2023), whose package also brings rotary embedding and cross entropy; apex norms
+  // of fp32 copies, silu and product in two kernels.
   Framework internevo = ddp;
   internevo.name = "internevo";
   internevo.release = "2023";
@@ -189,6 +192,7 @@ std::array<Framework, 10> make_table() {
   internevo.scatter_gradients = false;
   internevo.whole_tensor_shards = true;
   internevo.first_flash = true;
+  internevo.eager_norms = false;
   internevo.fused_cross_entropy = true;
   internevo.logit_bytes = 4;
 

@@ -33,6 +33,7 @@ struct Framework {
 
   // Kernels.
   bool fused_kernels = true;         // norms, bias + activation, bias + dropout + residual, Adam
+  bool eager_norms = false;          // norms and rotary embedding are written in single operators of PyTorch
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
   bool dropout = false;

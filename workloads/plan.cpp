@@ -122,6 +122,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.hopper_attention = defaults.hopper_attention;
   plan.first_flash = defaults.first_flash;
   plan.fused_kernels = defaults.fused_kernels;
+  plan.eager_norms = defaults.eager_norms;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
   plan.fused_accumulation = defaults.fused_accumulation;
   plan.logit_bytes = defaults.logit_bytes;

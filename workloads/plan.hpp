@@ -86,7 +86,7 @@ struct Plan {
   bool synchronises_p2p = false, timed_passes = false, splits_messages = false;
   bool dropout = false;
   bool hopper_attention = true, first_flash = false;
-  bool fused_kernels = true, fused_cross_entropy = false, fused_accumulation = true;
+  bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
   double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,

@@ -144,6 +144,10 @@ int Attention::exchange(PieceList& list, const KernelCost& core, int passes) con
 KernelCost Attention::rotary() const {
   if (!kernels_.model.gated_ffn) return {};
   const double elements = kernels_.tokens * rotated_width_;
+  // Eager: cast to fp32 (6 bytes an element), turned (8), cast back (6) in torchtitan; in transformers two
+  // products (8), a half negated and joined (6), a sum (6).
+  if (kernels_.plan.eager_norms && kernels_.element == 2)
+    return kernels_.compute.memory_bound(20 * elements, MemoryKernel::add, 8);
   return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
                                        kernels_.plan.fused_kernels ? 2 : 8);
 }

@@ -94,10 +94,28 @@ int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work
   return scattered;
 }
 
+namespace {
+// RMSNorm as Llama's modules write it in eager PyTorch (torchtitan models/norms.py, transformers
+// modeling_llama.py): float, square, mean, product with the root, cast, gain. Bytes an element of 16 bits.
+// Forward 6 + 8 + 4 + 8 + 6 + 4; backward, one kernel after the other: gain (4 + 6 + 2), cast 6, product
+// (8 + 12 + 4), mean 4, square (8 + 8 + 12), the sum of both branches 12, float 6.
+constexpr double kRootMeanForward = 36, kRootMeanBackward = 92;
+constexpr double kRootMeanForwardKernels = 7, kRootMeanBackwardKernels = 14;
+
+bool spelled_out(const LayerKernels& kernels) {
+  return kernels.plan.eager_norms && kernels.model.gated_ffn && kernels.element == 2;
+}
+}  // namespace
+
 KernelCost LayerKernels::norm_forward(double count, double width) const {
+  if (spelled_out(*this))
+    return compute.memory_bound(kRootMeanForward * count * width, MemoryKernel::add, kRootMeanForwardKernels);
   return compute.memory_bound(2 * count * width * element, MemoryKernel::norm);
 }
 KernelCost LayerKernels::norm_backward(double count, double width) const {
+  if (spelled_out(*this))
+    return compute.memory_bound(kRootMeanBackward * count * width, MemoryKernel::add,
+                                kRootMeanBackwardKernels);
   // Reads the gradient and the input, writes the gradient; a second kernel for the gains.
   return compute.memory_bound(3 * count * width * element, MemoryKernel::norm, 2);
 }
