@@ -29,7 +29,8 @@ WorkloadSpec job() {
 
 double host_seconds(const WorkloadSpec& workload) {
   Duration sum{};
-  for (const program::Op& op : training_step(workload, a100(), 1).classes.front().ops) sum += op.launch;
+  const program::Program program = training_step(workload, a100(), 1);
+  for (const program::Op& op : program.classes.front().ops) sum += op.launch;
   return seconds(sum);
 }
 

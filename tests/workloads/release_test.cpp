@@ -1,0 +1,162 @@
+// What releases of frameworks do around the matmuls: micro-batches fetched, messages split, owners that
+// broadcast, gathers ahead of their chunk.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/compute/spread.hpp"
+#include "workloads/framework.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+using program::CollectiveKind;
+using program::Op;
+using program::OpKind;
+using program::Phase;
+
+WorkloadSpec job(std::string framework) {
+  WorkloadSpec workload;
+  workload.model = gpt(8, 1024, 16);
+  workload.framework = std::move(framework);
+  return workload;
+}
+
+template <class Wanted>
+std::vector<Op> ops_of(const program::Program& program, Wanted&& wanted, std::size_t stage = 0) {
+  std::vector<Op> found;
+  for (const Op& op : program.classes[stage].ops)
+    if (wanted(op)) found.push_back(op);
+  return found;
+}
+
+// Of 8 draws from a normal distribution the largest lies 1.424 deviations above the mean, of 100 it is 2.508
+// (tables of order statistics); Blom's formula is good to 0.01.
+TEST(Spread, TheLargestOfSeveralDrawsIsThatOfTheTables) {
+  EXPECT_EQ(expected_largest(1), 0);
+  EXPECT_NEAR(expected_largest(8), 1.424, 0.01);
+  EXPECT_NEAR(expected_largest(100), 2.508, 0.01);
+}
+
+// Every matmul of a job on 8 accelerators takes 1 + 0.1 x 1.43 times as long; one accelerator waits for none.
+TEST(Spread, MatmulsOfAJobTakeAsLongAsOnTheSlowestChip) {
+  const auto compute_time = [](double spread, std::uint32_t ranks) {
+    WorkloadSpec workload = job("megatron");
+    workload.compute.chip_spread = spread;
+    workload.compute.gemm_efficiency = 1e-3;  // nothing else matters
+    double sum = 0;
+    const auto program = training_step(workload, a100(), ranks);
+    for (const Op& op : program.classes[0].ops) sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_NEAR(compute_time(0.1, 8) / compute_time(0, 8), 1.143, 0.003);
+  EXPECT_EQ(compute_time(0.1, 1), compute_time(0, 1));
+}
+
+// Two micro-batches: the host reads each one's size back before its forward pass, and the timers of the time
+// wait at the end of all four passes. A year later they wait no more.
+TEST(Release, MegatronOf2022WaitsForEveryMicroBatchAndPass) {
+  const auto waits = [](std::string framework) {
+    WorkloadSpec workload = job(std::move(framework));
+    workload.plan.grad_accumulation = 2;
+    const auto program = training_step(workload, a100(), 1);
+    return ops_of(program, [](const Op& op) { return op.kind == OpKind::compute && op.host_sync; }).size();
+  };
+  EXPECT_EQ(waits("megatron@2022"), 2u + 4u);
+  EXPECT_EQ(waits("megatron@2023"), 2u);
+  EXPECT_EQ(waits("megatron"), 0u);
+}
+
+// tp 4 without sequence parallelism: each tensor rank sends a quarter of the 2048 x 1024 x 2 B activation,
+// and the next stage gathers the whole of it.
+TEST(Release, TensorRanksSendTheirPartOfAnActivation) {
+  WorkloadSpec workload = job("megatron@2022");
+  workload.plan.tp = 4, workload.plan.pp = 2;
+  workload.plan.grad_accumulation = 2;
+  const auto program = training_step(workload, a100(), 8);
+  const double whole = 2048.0 * 1024 * 2;
+  const auto sent = ops_of(program, [](const Op& op) { return op.kind == OpKind::send; });
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(static_cast<double>(sent[0].bytes.value()), whole / 4);
+  const auto gathered = ops_of(
+      program,
+      [](const Op& op) { return op.collective == CollectiveKind::all_gather && op.phase == Phase::transfer; },
+      1);
+  ASSERT_EQ(gathered.size(), 2u);
+  EXPECT_EQ(static_cast<double>(gathered[0].bytes.value()), whole);
+}
+
+// InternEvo: as many broadcasts as there are owners, ranks or tensors, of all parameters in 16 bits together.
+// 8 layers, embedding and head count as 10 x 9 tensors.
+TEST(Release, OwnersOfWholeTensorsBroadcastThem) {
+  const auto broadcasts = [](std::uint32_t ranks) {
+    const auto program = training_step(job("internevo"), a100(), ranks);
+    return ops_of(program, [](const Op& op) { return op.collective == CollectiveKind::broadcast; });
+  };
+  EXPECT_EQ(broadcasts(8).size(), 8u);
+  EXPECT_EQ(broadcasts(128).size(), 90u);
+  double bytes = 0;
+  for (const Op& op : broadcasts(8)) bytes += static_cast<double>(op.bytes.value());
+  const ModelSpec model = complete(job("internevo").model);
+  const double parameters = model.layers * layer_parameters(model).total() + embedding_parameters(model) +
+                            head_parameters(model);
+  EXPECT_NEAR(bytes, 2 * parameters, 8);
+}
+
+// Two chunks on a rank: all gathers are launched before the first pass of the second chunk (layers 4 and 5 on
+// stage 0), so that none of its weights is waited for late.
+TEST(Release, TheNextChunksParametersAreGatheredAhead) {
+  WorkloadSpec workload = job("megatron");
+  workload.plan.pp = 2, workload.plan.virtual_stages = 2;
+  workload.plan.grad_accumulation = 4;
+  const auto program = training_step(workload, a100(), 8);
+  const auto& ops = program.classes[0].ops;
+  const auto second = std::find_if(ops.begin(), ops.end(), [](const Op& op) {
+    return op.kind == OpKind::compute && op.phase == Phase::forward && op.layer >= 4;
+  });
+  ASSERT_NE(second, ops.end());
+  const auto is_gather = [](const Op& op) {
+    return op.collective == CollectiveKind::all_gather && op.phase == Phase::parameter_sync &&
+           op.kind == OpKind::collective;
+  };
+  EXPECT_GT(std::count_if(ops.begin(), second, is_gather), 0);
+  EXPECT_EQ(std::count_if(second, ops.end(), is_gather), 0);
+}
+
+// 16 heads of 2048 x 2048 scores: heads of 68 numbers do their 2 x 2 x 16 x 2048^2 x 68 = 18.3 GFLOP at the
+// 19.5 TFLOP/s of plain fp32, 0.94 ms, heads of 72 on tensor cores.
+TEST(Release, HeadsOffTheGridOfTensorCoresRunAtThePlainRate) {
+  const auto accelerator = a100();
+  const ComputeModel model(accelerator, {});
+  const auto time = [&](double width) {
+    AttentionShape shape;
+    shape.heads = shape.kv_heads = 16;
+    shape.queries = shape.keys = 2048;
+    shape.head_dim = shape.value_dim = width;
+    return model.attention_forward(shape, AttentionKernel::unfused, Precision::fp16).seconds;
+  };
+  const double plain = 4.0 * 16 * 2048 * 2048 * 68 / 19.5e12;
+  EXPECT_GT(time(68), plain);
+  EXPECT_LT(time(72), 0.75 * plain);
+}
+
+// 1 x 2048 tokens of width 1024, gated network: 8 layers have 16 norms forward. Eager modules move 36 bytes
+// an element where a fused kernel moves 4; at 0.84 of 2.039 TB/s the forward norms alone take 0.7 ms more.
+TEST(Release, NormsInSingleOperatorsCostTheirPasses) {
+  const auto forward = [](std::string framework) {
+    WorkloadSpec workload = job(std::move(framework));
+    workload.model.gated_ffn = true;
+    double sum = 0;
+    const auto program = training_step(workload, a100(), 1);
+    for (const Op& op : program.classes[0].ops)
+      if (op.phase == Phase::forward) sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_GT(forward("fsdp"), forward("fsdp@2024-compile") + 0.7e-3);
+}
+}  // namespace
+}  // namespace topsim::workloads
