@@ -35,11 +35,11 @@ std::vector<Op> ops_of(const program::Program& program, Wanted&& wanted, std::si
 }
 
 // Of 8 draws from a normal distribution the largest lies 1.424 deviations above the mean, of 100 it is 2.508
-// (tables of order statistics); Blom's formula is good to 0.01.
+// (tables of order statistics); Blom's formula is good to 0.015.
 TEST(Spread, TheLargestOfSeveralDrawsIsThatOfTheTables) {
   EXPECT_EQ(expected_largest(1), 0);
-  EXPECT_NEAR(expected_largest(8), 1.424, 0.01);
-  EXPECT_NEAR(expected_largest(100), 2.508, 0.01);
+  EXPECT_NEAR(expected_largest(8), 1.424, 0.015);
+  EXPECT_NEAR(expected_largest(100), 2.508, 0.015);
 }
 
 // Every matmul of a job on 8 accelerators takes 1 + 0.1 x 1.43 times as long; one accelerator waits for none.
