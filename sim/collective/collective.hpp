@@ -97,6 +97,7 @@ struct StepMessage {
   Duration latency{};                      // replaces the route's: what one step of the protocol takes
   BytesPerSecond rate_cap{};               // what the channel can do; 0: none
   DeviceId from_nic{}, to_nic{};  // between boxes: the NICs that the channel names; invalid: the router's
+  std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
 };
 struct StepPlan {
   std::vector<StepMessage> messages;

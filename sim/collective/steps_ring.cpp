@@ -65,13 +65,13 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
     const Ring ring = ring_of(placement, static_cast<int>(c));
     const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
     std::vector<std::vector<std::uint32_t>> sent(static_cast<std::size_t>(n));  // by connection, in order
-    const auto send = [&](std::int64_t position, std::int64_t size, std::uint32_t arrived, bool first) {
+    const auto send = [&](std::int64_t position, std::int64_t size, int slice, std::uint32_t arrived,
+                          bool first) {
       const Ring::Hop& hop = ring.hops[static_cast<std::size_t>(position)];
       const Ring::Hop& to = ring.hops[static_cast<std::size_t>((position + 1) % n)];
       auto& line = sent[static_cast<std::size_t>(position)];
       const std::size_t slots = hop.between ? window_between : window;
       const std::uint32_t slot = line.size() < slots ? StepBuilder::kNothing : line[line.size() - slots];
-      const double limit = hop.between && !pipeline ? rate * static_cast<double>(window) : rate;
       const double latency =
           (hop.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
       StepMessage message{hop.rank,
@@ -81,9 +81,10 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
                           0,
                           0,
                           from_microseconds(latency),
-                          BytesPerSecond(limit),
+                          BytesPerSecond(rate),
                           hop.from_nic,
-                          hop.to_nic};
+                          hop.to_nic,
+                          static_cast<std::uint8_t>(slice)};
       line.push_back(plan.add(message, {arrived, slot}));
       return line.back();
     };
@@ -95,7 +96,7 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       for (std::int64_t done = 0; done < share; done += chunk) {
         std::uint32_t arrived = StepBuilder::kNothing;
         for (std::int64_t s = 0; s < rounds; ++s)
-          arrived = send((source + s) % n, std::min(chunk, share - done), arrived, s == 0 && done == 0);
+          arrived = send((source + s) % n, std::min(chunk, share - done), 0, arrived, s == 0 && done == 0);
       }
       continue;
     }
@@ -108,7 +109,7 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
             // Position i passes on the chunk that began s positions before it.
             auto& before = arrived[static_cast<std::size_t>(((i - s) % n + n) % n * slices + slice)];
             const std::int64_t size = (part + slices - 1 - slice) / slices;
-            if (size > 0) before = send(i, size, before, s == 0 && done == 0);
+            if (size > 0) before = send(i, size, slice, before, s == 0 && done == 0);
           }
     }
   }

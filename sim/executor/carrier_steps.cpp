@@ -148,6 +148,7 @@ class Steps final : public Carrier {
     transfer.from = plan.gpus[message.from];
     transfer.to = plan.gpus[message.to];
     transfer.connection = message.channel;
+    transfer.slot = message.slice;
     const Path& path = path_of(message, plan.gpus);
     transfer.bytes = static_cast<double>(message.bytes.value());
     transfer.usage = path.usage;

@@ -34,6 +34,7 @@ struct Transfer {
   // Point-to-point messages only: the ends, for models that route every packet themselves.
   DeviceId from{}, to{};
   std::uint64_t connection = 0;
+  std::uint32_t slot = 0;  // messages of one connection follow each other within a slot, side by side else
 };
 
 struct Completion {

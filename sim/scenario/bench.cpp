@@ -101,6 +101,7 @@ Duration stepwise_time(const Setting& setting, CollectiveKind kind, Bytes bytes)
     transfer.from = setting.gpus[message.from];
     transfer.to = setting.gpus[message.to];
     transfer.connection = message.channel;
+    transfer.slot = message.slice;
     network->start(transfer, now);
   };
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {

@@ -48,6 +48,7 @@ executor::RunOptions run_options(const Scenario& scenario, const SimulateOptions
   run.warmup = scenario.run.warmup;
   run.steps = scenario.run.steps;
   run.seed = scenario.run.seed;
+  run.congestion_bound = options.contention;
   run.fold = options.fold;
   run.timeline = options.timeline;
   for (const auto& [rank, factor] : scenario.workload.compute.slow_ranks) {

@@ -19,6 +19,7 @@ struct SimulateOptions {
   bool allow_oom = false;  // simulate a model that does not fit memory
   // Where flows meet, simulate twice more for the spread of what they lose (network.contention).
   bool contention_interval = false;
+  network::Bound contention = network::Bound::middle;  // of that spread
 };
 
 // Everything a simulation reads: made once, const after, shared by runs that differ in time only.

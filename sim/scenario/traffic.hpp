@@ -59,8 +59,10 @@ struct Traffic {
 
 struct PointToPointRow {
   Bytes size{};
-  int iterations = 0;       // messages back to back behind the bandwidth
-  Duration latency{};       // of one message on the idle path, NICs and hosts included
+  int iterations = 0;  // messages back to back behind the bandwidth
+  // One message on the idle path: what perftest times, from memory to memory by the NICs' own figures; and
+  // what a communication library sees, whose software is in the link's `nic_base` (what runs use).
+  Duration latency{}, library{};
   double bandwidth = 0;     // bytes/s
   double message_rate = 0;  // 1/s
 };

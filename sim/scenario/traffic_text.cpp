@@ -36,12 +36,13 @@ const TrafficName* find_traffic(const std::string& name) {
 
 std::string point_to_point_table(const PointToPoint& result) {
   std::string text = fmt::format("# {} -> {}\n", result.from, result.to);
-  text += fmt::format("#{:>11} {:>12} {:>16} {:>17} {:>17} {:>13}\n", "bytes", "#iterations",
-                      "t_typical[usec]", "BW average[Gb/s]", "BW average[GB/s]", "MsgRate[Mpps]");
+  text += fmt::format("#{:>11} {:>12} {:>16} {:>17} {:>17} {:>13} {:>13}\n", "bytes", "#iterations",
+                      "t_typical[usec]", "BW average[Gb/s]", "BW average[GB/s]", "MsgRate[Mpps]",
+                      "library[usec]");
   for (const PointToPointRow& row : result.rows) {
-    text += fmt::format("{:>12} {:>12} {:>16.2f} {:>17.2f} {:>17.3f} {:>13.4f}\n", row.size.value(),
+    text += fmt::format("{:>12} {:>12} {:>16.2f} {:>17.2f} {:>17.3f} {:>13.4f} {:>13.2f}\n", row.size.value(),
                         row.iterations, microseconds(row.latency), gbit(row.bandwidth), row.bandwidth / 1e9,
-                        row.message_rate / 1e6);
+                        row.message_rate / 1e6, microseconds(row.library));
   }
   return text;
 }
@@ -56,6 +57,7 @@ std::string point_to_point_json(const PointToPoint& result) {
     json["rows"].push_back({{"size", row.size.value()},
                             {"iterations", row.iterations},
                             {"time_us", microseconds(row.latency)},
+                            {"library_us", microseconds(row.library)},
                             {"bandwidth", row.bandwidth / 1e9},
                             {"bandwidth_gbps", gbit(row.bandwidth)},
                             {"message_rate_mpps", row.message_rate / 1e6}});

@@ -9,6 +9,7 @@
 #include "sim/report/interval.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/link_entry.hpp"
 
 namespace topsim::study {
 namespace {
@@ -37,13 +38,91 @@ HopRange hop_range(const Scenario& scenario, const topology::Topology& topology,
   return {{seconds(entry.port_to_port_low) - usual, 0, seconds(entry.port_to_port_high) - usual}, entry.id};
 }
 
-// The cluster with every hop longer or shorter by what this sample draws.
-topology::Topology drawn_topology(const topology::Topology& usual, const HopRange& hop, std::size_t sample) {
-  const Duration more = from_seconds(hop.seconds.at(report::Draws(sample)(hop.id)));
-  return usual.with_links([&](topology::Link& link) {
+// The same of what lies before the first link and behind the last: both NICs, hosts, their software.
+report::Interval base_range(const Scenario& scenario, const topology::Topology& topology,
+                            const topology::Catalogue& catalogue) {
+  const topology::FabricSpec& fabric = scenario.topology.fabric;
+  if (fabric.nic_latency || fabric.link.latency || scenario.topology.node.use.empty()) return {};
+  for (const topology::Link& link : topology.links()) {
+    if (link.kind != topology::LinkKind::infiniband && link.kind != topology::LinkKind::ethernet) continue;
+    const topology::LinkEntry& entry = catalogue.link(topology.link_types()[link.type].id);
+    const double usual = seconds(entry.nic_base);
+    return {seconds(entry.nic_base_low) - usual, 0, seconds(entry.nic_base_high) - usual};
+  }
+  return {};
+}
+
+// How long kernels take, beside the usual: the catalogue has two rates of the accelerator's best matrix
+// product, a short sweep's and a long run's at the power limit; as far apart as they are, either way. The
+// same draw for everybody who has it.
+struct KernelRange {
+  report::Interval factor{1, 1, 1};
+  std::string id;
+};
+
+KernelRange kernel_range(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  KernelRange range;
+  for (const DeviceId id : topology.accelerators()) {
+    const std::string& model = topology.models()[topology.device(id).model];
+    if (model == range.id) break;
+    range.id = model;
+    const topology::Accelerator& entry = catalogue.accelerator(model);
+    for (const auto& [precision, sustained] : entry.sustained_flops) {
+      const auto best = entry.achievable_flops.find(precision);
+      if (best == entry.achievable_flops.end() || best->second <= 0 || sustained <= 0) continue;
+      const double apart = std::max(best->second / sustained, sustained / best->second);
+      range.factor = {1 / apart, 1, apart};
+      if (precision == "bf16") break;
+    }
+  }
+  return range;
+}
+
+// What the catalogue leaves open about a candidate.
+struct Ranges {
+  HopRange hop;
+  report::Interval base;
+  KernelRange kernels;
+  [[nodiscard]] bool vary() const {
+    return hop.varies() || base.low < base.high || kernels.factor.low < kernels.factor.high;
+  }
+};
+
+Ranges ranges_of(const Scenario& scenario, const topology::Topology& topology,
+                 const topology::Catalogue& catalogue) {
+  return {hop_range(scenario, topology, catalogue), base_range(scenario, topology, catalogue),
+          kernel_range(topology, catalogue)};
+}
+
+// The cluster and its program with what this sample draws. Both candidates draw the same position in their
+// ranges (common random numbers), so that the spread of their difference is the difference's own.
+void draw(const Ranges& ranges, std::size_t sample, scenario::Prepared& prepared) {
+  const report::Draws draws(sample);
+  const topology::Topology& usual = prepared.topology;
+  const Duration more = from_seconds(ranges.hop.seconds.at(draws(ranges.hop.id)));
+  topology::Topology own = usual.with_links([&](topology::Link& link) {
     if (usual.device(link.to).kind == topology::DeviceKind::fabric_switch)
       link.latency = std::max(Duration{}, link.latency + more);
   });
+  own.nic_latency = std::max(Duration{}, own.nic_latency + from_seconds(ranges.base.at(draws("nic base"))));
+  prepared.topology = std::move(own);
+  const double factor = ranges.kernels.factor.at(draws("kernels of " + ranges.kernels.id));
+  for (program::RankProgram& ranks : prepared.program.classes) {
+    for (program::Op& op : ranks.ops) {
+      if (op.kind != program::OpKind::compute) continue;
+      // Memory-bound time does not follow the rate of matrix products.
+      const double moved =
+          static_cast<double>(op.memory_bound) + factor * (1 - static_cast<double>(op.memory_bound));
+      op.duration = from_seconds(seconds(op.duration) * moved);
+    }
+  }
+}
+
+// The calibrated loss where flows meet: its spread's ends stand for a quarter of the samples each.
+network::Bound drawn_contention(std::size_t sample) {
+  if (sample == 0) return network::Bound::middle;
+  const double u = report::Draws(sample)("contention");
+  return u < 0.25 ? network::Bound::low : u < 0.75 ? network::Bound::middle : network::Bound::high;
 }
 
 // Whether a hash could have sent this run's traffic another way: it crossed more than one tier. Under one
@@ -79,7 +158,7 @@ bool varies(const Scenario& scenario, const topology::Topology& topology, const 
             const topology::Catalogue& catalogue) {
   return scenario.network.model == "packet" ||
          scenario.topology.placement.kind == topology::PlacementKind::random ||
-         hop_range(scenario, topology, catalogue).varies() || hashes_paths(topology, usual);
+         ranges_of(scenario, topology, catalogue).vary() || hashes_paths(topology, usual);
 }
 
 report::CostModel cost_model(const Scenario& scenario, const topology::Topology& topology,
@@ -111,16 +190,16 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
         try {
           const Scenario each = drawn(scenarios[task.candidate], task.sample);
           const scenario::Prepared& usual = prepared[task.candidate];
-          const HopRange hop = hop_range(each, usual.topology, catalogue);
-          if (task.sample > 0 && each.topology.placement.kind == topology::PlacementKind::random) {
-            slot.result = scenario::simulate(each, catalogue, how, progress).result;
-          } else if (task.sample > 0 && hop.varies()) {
-            scenario::Prepared own = usual;
-            own.topology = drawn_topology(usual.topology, hop, task.sample);
-            slot.result = scenario::simulate(each, catalogue, own, how, progress).result;
-          } else {
+          scenario::SimulateOptions own_how = how;
+          own_how.contention = drawn_contention(task.sample);
+          if (task.sample == 0) {
             slot.result = scenario::simulate(each, catalogue, usual, how, progress).result;
+            return;
           }
+          const bool placed_anew = each.topology.placement.kind == topology::PlacementKind::random;
+          scenario::Prepared own = placed_anew ? scenario::prepare(each, catalogue, how) : usual;
+          draw(ranges_of(each, own.topology, catalogue), task.sample, own);
+          slot.result = scenario::simulate(each, catalogue, own, own_how, progress).result;
         } catch (...) {
           slot.error = std::current_exception();
         }

@@ -29,11 +29,12 @@ struct LinkEntry {
   //   nic_base + switches x hop                              where `hop` is known (measured, all inclusive),
   //   else nic_base + sum over switches of (port_to_port + fec) + 5 ns/m x length.
   // Never both. Inside a node a crossing of this link costs `latency`.
-  Duration latency{};           // links inside a node: per crossing, the chip at the far end included
-  Duration host_latency{};      // PCIe: the same when the far end is a root complex instead of a switch
-  Duration nic_base{};          // fabric links: both NICs and hosts, one way, of a small message
-  std::optional<Duration> hop;  // per switch passed: contains the switch, FEC and its fibre
-  Duration fec{};               // per switch passed when `hop` is absent
+  Duration latency{};       // links inside a node: per crossing, the chip at the far end included
+  Duration host_latency{};  // PCIe: the same when the far end is a root complex instead of a switch
+  Duration nic_base{};      // fabric links: both NICs and hosts, one way, of a small message
+  Duration nic_base_low{}, nic_base_high{};  // what its sources range over
+  std::optional<Duration> hop;               // per switch passed: contains the switch, FEC and its fibre
+  Duration fec{};                            // per switch passed when `hop` is absent
 
   [[nodiscard]] bool is_fabric() const {
     return kind == LinkKind::infiniband || kind == LinkKind::ethernet || nic_base.count() > 0;

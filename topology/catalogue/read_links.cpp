@@ -5,6 +5,7 @@
 namespace topsim::topology {
 namespace {
 struct RawLink : LinkEntry {
+  Spread<Duration> nic_base_spread;
   std::vector<std::string> notes;
 };
 
@@ -35,7 +36,7 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("latency", &LinkEntry::latency, "of a crossing inside a node", figure<Duration>())
           .field("host_latency", &LinkEntry::host_latency, "PCIe: of a crossing into a root complex",
                  figure<Duration>())
-          .field("nic_base", &LinkEntry::nic_base, "both NICs and hosts, one way", figure<Duration>())
+          .field("nic_base", &RawLink::nic_base_spread, "both NICs and hosts, one way", spread<Duration>())
           .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
           .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
           .field("notes", &RawLink::notes, "remarks");
@@ -49,6 +50,9 @@ void read_links(const config::Document& file, ById<LinkEntry>& links, config::Re
     RawLink link;
     table(config::Type<RawLink>{}).read(section[i], link, reader);
     link.id = section[i].key();
+    link.nic_base = link.nic_base_spread.use;
+    link.nic_base_low = link.nic_base_spread.low;
+    link.nic_base_high = link.nic_base_spread.high;
     link.source = first_source(section[i]);
     links.emplace(link.id, std::move(link));
   }

@@ -78,7 +78,8 @@ PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& s
       scale_up_(capacities_of(router.topology())) {}
 
 const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
-  const auto key = std::tuple(transfer.from, transfer.to, transfer.connection, transfer.rate_cap);
+  const auto key =
+      std::tuple(transfer.from, transfer.to, transfer.connection, transfer.slot, transfer.rate_cap);
   const auto known = ends_.find(key);
   if (known != ends_.end()) return known->second;
   Ends ends;

@@ -67,7 +67,7 @@ class PacketNetwork final : public Network {
   std::unique_ptr<Episodes> messages_;
   FlowNetwork scale_up_;
   std::vector<Completion> completed_;
-  std::map<std::tuple<DeviceId, DeviceId, std::uint64_t, double>, Ends> ends_;
+  std::map<std::tuple<DeviceId, DeviceId, std::uint64_t, std::uint32_t, double>, Ends> ends_;
   std::priority_queue<Pending, std::vector<Pending>, std::greater<>> pending_;
   std::uint64_t started_ = 0;
 };
