@@ -23,6 +23,7 @@ struct Candidate {
   Result result;                // sample 0
   std::vector<Duration> steps;  // by sample; [0] = result.step
   std::optional<CostModel> cost;
+  std::vector<std::string> drawn = {};  // what the other samples draw, each with its range, for people
 };
 
 enum class Unit : std::uint8_t { seconds, bytes_per_second, share, count, watts, dollars, bytes };

@@ -176,6 +176,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));
     }
     if (const std::string hint = sharp_hint(each.result); !hint.empty()) add(comparison.names[c] + hint);
+    for (const std::string& range : each.drawn) add("samples draw " + range);
     if (each.cost) {
       for (const std::string& remark : each.cost->bill.remarks) add(comparison.names[c] + ": " + remark);
     }

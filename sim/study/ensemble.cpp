@@ -1,5 +1,6 @@
 #include "sim/study/ensemble.hpp"
 
+#include <fmt/core.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -92,6 +93,27 @@ Ranges ranges_of(const Scenario& scenario, const topology::Topology& topology,
                  const topology::Catalogue& catalogue) {
   return {hop_range(scenario, topology, catalogue), base_range(scenario, topology, catalogue),
           kernel_range(topology, catalogue)};
+}
+
+// One phrase a range, for the remarks of a comparison.
+std::vector<std::string> in_words(const Scenario& scenario, const Ranges& ranges, bool hashes) {
+  std::vector<std::string> list;
+  const auto add = [&](const std::string& what, const report::Interval& range, double unit,
+                       const char* name) {
+    if (range.low < range.high)
+      list.push_back(
+          fmt::format("{} over {:+.3g} to {:+.3g} {}", what, range.low / unit, range.high / unit, name));
+  };
+  if (hashes) list.emplace_back("ECMP seeds");
+  if (scenario.topology.placement.kind == topology::PlacementKind::random) list.emplace_back("placements");
+  add("the latency of a hop through " + ranges.hop.id, ranges.hop.seconds, 1e-9, "ns");
+  add("the latency of NICs and hosts of " + scenario.topology.fabric.link.use, ranges.base, 1e-6, "us");
+  const report::Interval& kernels = ranges.kernels.factor;
+  add("the time of matrix products on " + ranges.kernels.id, {kernels.low - 1, 0, kernels.high - 1}, 1e-2,
+      "%");
+  if (scenario.network.contention == scenario::ContentionForm::calibrated && hashes)
+    list.emplace_back("the calibrated loss where flows meet over its spread");
+  return list;
 }
 
 // The cluster and its program with what this sample draws. Both candidates draw the same position in their
@@ -243,6 +265,9 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
     for (std::size_t s = 1; s < done; ++s) {
       candidate.steps.push_back(samples[c] > 1 ? slots[c][s].result->step : candidate.result.step);
     }
+    if (done > 1)
+      candidate.drawn = in_words(scenarios[c], ranges_of(scenarios[c], prepared[c].topology, catalogue),
+                                 hashes_paths(prepared[c].topology, candidate.result));
     candidate.cost = cost_model(scenarios[c], prepared[c].topology, catalogue);
     candidates.push_back(std::move(candidate));
   }
