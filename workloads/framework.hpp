@@ -41,10 +41,10 @@ struct Framework {
   bool first_flash = false;      // FlashAttention of 2022
 
   // Gradients.
-  bool gradients_fp32 = true;     // accumulated and reduced in fp32
+  bool gradients_fp32 = true;      // accumulated and reduced in fp32
   bool fused_accumulation = true;  // the matmul adds to the gradients so far; else autograd does afterwards
-  bool parameters_fp32 = false;   // weights live in fp32 and are cast for use; else a 16-bit working copy
-  double bucket_elements = 40e6;  // Megatron: the larger of this and 1e6 x dp
+  bool parameters_fp32 = false;    // weights live in fp32 and are cast for use; else a 16-bit working copy
+  double bucket_elements = 40e6;   // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
   bool exposed_buckets = false;      // buckets exist without overlap too

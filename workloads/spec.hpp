@@ -127,7 +127,7 @@ struct ComputeSpec {
   // Of a node's NVMe together, for offload: eight PCIe 4.0 x4 drives as DGX H100 has them for data, 6.5 GB/s
   // read and 3.5 GB/s written each (Samsung PM9A3 data sheet; recalled).
   BytesPerSecond nvme_read{52e9}, nvme_write{28e9};
-  double clock = 1;  // power or thermal derating of the compute clock
+  double clock = 1;                  // power or thermal derating of the compute clock
   double chip_spread = kChipSpread;  // between accelerators of one model (compute/spread.hpp); 0: all alike
 };
 

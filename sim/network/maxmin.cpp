@@ -247,6 +247,7 @@ LinkRecord MaxMin::record(LinkIndex index, SimTime now) const {
   if (now > link.load_at) record.peak_rate = std::max(record.peak_rate, link.load);
   for (const Crossing& crossing : link.crossings.all()) {
     const Column& column = activities_[crossing.activity];
+    if (column.bottleneck == kNone) continue;  // began at this instant: not solved yet, nothing carried
     const double share = steps_[crossing.step].share;
     record.bytes += share * progress(column, now);
     record.peak_rate = std::max(record.peak_rate, share * peak(column, now));

@@ -38,6 +38,17 @@ struct Harness {
 };
 using Ends = std::vector<std::pair<std::uint64_t, double>>;
 
+// Who asks in the middle of an instant (Ctrl-C does) sees what was carried up to it: half a millisecond at
+// 1 GB/s, and nothing yet of the transfer that begins there.
+TEST(Flow, ARecordBetweenAStartAndItsSolveCountsWhatWasCarried) {
+  Harness h({1 * kGB});
+  h.start(1e6, {{0, 1}});
+  EXPECT_EQ(h.network.next_event(), ms(1));
+  h.start(1e6, {{0, 1}}, ms(0.5));
+  EXPECT_EQ(h.network.record(0).bytes, 5e5);
+  EXPECT_EQ(h.finish(), (Ends{{0, 1.5}, {1, 2.0}}));  // 0.5 ms alone, 1 ms shared; then the rest alone
+}
+
 TEST(Flow, OneTransferTakesItsBytesOverTheTightestLinkThenItsLatency) {
   Harness h({4 * kGB, 2 * kGB});
   h.start(1e6, {{0, 1}, {1, 1}}, {}, 0, 1, 10_us);

@@ -212,7 +212,7 @@ class Threads(unittest.TestCase):
             self.skipTest(str(error))
         shown = io.StringIO()
         with contextlib.redirect_stderr(shown):
-            topsim.run(SCENARIO, timeline=False, progress=True, **{"run.steps": 60})
+            topsim.run(SCENARIO, timeline=False, progress=True, **{"run.steps": 4000})  # seconds
         self.assertIn("simulating", shown.getvalue())
 
     def test_control_c_stops_a_run_at_once(self):

@@ -102,8 +102,8 @@ TEST(Release, OwnersOfWholeTensorsBroadcastThem) {
   double bytes = 0;
   for (const Op& op : broadcasts(8)) bytes += static_cast<double>(op.bytes.value());
   const ModelSpec model = complete(job("internevo").model);
-  const double parameters = model.layers * layer_parameters(model).total() + embedding_parameters(model) +
-                            head_parameters(model);
+  const double parameters =
+      model.layers * layer_parameters(model).total() + embedding_parameters(model) + head_parameters(model);
   EXPECT_NEAR(bytes, 2 * parameters, 8);
 }
 

@@ -213,11 +213,12 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
 }  // namespace
 
 // Tensor cores load 16 bytes at a time: "efficiency is best" (cuBLAS 11), or they work at all (before), where
-// dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads of
-// 150, 180 or 108 numbers put every other head off that grid; their products then run at the rate of plain
-// fp32. Brought in after BLOOM's trial runs, whose such shapes are 30 % slower than their neighbours: they are
-// no test of it.
-KernelCost ComputeModel::product_of_heads(const GemmShape& shape, double head_dim, Precision precision) const {
+// dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads
+// of 150, 180 or 108 numbers put every other head off that grid; their products then run at the rate of plain
+// fp32. Brought in after BLOOM's trial runs, whose such shapes are 30 % slower than their neighbours: they
+// are no test of it.
+KernelCost ComputeModel::product_of_heads(const GemmShape& shape, double head_dim,
+                                          Precision precision) const {
   KernelCost cost = gemm(shape, precision);
   const auto plain = accelerator_.dense_flops.find("fp32");
   if (std::fmod(head_dim, 8) != 0 && plain != accelerator_.dense_flops.end())
@@ -243,8 +244,7 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
         memory_bound(scores * 2 * bytes_of(precision), MemoryKernel::elementwise, settings_.fused ? 1 : 3);
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
-    cost +=
-        product_of_heads({shape.queries, shape.value_dim, shape.keys, batch}, shape.value_dim, precision);
+    cost += product_of_heads({shape.queries, shape.value_dim, shape.keys, batch}, shape.value_dim, precision);
     cost.kernels += 4;  // transposes and views made contiguous
   }
   cost.flops = score_flops(shape);
@@ -278,10 +278,10 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
     const auto product = [&](double m, double n, double k, double dim) {
       return product_of_heads({m, n, k, batch}, dim, precision);
     };
-    cost = product(shape.queries, shape.keys, shape.value_dim, shape.value_dim);    // dP = dO V^T
-    cost += product(shape.keys, shape.value_dim, shape.queries, shape.value_dim);   // dV = P^T dO
-    cost += product(shape.queries, shape.head_dim, shape.keys, shape.head_dim);     // dQ = dS K
-    cost += product(shape.keys, shape.head_dim, shape.queries, shape.head_dim);     // dK = dS^T Q
+    cost = product(shape.queries, shape.keys, shape.value_dim, shape.value_dim);   // dP = dO V^T
+    cost += product(shape.keys, shape.value_dim, shape.queries, shape.value_dim);  // dV = P^T dO
+    cost += product(shape.queries, shape.head_dim, shape.keys, shape.head_dim);    // dQ = dS K
+    cost += product(shape.keys, shape.head_dim, shape.queries, shape.head_dim);    // dK = dS^T Q
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
     // Softmax backward reads the gradient and the probabilities, writes the gradient.

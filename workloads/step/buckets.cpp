@@ -92,9 +92,9 @@ class GroupBuckets {
       const double owners = std::min(optimizer_shards_, tensors_);
       std::uint32_t last = StageEmitter::kNoOp;
       for (double owner = 0; owner < owners; ++owner)
-        last = emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
-                                   CollectiveKind::broadcast,
-                                   total() * plan_.gathered_parameter_bytes / owners);
+        last =
+            emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
+                                CollectiveKind::broadcast, total() * plan_.gathered_parameter_bytes / owners);
       return last;
     }
     return emitter_.collective(stream_, slot_, Phase::parameter_sync, "parameters",
@@ -179,7 +179,8 @@ class GroupBuckets {
   StageEmitter& emitter_;
   std::uint8_t slot_, replicas_;
   std::string_view stream_;
-  double optimizer_shards_, tensors_ = 0;  // tensors: about as many in the embedding and the head as in a layer
+  double optimizer_shards_,
+      tensors_ = 0;  // tensors: about as many in the embedding and the head as in a layer
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> in_order_;  // of the model
   std::vector<std::uint32_t> reductions_, copies_;

@@ -331,8 +331,8 @@ class StageProgram {
     }
     for (double i = host.waits_for_batch ? 1 : 0; i < host.batch_collectives; ++i)
       broadcast(8 * plan_.tokens());
-    KernelCost cost = compute_.memory_bound(8 * plan_.tokens(), MemoryKernel::elementwise,
-                                            host.batch.operators);
+    KernelCost cost =
+        compute_.memory_bound(8 * plan_.tokens(), MemoryKernel::elementwise, host.batch.operators);
     cost.host = seconds(host_time(host.batch)) * plan_.host_factor;
     emitter_.compute(Part::batch, Phase::forward, cost);
     emitter_.flush();
