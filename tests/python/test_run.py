@@ -216,7 +216,9 @@ class Threads(unittest.TestCase):
         self.assertIn("simulating", shown.getvalue())
 
     def test_control_c_stops_a_run_at_once(self):
+        # A shell that starts the tests in the background has them ignore SIGINT.
         script = ("import signal, threading, topsim\n"
+                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                   "threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()\n"
                   "try:\n    topsim.run('configs/8xH100-ib.json', timeline=False, **{'run.steps': 10000})\n"
                   "except KeyboardInterrupt:\n    print('stopped')\n")
