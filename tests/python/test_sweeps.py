@@ -104,7 +104,9 @@ class Sweeps(unittest.TestCase):
 
     def test_control_c_keeps_what_is_finished(self):
         file = self.folder / "s.sqlite"
+        # A shell that starts the tests in the background has them ignore SIGINT.
         script = ("import signal, threading, topsim, sys\n"
+                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                   "threading.Timer(0.7, lambda: signal.raise_signal(signal.SIGINT)).start()\n"
                   "try:\n    topsim.sweep(sys.argv[1], {'run.seed': list(range(100000))}, out=sys.argv[2])\n"
                   "except KeyboardInterrupt:\n    print('stopped')\n")
