@@ -21,51 +21,6 @@ std::uint64_t cost_of(BytesPerSecond rate) {
 }
 }  // namespace
 
-Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
-  const bool infiniband = std::any_of(graph.ports.begin(), graph.ports.end(), [](const PortSpec& p) {
-    return p.framed && p.flow_control == FlowControl::credit;
-  });
-  Settings s;
-  s.framing = spec.framing.value_or(infiniband ? Framing::infiniband() : Framing::roce());
-  s.congestion = spec.congestion_control.kind.value_or(infiniband ? CongestionControlKind::none
-                                                                  : CongestionControlKind::dcqcn);
-  s.path = spec.path.value_or(PathChoice::flow_hash);
-  const bool reorders = s.path == PathChoice::spray || s.path == PathChoice::adaptive;
-  s.recovery = spec.recovery.value_or(reorders ? Recovery::selective_repeat : Recovery::go_back_n);
-  // On several paths overtaking is no sign of loss: unless told otherwise, only the timer is.
-  s.reorder_window = spec.loss.reorder_window ? static_cast<std::uint32_t>(*spec.loss.reorder_window)
-                                              : (reorders ? kNone : 3U);
-  if (spec.lanes.count < 1 || spec.lanes.count >= static_cast<int>(kMaxClasses)) {
-    throw ConfigError(fmt::format("{} virtual lanes or priorities cannot be modelled", spec.lanes.count),
-                      fmt::format("use 1 to {}", kMaxClasses - 1));
-  }
-  s.classes = 1 + static_cast<std::uint32_t>(spec.lanes.count);
-  // A window smaller than the packets an ACK stands for would never open again.
-  const bool windows = s.congestion == CongestionControlKind::hpcc ||
-                       s.congestion == CongestionControlKind::dctcp ||
-                       (s.congestion == CongestionControlKind::dcqcn && spec.congestion_control.dcqcn.window);
-  s.ack_every = windows ? 1 : static_cast<std::uint32_t>(std::max(spec.ack_every, 0));
-  s.control_first = spec.control_first.value_or(!infiniband);
-  const auto telemetry = s.congestion == CongestionControlKind::hpcc ? s.framing.telemetry : Bytes{};
-  s.mtu = static_cast<std::uint32_t>(s.framing.mtu.value());
-  s.header = static_cast<std::uint32_t>((s.framing.header + telemetry).value());
-  s.ack = static_cast<std::uint32_t>((s.framing.ack + telemetry).value());
-  s.cnp = static_cast<std::uint32_t>(s.framing.cnp.value());
-  if (s.mtu == 0 || s.mtu + s.header > 0xffff) {
-    throw ConfigError(fmt::format("an MTU of {} bytes cannot be modelled", s.mtu), "use 256 B to 9216 B");
-  }
-  const Dcqcn& dcqcn = spec.congestion_control.dcqcn;
-  s.notifies = s.congestion == CongestionControlKind::infiniband ||
-               (s.congestion == CongestionControlKind::dcqcn && !dcqcn.cnp_in_ack);
-  s.notification_interval = s.congestion == CongestionControlKind::dcqcn ? dcqcn.cnp_interval.count() : 0;
-  s.echoes_marks = s.congestion == CongestionControlKind::dctcp ||
-                   (s.congestion == CongestionControlKind::dcqcn && dcqcn.cnp_in_ack);
-  s.lossy = spec.loss.probability > 0 ||
-            std::any_of(graph.ports.begin(), graph.ports.end(),
-                        [](const PortSpec& p) { return p.flow_control == FlowControl::none; });
-  return s;
-}
-
 Core::Core(const Graph& graph_, const PacketSpec& spec_)
     : graph(graph_),
       spec(spec_),

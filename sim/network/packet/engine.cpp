@@ -40,14 +40,17 @@ std::vector<Completion>& Engine::acknowledged() {
   return core_->acknowledged;
 }
 
+LinkRecord link_record(std::uint64_t payload_bytes, Duration busy) {
+  LinkRecord record;
+  record.bytes = static_cast<double>(payload_bytes);
+  record.busy = busy;
+  if (busy > Duration{}) record.peak_rate = record.bytes / seconds(record.busy);
+  return record;
+}
+
 LinkRecord Engine::record(PortIndex port) const {
   const Port& row = core_->ports[port];
-  LinkRecord record;
-  record.bytes = static_cast<double>(row.payload_bytes);
-  record.busy = Duration(row.busy);
-  // While it sends, a link sends at its rate; the peak is that rate's payload.
-  if (row.busy > 0) record.peak_rate = record.bytes / seconds(record.busy);
-  return record;
+  return link_record(row.payload_bytes, Duration(row.busy));
 }
 
 Bytes Engine::most_waiting(PortIndex port) const {

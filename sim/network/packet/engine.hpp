@@ -72,6 +72,10 @@ class Core;
 // The congestion control that a spec comes to on a fabric.
 [[nodiscard]] CongestionControlKind settled_congestion_control(const Graph& graph, const PacketSpec& spec);
 
+// Of a port that has sent so much payload in so long. While it sends it sends at its rate: the peak is that
+// rate's payload.
+[[nodiscard]] LinkRecord link_record(std::uint64_t payload_bytes, Duration busy);
+
 class Engine {
  public:
   // REQUIRES: `graph` outlives the engine. Throws ConfigError where the spec contradicts itself.

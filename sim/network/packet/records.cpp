@@ -128,12 +128,7 @@ Tally::Row Episodes::sum(PortIndex port) const {
 
 LinkRecord Episodes::record(PortIndex port) const {
   const Tally::Row sum = this->sum(port);
-  LinkRecord record;
-  record.bytes = static_cast<double>(sum.payload_bytes);
-  record.busy = Duration(sum.busy);
-  // While it sends, a link sends at its rate; the peak is that rate's payload.
-  if (sum.busy > 0) record.peak_rate = record.bytes / seconds(record.busy);
-  return record;
+  return link_record(sum.payload_bytes, Duration(sum.busy));
 }
 
 Bytes Episodes::most_waiting(PortIndex port) const {
