@@ -3,18 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <memory>
 #include <random>
 
 #include "sim/base/error.hpp"
-#include "sim/network/factory.hpp"
 #include "sim/network/packet/experiments.hpp"
-#include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
-#include "topology/catalogue/device_entries.hpp"
-#include "topology/catalogue/link_entry.hpp"
-#include "topology/routes.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -22,102 +16,6 @@ namespace packet = network::packet;
 using namespace topsim::literals;
 using topology::DeviceKind;
 using topology::Topology;
-
-packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
-  packet::PacketSpec spec = scenario.network.packet.resolved(infiniband);
-  spec.seed = scenario.run.seed;
-  return spec;
-}
-
-// The scenario's topology with every switch apart, and a network over it.
-class Ground {
- public:
-  Ground(const Scenario& scenario, const topology::Catalogue& catalogue)
-      : scenario_(scenario),
-        topology_(topology::build(scenario.topology, catalogue, switches_apart())),
-        router_(topology_, scenario.run.seed) {}
-
-  [[nodiscard]] const Topology& topology() const { return topology_; }
-
-  void renew() {
-    packets_ = nullptr;
-    if (scenario_.network.model == "packet") {
-      auto made = std::make_unique<packet::PacketNetwork>(
-          router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
-      packets_ = made.get();
-      network_ = std::move(made);
-      return;
-    }
-    std::vector<double> capacities;
-    for (const topology::Link& link : topology_.links()) capacities.push_back(link.capacity.value());
-    network_ = network::make_network(scenario_.network.model, capacities);
-  }
-
-  void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
-    topology::RouteQuery query;
-    query.from = from, query.to = to;
-    router_.route(query, route_);
-    if (!route_.reachable()) throw ConfigError(router_.why_unreachable(from, to));
-    usage_.clear();
-    for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});
-    network::Transfer transfer;
-    transfer.bytes = static_cast<double>(bytes.value());
-    transfer.usage = usage_;
-    transfer.latency = route_.latency;
-    transfer.tag = tag;
-    transfer.from = from, transfer.to = to;
-    network_->start(transfer, SimTime{});
-  }
-
-  template <class Done>
-  void run(const Done& done) {
-    std::vector<network::Completion> completed;
-    for (SimTime next = network_->next_event_before(kNever); next != kNever;
-         next = network_->next_event_before(kNever)) {
-      completed.clear();
-      network_->advance(next, completed);
-      for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
-    }
-  }
-
-  [[nodiscard]] const packet::PacketNetwork* packets() const { return packets_; }
-
- private:
-  static topology::BuildOptions switches_apart() {
-    topology::BuildOptions options;
-    options.merge_switches_above = std::numeric_limits<int>::max();
-    return options;
-  }
-
-  const Scenario& scenario_;
-  const Topology topology_;
-  const topology::Router router_;
-  std::unique_ptr<network::Network> network_;
-  const packet::PacketNetwork* packets_ = nullptr;
-  topology::Route route_;
-  std::vector<network::Usage> usage_;
-};
-
-// Ports that may meet: NICs node by node; accelerators where nodes have none or there is one node only.
-struct Ends {
-  std::vector<std::vector<DeviceId>> of_node;
-  bool rails = false;  // ports of one rail only are meant to talk to each other
-};
-
-Ends ends_of(const Topology& topology) {
-  Ends ends;
-  ends.of_node.resize(topology.nodes());
-  bool nics = topology.nodes() > 1;
-  for (std::uint32_t n = 0; n < topology.nodes(); ++n) nics = nics && !topology.nics_of_node(n).empty();
-  for (std::uint32_t n = 0; n < topology.nodes(); ++n) {
-    if (nics) ends.of_node[n].assign(topology.nics_of_node(n).begin(), topology.nics_of_node(n).end());
-  }
-  if (!nics) {
-    for (const DeviceId gpu : topology.accelerators()) ends.of_node[topology.device(gpu).node].push_back(gpu);
-  }
-  ends.rails = nics && (topology.fabric_kind == "rail" || topology.fabric_kind == "rail-only");
-  return ends;
-}
 
 struct Pair {
   DeviceId from, to;
@@ -196,7 +94,7 @@ TrafficQueues queues_of(const packet::Counters& counters, Bytes longest, Duratio
           counters.drops, counters.repeats};
 }
 
-std::string with_article(const Topology& topology, std::size_t flows) {
+std::string where_it_ran(const Topology& topology, std::size_t flows) {
   return fmt::format("{} flows over the {} fabric of the scenario, {} nodes", flows, topology.fabric_kind,
                      topology.nodes());
 }
@@ -214,7 +112,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   const Bytes bytes = options.sizes.front();
   ground.renew();
   Traffic traffic;
-  traffic.where = with_article(topology, pairs.size());
+  traffic.where = where_it_ran(topology, pairs.size());
   for (const Pair& pair : pairs) {
     ground.send(pair.from, pair.to, bytes, traffic.flows.size());
     TrafficFlow flow;
@@ -311,11 +209,6 @@ Traffic on_textbook(const Scenario& scenario, const topology::Catalogue& catalog
   return traffic;
 }
 
-DeviceId device_named(const Topology& topology, const std::string& name) {
-  if (const auto found = topology.find_device(name)) return *found;
-  throw ConfigError("there is no device \"" + name + '"',
-                    "topsim topo show prints their names: node0/nic0, node1/gpu3");
-}
 }  // namespace
 
 Traffic run_traffic(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
@@ -325,98 +218,6 @@ Traffic run_traffic(const Scenario& scenario, const topology::Catalogue& catalog
   return with_places(scenario, [&] {
     return textbook ? on_textbook(scenario, catalogue, pattern, options)
                     : on_scenario(scenario, catalogue, pattern, options);
-  });
-}
-
-namespace {
-// What perftest times is the NICs: a small message by their own measurement back to back, every switch by its
-// port-to-port time and 5 ns a metre. nullopt: not known of these parts, or told otherwise by the scenario.
-std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topology::Catalogue& catalogue,
-                                         const Topology& topology, DeviceId from, DeviceId to) {
-  Scenario verbs = scenario;
-  topology::FabricSpec& fabric = verbs.topology.fabric;
-  if (fabric.nic_latency || fabric.link.latency) return std::nullopt;
-  const auto nic_of = [&](DeviceId id) -> const topology::NicEntry* {
-    const topology::Device& device = topology.device(id);
-    return device.kind == DeviceKind::nic ? &catalogue.nic(topology.models()[device.model]) : nullptr;
-  };
-  const topology::NicEntry *a = nic_of(from), *b = nic_of(to);
-  if (a == nullptr || b == nullptr || a->small_message == Duration{} || b->small_message == Duration{})
-    return std::nullopt;
-  for (const topology::Device& device : topology.devices())
-    if (device.kind == DeviceKind::fabric_switch &&
-        catalogue.network_switch(topology.models()[device.model]).port_to_port == Duration{})
-      return std::nullopt;
-  fabric.nic_latency = (a->small_message + b->small_message) / 2;
-  const topology::FabricSpec resolved = topology::resolve_fabric(fabric, catalogue);
-  if (fabric.length.empty() && fabric.kind != "direct")
-    fabric.length = {resolved.cable_length(0), resolved.cable_length(1), resolved.cable_length(2)};
-  return verbs;
-}
-
-// Beyond what goes along inline with the request, the NIC fetches the message from memory and writes it to
-// memory at the far end. Round trip of a fetch: 450 ns (Neugebauer et al., SIGCOMM 2018, figure 5: 400 to
-// 550). The first 4 KiB are on the bus of either side while nothing is on the wire: at MTU 256 as at 4096
-// (Potter).
-Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId nic, Bytes size) {
-  constexpr Bytes kInline = 220_B;  // perftest's default
-  if (size <= kInline) return {};
-  const topology::NicEntry& entry = catalogue.nic(topology.models()[topology.device(nic).model]);
-  Duration part = 450_ns;
-  if (!entry.pcie.empty())
-    part += 2 * (std::min(size, Bytes(4_KiB)) / topology::payload_capacity(catalogue.link(entry.pcie)));
-  return part;
-}
-
-Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size) {
-  Duration end{};
-  ground.renew();
-  ground.send(from, to, size, 0);
-  ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
-  return end;
-}
-}  // namespace
-
-PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
-                            const TrafficOptions& options) {
-  return with_places(scenario, [&] {
-    Ground ground(scenario, catalogue);
-    const Topology& topology = ground.topology();
-    const Ends ends = ends_of(topology);
-    const auto& first = ends.of_node.front();
-    if (first.empty() || (ends.of_node.size() == 1 && first.size() < 2))
-      throw ConfigError("there is nobody to send to", "give the topology a second node or accelerator");
-    const DeviceId from = options.from.empty() ? first[0] : device_named(topology, options.from);
-    const DeviceId to = !options.to.empty()       ? device_named(topology, options.to)
-                        : ends.of_node.size() > 1 ? ends.of_node[1].front()
-                                                  : first[1];
-    PointToPoint result;
-    result.from = topology.name(from), result.to = topology.name(to);
-    const std::optional<Scenario> verbs = as_perftest_sees(scenario, catalogue, topology, from, to);
-    std::optional<Ground> bare;
-    if (verbs) bare.emplace(*verbs, catalogue);
-    for (const Bytes size : options.sizes) {
-      PointToPointRow row;
-      row.size = size;
-      row.library = row.latency = one_message(ground, from, to, size);
-      if (bare) row.latency = one_message(*bare, from, to, size) + host_part(catalogue, topology, from, size);
-      Duration end{};
-      const auto keep = [&](std::uint64_t, Duration time) { end = std::max(end, time); };
-      // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.
-      constexpr std::int64_t kEnough = 32 << 20;
-      row.iterations = static_cast<int>(
-          std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
-      ground.renew();
-      for (int i = 0; i < row.iterations; ++i) ground.send(from, to, size, static_cast<std::uint64_t>(i));
-      end = {};
-      ground.run(keep);
-      // From the first delivery on: what comes before it is latency.
-      const double took = seconds(end - row.library);
-      row.message_rate = took > 0 ? (row.iterations - 1) / took : 0;
-      row.bandwidth = row.message_rate * static_cast<double>(size.value());
-      result.rows.push_back(row);
-    }
-    return result;
   });
 }
 }  // namespace topsim::scenario

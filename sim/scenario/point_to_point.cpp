@@ -1,0 +1,113 @@
+// One pair of ports: what perftest prints, and what a communication library sees.
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/error.hpp"
+#include "sim/scenario/traffic.hpp"
+#include "sim/scenario/traffic_ground.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/link_entry.hpp"
+
+namespace topsim::scenario {
+namespace {
+using namespace topsim::literals;
+using topology::DeviceKind;
+using topology::Topology;
+
+DeviceId device_named(const Topology& topology, const std::string& name) {
+  if (const auto found = topology.find_device(name)) return *found;
+  throw ConfigError("there is no device \"" + name + '"',
+                    "topsim topo show prints their names: node0/nic0, node1/gpu3");
+}
+// What perftest times is the NICs: a small message by their own measurement back to back, every switch by its
+// port-to-port time and 5 ns a metre. nullopt: not known of these parts, or told otherwise by the scenario.
+std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                         const Topology& topology, DeviceId from, DeviceId to) {
+  Scenario verbs = scenario;
+  topology::FabricSpec& fabric = verbs.topology.fabric;
+  if (fabric.nic_latency || fabric.link.latency) return std::nullopt;
+  const auto nic_of = [&](DeviceId id) -> const topology::NicEntry* {
+    const topology::Device& device = topology.device(id);
+    return device.kind == DeviceKind::nic ? &catalogue.nic(topology.models()[device.model]) : nullptr;
+  };
+  const topology::NicEntry *a = nic_of(from), *b = nic_of(to);
+  if (a == nullptr || b == nullptr || a->small_message == Duration{} || b->small_message == Duration{})
+    return std::nullopt;
+  for (const topology::Device& device : topology.devices())
+    if (device.kind == DeviceKind::fabric_switch &&
+        catalogue.network_switch(topology.models()[device.model]).port_to_port == Duration{})
+      return std::nullopt;
+  fabric.nic_latency = (a->small_message + b->small_message) / 2;
+  const topology::FabricSpec resolved = topology::resolve_fabric(fabric, catalogue);
+  if (fabric.length.empty() && fabric.kind != "direct")
+    fabric.length = {resolved.cable_length(0), resolved.cable_length(1), resolved.cable_length(2)};
+  return verbs;
+}
+
+// Beyond what goes along inline with the request, the NIC fetches the message from memory and writes it to
+// memory at the far end. Round trip of a fetch: 450 ns (Neugebauer et al., SIGCOMM 2018, figure 5: 400 to
+// 550). The first 4 KiB are on the bus of either side while nothing is on the wire: at MTU 256 as at 4096
+// (Potter).
+Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId nic, Bytes size) {
+  constexpr Bytes kInline = 220_B;  // perftest's default
+  if (size <= kInline) return {};
+  const topology::NicEntry& entry = catalogue.nic(topology.models()[topology.device(nic).model]);
+  Duration part = 450_ns;
+  if (!entry.pcie.empty())
+    part += 2 * (std::min(size, Bytes(4_KiB)) / topology::payload_capacity(catalogue.link(entry.pcie)));
+  return part;
+}
+
+Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size) {
+  Duration end{};
+  ground.renew();
+  ground.send(from, to, size, 0);
+  ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
+  return end;
+}
+}  // namespace
+
+PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
+                            const TrafficOptions& options) {
+  return with_places(scenario, [&] {
+    Ground ground(scenario, catalogue);
+    const Topology& topology = ground.topology();
+    const Ends ends = ends_of(topology);
+    const auto& first = ends.of_node.front();
+    if (first.empty() || (ends.of_node.size() == 1 && first.size() < 2))
+      throw ConfigError("there is nobody to send to", "give the topology a second node or accelerator");
+    const DeviceId from = options.from.empty() ? first[0] : device_named(topology, options.from);
+    const DeviceId to = !options.to.empty()       ? device_named(topology, options.to)
+                        : ends.of_node.size() > 1 ? ends.of_node[1].front()
+                                                  : first[1];
+    PointToPoint result;
+    result.from = topology.name(from), result.to = topology.name(to);
+    const std::optional<Scenario> verbs = as_perftest_sees(scenario, catalogue, topology, from, to);
+    std::optional<Ground> bare;
+    if (verbs) bare.emplace(*verbs, catalogue);
+    for (const Bytes size : options.sizes) {
+      PointToPointRow row;
+      row.size = size;
+      row.library = row.latency = one_message(ground, from, to, size);
+      if (bare) row.latency = one_message(*bare, from, to, size) + host_part(catalogue, topology, from, size);
+      Duration end{};
+      const auto keep = [&](std::uint64_t, Duration time) { end = std::max(end, time); };
+      // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.
+      constexpr std::int64_t kEnough = 32 << 20;
+      row.iterations = static_cast<int>(
+          std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
+      ground.renew();
+      for (int i = 0; i < row.iterations; ++i) ground.send(from, to, size, static_cast<std::uint64_t>(i));
+      end = {};
+      ground.run(keep);
+      // From the first delivery on: what comes before it is latency.
+      const double took = seconds(end - row.library);
+      row.message_rate = took > 0 ? (row.iterations - 1) / took : 0;
+      row.bandwidth = row.message_rate * static_cast<double>(size.value());
+      result.rows.push_back(row);
+    }
+    return result;
+  });
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,76 @@
+#include "sim/scenario/traffic_ground.hpp"
+
+#include <limits>
+
+#include "sim/base/error.hpp"
+#include "sim/network/factory.hpp"
+#include "topology/build.hpp"
+
+namespace topsim::scenario {
+namespace {
+namespace packet = network::packet;
+using topology::Topology;
+
+topology::BuildOptions switches_apart() {
+  topology::BuildOptions options;
+  options.merge_switches_above = std::numeric_limits<int>::max();
+  return options;
+}
+}  // namespace
+
+packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
+  packet::PacketSpec spec = scenario.network.packet.resolved(infiniband);
+  spec.seed = scenario.run.seed;
+  return spec;
+}
+
+Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue)
+    : scenario_(scenario),
+      topology_(topology::build(scenario.topology, catalogue, switches_apart())),
+      router_(topology_, scenario.run.seed) {}
+
+void Ground::renew() {
+  packets_ = nullptr;
+  if (scenario_.network.model == "packet") {
+    auto made = std::make_unique<packet::PacketNetwork>(
+        router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
+    packets_ = made.get();
+    network_ = std::move(made);
+    return;
+  }
+  std::vector<double> capacities;
+  for (const topology::Link& link : topology_.links()) capacities.push_back(link.capacity.value());
+  network_ = network::make_network(scenario_.network.model, capacities);
+}
+
+void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
+  topology::RouteQuery query;
+  query.from = from, query.to = to;
+  router_.route(query, route_);
+  if (!route_.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+  usage_.clear();
+  for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});
+  network::Transfer transfer;
+  transfer.bytes = static_cast<double>(bytes.value());
+  transfer.usage = usage_;
+  transfer.latency = route_.latency;
+  transfer.tag = tag;
+  transfer.from = from, transfer.to = to;
+  network_->start(transfer, SimTime{});
+}
+
+Ends ends_of(const Topology& topology) {
+  Ends ends;
+  ends.of_node.resize(topology.nodes());
+  bool nics = topology.nodes() > 1;
+  for (std::uint32_t n = 0; n < topology.nodes(); ++n) nics = nics && !topology.nics_of_node(n).empty();
+  for (std::uint32_t n = 0; n < topology.nodes(); ++n) {
+    if (nics) ends.of_node[n].assign(topology.nics_of_node(n).begin(), topology.nics_of_node(n).end());
+  }
+  if (!nics) {
+    for (const DeviceId gpu : topology.accelerators()) ends.of_node[topology.device(gpu).node].push_back(gpu);
+  }
+  ends.rails = nics && (topology.fabric_kind == "rail" || topology.fabric_kind == "rail-only");
+  return ends;
+}
+}  // namespace topsim::scenario

@@ -1,0 +1,56 @@
+// Where traffic runs: the scenario's own topology, a network over it, and the ports that may meet.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::scenario {
+
+// The scenario's packet section with its seed.
+[[nodiscard]] network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband);
+
+// The topology with every switch apart.
+class Ground {
+ public:
+  // REQUIRES: the scenario outlives it.
+  Ground(const Scenario& scenario, const topology::Catalogue& catalogue);
+
+  [[nodiscard]] const topology::Topology& topology() const { return topology_; }
+  void renew();  // a network that has carried nothing
+  void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag);
+  // done(tag, time of the last byte) of everything sent, in order.
+  template <class Done>
+  void run(const Done& done) {
+    std::vector<network::Completion> completed;
+    for (SimTime next = network_->next_event_before(kNever); next != kNever;
+         next = network_->next_event_before(kNever)) {
+      completed.clear();
+      network_->advance(next, completed);
+      for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
+    }
+  }
+  // Null on another model.
+  [[nodiscard]] const network::packet::PacketNetwork* packets() const { return packets_; }
+
+ private:
+  const Scenario& scenario_;
+  const topology::Topology topology_;
+  const topology::Router router_;
+  std::unique_ptr<network::Network> network_;
+  const network::packet::PacketNetwork* packets_ = nullptr;
+  topology::Route route_;
+  std::vector<network::Usage> usage_;
+};
+
+// Ports that may meet: NICs node by node; accelerators where nodes have none or there is one node only.
+struct Ends {
+  std::vector<std::vector<DeviceId>> of_node;
+  bool rails = false;  // ports of one rail only are meant to talk to each other
+};
+[[nodiscard]] Ends ends_of(const topology::Topology& topology);
+}  // namespace topsim::scenario
