@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "workloads/host/host.hpp"
@@ -14,6 +13,7 @@
 #include "workloads/step/chunk_pass.hpp"
 #include "workloads/step/data_parallel.hpp"
 #include "workloads/step/optimizer.hpp"
+#include "workloads/step/pipeline_routes.hpp"
 #include "workloads/step/stage_emitter.hpp"
 
 namespace topsim::workloads {
@@ -35,6 +35,7 @@ class StageProgram {
         pieces_(pieces),
         slots_(slots),
         stage_(stage),
+        routes_(plan, slots, stage),
         builder_(program, fmt::format("stage {}", stage)),
         emitter_(builder_, plan, slots) {
     std::vector<ChunkParameters> held;
@@ -111,7 +112,6 @@ class StageProgram {
   }
 
   // --- forward and backward of one chunk
-  // --------------------------------------------------------------------------
 
   // A measured time stands for everything that the stage does in a task.
   void replay(const StageTask& task) {
@@ -132,76 +132,11 @@ class StageProgram {
   }
 
   // --- pipeline
-  // ---------------------------------------------------------------------------------------------------
-
-  struct Route {
-    std::uint8_t slot;
-    std::string_view stream;
-    bool wraps;  // between the last stage and the first
-  };
-
-  bool turned(int chunk) const { return slots_.turned_next != Slots::kNoSlot && chunk == 1; }
-
-  // Where the task's input comes from; none when it is computed here.
-  std::optional<Route> input_of(const StageTask& task) const {
-    const int global = plan_.global_stage(stage_, task.chunk);
-    const bool forward_task = task.action == Action::forward;
-    if (task.action == Action::backward_weight) return {};
-    const int from = forward_task ? global - 1 : global + 1;
-    if (from < 0 || from >= plan_.global_stages()) return {};
-    return route(task.chunk, forward_task, true, from);
-  }
-  std::optional<Route> output_of(const StageTask& task) const {
-    const int global = plan_.global_stage(stage_, task.chunk);
-    const bool forward_task = task.action == Action::forward;
-    if (task.action == Action::backward_weight) return {};
-    const int to = forward_task ? global + 1 : global - 1;
-    if (to < 0 || to >= plan_.global_stages()) return {};
-    return route(task.chunk, forward_task, false, to);
-  }
-  std::optional<Route> route(int chunk, bool forward_task, bool receive, int other) const {
-    if (slots_.turned_next != Slots::kNoSlot && plan_.schedule != Schedule::dualpipe) {
-      const int other_stage = other < plan_.pp ? other : 2 * plan_.pp - 1 - other;
-      if (other_stage == stage_) return {};  // the turn of the V
-    }
-    const bool towards_next = forward_task != receive;  // activations leave, gradients arrive at `next`
-    if (turned(chunk))
-      return towards_next
-                 ? Route{slots_.turned_next,
-                         receive ? "receive gradients, second chunk" : "send activations, second chunk",
-                         false}
-                 : Route{slots_.turned_previous,
-                         receive ? "receive activations, second chunk" : "send gradients, second chunk",
-                         false};
-    const bool wraps = towards_next ? stage_ == plan_.pp - 1 : stage_ == 0;
-    return towards_next ? Route{slots_.next, receive ? "receive gradients" : "send activations", wraps}
-                        : Route{slots_.previous, receive ? "receive activations" : "send gradients", wraps};
-  }
 
   Bytes message_bytes() const {
     if (!plan_.stage_times.transfer.empty()) return {};  // the time is given, nothing is left to carry
     const double share = plan_.sequence_parallel || plan_.splits_messages ? plan_.tp : 1;
     return Bytes(std::llround(plan_.tokens() * model_.hidden * bytes_of(plan_.activations) / share));
-  }
-
-  // The tasks between two exchanges with the neighbours, as [first, last] of the order. Megatron's
-  // interleaved schedule without overlap exchanges once for each forward and the backward after it
-  // (send_forward_backward_recv_forward_backward in schedules.py), everywhere else after every task.
-  std::vector<std::pair<std::size_t, std::size_t>> exchanges(const std::vector<StageTask>& order) const {
-    const auto is_forward = [](const StageTask& task) { return task.action == Action::forward; };
-    const auto leading =
-        static_cast<std::size_t>(std::find_if_not(order.begin(), order.end(), is_forward) - order.begin());
-    const auto forwards = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), is_forward));
-    // The last of the leading forwards already belongs to the steady state, unless all of them warm up.
-    const bool in_pairs = plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p && leading < forwards;
-    std::vector<std::pair<std::size_t, std::size_t>> result;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const bool pair = order[i].with_next ||
-                        (in_pairs && i + 1 >= leading && i + 1 < order.size() && is_forward(order[i]));
-      result.emplace_back(i, pair ? i + 1 : i);
-      if (pair) ++i;
-    }
-    return result;
   }
 
   void run_schedule() {
@@ -216,7 +151,7 @@ class StageProgram {
             wraps && !plan_.overlap_p2p ? first + 2 * static_cast<std::size_t>(plan_.pp) - 1 : last;
         std::size_t& next = post_next[wraps ? 1 : 0];
         for (; next < order.size() && next <= until; ++next) {
-          const auto input = input_of(order[next]);
+          const auto input = routes_.input_of(order[next]);
           if (!input || input->wraps != wraps) continue;
           emitter_.at({order[next].micro_batch, 0});
           const bool natural = !plan_.overlap_p2p && !wraps;
@@ -226,7 +161,7 @@ class StageProgram {
       }
     };
     const auto send = [&](const StageTask& task, bool alone) {
-      const auto output = output_of(task);
+      const auto output = routes_.output_of(task);
       if (!output) return kNoOp;
       emitter_.at({task.micro_batch, 0});
       if (!plan_.stage_times.transfer.empty())
@@ -235,7 +170,7 @@ class StageProgram {
                               alone && plan_.synchronises_p2p);
     };
 
-    const auto exchanged = exchanges(order);
+    const auto exchanged = routes_.exchanges(order);
     for (std::size_t e = 0; e < exchanged.size(); ++e) {
       const auto [first, last] = exchanged[e];
       if (e == 0 && !plan_.overlap_p2p) post_receives(first, last);
@@ -361,12 +296,11 @@ class StageProgram {
     take_turns(one, other);
   }
   bool receives_next(const StageTask& task) const {
-    const auto input = input_of(task);
+    const auto input = routes_.input_of(task);
     return input && !input->wraps;
   }
 
   // --- end of the step (4.10)
-  // -------------------------------------------------------------------------------------
 
   void end_step() {
     emitter_.at({plan_.micro_batches - 1, 0});
@@ -411,6 +345,7 @@ class StageProgram {
   const StepPieces& pieces_;
   const Slots& slots_;
   int stage_;
+  PipelineRoutes routes_;
   program::RankProgramBuilder builder_;
   StageEmitter emitter_;
   std::vector<Chunk> chunks_;
