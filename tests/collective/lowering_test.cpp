@@ -58,14 +58,18 @@ Activity lowered(const Cluster& cluster, CollectiveKind kind, std::size_t gpus,
   return activity;
 }
 
+void expect_each(const std::map<DeviceId, double>& shares, std::size_t devices, double share) {
+  EXPECT_EQ(shares.size(), devices);
+  for (const auto& [device, has] : shares) EXPECT_NEAR(has, share, 1e-9);
+}
+
 // A ring passes every chunk 2(n-1) times, an n-th each: 2 x 7/8 = 1.75 out of and into every GPU.
 TEST(Lowering, RingAllReduceUsesEachGpusLinksTwiceNMinusOneOverN) {
   const Cluster box(boxes("hgx-h100", 1), forced(Algorithm::ring));
   const Activity activity = lowered(box, CollectiveKind::all_reduce, 8);
   for (const bool out : {true, false}) {
     const auto sums = box.on_nvlink(activity, out);
-    EXPECT_EQ(sums.size(), 8U);
-    for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 1.75, 1e-9);
+    expect_each(sums, 8, 1.75);
   }
 }
 
@@ -75,8 +79,7 @@ TEST(Lowering, GathersAndAllToAllUseEachGpusLinksNMinusOneOverN) {
   for (const CollectiveKind kind :
        {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
     const auto sums = box.on_nvlink(lowered(box, kind, 8), true);
-    EXPECT_EQ(sums.size(), 8U);
-    for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 0.875, 1e-9);
+    expect_each(sums, 8, 0.875);
   }
 }
 
@@ -85,8 +88,7 @@ TEST(Lowering, NvlsSendsOnePlusOneOverHeads) {
   const Cluster box(boxes("hgx-h100", 1), forced(Algorithm::nvls));
   for (const bool out : {true, false}) {
     const auto sums = box.on_nvlink(lowered(box, CollectiveKind::all_reduce, 8), out);
-    EXPECT_EQ(sums.size(), 8U);
-    for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 1.125, 1e-9);
+    expect_each(sums, 8, 1.125);
   }
 }
 
@@ -110,8 +112,7 @@ TEST(Lowering, NvlsTreeOverTwoBoxesSendsAnEighthOutOfEveryNic) {
         two.topology.device(link.to).node == DeviceId::kNone)
       sent[link.from] += use.share;
   }
-  EXPECT_EQ(sent.size(), 16U);
-  for (const auto& [nic, share] : sent) EXPECT_NEAR(share, 0.125, 1e-9);
+  expect_each(sent, 16, 0.125);
 }
 
 // What leaves every NIC, and what of it goes from switch to switch, per byte.
@@ -141,12 +142,10 @@ TEST(Lowering, PxnTakesAllToAllToTheRailOfItsReceiverOverNvlink) {
   const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
   for (const bool out : {true, false}) {
     const auto sums = two.on_nvlink(activity, out);
-    EXPECT_EQ(sums.size(), 16U);
-    for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 14.0 / 16, 1e-9);
+    expect_each(sums, 16, 14.0 / 16);
   }
   const OnFabric fabric = on_fabric(two, activity);
-  EXPECT_EQ(fabric.nics.size(), 16U);
-  for (const auto& [nic, share] : fabric.nics) EXPECT_NEAR(share, 0.5, 1e-9);
+  expect_each(fabric.nics, 16, 0.5);
   EXPECT_EQ(fabric.between_switches, 0);
 }
 
@@ -156,11 +155,9 @@ TEST(Lowering, WithoutPxnAllToAllLeavesByTheNearestNicAndChangesRailInTheFabric)
   const Cluster two(boxes("hgx-h100", 2), overrides);
   const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
   const auto sums = two.on_nvlink(activity, true);
-  EXPECT_EQ(sums.size(), 16U);
-  for (const auto& [gpu, share] : sums) EXPECT_NEAR(share, 7.0 / 16, 1e-9);
+  expect_each(sums, 16, 7.0 / 16);
   const OnFabric fabric = on_fabric(two, activity);
-  EXPECT_EQ(fabric.nics.size(), 16U);
-  for (const auto& [nic, share] : fabric.nics) EXPECT_NEAR(share, 0.5, 1e-9);
+  expect_each(fabric.nics, 16, 0.5);
   EXPECT_NEAR(fabric.between_switches, 2 * 16 * 7.0 / 16, 1e-9);  // up to a spine and down again
 }
 

@@ -21,6 +21,15 @@ std::int64_t tolerance(const RandomCase& problem, SimTime time) {
          static_cast<std::int64_t>(1e-9 * static_cast<double>(time.time_since_epoch().count()));
 }
 
+// What all transfers put on a link.
+double put_on(const RandomCase& problem, LinkIndex link) {
+  double sum = 0;
+  for (const RandomTransfer& transfer : problem.transfers)
+    for (const Usage& use : transfer.usage)
+      if (use.link == link) sum += transfer.bytes * use.coefficient;
+  return sum;
+}
+
 // MaxMin::check: capacity kept, every activity has a bottleneck.
 TEST(FlowProperty, EverySolveIsTheMaxMinFairAllocation) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
@@ -94,10 +103,7 @@ TEST(FlowProperty, CapacitiesMayChangeAtAnyTime) {
     });
     for (const SimTime time : times) ASSERT_NE(time, kNever) << "seed " << seed;
     for (LinkIndex link = 0; link < problem.capacities.size(); ++link) {
-      double expected = 0;
-      for (const RandomTransfer& transfer : problem.transfers)
-        for (const Usage& use : transfer.usage)
-          if (use.link == link) expected += transfer.bytes * use.coefficient;
+      const double expected = put_on(problem, link);
       EXPECT_NEAR(network.record(link).bytes, expected, 1e-9 * expected) << "seed " << seed;
     }
   }
@@ -133,10 +139,7 @@ TEST(FlowProperty, EveryLinkHasCarriedExactlyWhatItsTransfersPutOnIt) {
     FlowNetwork network(problem.capacities);
     run(network, problem);
     for (LinkIndex link = 0; link < problem.capacities.size(); ++link) {
-      double expected = 0;
-      for (const RandomTransfer& transfer : problem.transfers)
-        for (const Usage& use : transfer.usage)
-          if (use.link == link) expected += transfer.bytes * use.coefficient;
+      const double expected = put_on(problem, link);
       EXPECT_NEAR(network.record(link).bytes, expected, 1e-9 * expected) << "seed " << seed;
       EXPECT_LE(network.record(link).peak_rate, problem.capacities[link] * (1 + 1e-9));
     }
