@@ -4,4 +4,4 @@
 set -eu
 cd "$(dirname "$0")"
 sh install.sh --for-tests
-exec /usr/bin/python3 tests/run.py "$@"
+TOPSIM_ALL_INSTALLED=1 exec /usr/bin/python3 tests/run.py "$@"

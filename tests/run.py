@@ -41,6 +41,15 @@ def build(preset):
     return True
 
 
+# What may be missing where test.sh has installed everything: data of others, the long campaigns, and npm's chart library.
+MAY_BE_MISSING = ("beside the project", "with --full", "has no page")
+
+
+def excused(reason):
+    """A skip is no failure where somebody runs this file by hand on a machine that lacks something."""
+    return not os.environ.get("TOPSIM_ALL_INSTALLED") or any(words in reason for words in MAY_BE_MISSING)
+
+
 def run_ctest(preset):
     """Returns (passed, failed, skipped) of one preset's C++ tests; a failed build counts as one failure."""
     passed, failed, skipped = 0, 0 if build(preset) else 1, 0
@@ -58,8 +67,13 @@ def run_ctest(preset):
             failed += 1
             print(f"FAILED: {case.get('name')}")
         elif case.find("skipped") is not None or case.get("status") == "disabled":
-            skipped += 1
-            print(f"skipped: {case.get('name')}")
+            text = case.findtext("system-out", "")
+            reason = text.partition("Skipped\n")[2].partition("\n[")[0].strip()
+            if excused(reason):
+                skipped += 1
+            else:
+                failed += 1
+            print(f"{'skipped' if excused(reason) else 'FAILED, must not be skipped here'}: {case.get('name')}: {reason}")
         else:
             failed += 1
             print(f"FAILED: {case.get('name')}\n{case.findtext('system-out', '')}")
@@ -82,7 +96,9 @@ class Counter(unittest.TextTestResult):
         """[passed, failed, skipped]"""
         bad = {getattr(test, "test_case", test).id() for test, _ in self.failures + self.errors}
         bad |= {test.id() for test in self.unexpectedSuccesses}
-        idle = {getattr(test, "test_case", test).id() for test, _ in self.skipped} - bad
+        skips = {getattr(test, "test_case", test).id(): reason for test, reason in self.skipped}
+        bad |= {test for test, reason in skips.items() if not excused(reason)}
+        idle = set(skips) - bad
         return [self.passed + len(self.expectedFailures), len(bad), len(idle)]
 
 

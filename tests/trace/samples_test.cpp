@@ -7,7 +7,7 @@ class Samples : public ::testing::Test {
  protected:
   void SetUp() override {
     // Data of others: read where it lies beside the project, never committed.
-    if (!fs::exists(folder_)) GTEST_SKIP() << folder_ << " is not there";
+    if (!fs::exists(folder_)) GTEST_SKIP() << "no traces beside the project";
   }
   Trace read(const std::string& format, const std::string& path, std::uint32_t ranks = 0) const {
     TraceSpec spec;
