@@ -87,6 +87,20 @@ TEST(Node, TraysOfAnNvl72ShareOneScaleUpDomain) {
             router.scale_up_domain(device(t, "node17/gpu3")));
 }
 
+TEST(Node, GpusOfOneTrayReachEachOtherOverTheRacksSwitchesNotThroughTheirHost) {
+  const Topology t = build(cluster("gb200-nvl72", 2, "rail"), catalogue());
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
+  // On the other board's rail: handed to the GPU beside that NIC first (PXN), over NVLink as well.
+  const Topology racks = build(cluster("gb200-nvl72", 36, "rail"), catalogue());
+  const Router between(racks, 1);
+  Route out;
+  between.route({.from = device(racks, "node0/gpu0"), .to = device(racks, "node18/gpu3"), .allow_pxn = true},
+                out);
+  EXPECT_TRUE(out.proxied);
+  EXPECT_EQ(racks.device(racks.link(out.links[0].link).to).kind, DeviceKind::nvswitch);
+}
+
 TEST(Node, TwoRacksAreTwoScaleUpDomains) {
   const Topology t = build(cluster("gb200-nvl72", 36, "rail"), catalogue());
   const Router router(t, 1);

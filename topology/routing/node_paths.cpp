@@ -119,7 +119,7 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
       bool found = false;
       if (accelerator && members_[to].kind == DeviceKind::accelerator) {
         found = append(scale_up, from, to, row.links);
-        row.by_scale_up[to] = found ? 1 : 0;
+        row.by_scale_up[to] = found || (members_[from].joined && members_[to].joined) ? 1 : 0;
         if (!found) found = append_staged(host, from, to, row.links);
       }
       if (!found) found = append(host, from, to, row.links) || append(any, from, to, row.links);
@@ -240,6 +240,16 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
   for (std::size_t i = 0; i < t.links().size(); ++i)
     if (const std::uint32_t node = local_node(i); node != kNone) links_[next[node]++] = LinkId(i);
 
+  // Bit 0: a working link to a scale-up switch of no node or of another, bit 1: from one.
+  std::vector<std::uint8_t> shared(devices.size(), 0);
+  for (std::size_t i = 0; i < t.links().size(); ++i) {
+    const Link& l = t.links()[i];
+    if ((!dead.empty() && dead[i]) || !is_scale_up(t, l)) continue;
+    const Device &a = t.device(l.from), &b = t.device(l.to);
+    if (a.node == b.node) continue;
+    if (b.kind == DeviceKind::nvswitch) shared[l.from.index()] |= 1;
+    if (a.kind == DeviceKind::nvswitch) shared[l.to.index()] |= 2;
+  }
   // A device is a fabric port when a working cable leaves it for a switch, or for another node's NIC.
   std::vector<std::uint8_t> port(devices.size(), 0);
   for (std::size_t i = 0; i < t.links().size(); ++i) {
@@ -263,7 +273,7 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
     links.clear();
     for (std::uint32_t i = members_begin_[node]; i < members_begin_[node + 1]; ++i) {
       const Device& d = t.device(members_[i]);
-      members.push_back({d.kind, d.local, port[members_[i].index()] != 0});
+      members.push_back({d.kind, d.local, port[members_[i].index()] != 0, shared[members_[i].index()] == 3});
     }
     for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
       const Link& l = t.link(links_[i]);

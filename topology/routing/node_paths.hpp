@@ -1,9 +1,10 @@
 // Paths inside a node. Nodes of one shape share a table; only links differ by an index.
 //
 // accelerator to accelerator: scale-up links (through NVSwitches, at most one accelerator between: NCCL's
-// NVB), else PCIe; through host memory where PCIe peer-to-peer does not work or the path crosses sockets
-// (NCCL's SHM, buffer at the receiver). Everything else: PCIe and C2C, never through another accelerator
-// unless nothing else leads there (NICs on an accelerator).
+// NVB; over a switch that nodes share the router itself leads), else PCIe; through host memory where PCIe
+// peer-to-peer does not work or the path crosses sockets (NCCL's SHM, buffer at the receiver). Everything
+// else: PCIe and C2C, never through another accelerator unless nothing else leads there (NICs on an
+// accelerator).
 #pragma once
 
 #include <algorithm>
@@ -38,6 +39,7 @@ class NodeShape {
     DeviceKind kind;
     std::uint32_t local;
     bool fabric;  // has a working cable into the fabric
+    bool joined;  // to a scale-up switch that nodes share (NVL72), both ways
     auto operator<=>(const Member&) const = default;
   };
   NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer);
@@ -53,7 +55,7 @@ class NodeShape {
   [[nodiscard]] std::uint32_t proxy(std::uint32_t from, std::uint32_t port) const {
     return row(from).proxy[port];
   }
-  // Both reach each other over scale-up links alone.
+  // Both reach each other over scale-up links alone, those of a shared switch included.
   [[nodiscard]] bool scale_up(std::uint32_t a, std::uint32_t b) const;
   // Position of the accelerator with that number; none.
   [[nodiscard]] std::uint32_t accelerator(std::uint32_t local) const {

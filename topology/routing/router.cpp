@@ -49,6 +49,7 @@ struct Router::Impl {
   }
   bool inside(DeviceId from, DeviceId to, Route& out) const {
     if (from == to) return true;
+    if (over_shared_switch(from, to, out)) return true;
     const std::uint32_t node = node_of(from);
     const LocalPath path = nodes.shape(node).path(nodes.position(from), nodes.position(to));
     if (!path.reachable) return false;
@@ -57,13 +58,15 @@ struct Router::Impl {
   }
   // Over scale-up links that leave the node.
   bool across_domain(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
+    return over_shared_switch(from, to, out) || fabric->append(from, to, connection, false, out);
+  }
+  // Two accelerators of one node too: their only NVLinks lead to it.
+  bool over_shared_switch(DeviceId from, DeviceId to, Route& out) const {
     const LinkId up = to_domain_switch[from.index()], down = from_domain_switch[to.index()];
-    if (up.valid() && down.valid() && topology.link(up).to == topology.link(down).from) {
-      add(up, out);
-      add(down, out);
-      return true;
-    }
-    return fabric->append(from, to, connection, false, out);
+    if (!up.valid() || !down.valid() || topology.link(up).to != topology.link(down).from) return false;
+    add(up, out);
+    add(down, out);
+    return true;
   }
   [[nodiscard]] DeviceId nearest_port(DeviceId device, std::uint64_t connection) const;
   [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
