@@ -47,7 +47,7 @@ Ran run(const Fabric& fabric, const PacketSpec& spec, const Job& job, bool skip)
                    now);
   };
   for (int round = 0; round < job.rounds; ++round) {
-    const SimTime begin = SimTime{} + round * job.pause;
+    const SimTime begin = std::max(now, SimTime{} + round * job.pause);  // not before the last one is done
     std::vector<std::pair<SimTime, std::uint64_t>> due;  // messages to send, completions to hand out
     std::vector<std::pair<SimTime, std::size_t>> starts;
     for (std::size_t i = 0; i < n; ++i) starts.emplace_back(begin, i);

@@ -1,17 +1,23 @@
 #include "sim/network/packet/channel.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace topsim::network::packet {
 
-LocalNames::Classes::Classes(const Graph& graph) {
-  using Look = std::tuple<double, Duration, Duration, FlowControl, bool, bool, std::uint32_t>;
+LocalNames::Classes::Classes(const Graph& graph, const PacketSpec& spec) {
+  using Look = std::tuple<double, Duration, Duration, FlowControl, bool, PortIndex, std::uint32_t>;
   std::map<Look, std::uint32_t> known;
-  for (const PortSpec& port : graph.ports) {
+  const bool draws =
+      spec.ecn.enabled && settled_congestion_control(graph, spec) == CongestionControlKind::dcqcn;
+  for (PortIndex p = 0; p < graph.ports.size(); ++p) {
+    const PortSpec& port = graph.ports[p];
+    // Every port that marks by chance draws numbers of its own.
+    const PortIndex marks = !port.marks ? kNone : draws ? p : 0;
     // Of a shared buffer the other ports of its device take their part: no two are taken to be alike.
     const bool shared = port.flow_control != FlowControl::credit;
     const Look look(port.rate.value(), port.latency, graph.ports[port.reverse].latency, port.flow_control,
-                    port.framed, port.marks, shared ? port.to : kNone);
+                    port.framed, marks, shared ? port.to : kNone);
     class_.push_back(known.try_emplace(look, static_cast<std::uint32_t>(known.size())).first->second);
   }
   next_ = static_cast<std::uint32_t>(known.size());
@@ -26,8 +32,8 @@ std::uint32_t LocalNames::local(PortIndex port) const {
   return known == port_.end() ? kNone : known->second;
 }
 
-std::uint32_t LocalNames::device(DeviceIndex device) {
-  return device_.try_emplace(device, static_cast<std::uint32_t>(device_.size())).first->second;
+LocalNames::Touched& LocalNames::device(DeviceIndex device) {
+  return device_.try_emplace(device, Touched{static_cast<std::uint32_t>(device_.size()), {}}).first->second;
 }
 
 void LocalNames::read(PortIndex port, const Graph& graph, const Classes& classes,
@@ -37,7 +43,11 @@ void LocalNames::read(PortIndex port, const Graph& graph, const Classes& classes
   if (!fresh) return;
   ports_.push_back(port);
   const PortSpec& spec = graph.ports[port];
-  words.insert(words.end(), {classes.of(port), device(spec.from), device(spec.to)});
+  // Departures of one instant happen in the order of the device's ports.
+  Touched& from = device(spec.from);
+  const auto place = from.ports.insert(std::lower_bound(from.ports.begin(), from.ports.end(), port), port);
+  words.insert(words.end(), {classes.of(port), from.number,
+                             static_cast<std::uint32_t>(place - from.ports.begin()), device(spec.to).number});
 }
 
 std::vector<std::uint32_t> LocalNames::read(const Channel& channel, const Graph& graph,

@@ -31,7 +31,7 @@ class LocalNames {
   // What distinguishes the rows of a graph beyond their place.
   class Classes {
    public:
-    explicit Classes(const Graph& graph);
+    Classes(const Graph& graph, const PacketSpec& spec);
     [[nodiscard]] std::uint32_t of(PortIndex port) const { return class_[port]; }
     void set_apart(PortIndex port);  // it is like no other any more
 
@@ -47,11 +47,15 @@ class LocalNames {
   [[nodiscard]] std::uint32_t local(PortIndex port) const;                      // kNone: not yet touched
 
  private:
+  struct Touched {
+    std::uint32_t number;
+    std::vector<PortIndex> ports;  // that leave the device, ascending
+  };
   void read(PortIndex port, const Graph& graph, const Classes& classes, std::vector<std::uint32_t>& words);
-  std::uint32_t device(DeviceIndex device);
+  Touched& device(DeviceIndex device);
 
   std::map<PortIndex, std::uint32_t> port_;
-  std::map<DeviceIndex, std::uint32_t> device_;
+  std::map<DeviceIndex, Touched> device_;
   std::vector<PortIndex> ports_;
 };
 }  // namespace topsim::network::packet

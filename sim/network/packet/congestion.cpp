@@ -98,21 +98,32 @@ void Congestion::review(std::uint32_t index, QueuePair& pair, Picoseconds time) 
   }
 }
 
-bool Congestion::forgets(std::uint32_t index, QueuePair& pair, Picoseconds time) {
-  if (kind_ == CongestionControlKind::none) return true;
+Picoseconds Congestion::recovers_at(std::uint32_t index) const {
+  if (kind_ == CongestionControlKind::none) return 0;
+  State s = states_[index];
+  if (kind_ == CongestionControlKind::infiniband)
+    return s.index == 0 ? 0 : s.index_at + (s.index - 1) * spec_.infiniband.timer.count();
+  if (kind_ != CongestionControlKind::dcqcn) return kForever;
+  Picoseconds time = 0;
+  while (s.congested && (s.cut_flag || s.rate < s.line)) {
+    time = std::min(s.timer_at, s.cut_flag ? s.cut_at : kForever);
+    if (time == kForever) return kForever;
+    advance_dcqcn(s, time);
+  }
+  return time;
+}
+
+void Congestion::renew(std::uint32_t index, QueuePair& pair) {
+  if (!active()) return;
   State& s = states_[index];
-  review(index, pair, time);
-  if (kind_ == CongestionControlKind::infiniband) return s.index == 0;
-  if (kind_ != CongestionControlKind::dcqcn) return false;
-  if (!s.congested) return true;
-  if (s.rate < s.line) return false;
   s.congested = s.alpha_flag = s.cut_flag = false;
   s.alpha = spec_.dcqcn.initial_alpha;
   s.target = s.line;
   s.timer_at = kForever;
   s.timer_stage = s.byte_stage = 0;
   s.byte_count = 0;
-  return true;
+  s.index = 0;
+  set_rate(pair, s, s.line);
 }
 
 // The index falls by one a timer period.

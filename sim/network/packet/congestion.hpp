@@ -45,9 +45,11 @@ class Congestion {
   [[nodiscard]] Picoseconds next_rise(std::uint32_t index, const QueuePair& pair) const;
   // The rate at that time, without a packet.
   void review(std::uint32_t index, QueuePair& pair, Picoseconds time);
-  // An idle pair: whether it is as if it had never been slowed. A rate limiter that has come back to the line
-  // rate is released (IEEE 802.1Qau 31.2); controls that keep windows and averages do not forget.
-  [[nodiscard]] bool forgets(std::uint32_t index, QueuePair& pair, Picoseconds time);
+  // When a pair that stays idle is as if it had never been slowed. A rate limiter that has come back to the
+  // line rate is released (IEEE 802.1Qau 31.2); controls that keep windows and averages never forget:
+  // kForever.
+  [[nodiscard]] Picoseconds recovers_at(std::uint32_t index) const;
+  void renew(std::uint32_t index, QueuePair& pair);  // as if it had never been slowed
   void acknowledged(std::uint32_t index, QueuePair& pair, const Acknowledgement& ack, Picoseconds time);
   void notified(std::uint32_t index, QueuePair& pair, Picoseconds time);  // CNP or BECN
 

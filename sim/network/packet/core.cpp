@@ -39,7 +39,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       out_begin_(graph_.devices + 1, 0),
       out_(graph_.ports.size()),
       congestion_(settings.congestion, spec_.congestion_control, slowest_framed(graph_), settings.mtu),
-      random_(spec_.seed) {
+      random_(graph_.ports.size()) {
   const bool dctcp = settings.congestion == CongestionControlKind::dctcp;
   const bool marks = spec.ecn.enabled && (dctcp || settings.congestion == CongestionControlKind::dcqcn);
   for (PortIndex p = 0; p < ports.size(); ++p) {
@@ -47,6 +47,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
     Port& port = ports[p];
     port.latency = from.latency.count();
     port.cost = cost_of(from.rate);
+    rate_.push_back(from.rate.value());
     port.from = from.from, port.to = from.to, port.reverse = from.reverse;
     port.gap = from.framed ? static_cast<std::uint16_t>(settings.framing.gap.value()) : std::uint16_t{0};
     port.discount = from.framed ? std::uint16_t{0} : static_cast<std::uint16_t>(settings.header);
@@ -69,6 +70,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
   auto place = out_begin_;
   for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
   set_up_buffers();
+  begin_random();
   may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
   if (settings.congestion == CongestionControlKind::infiniband &&
       spec.congestion_control.infiniband.threshold > 0) {
@@ -240,6 +242,7 @@ void Core::set_rate(PortIndex p, BytesPerSecond rate, Picoseconds time) {
   now = std::max(now, time);
   interrupt(p);
   ports[p].cost = cost_of(rate);
+  rate_[p] = rate.value();
   update(p);
 }
 
@@ -295,18 +298,23 @@ Picoseconds Core::quiet_since() const {
   return since;
 }
 
-bool Core::rest(Picoseconds time) {
-  if (spec.loss.probability > 0) return false;
-  bool fresh = true;
+Picoseconds Core::rests_from() const {
+  if (!events.empty() || spec.loss.probability > 0 || !is_quiet()) return kForever;
+  Picoseconds since = quiet_since();
   for (PairIndex pair = 0; pair < pairs_.size(); ++pair) {
     const QueuePair& q = pairs_[pair];
-    fresh = fresh && q.state == SendState::idle && !q.timer && q.unacknowledged == q.posted;
-    if (q.posted > 0 && !congestion_.forgets(pair, pairs_[pair], time)) fresh = false;
+    if (q.posted == 0) continue;
+    if (q.state != SendState::idle || q.timer || q.unacknowledged != q.posted) return kForever;
+    since = std::max(since, congestion_.recovers_at(pair));
   }
-  if (!fresh) return false;
+  return since;
+}
+
+void Core::rest() {
   for (PairIndex pair = 0; pair < pairs_.size(); ++pair) {
     QueuePair& q = pairs_[pair];
     if (q.posted == 0) continue;
+    congestion_.renew(pair, q);
     QueuePair anew;
     anew.port = q.port, anew.pace = q.pace, anew.pace_cap = q.pace_cap, anew.window = q.window;
     anew.path_latency = q.path_latency, anew.first_hop = q.first_hop, anew.first_count = q.first_count;
@@ -322,8 +330,11 @@ bool Core::rest(Picoseconds time) {
   std::fill(unmarked_.begin(), unmarked_.end(), 0U);
   std::fill(arbiter_.begin(), arbiter_.end(), 0);
   may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
-  random_.seed(spec.seed);
-  return true;
+  begin_random();
+}
+
+void Core::begin_random() {
+  for (PortIndex p = 0; p < ports.size(); ++p) random_[p] = mix(mix(spec.seed) ^ p);
 }
 
 bool Core::ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex>& ports_used) const {

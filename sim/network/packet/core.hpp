@@ -10,7 +10,6 @@
 // ports have an event for each departure as well.
 #pragma once
 
-#include <random>
 #include <span>
 #include <vector>
 
@@ -48,9 +47,9 @@ class Core {
   void run_until(Picoseconds limit, bool stop_at_delivery = false);
   void bring_up_to(Picoseconds now);  // all lazy departures
   [[nodiscard]] std::string leak() const;
-  [[nodiscard]] bool is_quiet() const;            // no packet anywhere, nobody about to send
-  [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
-  bool rest(Picoseconds now);
+  [[nodiscard]] bool is_quiet() const;           // no packet anywhere, nobody about to send
+  [[nodiscard]] Picoseconds rests_from() const;  // kForever: not before something happens
+  void rest();
   bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
   void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);
 
@@ -93,6 +92,7 @@ class Core {
   void prefetch();
   [[nodiscard]] Picoseconds time_on(const Port& port, const Packet& packet) const;
   void mark(Port& port, PortIndex p, Packet& packet, unsigned lane);
+  [[nodiscard]] double draw(PortIndex p);  // evenly from [0, 1)
   void stamp(std::uint32_t packet, PortIndex p, Picoseconds start);
   std::uint32_t new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes);
   void free_packet(std::uint32_t packet);
@@ -110,7 +110,9 @@ class Core {
   [[nodiscard]] Picoseconds credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start);
   void wait_no_longer(PortIndex p, unsigned lane, Picoseconds since);
   void set_up_buffers();
-  void port_threshold(PortIndex p);  // InfiniBand: where FECN begins
+  void begin_random();
+  [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
+  void port_threshold(PortIndex p);               // InfiniBand: where FECN begins
 
   // sender.cpp
   void post(PairIndex pair, std::int64_t bytes, std::uint64_t tag);
@@ -157,6 +159,7 @@ class Core {
   std::vector<Ingress> ingress_;  // port x class
   std::vector<Credit> credits_;   // port x class
   std::vector<std::uint32_t> credit_total_;
+  std::vector<double> rate_;  // per port, bytes/s
   std::vector<Return> returns_;
   std::uint32_t free_return_ = kNone;
   std::vector<std::uint32_t> mark_to_;   // kmax per port
@@ -173,8 +176,8 @@ class Core {
   std::vector<Start> starts_;
   std::vector<std::uint32_t> free_starts_;
   Congestion congestion_;
-  std::mt19937_64 random_;
-  std::uint32_t posted_pairs_ = 0;  // since the last rest
+  std::vector<std::uint64_t> random_;  // per port, a splitmix64 sequence each: what others draw changes none
+  std::uint32_t posted_pairs_ = 0;     // since the last rest
   // No event: where nothing else happens any more, nobody waits, or everybody for good.
   Picoseconds deadlock_check_at_ = kForever;
   bool may_finish_early_ = false;  // a pair in a port's turn may have nothing left to send: after repetitions

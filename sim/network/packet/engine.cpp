@@ -81,20 +81,17 @@ void Engine::set_rate(PortIndex port, BytesPerSecond rate, SimTime now) {
   core_->set_rate(port, rate, now.time_since_epoch().count());
 }
 
-bool Engine::at_rest(SimTime now) const {
-  return core_->events.empty() && core_->is_quiet() && quiet_since() <= now;
-}
-
 SimTime Engine::now() const {
   return SimTime(Duration(core_->now));
 }
 
-SimTime Engine::quiet_since() const {
-  return SimTime(Duration(core_->quiet_since()));
+SimTime Engine::rests_from() const {
+  const Picoseconds since = core_->rests_from();
+  return since == kForever ? kNever : SimTime(Duration(since));
 }
 
-bool Engine::rest(SimTime now) {
-  return core_->rest(now.time_since_epoch().count());
+void Engine::rest() {
+  core_->rest();
 }
 
 Tally::Row Engine::tally(PortIndex p) const {

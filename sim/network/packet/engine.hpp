@@ -111,12 +111,11 @@ class Engine {
 
   [[nodiscard]] SimTime now() const;  // nothing can be sent before
 
-  // For episodes.hpp. At rest: nothing under way, every credit back. `quiet_since` is when that began.
-  [[nodiscard]] bool at_rest(SimTime now) const;
-  [[nodiscard]] SimTime quiet_since() const;  // REQUIRES: no event is pending
-  // Packet numbers, turns and the random sequence begin anew; false where congestion control or repetitions
-  // remember the past, and then nothing is changed but rates that have recovered. REQUIRES: at_rest(now).
-  bool rest(SimTime now);
+  // For episodes.hpp. At rest: nothing under way, every credit back, every queue pair at full rate again.
+  // kNever: not before something happens, or never (congestion control that remembers, loss, a deadlock).
+  [[nodiscard]] SimTime rests_from() const;
+  // Packet numbers, turns and the random sequences begin anew. REQUIRES: rests_from() has come.
+  void rest();
   [[nodiscard]] Tally::Row tally(PortIndex port) const;
   Tally take();  // and everything counts from zero again
   // Ports that the pair's packets and their answers may use, in order; whether there is one path each.

@@ -16,9 +16,9 @@ bool forgetful(const Graph& graph, const PacketSpec& spec) {
 Episodes::Episodes(const Graph& graph, const PacketSpec& spec, bool skip)
     : graph_(graph),
       spec_(spec),
-      skip_(skip && forgetful(graph, spec)),
       apart_(forgetful(graph, spec)),
-      classes_(graph),
+      skip_(skip && apart_),
+      classes_(graph, spec),
       planner_(graph, spec),
       claimed_(graph.ports.size() + graph.devices, kNone),
       totals_(graph.ports.size()) {}
@@ -55,166 +55,22 @@ void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::u
   region.messages.push_back({tag, order, arrivals_++});
   add_input(region, channel, bytes, extra, now);
   const auto input = static_cast<std::uint32_t>(region.inputs.size() - 1);
-  if (first) {
+  if (region.workplace) {
+    send(region, input);
+  } else if (first) {
     begin(region);
   } else if (region.mode == Region::Mode::replayed) {
     const Record& record = *region.followed;
     const bool expected =
         record.inputs.size() > input && record.inputs[input] == region.inputs[input] &&
         record.words[region.inputs[input].channel] == region.words[region.inputs[input].channel];
-    if (!expected && !follow(region, now)) simulate(region, now);
-  } else if (region.workplace) {
-    send(region, input);
+    if (!expected && !follow(region, now)) simulate(region);
   }
-}
-
-// The region that the channel touches, made one where there are several; a new one where there is none.
-Region& Episodes::region_for(const Channel& channel, SimTime now) {
-  std::vector<std::uint32_t> touched;
-  if (apart_) {
-    for (const std::uint32_t claim : channel.claims)
-      if (claimed_[claim] != kNone) touched.push_back(claimed_[claim]);
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  } else if (!regions_.empty()) {
-    touched.push_back(regions_.begin()->first);
-  }
-  std::erase_if(touched, [&](std::uint32_t number) {
-    Region& region = *regions_.at(number);
-    advance(region, now);
-    return close(region, now);
-  });
-  Region* region = nullptr;
-  if (touched.empty()) {
-    auto fresh = std::make_unique<Region>();
-    fresh->number = next_region_++;
-    fresh->begin = now;
-    region = fresh.get();
-    regions_.emplace(region->number, std::move(fresh));
-  } else {
-    region = touched.size() == 1 ? regions_.at(touched.front()).get() : &join(touched);
-  }
-  claim(*region, channel);
-  return *region;
-}
-
-void Episodes::claim(Region& region, const Channel& channel) {
-  for (const std::uint32_t claim : channel.claims) {
-    if (claimed_[claim] == region.number) continue;
-    claimed_[claim] = region.number;
-    region.claims.push_back(claim);
-  }
-}
-
-void Episodes::add_input(Region& region, const Channel& channel, Bytes bytes, Duration extra, SimTime now) {
-  const auto known = std::find(region.channels.begin(), region.channels.end(), &channel);
-  const auto local = static_cast<std::uint32_t>(known - region.channels.begin());
-  if (known == region.channels.end()) {
-    region.channels.push_back(&channel);
-    region.words.push_back(region.names.read(channel, graph_, classes_));
-  }
-  region.inputs.push_back({region.since_begin(now), local, bytes, extra});
-  region.least_extra = std::min(region.least_extra, extra);
-}
-
-// What happened in each before they met did not depend on the others.
-Region& Episodes::join(const std::vector<std::uint32_t>& numbers) {
-  struct Part {
-    SimTime time;
-    const Channel* channel;
-    Bytes bytes;
-    Duration extra;
-    Region::Message message;
-  };
-  std::vector<Part> parts;
-  auto joined = std::make_unique<Region>();
-  joined->number = next_region_++;
-  joined->begin = kNever;
-  for (const std::uint32_t number : numbers) {
-    const Region& region = *regions_.at(number);
-    joined->begin = std::min(joined->begin, region.begin);
-    for (std::size_t i = 0; i < region.inputs.size(); ++i) {
-      const Input& input = region.inputs[i];
-      parts.push_back({region.at(input.time), region.channels[input.channel], input.bytes, input.extra,
-                       region.messages[i]});
-    }
-    for (const std::uint32_t claim : region.claims) claimed_[claim] = joined->number;
-    joined->claims.insert(joined->claims.end(), region.claims.begin(), region.claims.end());
-  }
-  std::sort(parts.begin(), parts.end(),
-            [](const Part& a, const Part& b) { return a.message.arrival < b.message.arrival; });
-  for (const Part& part : parts) {
-    add_input(*joined, *part.channel, part.bytes, part.extra, part.time);
-    joined->messages.push_back(part.message);
-  }
-  joined->recording = true;
-  for (const std::uint32_t number : numbers) {
-    joined->recording = joined->recording && regions_.at(number)->recording;
-    regions_.erase(number);
-  }
-  Region& region = *regions_.emplace(joined->number, std::move(joined)).first->second;
-  if (!region.recording || !follow(region, now_)) simulate(region, now_);
-  return region;
-}
-
-void Episodes::attach(Region& region) {
-  if (idle_.empty()) {
-    region.workplace = std::make_unique<Workplace>(graph_, spec_);
-    for (const auto& [port, rate] : rates_) region.engine().set_rate(port, rate, SimTime{});
-  } else {
-    region.workplace = std::move(idle_.back());
-    idle_.pop_back();
-  }
-  region.shift = region.begin - region.engine().now();
-  region.outputs.clear();
-  for (Region::Message& message : region.messages) message.parts = 0;
-  for (std::uint32_t input = 0; input < region.inputs.size(); ++input) {
-    region.engine().run_until(region.at(region.inputs[input].time) - region.shift);
-    collect(region);
-    send(region, input);
-  }
-}
-
-void Episodes::send(Region& region, std::uint32_t number) {
-  const Input& input = region.inputs[number];
-  const Channel& channel = *region.channels[input.channel];
-  auto& pairs = region.workplace->pairs[channel.number];
-  if (pairs.empty()) {
-    for (const Channel::Ends& pair : channel.pairs) pairs.push_back(region.engine().connect(pair.connection));
-  }
-  const auto count = static_cast<std::int64_t>(pairs.size());
-  const std::int64_t bytes = input.bytes.value(), parts = std::clamp<std::int64_t>(bytes, 1, count);
-  region.messages[number].parts = static_cast<std::uint32_t>(parts);
-  const SimTime time = region.at(input.time) - region.shift;
-  for (std::int64_t k = 0; k < parts; ++k) {
-    const std::int64_t part = bytes * (k + 1) / parts - bytes * k / parts;
-    region.engine().send(pairs[static_cast<std::size_t>(k)], Bytes(part), time, number);
-  }
-  region.quiet = kNever;
-}
-
-void Episodes::hand_out(Region& region, std::uint32_t input, SimTime time) {
-  Region::Message& message = region.messages[input];
-  if (message.told) return;
-  message.told = true;
-  done_.push_back({time, message.order, message.tag});
-}
-
-void Episodes::collect(Region& region) {
-  for (const Completion& part : region.engine().delivered()) {
-    const auto input = static_cast<std::uint32_t>(part.tag);
-    if (--region.messages[input].parts > 0) continue;
-    const SimTime time = part.time + region.shift + region.inputs[input].extra;
-    region.outputs.push_back({region.since_begin(time), input});
-    hand_out(region, input, time);
-  }
-  region.engine().delivered().clear();
-  region.engine().acknowledged().clear();
 }
 
 SimTime Episodes::next(const Region& region) const {
   if (region.mode == Region::Mode::simulated) {
-    if (!region.workplace) return region.begin;
+    if (!region.workplace) return std::max(region.begin, now_);
     const SimTime next = region.engine().next_event();
     return next == kNever ? kNever : next + region.shift;
   }
@@ -275,28 +131,28 @@ void Episodes::advance(SimTime now) {
     advance(region, now);
     close(region, now);
   }
+  told_until_ = now_;
 }
 
 void Episodes::advance(Region& region, SimTime now) {
-  if (region.mode == Region::Mode::simulated) {
-    if (!region.workplace) attach(region);
-    if (region.engine().next_event() + region.shift > now) return;
-    region.engine().run_until(now - region.shift);
-    collect(region);
+  if (region.mode == Region::Mode::replayed) {
+    const Record& record = *region.followed;
+    const bool missed = region.inputs.size() < record.inputs.size() &&
+                        record.inputs[region.inputs.size()].time < region.since_begin(now);
+    if (missed && !follow(region, now)) simulate(region);
+  }
+  if (region.mode == Region::Mode::replayed) {
+    for (; region.next_output < region.followed->outputs.size(); ++region.next_output) {
+      const Record::Output& output = region.followed->outputs[region.next_output];
+      if (output.time > region.since_begin(now)) break;
+      hand_out(region, output.input, region.at(output.time));
+    }
     return;
   }
-  const Record& record = *region.followed;
-  const bool missed = region.inputs.size() < record.inputs.size() &&
-                      record.inputs[region.inputs.size()].time < region.since_begin(now);
-  if (missed && !follow(region, now)) {
-    simulate(region, now);
-    return;
-  }
-  for (; region.next_output < region.followed->outputs.size(); ++region.next_output) {
-    const Record::Output& output = region.followed->outputs[region.next_output];
-    if (output.time > region.since_begin(now)) break;
-    hand_out(region, output.input, region.at(output.time));
-  }
+  if (!region.workplace) attach(region);
+  if (region.engine().next_event() + region.shift > now) return;
+  region.engine().run_until(now - region.shift);
+  collect(region);
 }
 
 // An episode ends at rest; what starts later begins another one.
@@ -315,15 +171,14 @@ bool Episodes::close(Region& region, SimTime now) {
   }
   if (!region.workplace || region.engine().next_event() != kNever) return false;
   Engine& engine = region.engine();
-  if (region.quiet == kNever) {
-    if (!engine.at_rest(kNever)) return false;  // a deadlock stays
-    region.quiet = engine.quiet_since() + region.shift;
-  }
-  if (region.quiet > now) return false;
-  if (!engine.rest(now - region.shift)) {  // what has not recovered stays where it is
+  if (region.rests == kNever) {
+    const SimTime rests = engine.rests_from();
+    if (rests != kNever) region.rests = rests + region.shift;
+    // What never rests stays; its messages are told.
     if (!apart_) region.inputs.clear(), region.messages.clear(), region.outputs.clear();
-    return false;
   }
+  if (region.rests > now || region.rests == kNever) return false;
+  engine.rest();
   Tally usage = engine.take();
   add(usage);
   simulated_ += usage.counters.events;
@@ -333,8 +188,4 @@ bool Episodes::close(Region& region, SimTime now) {
   return true;
 }
 
-void Episodes::release(Region& region) {
-  for (const std::uint32_t claim : region.claims) claimed_[claim] = kNone;
-  regions_.erase(region.number);
-}
 }  // namespace topsim::network::packet

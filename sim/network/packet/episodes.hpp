@@ -9,11 +9,11 @@
 // first one, so an episode that begins like a recorded one is not simulated: its completions are read from
 // the record as long as the messages that come are those of the record, at the same picosecond. Where they
 // differ, the episode is simulated from its beginning with the messages so far, and goes on packet by packet:
-// the answer is the same as without skipping, always. Records speak of ports and channels in the order of
-// their first use (LocalNames): rings on eight like rails are one record.
+// the answer is the same as without skipping, always; so are those of regions that meet. Records speak of
+// ports and channels in the order of their first use (LocalNames): rings on eight like rails are one record.
 //
 // At rest: no packet, acknowledgement, credit or timer is under way and every queue pair sends at full rate.
-// Packet numbers and the random sequence then begin anew, in skipped and simulated episodes alike. Not
+// Packet numbers and random sequences then begin anew, in skipped and simulated episodes alike. Not
 // skipped, and one region for good: with loss (each repetition must draw its own), and under congestion
 // control that remembers more than a rate limit which time takes away (HPCC, TIMELY, DCTCP).
 #pragma once
@@ -64,46 +64,59 @@ class Episodes {
   [[nodiscard]] std::vector<Deadlock> deadlocks() const;
   [[nodiscard]] std::uint64_t skipped() const { return skipped_; }      // episodes not simulated
   [[nodiscard]] std::uint64_t simulated() const { return simulated_; }  // events of those that were
+  // Events handled, those that were simulated a second time included; never falls.
+  [[nodiscard]] std::uint64_t work() const { return spent_ + counters().events; }
 
  private:
   using Input = Record::Input;
 
+  struct RateChange {
+    SimTime time;
+    std::uint64_t arrival;  // among messages
+    PortIndex port;
+    BytesPerSecond before, after;
+  };
+
   // episodes.cpp
+  void advance(Region& region, SimTime now);
+  bool close(Region& region, SimTime now);  // true: it was over by now, and is no more
+  [[nodiscard]] SimTime next(const Region& region) const;
+
+  // regions.cpp
   Region& region_for(const Channel& channel, SimTime now);
   Region& join(const std::vector<std::uint32_t>& numbers);
   void claim(Region& region, const Channel& channel);
   void add_input(Region& region, const Channel& channel, Bytes bytes, Duration extra, SimTime now);
-  void hand_out(Region& region, std::uint32_t input, SimTime time);
-  void advance(Region& region, SimTime now);
-  void attach(Region& region);  // gives it an engine with the messages so far
+  void attach(Region& region);                               // gives it an engine with the messages so far
+  void follow_rates(Region& region, std::uint64_t arrival);  // all changes before that
   void send(Region& region, std::uint32_t input);
   void collect(Region& region);
-  bool close(Region& region, SimTime now);  // true: it was over by now, and is no more
+  void hand_out(Region& region, std::uint32_t input, SimTime time);
   void release(Region& region);
-  [[nodiscard]] SimTime next(const Region& region) const;
   [[nodiscard]] Region* owner(PortIndex port) const;
   [[nodiscard]] Tally::Row sum(PortIndex port) const;
 
   // records.cpp
   void begin(Region& region);  // follows a record or is simulated
   [[nodiscard]] bool follow(Region& region, SimTime now);
-  void simulate(Region& region, SimTime now);  // leaves the record
+  void simulate(Region& region);  // leaves the record
   void keep(Region& region, Tally usage);
   [[nodiscard]] Tally in_place(const Region& region, const Tally& local) const;
   void add(const Tally& tally);
 
   const Graph& graph_;
   const PacketSpec spec_;
-  const bool skip_, apart_;
+  const bool apart_, skip_;
   LocalNames::Classes classes_;
   Engine planner_;  // finds ways, sends nothing
   std::deque<Channel> channels_;
-  std::vector<std::unique_ptr<Workplace>> idle_;  // engines at rest
-  std::vector<std::pair<PortIndex, BytesPerSecond>> rates_;
+  std::vector<std::unique_ptr<Workplace>> idle_;              // engines at rest
+  std::vector<RateChange> changes_;                           // of the links' rates, by time
   std::map<std::uint32_t, std::unique_ptr<Region>> regions_;  // by number
   std::uint32_t next_region_ = 0;
   std::vector<std::uint32_t> claimed_;  // by claim: the region's number; kNone
   SimTime now_{};
+  SimTime told_until_{};  // what was complete by then has been told
   std::uint64_t arrivals_ = 0;
   std::vector<Done> done_;
   std::deque<Record> records_;
@@ -112,5 +125,6 @@ class Episodes {
   std::vector<Tally::Row> totals_;  // by port: of episodes that are over
   Counters counters_;
   std::uint64_t skipped_ = 0, simulated_ = 0;
+  std::uint64_t spent_ = 0;  // events of engines whose regions have been joined
 };
 }  // namespace topsim::network::packet

@@ -188,7 +188,7 @@ LinkRecord PacketNetwork::record(LinkIndex link) const {
 }
 
 std::uint64_t PacketNetwork::events() const {
-  return messages_->counters().events + scale_up_.events();  // for progress: nothing settled
+  return messages_->work() + scale_up_.events();  // for progress: nothing settled
 }
 
 std::uint64_t PacketNetwork::packets() const {

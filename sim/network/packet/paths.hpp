@@ -20,8 +20,9 @@ struct Hop {
 };
 
 // Mixes the numbers that a switch hashes into 64 even bits (splitmix64 finaliser, Steele et al. 2014).
+inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15ULL;  // its step from one number to the next
 [[nodiscard]] inline std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
+  x += kGoldenGamma;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);

@@ -252,7 +252,7 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
     port.payload_bytes += bytes - settings.header;
     if (port.mark_from != ~0U) mark(port, p, row, lane);
     if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
-    if (port.lossy && std::generate_canonical<double, 53>(random_) < spec.loss.probability) vanished = true;
+    if (port.lossy && draw(p) < spec.loss.probability) vanished = true;
   }
   if (vanished) {
     ++records[p].drops;
@@ -267,6 +267,12 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
   if (in != kNone) release(in, lane, bytes, start);
 }
 
+double Core::draw(PortIndex p) {
+  const std::uint64_t drawn = mix(random_[p]);
+  random_[p] += kGoldenGamma;
+  return static_cast<double>(drawn >> 11U) * 0x1p-53;
+}
+
 // ECN by the RED curve on what is left in the queue; FECN on a lane above its threshold.
 void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane) {
   const std::uint32_t waiting = waiting_[p * settings.classes + lane].bytes;
@@ -277,7 +283,7 @@ void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane) {
   } else if (waiting <= mark_to_[p]) {
     const double share =
         static_cast<double>(waiting - port.mark_from) / static_cast<double>(mark_to_[p] - port.mark_from);
-    if (std::generate_canonical<double, 53>(random_) >= spec.ecn.pmax * share) return;
+    if (draw(p) >= spec.ecn.pmax * share) return;
   }
   packet.marked = true;
   ++counters.marks;
@@ -287,7 +293,7 @@ void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
   Telemetry& row = telemetry_[packet];
   if (packets_[packet].in_port == kNone || row.hops == Telemetry::kMost)
     return;  // switches write, senders do not
-  row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, graph.ports[p].rate.value()};
+  row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, rate_[p]};
 }
 
 void Core::arrive(std::uint32_t packet, PortIndex p) {

@@ -48,13 +48,10 @@ bool Episodes::follow(Region& region, SimTime now) {
   return false;
 }
 
-void Episodes::simulate(Region& region, SimTime now) {
+// An engine comes when time goes on: of messages of one instant each may join more regions.
+void Episodes::simulate(Region& region) {
   region.mode = Region::Mode::simulated;
   region.followed = nullptr;
-  if (now <= region.begin) return;  // nothing has happened yet: begun when time goes on
-  attach(region);
-  region.engine().run_until(now - region.shift);
-  collect(region);
 }
 
 void Episodes::keep(Region& region, Tally usage) {
@@ -71,7 +68,7 @@ void Episodes::keep(Region& region, Tally usage) {
             [](const Record::Output& a, const Record::Output& b) {
               return std::pair(a.time, a.input) < std::pair(b.time, b.input);
             });
-  record.end = region.since_begin(region.quiet);
+  record.end = region.since_begin(region.rests);
   for (Tally::Row& row : usage.ports) row.port = region.names.local(row.port);
   std::sort(usage.ports.begin(), usage.ports.end(),
             [](const Tally::Row& a, const Tally::Row& b) { return a.port < b.port; });
@@ -95,8 +92,11 @@ void Episodes::add(const Tally& tally) {
 void Episodes::settle() {
   for (auto at = regions_.begin(); at != regions_.end();) {
     Region& region = *(at++)->second;
-    if (region.mode != Region::Mode::replayed || close(region, now_)) continue;
-    simulate(region, now_);
+    if (region.mode == Region::Mode::replayed) {
+      if (close(region, now_)) continue;
+      simulate(region);
+    }
+    advance(region, now_);
   }
 }
 
@@ -161,15 +161,14 @@ std::vector<Deadlock> Episodes::deadlocks() const {
 void Episodes::set_rate(PortIndex port, BytesPerSecond rate, SimTime now) {
   now_ = std::max(now_, now);
   settle();
+  const auto last = std::find_if(changes_.rbegin(), changes_.rend(),
+                                 [&](const RateChange& change) { return change.port == port; });
+  const BytesPerSecond before = last == changes_.rend() ? graph_.ports[port].rate : last->after;
+  changes_.push_back({now_, arrivals_++, port, before, rate});
   for (const auto& [number, region] : regions_) {
-    advance(*region, now);
-    // Records are those of other rates; the episodes under way become none.
-    region->recording = false;
-    region->engine().set_rate(port, rate, now - region->shift);
+    region->recording = false;  // records are those of other rates; the episodes under way become none
+    follow_rates(*region, arrivals_);
   }
-  for (const auto& workplace : idle_) workplace->engine.set_rate(port, rate, workplace->engine.now());
-  std::erase_if(rates_, [&](const auto& known) { return known.first == port; });
-  rates_.emplace_back(port, rate);
   classes_.set_apart(port);
   records_.clear();
   by_first_.clear();

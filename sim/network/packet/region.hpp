@@ -14,6 +14,7 @@ struct Workplace {
   explicit Workplace(const Graph& graph, const PacketSpec& spec) : engine(graph, spec) {}
   Engine engine;
   std::map<std::uint32_t, std::vector<PairIndex>> pairs;  // by channel
+  std::size_t changes = 0;                                // of the rates, so many are in force
 };
 
 struct Record {
@@ -50,7 +51,8 @@ struct Region {
   bool recording = false;  // the episode will be a record
   SimTime begin{};
   LocalNames names;
-  std::vector<const Channel*> channels;  // by local number
+  std::vector<const Channel*> channels;          // by local number
+  std::map<std::uint32_t, std::uint32_t> local;  // channel's number -> local number
   std::vector<std::vector<std::uint32_t>> words;
   std::vector<std::uint32_t> claims;
   std::vector<Record::Input> inputs;
@@ -59,12 +61,16 @@ struct Region {
   Duration least_extra = Duration::max();
   const Record* followed = nullptr;
   std::size_t next_output = 0;
-  std::unique_ptr<Workplace> workplace;  // simulated, and something has begun
+  std::unique_ptr<Workplace> workplace;  // simulated, and somebody has asked what happens
   Duration shift{};                      // time here minus time of the engine
-  SimTime quiet = kNever;                // no event is pending, and everything is at rest from then on
+  SimTime rests = kNever;                // no event is pending, and everything is at rest from then on
 
   [[nodiscard]] std::int64_t since_begin(SimTime time) const { return (time - begin).count(); }
   [[nodiscard]] SimTime at(std::int64_t time) const { return begin + Duration(time); }
   [[nodiscard]] Engine& engine() const { return workplace->engine; }
+  // Messages of this instant are still coming, and nothing of it need have happened.
+  [[nodiscard]] bool waits(SimTime now) const {
+    return mode == Mode::simulated && !workplace && !inputs.empty() && at(inputs.back().time) == now;
+  }
 };
 }  // namespace topsim::network::packet

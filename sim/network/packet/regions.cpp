@@ -1,0 +1,180 @@
+// Regions: which messages touch one another, and their engines.
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/network/packet/episodes.hpp"
+
+namespace topsim::network::packet {
+
+// The region that the channel touches, made one where there are several; a new one where there is none.
+Region& Episodes::region_for(const Channel& channel, SimTime now) {
+  std::vector<std::uint32_t> touched;
+  if (apart_) {
+    for (const std::uint32_t claim : channel.claims)
+      if (claimed_[claim] != kNone) touched.push_back(claimed_[claim]);
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  } else if (!regions_.empty()) {
+    touched.push_back(regions_.begin()->first);
+  }
+  std::erase_if(touched, [&](std::uint32_t number) {
+    Region& region = *regions_.at(number);
+    if (region.waits(now)) return false;
+    advance(region, now);
+    return close(region, now);
+  });
+  Region* region = nullptr;
+  if (touched.empty()) {
+    auto fresh = std::make_unique<Region>();
+    fresh->number = next_region_++;
+    fresh->begin = now;
+    region = fresh.get();
+    regions_.emplace(region->number, std::move(fresh));
+  } else {
+    region = touched.size() == 1 ? regions_.at(touched.front()).get() : &join(touched);
+  }
+  claim(*region, channel);
+  return *region;
+}
+
+void Episodes::claim(Region& region, const Channel& channel) {
+  for (const std::uint32_t claim : channel.claims) {
+    if (claimed_[claim] == region.number) continue;
+    claimed_[claim] = region.number;
+    region.claims.push_back(claim);
+  }
+}
+
+void Episodes::add_input(Region& region, const Channel& channel, Bytes bytes, Duration extra, SimTime now) {
+  const auto fresh_number = static_cast<std::uint32_t>(region.channels.size());
+  const auto [local, fresh] = region.local.try_emplace(channel.number, fresh_number);
+  if (fresh) {
+    region.channels.push_back(&channel);
+    region.words.push_back(region.names.read(channel, graph_, classes_));
+  }
+  region.inputs.push_back({region.since_begin(now), local->second, bytes, extra});
+  region.least_extra = std::min(region.least_extra, extra);
+}
+
+// What happened in each before they met did not depend on the others.
+Region& Episodes::join(const std::vector<std::uint32_t>& numbers) {
+  struct Part {
+    SimTime time;
+    const Channel* channel;
+    Bytes bytes;
+    Duration extra;
+    Region::Message message;
+  };
+  std::vector<Part> parts;
+  auto joined = std::make_unique<Region>();
+  joined->number = next_region_++;
+  joined->begin = kNever;
+  joined->recording = true;
+  for (const std::uint32_t number : numbers) {
+    const Region& region = *regions_.at(number);
+    joined->begin = std::min(joined->begin, region.begin);
+    joined->recording = joined->recording && region.recording;
+    for (std::size_t i = 0; i < region.inputs.size(); ++i) {
+      const Input& input = region.inputs[i];
+      parts.push_back({region.at(input.time), region.channels[input.channel], input.bytes, input.extra,
+                       region.messages[i]});
+    }
+    for (const std::uint32_t claim : region.claims) claimed_[claim] = joined->number;
+    joined->claims.insert(joined->claims.end(), region.claims.begin(), region.claims.end());
+    if (region.workplace) spent_ += region.engine().counters().events;
+    regions_.erase(number);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.message.arrival < b.message.arrival; });
+  for (const Part& part : parts) {
+    add_input(*joined, *part.channel, part.bytes, part.extra, part.time);
+    joined->messages.push_back(part.message);
+  }
+  Region& region = *regions_.emplace(joined->number, std::move(joined)).first->second;
+  if (!region.recording || !follow(region, now_)) simulate(region);
+  return region;
+}
+
+void Episodes::attach(Region& region) {
+  if (idle_.empty()) {
+    region.workplace = std::make_unique<Workplace>(graph_, spec_);
+  } else {
+    region.workplace = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  // The rates of its first message: an idle engine may know later ones.
+  Workplace& work = *region.workplace;
+  for (; work.changes > 0 && changes_[work.changes - 1].arrival > region.messages.front().arrival;
+       --work.changes) {
+    const RateChange& change = changes_[work.changes - 1];
+    work.engine.set_rate(change.port, change.before, work.engine.now());
+  }
+  region.shift = region.begin - work.engine.now();
+  region.outputs.clear();
+  for (Region::Message& message : region.messages) message.parts = 0;
+  for (std::uint32_t input = 0; input < region.inputs.size(); ++input) {
+    follow_rates(region, region.messages[input].arrival);
+    work.engine.run_until(region.at(region.inputs[input].time) - region.shift);
+    collect(region);
+    send(region, input);
+  }
+  follow_rates(region, arrivals_);
+}
+
+void Episodes::follow_rates(Region& region, std::uint64_t arrival) {
+  if (!region.workplace) return;
+  Workplace& work = *region.workplace;
+  for (; work.changes < changes_.size() && changes_[work.changes].arrival < arrival; ++work.changes) {
+    const RateChange& change = changes_[work.changes];
+    // Long past for an engine that was idle then.
+    const SimTime time = std::max(change.time - region.shift, work.engine.now());
+    work.engine.run_until(time);
+    collect(region);
+    work.engine.set_rate(change.port, change.after, time);
+  }
+}
+
+void Episodes::send(Region& region, std::uint32_t number) {
+  const Input& input = region.inputs[number];
+  const Channel& channel = *region.channels[input.channel];
+  auto& pairs = region.workplace->pairs[channel.number];
+  if (pairs.empty()) {
+    for (const Channel::Ends& pair : channel.pairs) pairs.push_back(region.engine().connect(pair.connection));
+  }
+  const auto count = static_cast<std::int64_t>(pairs.size());
+  const std::int64_t bytes = input.bytes.value(), parts = std::clamp<std::int64_t>(bytes, 1, count);
+  region.messages[number].parts = static_cast<std::uint32_t>(parts);
+  const SimTime time = region.at(input.time) - region.shift;
+  for (std::int64_t k = 0; k < parts; ++k) {
+    const std::int64_t part = bytes * (k + 1) / parts - bytes * k / parts;
+    region.engine().send(pairs[static_cast<std::size_t>(k)], Bytes(part), time, number);
+  }
+  region.rests = kNever;
+}
+
+void Episodes::hand_out(Region& region, std::uint32_t input, SimTime time) {
+  Region::Message& message = region.messages[input];
+  if (message.told) return;
+  if (time < told_until_)
+    throw InternalError("a message of the packet model is found complete at a time that has passed");
+  message.told = true;
+  done_.push_back({time, message.order, message.tag});
+}
+
+void Episodes::collect(Region& region) {
+  for (const Completion& part : region.engine().delivered()) {
+    const auto input = static_cast<std::uint32_t>(part.tag);
+    if (--region.messages[input].parts > 0) continue;
+    const SimTime time = part.time + region.shift + region.inputs[input].extra;
+    region.outputs.push_back({region.since_begin(time), input});
+    hand_out(region, input, time);
+  }
+  region.engine().delivered().clear();
+  region.engine().acknowledged().clear();
+}
+
+void Episodes::release(Region& region) {
+  for (const std::uint32_t claim : region.claims) claimed_[claim] = kNone;
+  regions_.erase(region.number);
+}
+}  // namespace topsim::network::packet
