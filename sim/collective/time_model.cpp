@@ -38,10 +38,11 @@ constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
 // part is taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over
 // one NDR NIC.
 constexpr double kSimpleShare = 0.97;
-// A ring inside a box also copies its own n-th of the data without sending it: with Simple at 2.5 times the
-// ring's rate (2.0-2.6 on A100, 3 on H100, 1.9 on B200), with LL at that rate. So two GPUs reach 2/3 to 3/4
-// of what eight do.
-constexpr double kOwnCopy = 2.5, kOwnCopyLowLatency = 1;
+// A ring inside a box also copies its own n-th of the data without sending it: with Simple at this many times
+// the ring's rate (2.0-2.6 on A100, 3 on H100, 1.9 on B200), with LL at that rate. So two GPUs reach 2/3 to
+// 3/4 of what eight do.
+constexpr std::array<double, 4> kOwnCopy = {2.5, 2.5, 2.5, 1.9};
+constexpr double kOwnCopyLowLatency = 1;
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
 // all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
@@ -58,9 +59,12 @@ double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
 // bytes, less the start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds;
 // B200 2.9, 1.2 and 2.5. The tuner's 25 us stands for both.
 constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
-// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Start with LL (small) and Simple (64 KiB a
-// pair and more).
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93), its own part that of the ring. On B200 the
+// channels bind, not the links: 512 MiB, own part and all, leave at 663, 651 and 644 GB/s on 2, 4 and 8 GPUs,
+// some 20 GB/s for each of 32 channels. In no constant: GB200, 665 and 651. Start with LL (small) and Simple
+// (64 KiB a pair and more).
 constexpr double kDirectShare = 0.92;
+constexpr std::array<double, 4> kDirectOwnCopy = {2.5, 2.5, 2.5, kDirectShare};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
 constexpr double kDirectSimple = 64 << 10;
 
@@ -220,7 +224,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (options.protocol_shares && ring) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
     const bool one_box = facts.nodes == 1;
-    double rate = t.cap * bus, own_copy = kOwnCopy;  // on each edge; of the own part, relative to it
+    double rate = t.cap * bus, own_copy = kOwnCopy[gpu];  // on each edge; of the own part, relative to it
     if (choice.protocol == Protocol::ll) {
       rate = std::min(one_box ? kLowLatencyTotal * rate : rate, rate * choice.channels / kLowLatencyChannels);
       own_copy = kOwnCopyLowLatency;
@@ -293,7 +297,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   if (kind == CollectiveKind::all_to_all) {
     const double share = options.protocol_shares ? kDirectShare : 1;
     // What leaves the box is limited by its links; what stays, and the own part, by the channels.
-    if (facts.nodes == 1) t.cap = 1 / ((n - 1) / n / (share * rate) + 1 / (n * kOwnCopy * rate));
+    if (facts.nodes == 1) t.cap = 1 / ((n - 1) / n / (share * rate) + 1 / (n * kDirectOwnCopy[gpu] * rate));
   }
   return t;
 }
