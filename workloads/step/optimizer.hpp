@@ -6,6 +6,13 @@
 
 namespace topsim::workloads {
 
+// Memory traffic of an update, per parameter whose states the rank holds: until the norm of all gradients is
+// known, and after.
+struct UpdateBytes {
+  double before_norm = 0, after_norm = 0;
+};
+[[nodiscard]] UpdateBytes update_bytes(const Plan& plan);
+
 // Of the `parameters` whose optimiser states the rank holds. `norm_slot`: the communicator over which the
 // gradient norm is summed, Slots::kNoSlot where the rank has all of it. `layers` on the rank: what the host
 // walks through tensor by tensor.
