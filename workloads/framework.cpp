@@ -44,7 +44,7 @@ constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 
 // fused ones; the hooks of FSDP stay eager.
 constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
 
-std::array<Framework, 10> make_table() {
+std::array<Framework, 11> make_table() {
   Framework megatron;
   megatron.name = "megatron";
   megatron.release = "2024";
@@ -56,7 +56,7 @@ std::array<Framework, 10> make_table() {
   Framework megatron2022 = megatron;
   megatron2022.release = "2022";
   megatron2022.summary =
-      "Megatron-LM of SC'21 and of Korthikanti et al. 2022: unfused attention, no distributed optimiser";
+      "Megatron-LM of Korthikanti et al. 2022: unfused attention, no distributed optimiser";
   megatron2022.attention = AttentionKernel::unfused;
   megatron2022.sequence_parallel = false;
   megatron2022.zero = 0;
@@ -74,6 +74,17 @@ std::array<Framework, 10> make_table() {
   megatron2023.summary = "Megatron-LM of late 2022 and 2023: as before, timers off unless asked for";
   megatron2023.timed_passes = false;  // megatron/timers.py: --timing-log-level 0
 
+  // megatron/mpu/layers.py: ColumnParallelLinear calls F.linear, whose gradient is all-reduced by
+  // copy_to_tensor_model_parallel_region before anything else runs (the asynchronous one came in early 2022);
+  // autograd accumulates. So in microsoft/Megatron-DeepSpeed 1619965 and bigscience-workshop 119a0d2.
+  Framework megatron2021 = megatron2022;
+  megatron2021.release = "2021";
+  megatron2021.summary = "Megatron-LM of SC'21 and Megatron-DeepSpeed: nothing hides behind matmuls";
+  megatron2021.tp_overlap = TensorOverlap::none;
+  megatron2021.fused_accumulation = false;
+  megatron2021.gradients_fp32 = false;  // --accumulate-allreduce-grads-in-fp32 is off in fp16
+  megatron2021.bucket_copies = 2;  // megatron/model/distributed.py flattens gradients and copies them back
+
   // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
   // (kDefaultFirstBucketBytes). gradient_as_bucket_view is off: gradients are copied in and out.
   Framework ddp;
@@ -86,6 +97,7 @@ std::array<Framework, 10> make_table() {
   ddp.fused_kernels = false;
   ddp.eager_norms = true;
   ddp.hopper_attention = false;  // aten/src/ATen/native/transformers/cuda/flash_attn is version 2
+  ddp.ring_fp32 = true;
   ddp.parameters_fp32 = true;
   ddp.bucket = 25_MiB;
   ddp.first_bucket = 1_MiB;
@@ -152,6 +164,7 @@ std::array<Framework, 10> make_table() {
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = false;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
+  deepspeed.ring_fp32 = false;
   deepspeed.zero = 1;
   deepspeed.most_zero = 3;
   deepspeed.pipelines_sharded = false;
@@ -183,6 +196,7 @@ std::array<Framework, 10> make_table() {
   internevo.zero = internevo.most_zero = 1;
   internevo.sequence_parallel = false;
   internevo.tp_overlap = TensorOverlap::none;
+  internevo.ring_fp32 = false;
   internevo.overlap_param_gather = false;
   internevo.gradients_fp32 = internevo.parameters_fp32 = false;
   internevo.bucket = internevo.first_bucket = Bytes(0);
@@ -196,14 +210,14 @@ std::array<Framework, 10> make_table() {
   internevo.fused_cross_entropy = true;
   internevo.logit_bytes = 4;
 
-  return {megatron, megatron2023, megatron2022, ddp,       data_parallel,
-          fsdp,     fsdp2023,     compiled,     deepspeed, internevo};
+  return {megatron, megatron2023, megatron2022, megatron2021, ddp,      data_parallel,
+          fsdp,     fsdp2023,     compiled,     deepspeed,    internevo};
 }
 
 }  // namespace
 
 std::span<const Framework> frameworks() {
-  static const std::array<Framework, 10> table = make_table();
+  static const std::array<Framework, 11> table = make_table();
   return table;
 }
 

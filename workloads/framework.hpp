@@ -39,6 +39,7 @@ struct Framework {
   bool dropout = false;
   bool hopper_attention = true;  // flash attention for Hopper; PyTorch's own is FlashAttention-2
   bool first_flash = false;      // FlashAttention of 2022
+  bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel
 
   // Gradients.
   bool gradients_fp32 = true;      // accumulated and reduced in fp32

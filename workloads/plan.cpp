@@ -121,6 +121,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.dropout = defaults.dropout;
   plan.hopper_attention = defaults.hopper_attention;
   plan.first_flash = defaults.first_flash;
+  plan.ring_fp32 = defaults.ring_fp32;
   plan.fused_kernels = defaults.fused_kernels;
   plan.eager_norms = defaults.eager_norms;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;

@@ -7,6 +7,27 @@ namespace topsim::workloads {
 
 using program::CollectiveKind;
 
+namespace {
+// What ring attention moves beside its kernels, in passes over the answer and over keys and values as the
+// rank holds them in 16 bits: once, and for every block that arrives, on the rank with most of it (half of
+// the ranks cut their questions in halves, the others the keys and values).
+struct RingTraffic {
+  double answer, keys_values, answer_of_block, keys_values_of_block, kernels_of_block;
+};
+// Transformer Engine, attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndKVP2P. Forward:
+// keys and values joined 2; the first answer rescaled 2, later ones rescaled and added 3, their keys and
+// values made contiguous 1. Backward: keys and values copied 2; the first dQ copied 2, dK and dV joined 2 and
+// copied 2; later: question, answer and its gradient made contiguous 3, half of dQ added 1.5, dK and dV
+// joined 2 and added 3.
+constexpr RingTraffic kRingForward{2, 2, 3, 1, 5}, kRingBackward{2, 6, 4.5, 5, 8};
+// torch/distributed/tensor/experimental/_attention.py, _SDPAMerger and _templated_ring_attention_backward:
+// fp32, operator by operator. Forward: to fp32 3 and, at the end, back 3; later: to fp32 3, difference 6,
+// product 4, difference 6; keys and values joined 2. Backward: zeros in fp32 2, added 5, and at the end to 16
+// bits 3, of dK and dV joined 4 too; later: half of dQ added 2.5 and joined 4; keys and values joined 2, dK
+// and dV half added and joined 6.5, joined again 4.
+constexpr RingTraffic kWideRingForward{6, 0, 19, 2, 9}, kWideRingBackward{10, 14, 6.5, 12.5, 12};
+}  // namespace
+
 Attention::Attention(const LayerKernels& kernels, const LayerParameters& parameters)
     : kernels_(kernels),
       parameters_(parameters),
@@ -127,13 +148,31 @@ int Attention::exchange(PieceList& list, const KernelCost& core, int passes) con
                  exchanged(CollectiveKind::all_to_all, passes == 1 ? question : answer));
     return exchanged(CollectiveKind::all_to_all, passes == 1 ? answer : question);
   }
-  // Ring: while a block of keys and values is worked on, the next one arrives; backward their gradients
-  // travel too.
+  return ring(list, core, passes);
+}
+
+// While a block of keys and values is worked on, the next one arrives; backward their gradients travel too.
+int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
+  const Plan& plan = kernels_.plan;
+  const bool forward = passes == 1;
+  const RingTraffic& traffic = plan.ring_fp32 ? (forward ? kWideRingForward : kWideRingBackward)
+                                              : (forward ? kRingForward : kRingBackward);
+  // PyTorch's kernels want as many keys and values as questions: they are repeated before the ring.
+  const double width = plan.ring_fp32 ? heads_ * (shape_.head_dim + shape_.value_dim) : keys_values_width_;
+  const double keys_values = kernels_.tokens * width * kernels_.element;
+  const double answer = kernels_.tokens * context_width_ * kernels_.element;
+  const double sent = forward ? 1 : plan.ring_fp32 ? 3 : 2;  // gradients as wide, or in fp32
   int arrived = Piece::kNone;
-  for (int step = 0; step < c; ++step) {
-    const int next = step + 1 < c ? exchanged(CollectiveKind::send_recv, passes * keys_values) : Piece::kNone;
-    KernelCost block = core * (1.0 / c);
-    block.kernels = core.kernels + 1;  // and the correction of the softmax so far
+  for (int step = 0; step < plan.cp; ++step) {
+    const int next = step + 1 < plan.cp ? list.collective(Part::attention, CollectiveKind::send_recv,
+                                                          sent * keys_values, plan.cp, Group::context)
+                                        : Piece::kNone;
+    KernelCost block = core * (1.0 / plan.cp);
+    block.kernels = core.kernels;
+    const double bytes = step == 0
+                             ? traffic.answer * answer + traffic.keys_values * keys_values
+                             : traffic.answer_of_block * answer + traffic.keys_values_of_block * keys_values;
+    block += kernels_.compute.memory_bound(bytes, MemoryKernel::add, traffic.kernels_of_block);
     list.compute(Part::attention, block, arrived);
     arrived = next;
   }

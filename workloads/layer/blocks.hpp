@@ -25,6 +25,7 @@ class Attention {
   int core_forward(PieceList& list) const;
   int core_backward(PieceList& list) const;
   int exchange(PieceList& list, const KernelCost& core, int passes) const;
+  int ring(PieceList& list, const KernelCost& core, int passes) const;
   [[nodiscard]] KernelCost rotary() const;
 
   const LayerKernels& kernels_;

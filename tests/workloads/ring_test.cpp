@@ -1,0 +1,76 @@
+// Ring attention beside its kernels: what is joined, rescaled and added while keys and values go round.
+#include <gtest/gtest.h>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/layer/pieces.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace testing;
+
+struct Sums {
+  double seconds = 0, sent = 0;
+};
+Sums sums_of(const PieceList& list) {
+  Sums sums;
+  for (const Piece& piece : list.pieces()) {
+    sums.seconds += piece.cost.seconds;
+    if (piece.collective && piece.group == Group::context) sums.sent += piece.bytes;
+  }
+  return sums;
+}
+
+// A layer of Llama-3 70B on 8 tensor ranks, sequences of 8,192 tokens.
+PiecePair layer(const std::string& framework, ContextKind kind, int cp) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.framework = framework;
+  workload.plan.cp = cp, workload.plan.cp_kind = kind;
+  workload.plan.pp = 1, workload.plan.dp = 8 / cp, workload.plan.recompute = RecomputeSpec{};
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, 64);
+  ComputeSettings settings;
+  settings.fused = plan.fused_kernels;
+  settings.hopper_attention = plan.hopper_attention;
+  static const topology::Accelerator accelerator = h100();
+  return transformer_layer(workload.model, LayerKind::dense, plan, ComputeModel(accelerator, settings),
+                           RecomputeKind::none);
+}
+
+// One gather of all keys and values has the same kernels and nothing to join or rescale.
+// A rank's answer: A = 8192/cp tokens x 8 heads x 128 x 2 bytes; its one key-value head of the eight: K = A
+// / 4.
+constexpr double kFused = 0.8 * 3.35e12;  // bytes per second of a fused kernel
+
+// Forward 2 A + 2 K, and for each of cp - 1 blocks 3 A + K. Backward 2 A + 6 K and 4.5 A + 5 K.
+TEST(Ring, TransformerEngineRescalesAndAddsIn16Bits) {
+  for (const int cp : {2, 4}) {
+    const PiecePair ring = layer("megatron", ContextKind::ring, cp);
+    const PiecePair gathered = layer("megatron", ContextKind::all_gather, cp);
+    const double a = 8192.0 / cp * 8 * 128 * 2, k = a / 4, later = cp - 1;
+    EXPECT_NEAR(sums_of(ring.forward).seconds - sums_of(gathered.forward).seconds,
+                (2 * a + 2 * k + later * (3 * a + k)) / kFused, 1e-12)
+        << cp;
+    EXPECT_NEAR(sums_of(ring.backward).seconds - sums_of(gathered.backward).seconds,
+                (2 * a + 6 * k + later * (4.5 * a + 5 * k)) / kFused, 1e-12)
+        << cp;
+    EXPECT_NEAR(sums_of(ring.forward).sent, later * k, 1);
+    EXPECT_NEAR(sums_of(ring.backward).sent, later * 2 * k, 1);
+  }
+}
+
+// PyTorch repeats the key-value head for all 8: K = 2 A; gradients travel in fp32, three times the bytes. Its
+// sums take 6 A and 19 A + 2 K a block forward, 10 A + 14 K and 6.5 A + 12.5 K backward.
+TEST(Ring, PyTorchMergesInFp32) {
+  const PiecePair ring = layer("fsdp@2024-compile", ContextKind::ring, 2);
+  const PiecePair gathered = layer("fsdp@2024-compile", ContextKind::all_gather, 2);
+  const double a = 8192.0 / 2 * 8 * 128 * 2, k = 2 * a;
+  EXPECT_NEAR(sums_of(ring.forward).seconds - sums_of(gathered.forward).seconds,
+              (6 * a + 19 * a + 2 * k) / kFused, 1e-12);
+  EXPECT_NEAR(sums_of(ring.backward).seconds - sums_of(gathered.backward).seconds,
+              (10 * a + 14 * k + 6.5 * a + 12.5 * k) / kFused, 1e-12);
+  EXPECT_NEAR(sums_of(ring.forward).sent, k, 1);
+  EXPECT_NEAR(sums_of(ring.backward).sent, 3 * k, 1);
+}
+}  // namespace
+}  // namespace topsim::workloads
