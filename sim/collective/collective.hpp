@@ -104,12 +104,19 @@ struct StepPlan {
   std::vector<std::uint32_t> after;
 };
 
+// The channels that NCCL's searches found and the tuners made from them. Models of topologies with the same
+// devices and links may share it, whatever those links' latencies and rates: what a search reads is its key.
+// Thread-safe.
+struct Searches;
+[[nodiscard]] std::shared_ptr<Searches> no_searches_yet();
+
 // NCCL on one topology. Communicators of equal shape (same boxes, same local GPUs, same node count) share
 // what was searched and tuned for them. Thread-safe.
 class NcclModel {
  public:
   // REQUIRES: router outlives the model.
-  explicit NcclModel(const topology::Router& router, Overrides overrides = {}, TimeOptions time = {});
+  explicit NcclModel(const topology::Router& router, Overrides overrides = {}, TimeOptions time = {},
+                     std::shared_ptr<Searches> searches = no_searches_yet());
   ~NcclModel();
 
   // The choice for one call. `gpus` in communicator rank order.

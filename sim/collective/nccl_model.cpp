@@ -38,12 +38,12 @@ constexpr double kReferenceHop = 3.3;
 }  // namespace
 
 struct NcclModel::Impl {
-  Impl(const topology::Router& r, Overrides o, TimeOptions t)
+  Impl(const topology::Router& r, Overrides o, TimeOptions t, std::shared_ptr<Searches> searches)
       : router(r),
         overrides(std::move(o)),
         time(t),
-        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true),
-               overrides.sharp.value_or(true)),
+        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true),
+               std::move(searches)),
         twins(r, placer) {}
   const topology::Router& router;
   Overrides overrides;
@@ -67,8 +67,9 @@ Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement
   return direct;
 }
 
-NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOptions time)
-    : impl_(std::make_unique<Impl>(router, std::move(overrides), time)) {}
+NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOptions time,
+                     std::shared_ptr<Searches> searches)
+    : impl_(std::make_unique<Impl>(router, std::move(overrides), time, std::move(searches))) {}
 NcclModel::~NcclModel() = default;
 
 Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {

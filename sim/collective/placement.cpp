@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <map>
+#include <mutex>
 #include <tuple>
 #include <unordered_map>
 
@@ -25,8 +27,26 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 
 }  // namespace
 
+struct Searches {
+  struct Allowed {
+    bool pxn, nvlink_sharp, sharp;
+    friend auto operator<=>(const Allowed&, const Allowed&) = default;
+  };
+  using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool,
+                            Allowed>;  // nodes, GPUs, inter
+  using CommunicatorKey =
+      std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  std::mutex mutex;
+  std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
+  std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
+};
+
+std::shared_ptr<Searches> no_searches_yet() {
+  return std::make_shared<Searches>();
+}
+
 struct Placer::Impl {
-  Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp);
+  Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, std::shared_ptr<Searches> s);
 
   // Equal for nodes that are wired alike.
   std::uint64_t signature(std::uint32_t node) const;
@@ -36,27 +56,19 @@ struct Placer::Impl {
 
   const topology::Router& router;
   const Topology& topology;
-  bool allow_pxn, allow_nvls, allow_sharp;
+  Searches::Allowed allowed;
+  std::shared_ptr<Searches> searches;
   std::vector<std::uint32_t> devices_begin;  // devices of a node are [begin, end) in `devices`
   std::vector<DeviceId> devices;
   std::vector<bool> domain_spans_nodes;
   mutable std::vector<std::atomic<std::uint64_t>> signatures;
-
-  using BoxKey =
-      std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool>;  // nodes, GPUs, inter
-  using CommunicatorKey =
-      std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-  mutable std::mutex mutex;
-  mutable std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
-  mutable std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
 };
 
-Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp)
+Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, std::shared_ptr<Searches> s)
     : router(r),
       topology(r.topology()),
-      allow_pxn(pxn),
-      allow_nvls(nvls),
-      allow_sharp(sharp),
+      allowed{pxn, topology.nvlink_sharp && nvls, topology.sharp && sharp},
+      searches(std::move(s)),
       signatures(topology.nodes()) {
   devices_begin.assign(topology.nodes() + 1, 0);
   const auto all = topology.devices();
@@ -112,8 +124,9 @@ std::uint64_t Placer::Impl::box_of(DeviceId gpu) const {
 
 const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const {
   std::vector<std::uint32_t> nodes;
-  BoxKey key;
+  Searches::BoxKey key;
   std::get<2>(key) = inter;
+  std::get<3>(key) = allowed;
   for (const DeviceId gpu : box.gpus) {
     const Device& d = topology.device(gpu);
     if (nodes.empty() || nodes.back() != d.node) {
@@ -122,12 +135,11 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
     }
     std::get<1>(key).push_back(static_cast<std::uint32_t>(nodes.size() << 16) + d.local);
   }
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<nccl::Box>& known = boxes[std::move(key)];
+  const std::lock_guard lock(searches->mutex);
+  std::unique_ptr<nccl::Box>& known = searches->boxes[std::move(key)];
   if (!known)
-    known = std::make_unique<nccl::Box>(
-        nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, allow_pxn),
-                       topology.nvlink_sharp && allow_nvls, topology.sharp && allow_sharp));
+    known = std::make_unique<nccl::Box>(nccl::make_box(
+        nccl::System(topology, nodes, box.gpus, inter, allowed.pxn), allowed.nvlink_sharp, allowed.sharp));
   return known.get();
 }
 
@@ -153,8 +165,9 @@ void Placer::Impl::find_nics(PlacedBox& box) const {
   }
 }
 
-Placer::Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp)
-    : impl_(std::make_unique<Impl>(router, allow_pxn, allow_nvls, allow_sharp)) {}
+Placer::Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp,
+               std::shared_ptr<Searches> searches)
+    : impl_(std::make_unique<Impl>(router, allow_pxn, allow_nvls, allow_sharp, std::move(searches))) {}
 Placer::~Placer() = default;
 
 std::uint64_t Placer::signature(std::uint32_t node) const {
@@ -206,13 +219,14 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
     max_local = std::max(max_local, static_cast<std::uint32_t>(box.gpus.size()));
   }
   std::sort(shapes.begin(), shapes.end());
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl_->searches->mutex);
   const auto boxes = static_cast<std::uint32_t>(result.boxes.size());
-  std::unique_ptr<nccl::Tuner>& tuner = impl_->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
+  std::unique_ptr<nccl::Tuner>& tuner =
+      impl_->searches->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
   if (!tuner)
-    tuner = std::make_unique<nccl::Tuner>(nccl::agree(
-        shapes, static_cast<int>(boxes), static_cast<int>(result.ranks), static_cast<int>(min_local),
-        static_cast<int>(max_local), impl_->topology.sharp && impl_->allow_sharp));
+    tuner = std::make_unique<nccl::Tuner>(
+        nccl::agree(shapes, static_cast<int>(boxes), static_cast<int>(result.ranks),
+                    static_cast<int>(min_local), static_cast<int>(max_local), impl_->allowed.sharp));
   result.tuner = tuner.get();
   return result;
 }

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "sim/collective/collective.hpp"
 #include "sim/collective/nccl/communicator.hpp"
 #include "sim/collective/nccl/tuner.hpp"
 #include "topology/routes.hpp"
@@ -29,11 +28,12 @@ struct Placement {
   std::uint32_t ranks = 0;
 };
 
-// Finds and keeps the graphs of box shapes and the tuners of communicator shapes. Thread-safe.
+// Finds the graphs of box shapes and the tuners of communicator shapes, once each. Thread-safe.
 class Placer {
  public:
-  // REQUIRES: router outlives the placer.
-  Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp);
+  // REQUIRES: router outlives the placer; searches is not null.
+  Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp,
+         std::shared_ptr<Searches> searches);
   ~Placer();
   // REQUIRES: gpus not empty. Valid as long as the placer.
   [[nodiscard]] Placement place(std::span<const DeviceId> gpus) const;

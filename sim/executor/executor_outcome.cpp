@@ -89,7 +89,7 @@ Outcome Executor::outcome() {
   out.collectives = calls_.records();
   out.timeline = std::move(timeline_);
   out.idle = std::move(idle_);
-  if (finished_) {
+  if (finished_ && options_.critical_path) {
     const SimTime last_begin = boundaries.size() > 1 ? boundaries[boundaries.size() - 2] : SimTime{};
     out.critical_path = critical_path(ranks_, charges_, charge_of_, calls_, system_, last_rank_, last_begin);
   }

@@ -53,6 +53,7 @@ struct RunOptions {
   network::Bound congestion_bound = network::Bound::middle;
   bool fold = true;
   bool timeline = false;                              // keep every op's interval
+  bool critical_path = true;                          // of the last step, walked back at the end
   std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer
   std::vector<CapacityChange> capacity_changes;
   std::vector<PaceChange> pace_changes;

@@ -21,7 +21,13 @@ using topology::Topology;
 struct Known {
   std::optional<Interval> price;
   std::string source;
+  bool unsourced = false;
 };
+
+// As configs/hardware marks what no text was found for.
+bool remembered(std::string_view source) {
+  return source.starts_with("recalled:");
+}
 
 std::string describe(const topology::PriceEntry& entry) {
   std::string first;
@@ -67,6 +73,11 @@ class Counter {
       if (!item.price && !item.included)
         remarks_.push_back(
             fmt::format("no price known of {} ({} of them): not counted", item.id, item.count));
+      if (item.price && item.unsourced && !item.included)
+        remarks_.push_back(
+            fmt::format("no source was found for the price of {0}: a remembered figure; a quote "
+                        "(cost.prices.{0}) replaces it",
+                        item.id));
     }
     bill.remarks = std::move(remarks_);
     return bill;
@@ -85,6 +96,7 @@ class Counter {
     item.included = included;
     item.price = known.price;
     item.price_source = known.source;
+    item.unsourced = known.unsourced;
   }
 
   [[nodiscard]] Known known(const std::string& id) const {
@@ -95,7 +107,9 @@ class Counter {
     }
     const topology::PriceEntry* entry = catalogue_.price(id);
     if (entry == nullptr) return {};
-    return {Interval{entry->low, entry->use, entry->high}, describe(*entry)};
+    const bool unsourced = std::all_of(entry->offers.begin(), entry->offers.end(),
+                                       [](const topology::Price& offer) { return remembered(offer.source); });
+    return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced};
   }
 
   // A recipe made from another one (HGX from DGX) is priced as that one where it has no offers of its own.
@@ -208,7 +222,7 @@ class Counter {
       Known price = known(cable->id);
       if (!price.price) {
         const double usual = cable->price(length);
-        price = {cable_price(*cable, usual, at_nvidia(link)), cable->source};
+        price = {cable_price(*cable, usual, at_nvidia(link)), cable->source, remembered(cable->source)};
       }
       add(BomCategory::cable, cable->id,
           fmt::format("{}, {:.0f} m{}", cable->name, length.value(),

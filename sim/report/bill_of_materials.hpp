@@ -32,6 +32,7 @@ struct BomItem {
   std::string price_source;       // "4 offers, 2024-08 to 2026"; "quote"
   double watts = 0;               // each, at full load
   bool included = false;          // in a server's price and power: counted, not added up
+  bool unsourced = false;         // nothing but remembered figures stand behind the price
   // Switches, cables and NICs that are not part of a server's price.
   [[nodiscard]] bool is_fabric() const {
     return category != BomCategory::server && category != BomCategory::accelerator;

@@ -127,6 +127,13 @@ std::size_t rest_of(const std::vector<std::size_t>& widths) {
   return rest;
 }
 
+// A, B, ... Z, AA, AB, ...
+std::string letters(std::size_t number) {
+  constexpr std::size_t kLetters = 26;
+  const std::string before = number < kLetters ? "" : letters(number / kLetters - 1);
+  return before + static_cast<char>('A' + number % kLetters);
+}
+
 std::string limits_text(const Comparison& comparison) {
   std::string text;
   for (std::size_t c = 0; c < comparison.limits.size(); ++c)
@@ -148,7 +155,7 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
   // Long names give way first: letters stand for them. Then the metric's name.
   if (rest_of(widths) + std::min<std::size_t>(widths[0], kMetricColumns) > window) {
     for (std::size_t c = 0; c < comparison.names.size(); ++c) {
-      const std::string letter(1, static_cast<char>('A' + c % 26));
+      const std::string letter = letters(c);
       text += letter + ": " + comparison.names[c] + "\n";
       table[0][c == 0 ? 1 : 2 * c] = letter;
       if (c > 0) table[0][2 * c + 1] = "to A";

@@ -14,6 +14,7 @@
 
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
+#include "sim/metrics/accounting.hpp"
 #include "sim/report/make_result.hpp"
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/facts.hpp"
@@ -114,6 +115,7 @@ program::Program replay(const Scenario& scenario, const topology::Accelerator& a
 Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                            const SimulateOptions& options) {
   Prepared prepared;
+  prepared.searches = collective::no_searches_yet();
   topology::BuildOptions build;
   // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
   if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
@@ -170,7 +172,10 @@ class Runs {
   // REQUIRES: the arguments outlive it.
   Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
        const executor::RunOptions& options)
-      : scenario_(scenario), prepared_(prepared), router_(router), nccl_(router, scenario.network.nccl) {
+      : scenario_(scenario),
+        prepared_(prepared),
+        router_(router),
+        nccl_(router, scenario.network.nccl, {}, prepared.searches) {
     explained([&] { system_ = executor::fold_for(prepared.program, router, nccl_, options); });
   }
 
@@ -254,6 +259,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   const Runs runs(scenario, prepared, router, run);
   const executor::Outcome outcome = runs.run(run, progress);
   Simulated simulated;
+  simulated.flows_met = outcome.least_efficiency < 1;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
   add_network_findings(runs, run, outcome, options.contention_interval, simulated.result);
@@ -272,6 +278,20 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   return simulated;
 }
 }  // namespace
+
+std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                const Prepared& prepared, const SimulateOptions& options,
+                                executor::Progress* progress) {
+  return with_places(scenario, [&]() -> std::optional<Duration> {
+    AppliedFaults faults;
+    executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
+    run.critical_path = false;
+    const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
+    const executor::Outcome outcome = Runs(scenario, prepared, router, run).run(run, progress);
+    if (!outcome.complete) return {};
+    return metrics::mean_step(outcome.step_times);
+  });
+}
 
 Prepared prepare(const Scenario& scenario, const topology::Catalogue& catalogue,
                  const SimulateOptions& options) {

@@ -1,6 +1,7 @@
 // From a scenario to its result: what `topsim run`, compare, sweep and Python call.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "sim/executor/options.hpp"
@@ -10,6 +11,10 @@
 #include "sim/report/timeline.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
+
+namespace topsim::collective {
+struct Searches;
+}
 
 namespace topsim::scenario {
 
@@ -22,11 +27,13 @@ struct SimulateOptions {
   network::Bound contention = network::Bound::middle;  // of that spread
 };
 
-// Everything a simulation reads: made once, const after, shared by runs that differ in time only.
+// Everything a simulation reads: made once, const after, shared by runs that differ in time only. Who changes
+// a copy may change times and rates, not what is joined to what.
 struct Prepared {
   topology::Topology topology;  // rank r runs on accelerators()[r]
   program::Program program;
   report::Memory memory;
+  std::shared_ptr<collective::Searches> searches;  // of channels, for this topology and its copies
 };
 
 struct Simulated {
@@ -34,6 +41,7 @@ struct Simulated {
   report::RunRecord record;
   std::optional<report::Timeline> timeline;  // both with SimulateOptions::timeline
   std::optional<report::Picture> picture;
+  bool flows_met = false;  // and lost capacity by it (network.contention)
 };
 
 // Independent of every other call: many may run side by side. Throws ConfigError with places. `progress` may
@@ -47,4 +55,8 @@ struct Simulated {
 [[nodiscard]] Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
                                  const Prepared& prepared, const SimulateOptions& options,
                                  executor::Progress* progress);
+// Result::step alone, for runs of which nothing else is asked; none where it was stopped before its end.
+[[nodiscard]] std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalogue& catalogue,
+                                              const Prepared& prepared, const SimulateOptions& options,
+                                              executor::Progress* progress);
 }  // namespace topsim::scenario

@@ -22,14 +22,9 @@ struct EnsembleOptions {
 // The scenario with the seed of sample `sample`; sample 0 is the scenario itself.
 [[nodiscard]] scenario::Scenario drawn(const scenario::Scenario& scenario, std::size_t sample);
 
-// Whether samples can differ from sample 0, whose result is `usual`: traffic crossed tiers between which
-// paths are hashed by a seed, random placement, a range in use. Those that cannot run once.
-[[nodiscard]] bool varies(const scenario::Scenario& scenario, const topology::Topology& topology,
-                          const report::Result& usual, const topology::Catalogue& catalogue);
-
 // Candidates in the order of the scenarios, with costs, all with `samples` steps (one when none of them
 // varies). Throws the first ConfigError in that order. When `progress` is told to stop, the samples not yet
-// run are missing from all candidates alike and the results say complete = false.
+// run are missing from all candidates alike; a result that was cut short itself says complete = false.
 [[nodiscard]] std::vector<report::Candidate> run_ensembles(std::span<const scenario::Scenario> scenarios,
                                                            const topology::Catalogue& catalogue,
                                                            const EnsembleOptions& options,

@@ -98,11 +98,14 @@ std::vector<Part> parts_of(const Topology& topology, const program::Program& pro
 Duration step_of(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                  const scenario::Prepared& prepared, const Part* part, const scenario::SimulateOptions& how,
                  executor::Progress* progress) {
-  if (part == nullptr) return simulate(scenario, catalogue, prepared, how, progress).result.step;
+  const auto step = [&](const scenario::Prepared& machine) {
+    return scenario::step_of(scenario, catalogue, machine, how, progress).value_or(Duration{});
+  };
+  if (part == nullptr) return step(prepared);
   scenario::Prepared faster = prepared;
   if (part->machine) faster.topology = part->machine(prepared.topology);
   if (part->work) part->work(faster.program);
-  return simulate(scenario, catalogue, faster, how, progress).result.step;
+  return step(faster);
 }
 }  // namespace
 

@@ -132,6 +132,13 @@ TEST(Compare, LongNamesBecomeLettersSoThatTheTableFitsTheWindow) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(Compare, TheTwentySeventhCandidateHasALetterOfItsOwn) {
+  std::vector<Candidate> many;
+  for (int c = 0; c < 28; ++c) many.push_back(candidate("candidate " + std::to_string(c), 10_ms));
+  const std::string table = compare_table(compare(many), false, 80);
+  EXPECT_THAT(table, HasSubstr("Z: candidate 25\nAA: candidate 26\nAB: candidate 27\n"));
+}
+
 Interval exactly(double value) {
   return {value, value, value};
 }

@@ -167,6 +167,22 @@ TEST_F(Bill, SwitchesThatAreMostlyEmptyAreARemark) {
   EXPECT_THAT(bill.remarks, ::testing::Contains(HasSubstr("the 8 leaves of sn5600 use 12 % of their ports")));
 }
 
+// The catalogue has one offer for a QM8700, and nobody knows where from.
+TEST_F(Bill, PricesWithoutASourceAreSaid) {
+  topology::TopologySpec spec;
+  spec.node.use = "dgx-a100";
+  spec.nodes = 2;
+  spec.fabric.kind = "rail";
+  spec.fabric.link.use = "ib-hdr";
+  spec.fabric.switch_model.use = "qm8700";
+  const topology::Topology topology = topology::build(spec, catalogue());
+  const auto remark = ::testing::Contains(HasSubstr("no source was found for the price of qm8700"));
+  EXPECT_THAT(bill_of_materials(topology, spec, catalogue(), {}).remarks, remark);
+  CostSpec quoted;
+  quoted.prices["qm8700"] = {21'000};
+  EXPECT_THAT(bill_of_materials(topology, spec, catalogue(), quoted).remarks, ::testing::Not(remark));
+}
+
 TEST_F(Bill, WhatHasNoPriceIsSaidNotGuessed) {
   topology::TopologySpec spec;  // explicit devices: accelerators and NICs one by one
   const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), {});

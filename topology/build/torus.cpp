@@ -2,7 +2,6 @@
 // whole cluster, last dimension fastest; a torus wraps around, a mesh does not. A node holds a block of
 // neighbours (TPU v4: 2 x 2 x 1), nodes follow each other row-major too. Ranks follow coordinates, not nodes,
 // as JAX hands out the devices of a slice.
-
 #include <fmt/ranges.h>
 
 #include <numeric>

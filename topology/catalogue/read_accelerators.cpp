@@ -25,6 +25,11 @@ config::CodecPtr<Rates> rates() {
   return config::map_of(figure<FlopsPerSecond>());
 }
 
+using MeasuredRates = std::map<std::string, Spread<FlopsPerSecond>>;
+config::CodecPtr<MeasuredRates> measured_rates() {
+  return config::map_of(spread<FlopsPerSecond>());
+}
+
 struct RawMemory {
   std::string kind;
   Bytes size{};
@@ -65,7 +70,8 @@ const config::Object<RawKernels>& table(Type<RawKernels>) {
 }
 
 struct RawAccelerator : Accelerator {
-  Rates dense, achievable, sustained;
+  Rates dense;
+  MeasuredRates achievable, sustained;
   RawMemory memory_facts;
   std::optional<RawScaleUp> scale_up;
   std::map<std::string, GemmConstants> fitted;
@@ -82,9 +88,9 @@ const config::Object<RawAccelerator>& table(Type<RawAccelerator>) {
           .field("compute_capability", &Accelerator::compute_capability, "NVIDIA: 70, 80, 90, ...",
                  figure<int>())
           .field("dense", &RawAccelerator::dense, "rate by precision", config::required(), rates())
-          .field("achievable", &RawAccelerator::achievable, "best measured matrix product", rates())
+          .field("achievable", &RawAccelerator::achievable, "best measured matrix product", measured_rates())
           .field("sustained", &RawAccelerator::sustained,
-                 "matrix product of 8192 cubed kept up for minutes, at the power limit", rates())
+                 "matrix product of 8192 cubed kept up for minutes, at the power limit", measured_rates())
           .field("memory", &RawAccelerator::memory_facts, "device memory", config::required())
           .field("compute_units", &Accelerator::compute_units, "SMs or CUs", figure<int>())
           .field("scale_up", &RawAccelerator::scale_up, "links to other accelerators")
@@ -108,8 +114,18 @@ void split_pcie_name(const std::string& link, int& generation, int& lanes) {
 
 void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
   for (const auto& [precision, rate] : raw.dense) raw.dense_flops[precision] = rate.value();
-  for (const auto& [precision, rate] : raw.achievable) raw.achievable_flops[precision] = rate.value();
-  for (const auto& [precision, rate] : raw.sustained) raw.sustained_flops[precision] = rate.value();
+  const auto measured = [&](const MeasuredRates& rates, auto& used) {
+    for (const auto& [precision, rate] : rates) {
+      used[precision] = rate.use.value();
+      const auto [range, first] =
+          raw.measured_flops.try_emplace(precision, rate.low.value(), rate.high.value());
+      if (first) continue;
+      range->second.first = std::min(range->second.first, rate.low.value());
+      range->second.second = std::max(range->second.second, rate.high.value());
+    }
+  };
+  measured(raw.achievable, raw.achievable_flops);
+  measured(raw.sustained, raw.sustained_flops);
   raw.memory = raw.memory_facts.size;
   raw.memory_bandwidth = raw.memory_facts.bandwidth;
   if (raw.scale_up) {

@@ -45,6 +45,9 @@ const typename Map::mapped_type* find_by(const Map& map, Precision precision) {
   return nullptr;
 }
 
+// Of the product that a chip's sustained rate is measured with.
+constexpr double kEdge = 8192;
+
 constexpr std::array<std::pair<double, double>, 6> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
 
@@ -86,7 +89,6 @@ const FlashConstants& flash_constants(int compute_capability, const ComputeSetti
 ComputeModel::ComputeModel(const topology::Accelerator& accelerator, ComputeSettings settings)
     : accelerator_(accelerator), settings_(settings) {
   for (const auto& [precision, rate] : accelerator.sustained_flops) {
-    constexpr double kEdge = 8192;
     const auto dense = accelerator.dense_flops.find(precision);
     const auto fitted = accelerator.gemm.find(precision);
     if (dense == accelerator.dense_flops.end() || fitted == accelerator.gemm.end()) continue;
@@ -156,6 +158,26 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   cost.flops = flops;
   cost.kernels = 1;
   return cost;
+}
+
+ComputeModel::Disagreement ComputeModel::disagreement(Precision precision) const {
+  if (settings_.gemm_efficiency) return {};
+  const double peak_rate = peak(precision).value();
+  for (const std::string_view name : lookup_order(precision)) {
+    const auto measured = accelerator_.measured_flops.find(name);
+    const auto dense = accelerator_.dense_flops.find(name);
+    // Another format's figure stands for this one's where both run at one rate.
+    if (measured == accelerator_.measured_flops.end() || dense == accelerator_.dense_flops.end() ||
+        dense->second != peak_rate)
+      continue;
+    const auto [least, most] = measured->second;
+    if (least == most) return {};
+    const KernelCost product = gemm({kEdge, kEdge, kEdge}, precision);
+    const double alone = (product.seconds - seconds(constants_of(precision).fixed)) * settings_.clock;
+    const double used = product.flops / alone;
+    return {std::min(1.0, used / most), std::max(1.0, used / least)};
+  }
+  return {};
 }
 
 KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double kernels) const {

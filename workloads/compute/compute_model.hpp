@@ -96,6 +96,12 @@ class ComputeModel {
   [[nodiscard]] KernelCost attention_backward(const AttentionShape& shape, AttentionKernel kernel,
                                               Precision precision) const;
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
+  // By what a large product's time changes where its rate is the fastest and where it is the slowest that a
+  // source measured (at most 1, at least 1); both 1 where one source alone says, or the user does.
+  struct Disagreement {
+    double fastest = 1, slowest = 1;
+  };
+  [[nodiscard]] Disagreement disagreement(Precision precision) const;
   [[nodiscard]] const topology::Accelerator& accelerator() const { return accelerator_; }
 
  private:
