@@ -98,7 +98,8 @@ TEST_F(Plans, TheBoundIsTightEnoughToCutMostOfASpace) {
 }
 
 // One accelerator, one micro-batch of one kernel run: the bound is the computation of the pass, the step has
-// the optimiser besides.
+// the optimiser and a few milliseconds of the host besides. The optimiser: 4 layers of 12 h^2 and two
+// embeddings of 32,000 h, h = 2048, are 332 M parameters, 46 bytes each, at 0.8 of 3.35 TB/s: 5.7 ms.
 TEST_F(Plans, OnOneAcceleratorTheBoundIsWithinTheOptimisersShare) {
   const scenario::Scenario one = two_boxes(
       {"topology={\"node\": \"h100x1\", \"nodes\": 1}", "workload.plan.tp=1", "workload.plan.pp=1"});
@@ -108,7 +109,8 @@ TEST_F(Plans, OnOneAcceleratorTheBoundIsWithinTheOptimisersShare) {
   ASSERT_EQ(report.rows.size(), 1u);
   const PlanRow& row = report.rows.front();
   EXPECT_LE(row.bound, row.first_step);
-  EXPECT_GT(seconds(row.bound), 0.9 * seconds(row.first_step));
+  const double optimiser = 332e6 * 46 / (0.8 * 3.35e12);
+  EXPECT_GT(seconds(row.bound) + optimiser, 0.96 * seconds(row.first_step));
 }
 
 TEST_F(Plans, TheBestPlansFiguresAreThoseOfARunOfTheScenarioItWrites) {
