@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   ScenarioOptions scenario;
-  std::string what, begin, end, format = "table", algorithm, protocol, window, from, to;
+  std::string what, begin, end, format = "table", algorithm, protocol, window, from, to, verb = "send";
   double factor = 2;
   int channels = 0, senders = 0, victim_lane = 0;
   bool textbook = false;
@@ -41,6 +41,7 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
   traffic.textbook = options.textbook;
   traffic.victim_lane = options.victim_lane;
   traffic.from = options.from, traffic.to = options.to;
+  traffic.verb = options.verb == "write" ? scenario::Verb::write : scenario::Verb::send;
   if (!options.window.empty()) {
     const config::ParsedQuantity window = config::parse_quantity(config::Dimension::time, options.window);
     if (window.error) throw ConfigError("--window: " + window.error->message, "--window '10 ms'");
@@ -90,6 +91,8 @@ const scenario::BenchCollective* collective_named(const std::string& word) {
 int run(const Options& options) {
   const scenario::BenchCollective* named = collective_named(options.what);
   check_format(options.format, {"table", "json"});
+  if (options.verb != "send" && options.verb != "write")
+    throw ConfigError("no verb \"" + options.verb + '"', "--verb send or --verb write");
   if (!(options.factor > 1)) throw ConfigError("-f must be above 1", "-f 2 doubles the size from row to row");
   const topology::Catalogue catalogue = shipped_catalogue();
   std::cout << (named != nullptr ? collective(options, *named, catalogue)
@@ -121,6 +124,8 @@ Action configure_bench(CLI::App& app) {
   app.add_option("--channels", options->channels, "Force a number of channels")->type_name("N");
   app.add_option("--from", options->from, "p2p: the sender, node0/nic0 or node0/gpu0")->type_name("DEVICE");
   app.add_option("--to", options->to, "p2p: the receiver")->type_name("DEVICE");
+  app.add_option("--verb", options->verb, "p2p: what perftest tool is meant, ib_send_* or ib_write_*")
+      ->type_name("send|write");
   app.add_option("--senders", options->senders, "incast: how many send")->type_name("N");
   app.add_flag("--textbook", options->textbook,
                "incast: around one switch with the scenario's cables, not on its topology");

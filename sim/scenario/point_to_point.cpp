@@ -49,13 +49,17 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
 // memory at the far end. Round trip of a fetch: 450 ns (Neugebauer et al., SIGCOMM 2018, figure 5: 400 to
 // 550). The first 4 KiB are on the bus of either side while nothing is on the wire: at MTU 256 as at 4096
 // (Potter).
-Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId nic, Bytes size) {
-  constexpr Bytes kInline = 220_B;  // perftest's default
-  if (size <= kInline) return {};
-  const topology::NicEntry& entry = catalogue.nic(topology.models()[topology.device(nic).model]);
+Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId from, DeviceId to,
+                   Bytes size, Verb verb) {
+  // perftest's defaults for reliable connections (perftest_parameters.h, DEF_INLINE_SEND_RC_UC and _WRITE).
+  const Bytes sent_inline = verb == Verb::send ? 236_B : 220_B;
+  if (size <= sent_inline) return {};
   Duration part = 450_ns;
-  if (!entry.pcie.empty())
-    part += 2 * (std::min(size, Bytes(4_KiB)) / topology::payload_capacity(catalogue.link(entry.pcie)));
+  for (const DeviceId nic : {from, to}) {
+    const topology::NicEntry& entry = catalogue.nic(topology.models()[topology.device(nic).model]);
+    if (!entry.pcie.empty())
+      part += std::min(size, Bytes(4_KiB)) / topology::payload_capacity(catalogue.link(entry.pcie));
+  }
   return part;
 }
 
@@ -83,14 +87,24 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
                                                   : first[1];
     PointToPoint result;
     result.from = topology.name(from), result.to = topology.name(to);
+    result.verb = options.verb;
     const std::optional<Scenario> verbs = as_perftest_sees(scenario, catalogue, topology, from, to);
     std::optional<Ground> bare;
-    if (verbs) bare.emplace(*verbs, catalogue);
+    if (verbs) {
+      bare.emplace(*verbs, catalogue);
+    } else {
+      result.note =
+          "the latency is the library's: what perftest would print needs two NICs and switches whose own "
+          "times "
+          "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
+    }
     for (const Bytes size : options.sizes) {
       PointToPointRow row;
       row.size = size;
       row.library = row.latency = one_message(ground, from, to, size);
-      if (bare) row.latency = one_message(*bare, from, to, size) + host_part(catalogue, topology, from, size);
+      if (bare)
+        row.latency =
+            one_message(*bare, from, to, size) + host_part(catalogue, topology, from, to, size, options.verb);
       Duration end{};
       const auto keep = [&](std::uint64_t, Duration time) { end = std::max(end, time); };
       // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.

@@ -24,6 +24,9 @@ enum class TrafficPattern : std::uint8_t {
   victim_flow
 };
 
+// What a point-to-point message is: perftest's ib_send_lat or ib_write_lat.
+enum class Verb : std::uint8_t { send, write };
+
 struct TrafficOptions {
   std::vector<Bytes> sizes;  // point-to-point: a row each; others: the first one, every flow
   int senders = 0;           // incast; 0: every port that may send
@@ -31,6 +34,7 @@ struct TrafficOptions {
   Duration window{};         // parking lot, victim flow: how long is looked at; 0: 10 ms
   int victim_lane = 0;       // victim flow: its virtual lane or priority
   std::string from, to;      // point-to-point: devices by name; empty: the first ports of nodes 0 and 1
+  Verb verb = Verb::send;    // point-to-point
 };
 
 struct TrafficFlow {
@@ -69,7 +73,9 @@ struct PointToPointRow {
 
 struct PointToPoint {
   std::string from, to;
+  Verb verb = Verb::send;
   std::vector<PointToPointRow> rows;
+  std::string note;  // where `latency` is what a library sees, because what perftest would print is not known
 };
 
 // REQUIRES: pattern is not point_to_point. Throws ConfigError with places.

@@ -19,6 +19,10 @@ constexpr TrafficName kNames[] = {
 
 constexpr std::size_t kMostRows = 24;  // more flows than this are summed up
 
+const char* verb_name(Verb verb) {
+  return verb == Verb::send ? "send" : "write";
+}
+
 double gbit(double bytes_per_second) {
   return bytes_per_second * 8e-9;
 }
@@ -35,7 +39,9 @@ const TrafficName* find_traffic(const std::string& name) {
 }
 
 std::string point_to_point_table(const PointToPoint& result) {
-  std::string text = fmt::format("# {} -> {}\n", result.from, result.to);
+  std::string text = fmt::format("# {} -> {}, as ib_{}_lat and ib_{}_bw\n", result.from, result.to,
+                                 verb_name(result.verb), verb_name(result.verb));
+  if (!result.note.empty()) text += "# " + result.note + '\n';
   text += fmt::format("#{:>11} {:>12} {:>16} {:>17} {:>17} {:>13} {:>13}\n", "bytes", "#iterations",
                       "t_typical[usec]", "BW average[Gb/s]", "BW average[GB/s]", "MsgRate[Mpps]",
                       "library[usec]");
@@ -52,7 +58,9 @@ std::string point_to_point_json(const PointToPoint& result) {
                                  {"pattern", "p2p"},
                                  {"from", result.from},
                                  {"to", result.to},
+                                 {"verb", verb_name(result.verb)},
                                  {"rows", nlohmann::ordered_json::array()}};
+  if (!result.note.empty()) json["note"] = result.note;
   for (const PointToPointRow& row : result.rows) {
     json["rows"].push_back({{"size", row.size.value()},
                             {"iterations", row.iterations},

@@ -181,6 +181,8 @@ TEST(Regions, of_random_traffic_over_changing_links_end_at_the_same_picosecond) 
                                            CongestionControlKind::infiniband};
     spec.congestion_control.kind = kinds[random() % 3];
     spec.ecn.kmin = 20_KiB, spec.ecn.kmax = 200_KiB;
+    const PathChoice paths[] = {PathChoice::flow_hash, PathChoice::spray, PathChoice::adaptive};
+    spec.path = paths[random() % 3];
     std::vector<Sent> sent;
     std::vector<Changed> changed;
     SimTime time{};

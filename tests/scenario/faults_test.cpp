@@ -69,9 +69,16 @@ TEST(Faults, AnAcceleratorThatThrottlesForAWhileCostsLessThanOneThatAlwaysDoes) 
   EXPECT_LT(briefly, always);
   // Half speed for a quarter of the step: an eighth of its work is left over, at most that of its time.
   EXPECT_LT(seconds(briefly), seconds(whole) * 1.126);
-  // Over before it matters, or after the end.
+}
+
+TEST(Faults, AnAcceleratorCanBeNamedByTheRankThatRunsThere) {
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": 2, "factor": 0.5}])"),
-            always);  // the rank that runs there
+            step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "factor": 0.5}])"));
+}
+
+TEST(Faults, OverBeforeTheFirstStepIsMeasuredOrAfterTheLastOneChangeNothing) {
+  const Duration whole = step_with("[]");
+  EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "0 s", "for": "1 ns"}])"), whole);
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "1 h", "for": "1 s"}])"), whole);
 }
 

@@ -35,6 +35,7 @@ void Core::set_up_buffers() {
     credit_total_[p] = static_cast<std::uint32_t>(buffer / 64);
     for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
       credits_[p * settings.classes + lane].limit = credit_total_[p];
+      credits_[p * settings.classes + lane].way_back = graph.ports[port.reverse].latency.count();
     }
   }
   for (DeviceIndex d = 0; d < graph.devices; ++d) {
@@ -131,17 +132,16 @@ void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds
 
 // All departures of a device that are due: thresholds are about to be compared.
 void Core::settle(DeviceIndex device) {
+  if (devices_[device].lazy == 0) return;
   for (std::uint32_t o = out_begin_[device]; o < out_begin_[device + 1]; ++o) {
-    if (ports[out_[o]].occupied != 0) update(out_[o]);
+    if (ports[out_[o]].occupied != 0 && !ports[out_[o]].ahead) update(out_[o]);
   }
 }
 
 // From now on departures here happen at their own time. REQUIRES: settled.
 void Core::expect_exactly(DeviceIndex device) {
   if (++devices_[device].exact > 1) return;
-  for (std::uint32_t o = out_begin_[device]; o < out_begin_[device + 1]; ++o) {
-    if (ports[out_[o]].occupied != 0) update(out_[o]);
-  }
+  settle(device);  // gives each its event
 }
 
 // XOFF or XON to the sender of `in`: a frame on the way back, before all others.
@@ -173,60 +173,54 @@ void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
 // Blocks freed at the far end of `p` at `time` reach its sender after the way back.
 void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   Credit& credit = credits_[p * settings.classes + lane];
-  std::uint32_t row = free_return_;
-  if (row == kNone) {
-    row = static_cast<std::uint32_t>(returns_.size());
-    returns_.emplace_back();
-  } else {
-    free_return_ = returns_[row].next;
+  const Picoseconds due = time + credit.way_back;
+  credit.returning.insert({due, (bytes + 63) / 64});
+  if (!credit.starved) return;
+  Port& port = ports[p];
+  Picoseconds wake = due;
+  if (port.ahead) {
+    wake = credits_at(credit, (packets_[waiting_[p * settings.classes + lane].list.head].bytes + 63U) / 64);
+  } else if (port.flight.head != kNone && devices_[port.from].exact == 0) {
+    return;
   }
-  const Picoseconds due = time + ports[ports[p].reverse].latency;
-  returns_[row] = {due, (bytes + 63) / 64, kNone};
-  if (credit.returning.head == kNone) {
-    credit.returning.head = row;
-  } else {
-    returns_[credit.returning.tail].next = row;
+  if (wake < port.wake) {
+    port.wake = std::max(wake, now);
+    events.push(port.wake, kPort | p);
   }
-  credit.returning.tail = row;
-  const bool awaited =
-      credit.starved && (ports[p].flight.head == kNone || devices_[ports[p].from].exact != 0);
-  if (awaited && due < ports[p].wake) {
-    ports[p].wake = std::max(due, now);
-    events.push(ports[p].wake, kPort | p);
+}
+
+// The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.
+bool Core::has_credits(Credit& credit, std::uint32_t blocks, Picoseconds by) {
+  while (!credit.returning.empty() && credit.returning.front().time <= by) {
+    credit.limit += credit.returning.front().blocks;
+    credit.returning.pop();
   }
+  return credit.limit - credit.sent >= blocks;
+}
+
+// The sender begins to wait for blocks.
+void Core::starve(PortIndex p, Credit& credit, Picoseconds since) {
+  credit.starved = true;
+  settle(ports[p].to);
+  expect_exactly(ports[p].to);
+  if (records[p].paused_since == 0) records[p].paused_since = since;
+  watch_for_deadlock();
 }
 
 // When the lane has the blocks for a packet that could otherwise leave at `start`; kForever: not known yet.
 Picoseconds Core::credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start) {
   Credit& credit = credits_[p * settings.classes + lane];
   const std::uint32_t blocks = (bytes + 63) / 64;
-  // The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.
-  const auto enough = [&] { return credit.limit - credit.sent >= blocks; };
-  const auto take_first = [&] {
-    const std::uint32_t row = credit.returning.head;
-    credit.limit += returns_[row].blocks;
-    credit.returning.head = returns_[row].next;
-    returns_[row].next = free_return_;
-    free_return_ = row;
-  };
-  while (credit.returning.head != kNone && returns_[credit.returning.head].time <= start) take_first();
-  if (!enough() && !credit.starved) {
-    settle(ports[p].to);
-    while (credit.returning.head != kNone && returns_[credit.returning.head].time <= start) take_first();
-    if (!enough()) {
-      credit.starved = true;
-      expect_exactly(ports[p].to);
-      if (records[p].paused_since == 0) records[p].paused_since = start;
-      watch_for_deadlock();
+  if (!has_credits(credit, blocks, start)) {
+    if (!credit.starved) {
+      settle(ports[p].to);
+      if (!has_credits(credit, blocks, start)) starve(p, credit, start);
     }
-  }
-  while (!enough() && credit.returning.head != kNone) {
-    const Picoseconds due = returns_[credit.returning.head].time;
+    const Picoseconds due = credits_at(credit, blocks);
     if (due > now) return due;
     start = std::max(start, due);
-    take_first();
+    static_cast<void>(has_credits(credit, blocks, start));
   }
-  if (!enough()) return kForever;
   wait_no_longer(p, lane, start);
   return start;
 }

@@ -80,6 +80,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       port_threshold(p);
     }
   }
+  find_ports_ahead();
 }
 
 void Core::port_threshold(PortIndex p) {
@@ -233,17 +234,14 @@ void Core::prefetch() {
   }
 }
 
-void Core::bring_up_to(Picoseconds time) {
-  now = std::max(now, time);
-  for (PortIndex p = 0; p < ports.size(); ++p) update(p);
-}
-
 void Core::set_rate(PortIndex p, BytesPerSecond rate, Picoseconds time) {
   now = std::max(now, time);
   interrupt(p);
+  recall();
   ports[p].cost = cost_of(rate);
   rate_[p] = rate.value();
-  update(p);
+  for (PortIndex each = 0; each < ports.size(); ++each)
+    if (each == p || ports[each].ahead) update(each);
 }
 
 std::string Core::leak() const {
@@ -261,8 +259,7 @@ std::string Core::leak() const {
       if (ports[p].flow_control != FlowControl::credit || lane == 0) continue;
       const Credit& credit = credits_[p * settings.classes + lane];
       std::uint32_t free_blocks = credit.limit - credit.sent;
-      for (std::uint32_t r = credit.returning.head; r != kNone; r = returns_[r].next)
-        free_blocks += returns_[r].blocks;
+      for (const Returns::Row& row : credit.returning.rows()) free_blocks += row.blocks;
       if (free_blocks != credit_total_[p]) {
         note(fmt::format("lane {} of port {} has {} of {} blocks", lane, p, free_blocks, credit_total_[p]));
       }
@@ -291,8 +288,8 @@ Picoseconds Core::quiet_since() const {
     since = std::max(since, ports[p].free_at);
     if (ports[p].flow_control != FlowControl::credit) continue;
     for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
-      const List& returning = credits_[p * settings.classes + lane].returning;
-      if (returning.head != kNone) since = std::max(since, returns_[returning.tail].time);
+      const Returns& returning = credits_[p * settings.classes + lane].returning;
+      if (!returning.empty()) since = std::max(since, returning.rows().back().time);
     }
   }
   return since;
@@ -331,6 +328,7 @@ void Core::rest() {
   std::fill(arbiter_.begin(), arbiter_.end(), 0);
   may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
   begin_random();
+  find_ports_ahead();
 }
 
 void Core::begin_random() {

@@ -1,6 +1,6 @@
-// The machinery behind Engine, split by concern: ports.cpp (queues and links), buffers.cpp (PFC, shared
-// buffers, credits), sender.cpp and receiver.cpp (queue pairs), congestion.cpp (rates and windows),
-// deadlock.cpp.
+// The machinery behind Engine, split by concern: ports.cpp (queues and links), ahead.cpp (queues with nothing
+// to wait for), buffers.cpp (PFC, shared buffers, credits), sender.cpp and receiver.cpp (queue pairs),
+// congestion.cpp (rates and windows), deadlock.cpp.
 //
 // Departures are lazy. A port's queue is served first come first served, so the time at which each waiting
 // packet leaves is known unless something interferes; sync(port, now) performs all departures due by now. It
@@ -45,7 +45,6 @@ class Core {
   PairIndex connect(const Connection& connection);
   void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);
   void run_until(Picoseconds limit, bool stop_at_delivery = false);
-  void bring_up_to(Picoseconds now);  // all lazy departures
   [[nodiscard]] std::string leak() const;
   [[nodiscard]] bool is_quiet() const;           // no packet anywhere, nobody about to send
   [[nodiscard]] Picoseconds rests_from() const;  // kForever: not before something happens
@@ -114,6 +113,20 @@ class Core {
   [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
   void port_threshold(PortIndex p);               // InfiniBand: where FECN begins
 
+  void starve(PortIndex p, Credit& credit, Picoseconds since);
+  [[nodiscard]] bool has_credits(Credit& credit, std::uint32_t blocks,
+                                 Picoseconds by);  // known to be back by then
+  void append(List& list, std::uint32_t packet);
+
+  // ahead.cpp
+  void find_ports_ahead();
+  void no_longer_ahead(PortIndex p);
+  void enqueue_ahead(PortIndex p, std::uint32_t packet);
+  Picoseconds send_ahead(PortIndex p);
+  [[nodiscard]] Picoseconds credits_at(const Credit& credit, std::uint32_t blocks) const;
+  void recall();
+  void recall(PortIndex p);
+
   // sender.cpp
   void post(PairIndex pair, std::int64_t bytes, std::uint64_t tag);
   void activate(PairIndex pair);
@@ -159,9 +172,7 @@ class Core {
   std::vector<Ingress> ingress_;  // port x class
   std::vector<Credit> credits_;   // port x class
   std::vector<std::uint32_t> credit_total_;
-  std::vector<double> rate_;  // per port, bytes/s
-  std::vector<Return> returns_;
-  std::uint32_t free_return_ = kNone;
+  std::vector<double> rate_;             // per port, bytes/s
   std::vector<std::uint32_t> mark_to_;   // kmax per port
   std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
   std::vector<int> arbiter_;             // port x class: what is left of a lane's weight, bytes

@@ -8,22 +8,22 @@ namespace topsim::network::packet {
 namespace {
 constexpr std::uint64_t kHalf = 1U << 19;  // rounds a cost, which is in 2^-20 picoseconds
 
-void append(List& list, std::vector<Packet>& packets, std::uint32_t packet) {
-  packets[packet].next = kNone;
-  if (list.head == kNone) {
-    list.head = packet;
-  } else {
-    packets[list.tail].next = packet;
-  }
-  list.tail = packet;
-}
-
 std::uint32_t pop(List& list, const std::vector<Packet>& packets) {
   const std::uint32_t packet = list.head;
   list.head = packets[packet].next;
   return packet;
 }
 }  // namespace
+
+void Core::append(List& list, std::uint32_t packet) {
+  packets_[packet].next = kNone;
+  if (list.head == kNone) {
+    list.head = packet;
+  } else {
+    packets_[list.tail].next = packet;
+  }
+  list.tail = packet;
+}
 
 std::uint32_t Core::new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes) {
   ++live_;
@@ -77,6 +77,7 @@ void Core::wake(PortIndex p) {
 
 Picoseconds Core::sync(PortIndex p) {
   Port& port = ports[p];
+  if (port.ahead) return send_ahead(p);
   if (port.syncing) return kForever;  // whoever is inside goes on with it
   port.syncing = true;
   Picoseconds next = kForever;
@@ -115,7 +116,7 @@ void Core::arm(PortIndex p, Picoseconds next_start) {
   Port& port = ports[p];
   Picoseconds want = kForever;
   if (port.flight.head != kNone) want = packets_[port.flight.head].time;
-  if (want == kForever || devices_[port.from].exact != 0) want = std::min(want, next_start);
+  if (want == kForever || port.ahead || devices_[port.from].exact != 0) want = std::min(want, next_start);
   if (want < port.wake) {
     port.wake = want;
     events.push(want, kPort | p);
@@ -130,6 +131,10 @@ void Core::interrupt(PortIndex p) {
 
 void Core::enqueue(PortIndex p, std::uint32_t packet) {
   Port& port = ports[p];
+  if (port.ahead) {
+    enqueue_ahead(p, packet);
+    return;
+  }
   if ((port.occupied | port.ready) != 0 || port.injector != kNone) sync(p);
   if (port.free_at < now) port.free_at = now;
   Packet& row = packets_[packet];
@@ -149,7 +154,7 @@ void Core::enqueue(PortIndex p, std::uint32_t packet) {
   waiting.bytes += bytes;
   port.waiting_bytes += bytes;
   port.occupied |= static_cast<std::uint8_t>(1U << lane);
-  append(waiting.list, packets_, packet);
+  append(waiting.list, packet);
   port.most_waiting = std::max(port.most_waiting, port.waiting_bytes);
   if (port.free_at <= now) {
     update(p);
@@ -262,7 +267,7 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
   } else {
     const bool whole = !port.cut_through || row.hop == kNone || paths_[row.hop].count == 0;
     row.time = start + port.latency + (whole ? duration : 0);
-    append(port.flight, packets_, packet);
+    append(port.flight, packet);
   }
   if (in != kNone) release(in, lane, bytes, start);
 }
@@ -345,14 +350,15 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
   } else if (settings.path != PathChoice::flow_hash) {
     salt ^= mix(std::uint64_t{row.sequence} << 3U | static_cast<std::uint64_t>(row.kind));
   }
-  const auto offset = static_cast<std::uint32_t>(mix(salt ^ (std::uint64_t{hop.next} << 32U)) % hop.count);
+  const std::uint64_t place = std::uint64_t{paths_[hop.next].port} << 32U;  // each device hashes otherwise
+  const auto offset = static_cast<std::uint32_t>(mix(salt ^ place) % hop.count);
   if (settings.path != PathChoice::adaptive) return hop.next + offset;
   std::uint32_t best = hop.next + offset;
   Picoseconds least = kForever;
   for (std::uint32_t i = 0; i < hop.count; ++i) {
     const std::uint32_t candidate = hop.next + (offset + i) % hop.count;
     const PortIndex p = paths_[candidate].port;
-    if (ports[p].occupied != 0) update(p);
+    if (ports[p].occupied != 0 && !ports[p].ahead) update(p);
     const Port& port = ports[p];
     const Picoseconds backlog = std::max<Picoseconds>(port.free_at - now, 0) +
                                 static_cast<Picoseconds>((port.waiting_bytes * port.cost) >> 20);

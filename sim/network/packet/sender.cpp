@@ -14,7 +14,10 @@ struct Later {
 
 void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
   QueuePair& q = pairs_[pair];
-  if (q.rank == kNone) q.rank = posted_pairs_++;
+  if (q.rank == kNone) {
+    q.rank = posted_pairs_++;
+    no_longer_ahead(q.port);
+  }
   const std::int64_t mtu = settings.mtu;
   const auto count = static_cast<std::uint32_t>(std::max<std::int64_t>((bytes + mtu - 1) / mtu, 1));
   std::uint32_t row = free_message_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -64,6 +65,7 @@ struct alignas(64) Port {
   FlowControl flow_control = FlowControl::none;
   bool cut_through = false;  // the far end forwards before the last byte
   bool lossy = false;
+  bool ahead = false;          // a packet's departure is known when it arrives (ahead.cpp)
   float alpha = 0;             // dynamic threshold of what comes by this port, at its far end
   std::uint32_t headroom = 0;  // bytes there, a class
   std::uint32_t most_waiting = 0;
@@ -86,16 +88,47 @@ struct Ingress {
   bool pausing = false;  // XOFF sent, no XON since
 };
 
+// Credits on their way back to a sender, by time of arrival. Side by side, so that a look at them is one row
+// of the cache.
+class Returns {
+ public:
+  struct Row {
+    Picoseconds time;
+    std::uint32_t blocks;
+  };
+  [[nodiscard]] bool empty() const { return first_ == rows_.size(); }
+  [[nodiscard]] std::span<const Row> rows() const { return {rows_.data() + first_, rows_.size() - first_}; }
+  [[nodiscard]] const Row& front() const { return rows_[first_]; }
+  void pop() {
+    if (++first_ == rows_.size()) clear();
+  }
+  void clear() {
+    rows_.clear();
+    first_ = 0;
+  }
+  // Usually behind all others: a port that is looked at late, or sends ahead, frees out of turn.
+  void insert(const Row& row) {
+    if (first_ > 0 && rows_.size() == rows_.capacity()) {
+      rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    rows_.push_back(row);
+    for (std::size_t at = rows_.size() - 1; at > first_ && rows_[at - 1].time > row.time; --at)
+      std::swap(rows_[at - 1], rows_[at]);
+  }
+
+ private:
+  std::vector<Row> rows_;
+  std::size_t first_ = 0;
+};
+
 // Buffer of one (port, lane) at its far end as the sender knows it, in 64-byte blocks.
 struct Credit {
-  std::uint32_t limit = 0;  // FCCL: total blocks that may ever have been sent
-  std::uint32_t sent = 0;   // FCTBS
-  List returning;           // Return rows on their way to the sender
-  bool starved = false;     // the sender waits for blocks
-};
-struct Return {
-  Picoseconds time;  // arrival at the sender
-  std::uint32_t blocks, next;
+  std::uint32_t limit = 0;   // FCCL: total blocks that may ever have been sent
+  std::uint32_t sent = 0;    // FCTBS
+  Returns returning;         // on their way to the sender
+  Picoseconds way_back = 0;  // how long that is
+  bool starved = false;      // the sender waits for blocks
 };
 
 struct Device {
@@ -103,6 +136,7 @@ struct Device {
   std::uint32_t exact =
       0;  // ingresses whose sender waits for departures here: they must happen at their own time
   std::uint32_t shared_total = 0;
+  std::uint32_t lazy = 0;  // ports that do not send ahead
 };
 
 // Queue pairs with data at the head of one port.

@@ -1,0 +1,170 @@
+// Ports that send ahead of time. Where nothing can interfere with a queue - one lane under credits, no marks,
+// no loss, and whatever came in came under credits - the moment at which a packet leaves is known when it
+// arrives, as long as the credits for it will be back by then. It is put on the link at once, with that
+// moment; its room is known to be free from then on, and the sender before it learns so. Packets wait in the
+// queue only while it is not known when credits come. So no departure needs an event, and nobody has to look
+// after one.
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/network/packet/core.hpp"
+
+namespace topsim::network::packet {
+namespace {
+constexpr unsigned kLane = 1;  // the only one
+std::uint32_t blocks_of(std::uint32_t bytes) {
+  return (bytes + 63) / 64;
+}
+}  // namespace
+
+void Core::find_ports_ahead() {
+  const bool can = settings.classes == 2 && !settings.control_first && !settings.lossy &&
+                   spec.loss.probability == 0 && settings.congestion != CongestionControlKind::hpcc;
+  std::vector<char> without_credits(graph.devices, 0);  // into the device
+  for (Device& device : devices_) device.lazy = 0;
+  for (const Port& port : ports) {
+    if (port.flow_control != FlowControl::credit) without_credits[port.to] = 1;
+  }
+  for (Port& port : ports) {
+    port.ahead = can && port.flow_control == FlowControl::credit && port.mark_from == ~0U &&
+                 without_credits[port.from] == 0;
+    if (!port.ahead) ++devices_[port.from].lazy;
+  }
+}
+
+// A queue pair sends from here: what waits for its turn is not a queue.
+void Core::no_longer_ahead(PortIndex p) {
+  if (!ports[p].ahead) return;
+  ports[p].ahead = false;
+  ++devices_[ports[p].from].lazy;
+  update(p);
+}
+
+void Core::enqueue_ahead(PortIndex p, std::uint32_t packet) {
+  Port& port = ports[p];
+  const Packet& row = packets_[packet];
+  const std::uint32_t bytes = row.bytes;
+  const bool first = port.occupied == 0;
+  const Picoseconds start = std::max(port.free_at, row.time);
+  // What has a moment to leave is still there until then.
+  const auto before = static_cast<std::uint32_t>(
+      start > now ? (static_cast<std::uint64_t>(start - now) << 20U) / std::max<std::uint64_t>(port.cost, 1)
+                  : 0);
+  if (first && has_credits(credits_[p * settings.classes + kLane], blocks_of(bytes), start)) {
+    port.most_waiting = std::max(port.most_waiting, before + bytes);
+    const bool armed = port.flight.head != kNone;
+    put_on_link(p, packet, kLane, start);
+    if (!armed) arm(p, kForever);
+    return;
+  }
+  Waiting& waiting = waiting_[p * settings.classes + kLane];
+  waiting.bytes += bytes;
+  port.waiting_bytes += bytes;
+  port.most_waiting = std::max(port.most_waiting, before + port.waiting_bytes);
+  port.occupied = 1U << kLane;
+  append(waiting.list, packet);
+  if (first) arm(p, send_ahead(p));
+}
+
+// Everything for which credits are known; when the next ones come, as far as known.
+Picoseconds Core::send_ahead(PortIndex p) {
+  Port& port = ports[p];
+  Waiting& waiting = waiting_[p * settings.classes + kLane];
+  Credit& credit = credits_[p * settings.classes + kLane];
+  while (port.occupied != 0) {
+    const std::uint32_t packet = waiting.list.head;
+    const std::uint32_t bytes = packets_[packet].bytes;
+    const Picoseconds start = std::max({port.free_at, packets_[packet].time, now});
+    if (!has_credits(credit, blocks_of(bytes), start)) {
+      if (!credit.starved) {
+        starve(p, credit, start);
+        continue;  // departures behind may have become known
+      }
+      return credits_at(credit, blocks_of(bytes));
+    }
+    wait_no_longer(p, kLane, start);
+    waiting.list.head = packets_[packet].next;
+    waiting.bytes -= bytes;
+    port.waiting_bytes -= bytes;
+    if (waiting.list.head == kNone) port.occupied = 0;
+    put_on_link(p, packet, kLane, start);
+  }
+  return kForever;
+}
+
+// When so many blocks will have come back; kForever: not known.
+Picoseconds Core::credits_at(const Credit& credit, std::uint32_t blocks) const {
+  std::uint32_t have = credit.limit - credit.sent;
+  for (const Returns::Row& row : credit.returning.rows()) {
+    have += row.blocks;
+    if (have >= blocks) return row.time;
+  }
+  return kForever;
+}
+
+// The world changes at `now`: what has a later moment to leave goes back to its queue. Credits are counted
+// anew from where every packet is; those on their way that somebody had counted on are his at once, a link's
+// latency early.
+void Core::recall() {
+  std::vector<std::uint32_t> used(ports.size(), 0);  // blocks of the buffer behind the port
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    if (ports[p].ahead) recall(p);
+    for (std::uint32_t k = ports[p].flight.head; k != kNone; k = packets_[k].next)
+      if (packets_[k].lane == kLane) used[p] += blocks_of(packets_[k].bytes);
+  }
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    if (ports[p].occupied == 0) continue;
+    for (std::uint32_t k = waiting_[p * settings.classes + kLane].list.head; k != kNone; k = packets_[k].next)
+      if (packets_[k].in_port != kNone) used[packets_[k].in_port] += blocks_of(packets_[k].bytes);
+  }
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    if (ports[p].flow_control != FlowControl::credit) continue;
+    Credit& credit = credits_[p * settings.classes + kLane];
+    Returns kept;
+    for (const Returns::Row& row : credit.returning.rows()) {
+      if (row.time - credit.way_back > now) continue;
+      used[p] += row.blocks;
+      kept.insert(row);
+    }
+    credit.returning = std::move(kept);
+    credit.limit = credit.sent + credit_total_[p] - used[p];
+  }
+}
+
+void Core::recall(PortIndex p) {
+  Port& port = ports[p];
+  std::uint32_t last = kNone, packet = port.flight.head;
+  const auto start_of = [&](const Packet& row) {
+    const bool whole = !port.cut_through || paths_[row.hop].count == 0;
+    return row.time - port.latency - (whole ? time_on(port, row) : 0);
+  };
+  while (packet != kNone && start_of(packets_[packet]) <= now) {
+    last = packet;
+    packet = packets_[packet].next;
+  }
+  port.free_at =
+      last == kNone ? std::min(port.free_at, now) : start_of(packets_[last]) + time_on(port, packets_[last]);
+  if (packet == kNone) return;
+  (last == kNone ? port.flight.head : packets_[last].next) = kNone;
+  const std::uint32_t tail = port.flight.tail;
+  port.flight.tail = last;
+  Waiting& waiting = waiting_[p * settings.classes + kLane];
+  packets_[tail].next = port.occupied != 0 ? waiting.list.head : kNone;
+  if (port.occupied == 0) waiting.list.tail = tail;
+  waiting.list.head = packet;
+  port.occupied = 1U << kLane;
+  for (std::uint32_t k = packet;; k = packets_[k].next) {
+    Packet& row = packets_[k];
+    const Picoseconds duration = time_on(port, row);
+    port.busy -= duration;
+    port.wire_bytes -= row.bytes + std::uint64_t{port.gap};
+    if (row.kind == PacketKind::data) port.payload_bytes -= row.bytes - settings.header;
+    --counters.hops;
+    credits_[p * settings.classes + kLane].sent -= blocks_of(row.bytes);
+    waiting.bytes += row.bytes;
+    port.waiting_bytes += row.bytes;
+    row.time = now;
+    if (k == tail) break;
+  }
+}
+}  // namespace topsim::network::packet
