@@ -9,6 +9,12 @@
 namespace topsim::network::packet {
 namespace {
 
+EventQueue::Event take(EventQueue& queue) {
+  EventQueue::Event event{};
+  EXPECT_TRUE(queue.pop(EventQueue::kNever, event));
+  return event;
+}
+
 TEST(EventQueue, is_empty_at_first) {
   EventQueue queue;
   EXPECT_TRUE(queue.empty());
@@ -19,7 +25,7 @@ TEST(EventQueue, gives_equal_times_in_the_order_of_pushing_near_and_far) {
   for (const std::int64_t time : {std::int64_t{5}, std::int64_t{3'000'000}, std::int64_t{900'000'000}}) {
     EventQueue queue;
     for (std::uint32_t i = 0; i < 100; ++i) queue.push(time, i);
-    for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(queue.pop().target, i);
+    for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(take(queue).target, i);
   }
 }
 
@@ -28,10 +34,10 @@ TEST(EventQueue, keeps_an_old_far_event_before_a_young_near_one_of_the_same_time
   EventQueue queue;
   queue.push(20'000'000, 1);  // beyond the calendar's 8.4 us
   queue.push(15'000'000, 0);
-  EXPECT_EQ(queue.pop().target, 0U);
+  EXPECT_EQ(take(queue).target, 0U);
   queue.push(20'000'000, 2);  // now within reach
-  EXPECT_EQ(queue.pop().target, 1U);
-  EXPECT_EQ(queue.pop().target, 2U);
+  EXPECT_EQ(take(queue).target, 1U);
+  EXPECT_EQ(take(queue).target, 2U);
 }
 
 TEST(EventQueue, takes_an_earlier_event_after_the_next_one_has_been_looked_at) {
@@ -40,8 +46,25 @@ TEST(EventQueue, takes_an_earlier_event_after_the_next_one_has_been_looked_at) {
   EXPECT_EQ(queue.next_time(), 1'000'000'000);
   queue.push(7, 0);
   EXPECT_EQ(queue.next_time(), 7);
-  EXPECT_EQ(queue.pop().target, 0U);
-  EXPECT_EQ(queue.pop().target, 1U);
+  EXPECT_EQ(take(queue).target, 0U);
+  EXPECT_EQ(take(queue).target, 1U);
+}
+
+// 1,000,100 and 1,000,200 ps share a bucket: the second is not due yet, and what comes meanwhile goes before
+// it.
+TEST(EventQueue, gives_nothing_beyond_the_limit) {
+  EventQueue queue;
+  EventQueue::Event event{};
+  EXPECT_FALSE(queue.pop(EventQueue::kNever, event));
+  queue.push(1'000'100, 0);
+  queue.push(1'000'200, 3);
+  EXPECT_FALSE(queue.pop(999'999, event));
+  EXPECT_TRUE(queue.pop(1'000'150, event));
+  EXPECT_EQ(event.target, 0U);
+  EXPECT_FALSE(queue.pop(1'000'150, event));
+  queue.push(1'000'180, 2);
+  queue.push(1'000'160, 1);
+  for (const std::uint32_t target : {1U, 2U, 3U}) EXPECT_EQ(take(queue).target, target);
 }
 
 // Against a stable sort: 200,000 events at all distances, pushed while others are popped.
@@ -65,12 +88,12 @@ TEST(EventQueue, agrees_with_a_stable_sort_by_time) {
   for (int i = 0; i < 200'000; ++i) {
     push();
     if (random() % 4 == 0) {
-      const auto event = queue.pop();
+      const auto event = take(queue);
       now = event.time;
       popped.push_back(event.target);
     }
   }
-  while (!queue.empty()) popped.push_back(queue.pop().target);
+  while (!queue.empty()) popped.push_back(take(queue).target);
   // What was popped before a later push of an equal time cannot come after it: popping order is a stable sort
   // of the pushes by time, because no push is earlier than the last pop.
   std::stable_sort(all.begin(), all.end(),

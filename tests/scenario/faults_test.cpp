@@ -78,7 +78,8 @@ TEST(Faults, AnAcceleratorCanBeNamedByTheRankThatRunsThere) {
 
 TEST(Faults, OverBeforeTheFirstStepIsMeasuredOrAfterTheLastOneChangeNothing) {
   const Duration whole = step_with("[]");
-  EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "0 s", "for": "1 ns"}])"), whole);
+  EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "0 s", "for": "1 ns"}])"),
+            whole);
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "1 h", "for": "1 s"}])"), whole);
 }
 

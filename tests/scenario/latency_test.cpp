@@ -101,8 +101,7 @@ TEST(VerbsLatency, grows_by_a_fetch_where_a_message_no_longer_goes_inline) {
 // so.
 TEST(VerbsLatency, that_is_not_known_is_the_librarys_and_says_so) {
   const PointToPoint unknown = measure(
-      {"", "thor2", R"("kind": "rail", "link": "roce-400g", "switch": "sn5600")", 2, 8, 0},
-      Verb::send);
+      {"", "thor2", R"("kind": "rail", "link": "roce-400g", "switch": "sn5600")", 2, 8, 0}, Verb::send);
   EXPECT_EQ(unknown.rows.at(0).latency, unknown.rows.at(0).library);
   EXPECT_NE(unknown.note.find("library"), std::string::npos);
   EXPECT_EQ(measure(kRows[0], Verb::send).note, "");

@@ -174,6 +174,11 @@ void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
 void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   Credit& credit = credits_[p * settings.classes + lane];
   const Picoseconds due = time + credit.way_back;
+  // Few rows stay in the cache: what is back before anything can leave need not be kept apart.
+  if (credit.returning.rows().size() >= 16) {
+    const Picoseconds back = ports[p].ahead ? now : std::min(now, ports[p].free_at);
+    while (!credit.returning.empty() && credit.returning.front().time <= back) take_first(credit);
+  }
   credit.returning.insert({due, (bytes + 63) / 64});
   if (!credit.starved) return;
   Port& port = ports[p];
@@ -187,15 +192,6 @@ void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picosecond
     port.wake = std::max(wake, now);
     events.push(port.wake, kPort | p);
   }
-}
-
-// The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.
-bool Core::has_credits(Credit& credit, std::uint32_t blocks, Picoseconds by) {
-  while (!credit.returning.empty() && credit.returning.front().time <= by) {
-    credit.limit += credit.returning.front().blocks;
-    credit.returning.pop();
-  }
-  return credit.limit - credit.sent >= blocks;
 }
 
 // The sender begins to wait for blocks.

@@ -174,12 +174,12 @@ void Core::send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag) {
 
 void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
   const std::size_t before = delivered.size();
-  while (!events.empty() && events.next_time() <= limit) {
-    if (deadlock_check_at_ <= events.next_time()) {
+  EventQueue::Event event{};
+  while (events.pop(limit, event)) {
+    if (deadlock_check_at_ <= event.time) {
       now = deadlock_check_at_;
       check_deadlock();
     }
-    const EventQueue::Event event = events.pop();
     prefetch();
     now = last_event = event.time;
     ++counters.events;
@@ -219,17 +219,25 @@ void Core::prefetch() {
     __builtin_prefetch(&packets_[ports[target].flight.head]);
   target = events.ahead(1);
   if (target < kTimer && ports[target].flight.head != kNone) {
+    if (ports[target].flow_control == FlowControl::credit)
+      __builtin_prefetch(&credits_[target * settings.classes + 1]);
     const std::uint32_t hop = packets_[ports[target].flight.head].hop;
     if (hop != kNone) paths_.prefetch(hop);
   }
   target = events.ahead(0);
   if (target < kTimer && ports[target].flight.head != kNone) {
+    if (ports[target].flow_control == FlowControl::credit)
+      credits_[target * settings.classes + 1].returning.prefetch();
     const std::uint32_t hop = packets_[ports[target].flight.head].hop;
     if (hop != kNone && paths_[hop].count == 1) {
       const PortIndex out = paths_[paths_[hop].next].port;
       __builtin_prefetch(&ports[out]);
       __builtin_prefetch(reinterpret_cast<const char*>(&ports[out]) + 64);
-      __builtin_prefetch(&waiting_[out * settings.classes]);
+      if (ports[target].flow_control == FlowControl::credit) {
+        __builtin_prefetch(&credits_[out * settings.classes + 1]);
+      } else {
+        __builtin_prefetch(&waiting_[out * settings.classes]);
+      }
     }
   }
 }

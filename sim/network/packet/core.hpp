@@ -116,6 +116,7 @@ class Core {
   void starve(PortIndex p, Credit& credit, Picoseconds since);
   [[nodiscard]] bool has_credits(Credit& credit, std::uint32_t blocks,
                                  Picoseconds by);  // known to be back by then
+  static void take_first(Credit& credit);
   void append(List& list, std::uint32_t packet);
 
   // ahead.cpp
@@ -193,4 +194,36 @@ class Core {
   Picoseconds deadlock_check_at_ = kForever;
   bool may_finish_early_ = false;  // a pair in a port's turn may have nothing left to send: after repetitions
 };
+
+inline void Core::append(List& list, std::uint32_t packet) {
+  packets_[packet].next = kNone;
+  if (list.head == kNone) {
+    list.head = packet;
+  } else {
+    packets_[list.tail].next = packet;
+  }
+  list.tail = packet;
+}
+
+inline Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
+  constexpr std::uint64_t kHalf = 1U << 19;  // rounds a cost, which is in 2^-20 picoseconds
+  std::uint64_t bytes = std::uint64_t{packet.bytes} + port.gap;
+  if (packet.kind == PacketKind::data) bytes -= port.discount;
+  return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> 20);
+}
+
+// The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.
+// What has come back is looked at only where it is needed.
+inline bool Core::has_credits(Credit& credit, std::uint32_t blocks, Picoseconds by) {
+  while (credit.limit - credit.sent < blocks) {
+    if (credit.returning.empty() || credit.returning.front().time > by) return false;
+    take_first(credit);
+  }
+  return true;
+}
+
+inline void Core::take_first(Credit& credit) {
+  credit.limit += credit.returning.front().blocks;
+  credit.returning.pop();
+}
 }  // namespace topsim::network::packet

@@ -64,11 +64,16 @@ class EventQueue {
     return next_ + k < open_.size() ? open_[next_ + k].target : kNone;
   }
 
-  // REQUIRES: not empty.
-  Event pop() {
-    if (next_ == open_.size()) open_next_bucket();
+  // The first event if it is due at or before `limit`. False: there is none.
+  bool pop(std::int64_t limit, Event& event) {
+    if (next_ == open_.size()) {
+      if (size_ == 0 || first_slot() > limit >> kWidthBits) return false;
+      open_next_bucket();
+    }
+    if (open_[next_].time > limit) return false;
     --size_;
-    return open_[next_++];
+    event = open_[next_++];
+    return true;
   }
 
  private:
@@ -121,8 +126,7 @@ class EventQueue {
   void open_next_bucket() {
     open_.clear();
     next_ = 0;
-    std::int64_t slot = near_ > 0 ? first_occupied() : far_.front().time >> kWidthBits;
-    if (!far_.empty()) slot = std::min(slot, far_.front().time >> kWidthBits);
+    const std::int64_t slot = first_slot();
     current_ = slot;
     while (!far_.empty() && (far_.front().time >> kWidthBits) == slot) {
       take(far_.front().time, far_.front().target);
@@ -141,13 +145,20 @@ class EventQueue {
       list = {kNone, kNone};
       occupied_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
     }
-    std::sort(open_.begin(), open_.end(), [](const Event& a, const Event& b) {
-      return a.time != b.time ? a.time < b.time : a.order < b.order;
-    });
+    if (open_.size() > 1)
+      std::sort(open_.begin(), open_.end(), [](const Event& a, const Event& b) {
+        return a.time != b.time ? a.time < b.time : a.order < b.order;
+      });
   }
 
   void take(std::int64_t time, std::uint32_t target) {
     open_.push_back({time, target, static_cast<std::uint32_t>(open_.size())});
+  }
+
+  // REQUIRES: the open bucket is empty, others are not.
+  [[nodiscard]] std::int64_t first_slot() const {
+    const std::int64_t far = far_.empty() ? kNever : far_.front().time >> kWidthBits;
+    return near_ > 0 ? std::min(first_occupied(), far) : far;
   }
 
   // REQUIRES: near_ > 0. Buckets hold slots current_ + 1 ... current_ + kBuckets - 1.

@@ -6,24 +6,12 @@
 
 namespace topsim::network::packet {
 namespace {
-constexpr std::uint64_t kHalf = 1U << 19;  // rounds a cost, which is in 2^-20 picoseconds
-
 std::uint32_t pop(List& list, const std::vector<Packet>& packets) {
   const std::uint32_t packet = list.head;
   list.head = packets[packet].next;
   return packet;
 }
 }  // namespace
-
-void Core::append(List& list, std::uint32_t packet) {
-  packets_[packet].next = kNone;
-  if (list.head == kNone) {
-    list.head = packet;
-  } else {
-    packets_[list.tail].next = packet;
-  }
-  list.tail = packet;
-}
 
 std::uint32_t Core::new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes) {
   ++live_;
@@ -53,12 +41,6 @@ void Core::free_packet(std::uint32_t packet) {
   --live_;
   packets_[packet].next = free_;
   free_ = packet;
-}
-
-Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
-  std::uint64_t bytes = std::uint64_t{packet.bytes} + port.gap;
-  if (packet.kind == PacketKind::data) bytes -= port.discount;
-  return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> 20);
 }
 
 void Core::wake(PortIndex p) {
