@@ -2,6 +2,7 @@
 standard library and the build tools of install.sh, so it works without a network and with build isolation.
 
 The wheel holds the package, the topsim command and the configs; the latter two land under the environment's bin/ and share/.
+`pip install . --config-settings build=build/release` packs what is already built there for this Python, in seconds.
 """
 
 import base64
@@ -38,24 +39,30 @@ def _metadata():
             + "Provides-Extra: all\n")
 
 
-def _install(prefix):
-    """Builds beside the source (again only what changed; elsewhere when that cannot be written) and installs to `prefix`."""
-    build = ROOT / "build" / f"pip-{_tag()}"
-    scratch = None
-    if not os.access(ROOT, os.W_OK):
-        scratch = tempfile.TemporaryDirectory()
-        build = pathlib.Path(scratch.name)
+def _build(build):
+    """Builds in the folder `build`; again only what changed."""
     configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF",
-                 "-DTOPSIM_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}", "-DTOPSIM_PYTHON_DIR=package",
-                 f"-DCMAKE_INSTALL_PREFIX={prefix}"]
+                 "-DTOPSIM_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}", "-DTOPSIM_PYTHON_DIR=package"]
     if not (build / "CMakeCache.txt").exists() and _works("ninja"):
         configure += ["-G", "Ninja"]
-    for command in (configure, ["cmake", "--build", str(build), "-j", str(os.cpu_count() or 1)],
-                    ["cmake", "--install", str(build)]):
+    for command in (configure, ["cmake", "--build", str(build), "-j", str(os.cpu_count() or 1)]):
         subprocess.run(command, check=True)
-    if not list((prefix / "package").glob("topsim/_core*")):
-        raise RuntimeError("the Python module was not built: see CMake's line about it above (apt install "
+
+
+def _install(prefix, built):
+    """Installs what lies in the build folder `built`, else what is built now: beside the source, or where one can write.
+    Returns where below `prefix` the package lies."""
+    with tempfile.TemporaryDirectory() as scratch:
+        build = ROOT / built if built else ROOT / "build" / f"pip-{_tag()}"
+        if not built:
+            build = build if os.access(ROOT, os.W_OK) else pathlib.Path(scratch)
+            _build(build)
+        subprocess.run(["cmake", "--install", str(build), "--prefix", str(prefix)], check=True)
+    modules = list(prefix.rglob(f"{NAME}/_core{sysconfig.get_config_var('EXT_SUFFIX')}"))
+    if not modules:
+        raise RuntimeError("the module for this Python was not built: see CMake's line about it above (apt install "
                            "pybind11-dev, and the headers of this Python)")
+    return modules[0].parent.parent
 
 
 def _works(program):
@@ -65,13 +72,13 @@ def _works(program):
         return False
 
 
-def _places(prefix):
+def _places(prefix, package):
     """(file, its name in the wheel)"""
     data = f"{NAME}-{_version()}.data"
     for file in sorted(path for path in prefix.rglob("*") if path.is_file()):
         inside = file.relative_to(prefix)
-        if inside.parts[0] == "package":
-            yield file, "/".join(inside.parts[1:])
+        if package in file.parents:
+            yield file, file.relative_to(package).as_posix()
         elif inside.parts[0] == "bin":
             yield file, f"{data}/scripts/{'/'.join(inside.parts[1:])}"
         else:
@@ -85,7 +92,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as folder, \
             zipfile.ZipFile(os.path.join(wheel_directory, wheel), "w", zipfile.ZIP_DEFLATED) as archive:
         prefix = pathlib.Path(folder)
-        _install(prefix)
+        package = _install(prefix, (config_settings or {}).get("build"))
 
         def add(name, content, mode=0o644):
             entry = zipfile.ZipInfo(name)
@@ -95,7 +102,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record.append(f"{name},sha256={digest},{len(content)}")
 
-        for file, name in _places(prefix):
+        for file, name in _places(prefix, package):
             add(name, file.read_bytes(), file.stat().st_mode & 0o777)
         add(f"{info}/METADATA", _metadata().encode())
         add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: topsim_build\nRoot-Is-Purelib: false\nTag: {_tag()}\n"

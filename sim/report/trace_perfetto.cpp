@@ -12,12 +12,14 @@ namespace {
 namespace field {
 constexpr std::uint32_t trace_packet = 1;
 constexpr std::uint32_t packet_timestamp = 8, packet_sequence = 10, packet_event = 11, packet_track = 60;
-constexpr std::uint32_t track_uuid = 1, track_name = 2, track_parent = 5, track_counter = 8, track_order = 12;
+constexpr std::uint32_t track_uuid = 1, track_name = 2, track_parent = 5, track_counter = 8;
+constexpr std::uint32_t track_child_order = 11, track_order = 12;
 constexpr std::uint32_t counter_unit_name = 6;
 constexpr std::uint32_t event_type = 9, event_track = 11, event_category = 22, event_name = 23;
 constexpr std::uint32_t event_counter = 44, event_flow = 47, event_flow_end = 48;
 }  // namespace field
 enum EventType : std::uint64_t { slice_begin = 1, slice_end = 2, counter = 4 };
+constexpr std::uint64_t kExplicitOrder = 3;  // of ChildTracksOrdering: children by their rank, not by name
 
 struct Flow {
   std::uint64_t id = 0;  // 0: none
@@ -37,6 +39,7 @@ class PerfettoTrace {
       kind.text(field::counter_unit_name, unit);
       descriptor.message(field::track_counter, kind);
     }
+    if (unit == nullptr) descriptor.integer(field::track_child_order, kExplicitOrder);
     descriptor.integer(field::track_order, uuid);
     ProtobufWriter packet;
     packet.message(field::packet_track, descriptor);

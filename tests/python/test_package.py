@@ -88,11 +88,11 @@ class Package(unittest.TestCase):
             finally:
                 os.chdir(here)
 
-    @unittest.skipUnless(os.environ.get("TOPSIM_FULL"), "builds everything again: with --full")
-    def test_pip_installs_it_without_a_network(self):
+    def check_installed_by_pip(self, *options):
+        """In an environment of its own, without a network, the package and the command are there and agree."""
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-            subprocess.run([f"{folder}/bin/pip", "install", "--quiet", "--no-index", str(ROOT)], check=True)
+            subprocess.run([f"{folder}/bin/pip", "install", "--quiet", "--no-index", str(ROOT), *options], check=True)
             environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
             script = "import topsim; print(topsim.run('8xH100-ib').to_json(), end='')"
             printed = subprocess.run([f"{folder}/bin/python", "-c", script], cwd=folder, env=environment, check=True,
@@ -100,6 +100,16 @@ class Package(unittest.TestCase):
             command = subprocess.run([f"{folder}/bin/topsim", "run", "8xH100-ib", "--format", "json", "--quiet"],
                                      cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
             self.assertEqual(printed, command)
+            where = subprocess.run([f"{folder}/bin/python", "-c", "import topsim; print(topsim.__file__)"], cwd=folder,
+                                   env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+            self.assertTrue(where.startswith(os.path.realpath(folder)) or where.startswith(folder), where)
+
+    def test_pip_installs_what_is_built_without_a_network(self):
+        self.check_installed_by_pip("--config-settings", "build=build/release")
+
+    @unittest.skipUnless(os.environ.get("TOPSIM_FULL"), "builds everything again: with --full")
+    def test_pip_builds_and_installs_it_without_a_network(self):
+        self.check_installed_by_pip()
 
 
 if __name__ == "__main__":

@@ -90,6 +90,8 @@ TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
     for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
     return n;
   };
+  // Perfetto minds the ranks of tracks below those that say so, else it sorts by name: rank 10 before rank 2.
+  EXPECT_EQ(count("child_ordering: EXPLICIT") + count("unit_name: "), count("sibling_order_rank: "));
   EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), count("type: TYPE_SLICE_END"));
   EXPECT_EQ(count("type: TYPE_SLICE_BEGIN"), 8U);
   // The receive is posted at 12 ms, its send begins at 16 ms: the arrow ends at the part that arrives after
