@@ -110,38 +110,46 @@ std::string bash() {
 std::string zsh_values(const Flag& flag) {
   const std::string words = words_of(flag.type);
   if (!words.empty()) return "(" + words + ")";
-  if (takes_path(flag)) return "(" + path_words("=") + ")";
+  if (takes_path(flag)) return "_topsim_paths";
   if (flag.type == "DIR") return "_files -/";
   if (flag.type == "SCENARIO") return "_files -g \"*.json\"";
   return "_files";
 }
 
-std::string zsh() {
-  std::string text =
-      "#compdef topsim\n# zsh completion of topsim, made by topsim completion zsh\n_topsim() {\n";
-  text += "  local -a commands=(\n";
-  const std::vector<Entry> table = commands_with_all_flags();
-  for (const Entry& entry : table)
-    text += "    " + single_quoted(entry.name + ":" + entry.description) + "\n";
-  text += "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n  case $words[2] in\n";
+// What _arguments is told of a command: options that repeat begin with a star, arguments have their place,
+// and the last of them is all the rest where it repeats. A command of commands has the command itself first.
+std::string zsh_arguments(const Entry& entry) {
+  std::string text;
   const auto bracketed = [](std::string description) {
     for (const char c : {'[', ']', ':'}) std::replace(description.begin(), description.end(), c, ' ');
     return '[' + description + ']';
   };
-  for (const Entry& entry : table) {
-    text += "    " + entry.name + ") shift words; ((CURRENT--)); _arguments";
-    if (!entry.below.empty()) text += " " + single_quoted("1:command:(" + names_below(entry) + ")");
-    for (const Flag& flag : entry.flags) {
-      if (flag.names.empty()) {
-        text += " " + single_quoted("*:" + std::string("argument:") + zsh_values(flag));
-      }
-      for (const std::string& name : flag.names) {
-        text += " " + single_quoted(name + bracketed(flag.description) +
-                                    (flag.takes_value ? ":value:" + zsh_values(flag) : ""));
-      }
+  const auto add = [&](const std::string& spec) { text += " " + single_quoted(spec); };
+  int place = 1;
+  if (!entry.below.empty()) add(std::to_string(place++) + ":command:(" + names_below(entry) + ")");
+  for (const Flag& flag : entry.flags) {
+    if (flag.names.empty()) {
+      add((flag.repeats ? "*" : std::to_string(place++)) + ":" + flag.label + ":" + zsh_values(flag));
     }
-    text += " ;;\n";
+    for (const std::string& name : flag.names) {
+      add((flag.repeats ? "*" : "") + name + bracketed(flag.description) +
+          (flag.takes_value ? ":value:" + zsh_values(flag) : ""));
+    }
   }
+  return text;
+}
+
+std::string zsh() {
+  std::string text =
+      "#compdef topsim\n# zsh completion of topsim, made by topsim completion zsh\n"
+      "_topsim_paths() { compadd \"$@\" -S '' -- " +
+      path_words("=") + "; }\n_topsim() {\n  local -a commands=(\n";
+  const std::vector<Entry> table = commands_with_all_flags();
+  for (const Entry& entry : table)
+    text += "    " + single_quoted(entry.name + ":" + entry.description) + "\n";
+  text += "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n  case $words[2] in\n";
+  for (const Entry& entry : table)
+    text += "    " + entry.name + ") shift words; ((CURRENT--)); _arguments" + zsh_arguments(entry) + " ;;\n";
   return text + "  esac\n}\n_topsim \"$@\"\n";
 }
 

@@ -16,6 +16,7 @@ Entry entry_of(const CLI::App& app) {
     flag.description = option->get_description();
     flag.type = option->get_type_name();
     flag.takes_value = option->get_items_expected_max() > 0;
+    flag.repeats = option->get_expected_max() > 1;
     entry.flags.push_back(std::move(flag));
   }
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {

@@ -13,6 +13,7 @@ struct Flag {
   std::string description;
   std::string type;  // "a|b|c" are words, DIR a folder, SCENARIO and FILE files
   bool takes_value = false;
+  bool repeats = false;  // may be given, or takes values, more than once
 };
 
 struct Entry {

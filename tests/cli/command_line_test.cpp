@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,21 @@ TEST(CommandLine, CompletionKnowsEveryCommandAndFlag) {
     EXPECT_THAT(outcome.out, HasSubstr("fail-if"));
     EXPECT_THAT(outcome.out, HasSubstr("flow"));
   }
+}
+
+// zsh refuses to complete a command that has two specifications of all the rest, and offers an option again
+// only where a star says so.
+TEST(CommandLine, ZshIsToldOnceWhatTheRestIsAndWhatRepeats) {
+  std::istringstream script(call({"completion", "zsh"}).out);
+  int commands_seen = 0;
+  for (std::string line; std::getline(script, line);) {
+    if (line.find("_arguments") == std::string::npos) continue;
+    ++commands_seen;
+    const std::size_t rest = line.find("'*:");
+    EXPECT_TRUE(rest == std::string::npos || line.find("'*:", rest + 1) == std::string::npos) << line;
+    EXPECT_EQ(line.find("'--set["), std::string::npos) << line;
+  }
+  EXPECT_EQ(commands_seen, static_cast<int>(commands().size()));
 }
 
 TEST(CommandLine, ListsAndSchemaGoToStandardOutput) {
