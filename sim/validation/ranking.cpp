@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 namespace topsim::validation {
 namespace {
@@ -44,6 +46,35 @@ double slope(const Group& series, double (*seconds_of)(const Prediction&)) {
 int sign(double value) {
   return (value > 0) - (value < 0);
 }
+
+// Pairs that predictions put in the published order (+1) or the other (-1), family by family.
+class Agreement {
+ public:
+  void add(const std::string& family, int order) {
+    auto& [sum, count] = families_[family];
+    sum += order, ++count;
+  }
+  [[nodiscard]] std::size_t pairs() const {
+    std::size_t pairs = 0;
+    for (const auto& [family, counts] : families_) pairs += counts.second;
+    return pairs;
+  }
+  [[nodiscard]] std::optional<double> mean_of_families() const {
+    if (families_.empty()) return std::nullopt;
+    double sum = 0;
+    for (const auto& [family, counts] : families_) sum += counts.first / static_cast<double>(counts.second);
+    return sum / static_cast<double>(families_.size());
+  }
+  [[nodiscard]] std::optional<double> of_pairs() const {
+    if (families_.empty()) return std::nullopt;
+    double sum = 0;
+    for (const auto& [family, counts] : families_) sum += counts.first;
+    return sum / static_cast<double>(pairs());
+  }
+
+ private:
+  std::map<std::string, std::pair<int, std::size_t>> families_;
+};
 }  // namespace
 
 std::string ranking_of(const Case& c) {
@@ -67,7 +98,7 @@ std::string series_of(const Case& c) {
 }
 
 void rank(const Group& steps, Summary& summary) {
-  double agreement = 0;
+  Agreement all, distinct;
   for (const auto& [key, group] : grouped(steps, &Prediction::ranking)) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       for (std::size_t j = i + 1; j < group.size(); ++j) {
@@ -75,12 +106,17 @@ void rank(const Group& steps, Summary& summary) {
         const int predicted = sign(*group[i]->predicted - *group[j]->predicted);
         // One layout measured twice (releases of a framework) is no pair.
         if (published == 0 || predicted == 0) continue;
-        agreement += published * predicted;
-        ++summary.pairs;
+        const double apart = std::abs(std::log(group[i]->published / group[j]->published));
+        all.add(group[i]->family, published * predicted);
+        if (apart > std::log1p(kNoiseFloor)) distinct.add(group[i]->family, published * predicted);
       }
     }
   }
-  if (summary.pairs > 0) summary.tau = agreement / static_cast<double>(summary.pairs);
+  summary.pairs = all.pairs();
+  summary.distinct_pairs = distinct.pairs();
+  summary.tau = all.mean_of_families();
+  summary.tau_of_pairs = all.of_pairs();
+  summary.tau_beyond_noise = distinct.mean_of_families();
 
   double difference = 0;
   for (const auto& [key, group] : grouped(steps, &Prediction::series)) {

@@ -22,8 +22,8 @@ std::string figure_text(const Prediction& p, double value) {
   if (p.figure == Figure::share) return percent(value);
   return value < 0.1 ? fmt::format("{:.5g} us", value * 1e6) : fmt::format("{:.5g} s", value);
 }
-std::string tau_text(const Summary& s) {
-  return s.tau ? fmt::format("{:.2f}", *s.tau) : "";
+std::string tau_text(const std::optional<double>& tau) {
+  return tau ? fmt::format("{:.2f}", *tau) : "";
 }
 std::string slope_text(const Summary& s) {
   return s.slope ? percent(*s.slope) : "";
@@ -75,6 +75,9 @@ Json json_of(const Summary& s) {
           {"bias", s.bias},
           {"kendall_tau", s.tau ? Json(*s.tau) : Json()},
           {"tau_pairs", s.pairs},
+          {"kendall_tau_of_pairs", s.tau_of_pairs ? Json(*s.tau_of_pairs) : Json()},
+          {"kendall_tau_beyond_noise", s.tau_beyond_noise ? Json(*s.tau_beyond_noise) : Json()},
+          {"tau_pairs_beyond_noise", s.distinct_pairs},
           {"slope_error", s.slope ? Json(*s.slope) : Json()},
           {"scaling_series", s.series},
           {"not_simulated", s.failed},
@@ -102,12 +105,13 @@ std::string to_text(const Report& report, bool cases) {
     text += '\n';
   }
   const auto line = [&](const std::string& name, const Summary& s) {
-    text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {}\n", name, width,
-                        s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90), percent(s.max),
-                        signed_percent(s.bias), tau_text(s), slope_text(s), verdict(s));
+    text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", name,
+                        width, s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90),
+                        percent(s.max), signed_percent(s.bias), tau_text(s.tau), tau_text(s.tau_beyond_noise),
+                        slope_text(s), verdict(s));
   };
-  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {}\n", "family", width,
-                      "cases", "mean", "median", "p90", "max", "bias", "tau", "slope", "bar");
+  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", "family",
+                      width, "cases", "mean", "median", "p90", "max", "bias", "tau", "clear", "slope", "bar");
   for (const auto& [family, s] : report.families) line(family, s);
   text += "\nall scored families, each weighing the same\n";
   for (const auto& [kind, s] : report.totals) line(kind, s);

@@ -32,8 +32,10 @@ struct Summary {
   std::size_t cases = 0, failed = 0;  // failed: could not be simulated; not in the figures below
   double mean = 0, median = 0, percentile_90 = 0, max = 0;  // of the absolute errors
   double bias = 0;                                          // mean error
-  std::optional<double> tau, slope;                         // ranking.hpp
-  std::size_t pairs = 0, series = 0;                        // that they are of
+  std::optional<double> tau, slope;                         // ranking.hpp; tau: families weigh the same
+  std::optional<double> tau_of_pairs;                       // every pair the same, whatever its family
+  std::optional<double> tau_beyond_noise;  // as tau, of pairs that were published further apart than noise
+  std::size_t pairs = 0, distinct_pairs = 0, series = 0;  // that they are of
   Bar bar, goal;
   [[nodiscard]] bool meets(const Bar& limits) const;
   [[nodiscard]] bool passed() const { return failed == 0 && meets(bar); }

@@ -35,6 +35,25 @@ TEST(Ranking, TauCountsPairsOfOneJob) {
   EXPECT_FALSE(ranked({step("a", 1, 1), step("b", 2, 3)}).tau);
 }
 
+// Family f has one pair, in order: 1. Family g has three, of which 3 > 2 alone is in order: (1 - 2) / 3. The
+// mean of both is 1/3, of all four pairs (2 - 2) / 4 = 0.
+TEST(Ranking, EveryFamilyWeighsTheSame) {
+  std::vector<Prediction> steps = {step("a", 1, 1), step("a", 2, 2), step("b", 1, 3), step("b", 2, 1),
+                                   step("b", 3, 2)};
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].family = i < 2 ? "f" : "g";
+  const Summary summary = ranked(steps);
+  EXPECT_NEAR(*summary.tau, 1.0 / 3, 1e-12);
+  EXPECT_NEAR(*summary.tau_of_pairs, 0, 1e-12);
+}
+
+// 1.05 is within 6 % of 1, 1.2 is beyond 6 % of both: of the two clear pairs one agrees, of all three two.
+TEST(Ranking, PairsWithinTheNoiseAreNotClear) {
+  const Summary summary = ranked({step("a", 1, 2.2), step("a", 1.05, 2.3), step("a", 1.2, 2.25)});
+  EXPECT_NEAR(*summary.tau, 1.0 / 3, 1e-12);
+  EXPECT_EQ(summary.distinct_pairs, 2u);
+  EXPECT_NEAR(*summary.tau_beyond_noise, 0, 1e-12);
+}
+
 // The same batch on 8, 16 and 32: published 1, 0.5 and 0.25 s scale perfectly, predicted 1, 0.55 and 0.3025 s
 // cost 1.1 times the accelerator seconds with every doubling.
 TEST(Ranking, SlopeIsTheErrorThatADoublingAdds) {
