@@ -19,7 +19,10 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                       {"mla", AttentionKind::mla, "keys and values compressed to kv_lora_rank"}}))
           .field("kernel", &AttentionSpec::kernel, "how scores are computed",
                  names<AttentionKernel>(
-                     {{"flash", AttentionKernel::flash, "one kernel, scores never stored"},
+                     {{"flash", AttentionKernel::flash,
+                       "one kernel, scores never stored; the fastest written for the accelerator"},
+                      {"flash2", AttentionKernel::flash2, "FlashAttention-2, also on a Hopper"},
+                      {"flash1", AttentionKernel::flash1, "FlashAttention of 2022"},
                       {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),
                  default_text("the framework's"))
           .field("causal", &AttentionSpec::causal, "each token attends to those before it")

@@ -44,7 +44,7 @@ constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 
 // fused ones; the hooks of FSDP stay eager.
 constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
 
-std::array<Framework, 11> make_table() {
+std::array<Framework, 12> make_table() {
   Framework megatron;
   megatron.name = "megatron";
   megatron.release = "2024";
@@ -85,6 +85,18 @@ std::array<Framework, 11> make_table() {
   megatron2021.gradients_fp32 = false;  // --accumulate-allreduce-grads-in-fp32 is off in fp16
   megatron2021.bucket_copies = 2;  // megatron/model/distributed.py flattens gradients and copies them back
 
+  // NVIDIA/Megatron-LM 782633c, megatron/model: rms_norm.py, transformer.py (swiglu of chunks, FlashAttention
+  // 2 of the flash-attn package), and rotary_pos_emb.py, before Transformer Engine had all of them.
+  Framework megatronllama = megatron;
+  megatronllama.release = "2023-llama";
+  megatronllama.summary =
+      "Megatron-LM of 2023 for Llama: norms, rotary embedding and SwiGLU in plain PyTorch, FlashAttention 2";
+  megatronllama.fused_kernels = false;
+  megatronllama.eager_norms = true;
+  megatronllama.attention = AttentionKernel::flash2;
+  megatronllama.overlap_grad_reduce = megatronllama.overlap_param_gather = false;
+  megatronllama.host = kMegatron2022;
+
   // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
   // (kDefaultFirstBucketBytes). gradient_as_bucket_view is off: gradients are copied in and out.
   Framework ddp;
@@ -96,8 +108,9 @@ std::array<Framework, 11> make_table() {
   ddp.tp_overlap = TensorOverlap::none;
   ddp.fused_kernels = false;
   ddp.eager_norms = true;
-  ddp.hopper_attention = false;  // aten/src/ATen/native/transformers/cuda/flash_attn is version 2
+  ddp.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
   ddp.ring_fp32 = true;
+  ddp.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
   ddp.parameters_fp32 = true;
   ddp.bucket = 25_MiB;
   ddp.first_bucket = 1_MiB;
@@ -143,7 +156,7 @@ std::array<Framework, 11> make_table() {
   Framework fsdp2023 = fsdp;
   fsdp2023.release = "2023";
   fsdp2023.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
-  fsdp2023.first_flash = true;
+  fsdp2023.attention = AttentionKernel::flash1;
   fsdp2023.gradients_fp32 = false;
   fsdp2023.fused_cross_entropy = true;
   fsdp2023.logit_bytes = 4;
@@ -164,7 +177,7 @@ std::array<Framework, 11> make_table() {
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = false;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
-  deepspeed.ring_fp32 = false;
+  deepspeed.ring_fp32 = deepspeed.dynamic_scales = false;
   deepspeed.zero = 1;
   deepspeed.most_zero = 3;
   deepspeed.pipelines_sharded = false;
@@ -196,7 +209,7 @@ std::array<Framework, 11> make_table() {
   internevo.zero = internevo.most_zero = 1;
   internevo.sequence_parallel = false;
   internevo.tp_overlap = TensorOverlap::none;
-  internevo.ring_fp32 = false;
+  internevo.ring_fp32 = internevo.dynamic_scales = false;
   internevo.overlap_param_gather = false;
   internevo.gradients_fp32 = internevo.parameters_fp32 = false;
   internevo.bucket = internevo.first_bucket = Bytes(0);
@@ -205,19 +218,19 @@ std::array<Framework, 11> make_table() {
   internevo.bucket_copies = 2;
   internevo.scatter_gradients = false;
   internevo.whole_tensor_shards = true;
-  internevo.first_flash = true;
+  internevo.attention = AttentionKernel::flash1;
   internevo.eager_norms = false;
   internevo.fused_cross_entropy = true;
   internevo.logit_bytes = 4;
 
-  return {megatron, megatron2023, megatron2022, megatron2021, ddp,      data_parallel,
-          fsdp,     fsdp2023,     compiled,     deepspeed,    internevo};
+  return {megatron,      megatron2023, megatronllama, megatron2022, megatron2021, ddp,
+          data_parallel, fsdp,         fsdp2023,      compiled,     deepspeed,    internevo};
 }
 
 }  // namespace
 
 std::span<const Framework> frameworks() {
-  static const std::array<Framework, 11> table = make_table();
+  static const std::array<Framework, 12> table = make_table();
   return table;
 }
 

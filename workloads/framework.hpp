@@ -37,9 +37,8 @@ struct Framework {
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
   bool dropout = false;
-  bool hopper_attention = true;  // flash attention for Hopper; PyTorch's own is FlashAttention-2
-  bool first_flash = false;      // FlashAttention of 2022
-  bool ring_fp32 = false;        // PyTorch's ring attention: fp32, every operator a kernel
+  bool dynamic_scales = false;  // of 8-bit formats: the tensor's own maximum is read before it is cast
+  bool ring_fp32 = false;       // PyTorch's ring attention: fp32, every operator a kernel
 
   // Gradients.
   bool gradients_fp32 = true;      // accumulated and reduced in fp32

@@ -119,9 +119,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.timed_passes = defaults.timed_passes && !plan.inference();
   plan.splits_messages = defaults.splits_messages && plan.tp > 1 && !plan.sequence_parallel;
   plan.dropout = defaults.dropout;
-  plan.hopper_attention = defaults.hopper_attention;
-  plan.first_flash = defaults.first_flash;
   plan.ring_fp32 = defaults.ring_fp32;
+  plan.dynamic_scales = defaults.dynamic_scales;
   plan.fused_kernels = defaults.fused_kernels;
   plan.eager_norms = defaults.eager_norms;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;

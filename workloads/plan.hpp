@@ -85,7 +85,7 @@ struct Plan {
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false, timed_passes = false, splits_messages = false;
   bool dropout = false;
-  bool hopper_attention = true, first_flash = false, ring_fp32 = false;
+  bool ring_fp32 = false, dynamic_scales = false;
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
   double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp

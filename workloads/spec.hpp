@@ -15,7 +15,8 @@
 namespace topsim::workloads {
 
 enum class AttentionKind : std::uint8_t { mha, gqa, mla };
-enum class AttentionKernel : std::uint8_t { flash, unfused };
+// flash: the fastest written for the chip (FlashAttention-3 or cuDNN on Hopper).
+enum class AttentionKernel : std::uint8_t { flash, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_2p, zb_v, dualpipe };

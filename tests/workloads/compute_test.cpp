@@ -114,20 +114,17 @@ TEST(ComputeModel, FlashAttention2IsSlowOnHopper) {
   AttentionShape shape;
   shape.heads = shape.kv_heads = 64, shape.queries = shape.keys = 16384,
   shape.head_dim = shape.value_dim = 128;
-  ComputeSettings old;
-  old.hopper_attention = false;
-  const auto seconds_on = [&](const topology::Accelerator& accelerator, const ComputeSettings& settings) {
-    return ComputeModel(accelerator, settings)
-        .attention_forward(shape, AttentionKernel::flash, Precision::bf16)
-        .seconds;
+  const auto seconds_on = [&](const topology::Accelerator& accelerator, AttentionKernel kernel) {
+    return ComputeModel(accelerator, {}).attention_forward(shape, kernel, Precision::bf16).seconds;
   };
   const double flops = 2.0 * 16384 * 16384 * 64 * 128;
-  EXPECT_NEAR(seconds_on(h100(), old), flops / (0.35 * 989e12) * (8192 + 384) / 8192, 1e-9);
-  EXPECT_GT(seconds_on(h100(), old), 1.5 * seconds_on(h100(), {}));
-  EXPECT_EQ(seconds_on(a100(), old), seconds_on(a100(), {}));
+  const double second = seconds_on(h100(), AttentionKernel::flash2);
+  EXPECT_NEAR(second, flops / (0.35 * 989e12) * (8192 + 384) / 8192, 1e-9);
+  EXPECT_GT(second, 1.5 * seconds_on(h100(), AttentionKernel::flash));
+  EXPECT_EQ(seconds_on(a100(), AttentionKernel::flash2), seconds_on(a100(), AttentionKernel::flash));
   // The first version has 40 % of the A100's 312 TFLOP/s.
-  old.first_flash = true;
-  EXPECT_NEAR(seconds_on(a100(), old), flops / (0.40 * 312e12) * (8192 + 384) / 8192, 1e-9);
+  EXPECT_NEAR(seconds_on(a100(), AttentionKernel::flash1), flops / (0.40 * 312e12) * (8192 + 384) / 8192,
+              1e-9);
 }
 }  // namespace
 }  // namespace topsim::workloads

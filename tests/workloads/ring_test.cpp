@@ -31,7 +31,6 @@ PiecePair layer(const std::string& framework, ContextKind kind, int cp) {
   const Plan plan = resolve(workload, 64);
   ComputeSettings settings;
   settings.fused = plan.fused_kernels;
-  settings.hopper_attention = plan.hopper_attention;
   static const topology::Accelerator accelerator = h100();
   return transformer_layer(workload.model, LayerKind::dense, plan, ComputeModel(accelerator, settings),
                            RecomputeKind::none);

@@ -77,9 +77,9 @@ constexpr FlashConstants kFlash2OnHopper{90, 0.35, 0.35, 384};
 constexpr FlashConstants kFlash1{0, 0.40, 0.30, 384};
 constexpr FlashConstants kFlash1OnHopper{90, 0.19, 0.17, 384};
 
-const FlashConstants& flash_constants(int compute_capability, const ComputeSettings& settings) {
-  if (settings.first_flash) return compute_capability >= 90 ? kFlash1OnHopper : kFlash1;
-  if (compute_capability == 90 && !settings.hopper_attention) return kFlash2OnHopper;
+const FlashConstants& flash_constants(int compute_capability, AttentionKernel kernel) {
+  if (kernel == AttentionKernel::flash1) return compute_capability >= 90 ? kFlash1OnHopper : kFlash1;
+  if (compute_capability == 90 && kernel == AttentionKernel::flash2) return kFlash2OnHopper;
   for (const FlashConstants& row : kFlash)
     if (compute_capability >= row.compute_capability) return row;
   return kFlash.back();
@@ -251,8 +251,8 @@ KernelCost ComputeModel::product_of_heads(const GemmShape& shape, double head_di
 KernelCost ComputeModel::attention_forward(const AttentionShape& shape, AttentionKernel kernel,
                                            Precision precision) const {
   KernelCost cost;
-  if (kernel == AttentionKernel::flash) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, settings_);
+  if (kernel != AttentionKernel::unfused) {
+    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel);
     cost = flash(accelerator_, shape, peak(precision).value() * held(precision), constants.forward, 1,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 1;
@@ -289,8 +289,8 @@ KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision
 KernelCost ComputeModel::attention_backward(const AttentionShape& shape, AttentionKernel kernel,
                                             Precision precision) const {
   KernelCost cost;
-  if (kernel == AttentionKernel::flash) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, settings_);
+  if (kernel != AttentionKernel::unfused) {
+    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel);
     cost = flash(accelerator_, shape, peak(precision).value() * held(precision), constants.backward, 2.5,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion

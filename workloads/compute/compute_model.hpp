@@ -73,9 +73,6 @@ struct ComputeSettings {
   double clock = 1;                       // derating of the compute rate
   bool fused = true;                      // memory-bound kernels are fused
   Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
-  bool hopper_attention =
-      true;                  // flash attention written for Hopper (FlashAttention-3, cuDNN), else version 2
-  bool first_flash = false;  // FlashAttention of 2022
 };
 
 class ComputeModel {

@@ -21,9 +21,11 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
 Linear LayerKernels::grouped(double m, double n, double k, double count) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   const double weights = plan.inference() ? 0 : n * k;  // inference keeps them as the matmuls read them
-  // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10).
+  // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10); scales of its
+  // own maximum read it once more before.
   const auto cast = [&](double elements) {
-    return narrow ? compute.memory_bound(count * elements * (2 + 1 + 1), MemoryKernel::elementwise)
+    return narrow ? compute.memory_bound(count * elements * (plan.dynamic_scales ? 2 + 2 + 1 + 1 : 2 + 1 + 1),
+                                         MemoryKernel::elementwise, plan.dynamic_scales ? 2 : 1)
                   : KernelCost{};
   };
   // One operator of the framework; the products after its first cost the bare
