@@ -105,6 +105,23 @@ class RunPage(Pages):
         self.assertGreater(spent["TaskDuration"], 0.01)
         self.assertLess(spent["TaskDuration"], 2)
 
+    def test_every_link_of_the_heat_map_is_painted_when_the_page_says_so(self):
+        # Where a link is busiest the pixel is neither clear nor white. Names take 276 pixels at the left, 14 are free at the
+        # right, 4 above the rows and 26 below.
+        self.browser.open(self.run_of(1024)[0])
+        painted, rows = self.browser.value("""(() => {
+            const { timeline } = JSON.parse(document.getElementById('extra').textContent);
+            const canvas = document.querySelector('#heat canvas'), [w, h] = [canvas.width, canvas.height];
+            const pixels = canvas.getContext('2d').getImageData(0, 0, w, h).data, rows = timeline.rows.slice(0, timeline.shown);
+            const painted = rows.filter(({ bins }, row) => {
+              const x = 276 + (bins.indexOf(Math.max(...bins)) + 0.5) * (w - 290) / bins.length;
+              const at = 4 * (Math.round(4 + (row + 0.5) * (h - 30) / rows.length) * w + Math.round(x));
+              return pixels[at + 3] === 255 && pixels[at + 2] < 230;
+            });
+            return [painted.length, rows.length]; })()""")
+        self.assertEqual(rows, 40)
+        self.assertEqual(painted, rows)
+
     def test_a_run_without_communication_has_no_empty_tables(self):
         self.browser.open(self.page_of("run", ROOT / "configs/1xH100.json", "--quiet")[0])
         self.assertEqual(self.browser.console, [])

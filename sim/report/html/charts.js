@@ -93,7 +93,7 @@ const colourAt = (ramp, share) => {
   return `rgb(${a.map((value, i) => Math.round(value + (b[i] - value) * (at - low))).join(",")})`;
 };
 // Horizontal bars with the value behind each: rows of {name, value, text, colour, meaning}.
-const bars = (id, rows) => draw(id, rows.length * 30 + 12, (width) => ({
+const bars = (id, rows) => draw(id, rows.length * (element(id).clientWidth < 500 ? 42 : 30) + 12, (width) => ({
   grid: { left: nameWidth(width), right: 126, top: 4, bottom: 4 },
   tooltip: tooltip({ formatter: (p) => `<b>${escapeText(p.name)}</b><br>${escapeText(rows[p.dataIndex].text)}` +
     (rows[p.dataIndex].meaning ? `<br>${escapeText(rows[p.dataIndex].meaning)}` : "") }),

@@ -15,11 +15,15 @@ const drawHeat = () => {
     grid: { left: nameWidth(width, 276), right: 14, top: 4, bottom: 26 },
     tooltip: tooltip({ formatter: (p) => `<b>${escapeText(rows[p.value[1]].id)}</b>${rows[p.value[1]].count > 1 ? ` and ${whole(rows[p.value[1]].count - 1)} alike` : ""}<br>` +
       `${escapeText(rows[p.value[1]].type)}<br>${percent(p.value[2])} at ${at(p.value[0])}` }),
-    visualMap: { type: "continuous", min: 0, max: 1, show: false, inRange: { color: scheme.heat } },
     xAxis: { type: "category", data: Array.from({ length: bins }, (_, bin) => at(bin)), ...axisLine(), axisLabel: { color: scheme.soft, hideOverlap: true } },
     yAxis: { type: "category", inverse: true, data: rows.map(nameOf), ...axisLine(),
       axisLabel: { color: scheme.ink, fontSize: 11, width: nameWidth(width, 276) - 8, overflow: "truncate", interval: 0 } },
-    series: [{ type: "heatmap", progressive: 0, data: rows.flatMap((row, y) => row.bins.map((value, x) => [x, y, value / 1000])) }],
+    // Rectangles of our own: the library's heat map draws a few thousand cells a frame, and is not all there when the page says so.
+    series: [{ type: "custom", progressive: 0, data: rows.flatMap((row, y) => row.bins.map((value, x) => [x, y, value / 1000])),
+      renderItem: (params, api) => {
+        const [x, y] = api.coord([api.value(0), api.value(1)]), [w, h] = api.size([1, 1]);
+        return { type: "rect", shape: { x: x - w / 2, y: y - h / 2, width: w + 0.5, height: h + 0.5 }, style: { fill: colourAt(scheme.heat, api.value(2)) } };
+      } }],
   }), "canvas");
   chart.on("click", (p) => showLinks(rows[p.value[1]].type, [rows[p.value[1]].id], true));
 };

@@ -30,7 +30,7 @@ const drawAnswer = () => {
   } else {
     text += "They never wait.";
   }
-  element("sentence").textContent = text;
+  element("sentence").innerHTML = unbroken(text);
 };
 const splitOf = (one) => [["busy", one.busy_seconds, busyColour, "computing"],
   ...idleRows(one.idle_seconds).map(([key, seconds]) => [stateName(key), seconds, stateColours[key], reasonMeanings[key]])];

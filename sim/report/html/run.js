@@ -1,6 +1,6 @@
 // The page of one run.
 const drawHead = () => {
-  element("headline").textContent = (result.headline || result.name).replace(/(\d) x /g, "$1 × ");
+  element("headline").innerHTML = unbroken((result.headline || result.name).replace(/(\d) x /g, "$1 × "));
   element("description").textContent = result.scenario.description || "";
   if (!result.complete) {
     element("banner").hidden = false;

@@ -62,3 +62,5 @@ const reasonRemedies = {
   other: "",
 };
 const stateName = (state) => reasonNames[state] || state.replace(/_/g, " ");
+// Text as HTML in which no line ends between a number and its unit.
+const unbroken = (text) => escapeText(text).replace(/\d[\d.]* (?:%|[A-Za-zµ/]+)/g, '<span class="figure">$&</span>');

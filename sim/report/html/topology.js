@@ -87,7 +87,9 @@ const drawTopology = () => {
     `What behaves alike is drawn once with its count${picture.exact ? "" : "; to fit, links of one type share a line although their loads differ"}. ` +
     (picture.left_out ? "Host processors, memory and disks carried nothing and are left out. " : "") +
     "Lines: width is speed, colour and figure are the busier direction's use, dashes carried nothing. Point for numbers, click a line for its use over time; drag to move, Ctrl and scroll to zoom.";
-  const option = () => ({
+  // Where columns stand closer than a figure is wide, figures of level lines go above the shapes.
+  const tight = (line, width) => width / columns.length - 118 < 48 && at[line[0].from][1] === at[line[0].to][1];
+  const option = (width) => ({
     grid: { left: 8, right: 8, top: 4, bottom: 8 },
     tooltip: tooltip({ formatter: (p) => p.data.text }),
     xAxis: { type: "value", min: -0.55, max: columns.length - 0.45, show: false },
@@ -132,6 +134,7 @@ const drawTopology = () => {
         lineStyle: { ...styleOf(line), type: of(line) > 0 ? "solid" : "dashed",
           curveness: Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0 : 0.22 },
         label: { show: of(line) >= 5e-4 && between.length <= 60, formatter: percent(of(line)), color: scheme.ink, fontSize: 10.5, padding: [1, 3],
+          distance: tight(line, width) ? 19 : 5,
           backgroundColor: line[0].from < picture.devices.length && picture.devices[line[0].from].node >= 0 && picture.devices[line[0].to].node >= 0 ? scheme.box : scheme.panel },
         text: textOf(line), line,
       })),
