@@ -71,7 +71,7 @@ std::string bash() {
   std::string names, cases;
   for (const Entry& entry : commands_with_all_flags()) {
     names += (names.empty() ? "" : " ") + entry.name;
-    std::string flags, values, positional;
+    std::string flags, values, first, last;  // what the first and the last argument may be
     for (const Flag& flag : entry.flags) {
       std::string pattern;
       for (const std::string& name : flag.names) {
@@ -79,7 +79,8 @@ std::string bash() {
         pattern += (pattern.empty() ? "" : "|") + name;
       }
       if (flag.names.empty()) {
-        if (positional.empty()) positional = bash_values(flag);
+        last = bash_values(flag);
+        if (first.empty()) first = last;
       } else if (flag.takes_value) {
         values += "        " + pattern + ") " + bash_values(flag) + "; return ;;\n";
       }
@@ -92,7 +93,10 @@ std::string bash() {
     if (!values.empty()) cases += "      case \"$prev\" in\n" + values + "      esac\n";
     cases += "      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"" + flags +
              "\" -- \"$cur\"))\n      else " +
-             (positional.empty() ? std::string("COMPREPLY=()") : positional) + "; fi ;;\n";
+             (last.empty()    ? "COMPREPLY=()"
+              : first == last ? last
+                              : "if ((COMP_CWORD == 2)); then " + first + "; else " + last + "; fi") +
+             "; fi ;;\n";
   }
   return "# bash completion of topsim, made by topsim completion bash\n"
          "_topsim_path() {\n"

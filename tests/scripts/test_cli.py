@@ -160,6 +160,7 @@ class Completion(unittest.TestCase):
         self.assertIn(IB, self.complete("topsim", "run", "configs/8xH100"))
         self.assertIn("check", self.complete("topsim", "topo", ""))
         self.assertEqual(self.complete("topsim", "bench", "all_r"), ["all_reduce"])
+        self.assertIn(IB, self.complete("topsim", "bench", "all_reduce", "configs/8xH100"))
 
     def test_bash_completes_the_paths_of_a_scenario(self):
         for option in (("run", IB, "--set"), ("sweep", IB, "--vary")):
