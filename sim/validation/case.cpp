@@ -99,6 +99,8 @@ class TableReader {
       out.name = cell.text();
     } else if (column == "family") {
       out.family = cell.text();
+    } else if (column == "release") {
+      out.release = cell.text();
     } else if (column == "source") {
       out.source = file_.source.empty() ? cell.text() : file_.source + ", " + cell.text();
     } else if (column == "published") {

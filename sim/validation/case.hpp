@@ -3,24 +3,23 @@
 // changes.
 //
 //   { "description": "...", "source": "...",
-//     "bars":   { "vtrain-multi": { "mean": 0.09 } },          today's level; below it `topsim validate`
-//     fails "goals":  { "vtrain-multi": { "mean": 0.05 } },          where it should be; shown, never failed
-//     "left_out": [ { "rows": 12, "why": "..." } ],            rows of the source that are not here
-//     "base":   { ... a scenario ... },
-//     "named":  { "workload.model": { "gpt-18b": { ... } } },  long values by a short name, one map a column
-//     "columns": ["name", "workload.plan.tp", "workload.model", "published", "source"],
-//     "rows":   [["a", 8, "gpt-18b", "9.6 s", "row 28"], ...] }
+//     "bars":     { "vtrain-multi": { "mean": 0.09 } },   today's level; `topsim validate` fails below it
+//     "goals":    { "vtrain-multi": { "mean": 0.05 } },   where it should be; shown, never failed
+//     "left_out": [ { "rows": 12, "why": "..." } ],       rows of the source that are not here
+//     "base":     { ... a scenario ... },
+//     "named":    { "workload.model": { "gpt-18b": { ... } } },   long values by a short name
+//     "columns":  ["name", "workload.plan.tp", "workload.model", "published", "source"],
+//     "rows":     [["a", 8, "gpt-18b", "9.6 s", "row 28"], ...] }
 //
 // A column is a path of the scenario (null: as the base says), or one of
-//   name, source, family (the file's name where there is none)
-//   published                 time of a step
-//   memory, idle, communication   of the same run: the fullest accelerator's peak, the share of the step in
-//   which an
-//                             accelerator waits, the part of it that it waits for messages; cases of the
-//                             families FILE/memory, FILE/idle, FILE/communication
-//   collective, points        a sweep, {"64 KiB": "21 us", ...}; cases of FILE/small (below 64 KiB),
-//   FILE/medium and
-//                             FILE/large (16 MB and above)
+//   name, source, family   family: the file's name where there is none
+//   release                of the framework; rows of different ones are not ranked against each other
+//   published              time of a step
+//   memory                 of the same run: the fullest accelerator's peak; cases of the family FILE/memory
+//   idle                   the share of the step in which an accelerator waits; FILE/idle
+//   communication          the part of it that it waits for messages; FILE/communication
+//   collective, points     a sweep, {"64 KiB": "21 us", ...}; cases of FILE/small (below 64 KiB), FILE/medium
+//                          and FILE/large (16 MB and above)
 // "scored": false keeps a file out of the total over families: rows that miss a part of their configuration.
 #pragma once
 
@@ -43,6 +42,7 @@ struct Point {
 // A row: one training step, or one collective at many sizes.
 struct Case {
   std::string name, family, source;
+  std::string release;                   // of the software that was measured; empty: one for all rows
   std::string base;                      // scenario, JSON text
   std::vector<std::string> assignments;  // what the row changes, as --set does
   Duration published{};                  // of the step; 0: not asked for

@@ -15,7 +15,7 @@ using Group = std::vector<const Prediction*>;
 
 template <std::size_t N>
 std::string without(const Case& c, const std::array<std::string_view, N>& prefixes) {
-  std::string key = c.family;
+  std::string key = c.family + '\n' + c.release;
   for (const std::string& assignment : c.assignments) {
     const bool drop = std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
       return assignment.compare(0, prefix.size(), prefix) == 0;

@@ -77,6 +77,9 @@ TEST(Ranking, LayoutsOfOneJobShareAKeyAndSizesOfOneLayoutAnother) {
   EXPECT_EQ(ranking_of(a), ranking_of(b));
   EXPECT_NE(ranking_of(a), ranking_of(bigger));
   EXPECT_EQ(series_of(a), series_of(bigger));
+  Case newer = b;
+  newer.release = "25.04";
+  EXPECT_NE(ranking_of(b), ranking_of(newer));
   EXPECT_NE(series_of(a), series_of(b));
 }
 }  // namespace
