@@ -1,6 +1,7 @@
 // The page of a sweep: the best point, the chosen figure over what was varied, trade-offs, every point.
 const figureText = (name) => {
-  if (/_seconds$/.test(name)) return duration;
+  if (/_seconds($|\.)/.test(name)) return duration;
+  if (/^(accelerators|ranks)$/.test(name)) return whole;
   if (/_bytes$/.test(name)) return memoryText;
   if (/usd/.test(name)) return (value) => `${value >= 1000 ? countParts(value).join(" ") : digits(value)} USD`;
   if (/watts/.test(name)) return (value) => scaled(value, metric, "W").join(" ");
@@ -22,6 +23,7 @@ const choose = (into, label, names, chosen, act) => {
 };
 const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
   .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
+const distinctFigures = (rows, name) => new Set(rows.map((row) => row.figures[name])).size;
 const bestRow = (rows, figure) => rows.filter((row) => row.figures[figure] !== null)
   .reduce((best, row) => (best === null || (moreIsBetter(figure) ? row.figures[figure] > best.figures[figure] : row.figures[figure] < best.figures[figure]) ? row : best), null);
 
@@ -76,9 +78,10 @@ const hexAt = (ramp, share) => "#" + colourAt(ramp, share).match(/\d+/g).map((pa
 
 const drawTrade = (rows, figures) => {
   const front = new Set(result.pareto.points);
-  let [x, y] = result.pareto.figures.length > 1 ? result.pareto.figures : [figures[0], figures.find((name) => name === "memory_bytes") || figures[1]];
+  const differ = result.pareto.figures.filter((name) => distinctFigures(rows, name) > 1);
+  let [x, y] = differ.length > 1 ? differ : [figures[0], figures.find((name) => name === "memory_bytes") || figures[1]];
   if (rows.length < 2 || figures.length < 2) return element("trade").remove();
-  element("trade-hint").textContent = `Marked points form the Pareto set of ${result.pareto.figures.map(figureName).join(" and ")}: no other point is better in all of these. Point for its values.`;
+  element("trade-hint").textContent = `Marked points form the Pareto set of ${result.pareto.figures.map(figureName).join(", ").replace(/, ([^,]*)$/, " and $1")}: no other point is better in all of these. Point for its values.`;
   const axis = (name, gap) => ({ type: "value", scale: true, name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
     axisLabel: { formatter: figureText(name), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
   choose("trade-tools", "across", figures, x, (name) => { x = name; redraw(); });
