@@ -13,11 +13,11 @@ namespace topsim::workloads {
 
 // What a step is, and what `sequence` and the batches count:
 //   pretrain, finetune, lora   forward, backward and update of global_batch sequences
-//   prefill                    forward of global_batch prompts of `sequence` tokens; fills their key-value
-//   caches decode                     one more token for each of global_batch requests, whose caches hold
-//   `sequence` tokens
+//   prefill                    forward of global_batch prompts of `sequence` tokens; fills their caches
+//   decode                     one more token for each of global_batch requests, `sequence` tokens cached
 // Inference takes micro_batch requests through a stage together; a replica's requests are in flight on its
 // stages at the same time, and each request's next token waits for its last.
+
 // Low-rank adapters beside frozen weights; rank 0: everything is trained.
 struct PlanAdapters {
   int rank = 0;

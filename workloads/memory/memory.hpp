@@ -11,9 +11,9 @@
 // Activations of one layer and one micro-batch (Korthikanti et al. 2022, section 4; s sequence, b
 // micro-batch, h hidden, a heads, t tensor-parallel size; 16-bit GPT shape with dropout), divided by the
 // context-parallel size:
-//   none, unfused attention       s b h (10 + 24/t + 5 a s/(h t))     sequence parallel: s b h/t (34 + 5 a
-//   s/h) selective, or flash           s b h (10 + 24/t)                   sequence parallel: 34 s b h/t full
-//   2 s b h                             sequence parallel: 2 s b h/t
+//   none, unfused attention   s b h (10 + 24/t + 5 a s/(h t))   sequence parallel: s b h/t (34 + 5 a s/h)
+//   selective, or flash       s b h (10 + 24/t)                 sequence parallel: 34 s b h/t
+//   full                      2 s b h                           sequence parallel: 2 s b h/t
 // and of other shapes by the same list of tensors. A layer of experts keeps, for each of the etp x T x top_k
 // rows that arrive (T rows of the rank), the input of FC1 and what follows it. How many micro-batches are
 // held follows from the schedule's order.
