@@ -48,6 +48,8 @@ class Rows {
                                       : std::numeric_limits<double>::quiet_NaN();
         row.effect = std::max(row.effect, std::abs(row.values[c] - base) * weights_[i]);
       }
+      // Two rows that say the same differ in their last digits: rounding is no reason to change places.
+      row.effect = std::round(row.effect * 1e12) / 1e12;
     }
     std::stable_sort(rows_.begin() + 1, rows_.end(),
                      [](const ComparisonRow& a, const ComparisonRow& b) { return a.effect > b.effect; });

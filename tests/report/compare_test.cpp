@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/report/sample.hpp"
@@ -141,6 +142,26 @@ TEST(Compare, TheTwentySeventhCandidateHasALetterOfItsOwn) {
 
 Interval exactly(double value) {
   return {value, value, value};
+}
+
+// Dollars a step and dollars a token differ by the same share, up to rounding: always in this order.
+TEST(Compare, RowsOfOneEffectKeepTheirOrder) {
+  for (int k = 0; k < 60; ++k) {
+    std::vector<Candidate> both{candidate("ib", 10_ms + k * 7_us), candidate("roce", 11_ms + k * 13_us)};
+    for (std::size_t c = 0; c < both.size(); ++c) {
+      CostModel& cost = both[c].cost.emplace();
+      const double price = 80.1 + 3.7 * static_cast<double>(c);
+      cost.bill.items = {{BomCategory::server, "box", "box", 3, exactly(price), "quote", 700}};
+      cost.years = exactly(4), cost.electricity = exactly(0.078), cost.pue = exactly(1.3);
+    }
+    const Comparison comparison = compare(both);
+    const auto place = [&](const char* metric) {
+      return std::find_if(comparison.rows.begin(), comparison.rows.end(),
+                          [&](const ComparisonRow& row) { return row.metric == metric; }) -
+             comparison.rows.begin();
+    };
+    EXPECT_LT(place("cost.usd_per_step"), place("cost.usd_per_million_tokens")) << k;
+  }
 }
 
 TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
