@@ -63,6 +63,24 @@ class Router {
   [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;
   [[nodiscard]] const Topology& topology() const;
 
+  // The same at a coarser grain, for whoever must look at every route but need not at every link. A *cell* is
+  // a set of links: those of a node with its cables, those up from a switch (or down to it) where routes
+  // divide over them evenly, else one link. A *stretch* is the part of a route in one cell that follows from
+  // the cell and two ends: the way between two devices of a node, all links up. sketch() answers as route()
+  // does, `links` naming stretches; a link that is part of none names itself. In cells of one kind the same
+  // place stands for the same links or stretches, alike in capacity, type and kind of their ends.
+  void sketch(const RouteQuery& query, Route& out) const;
+  struct Place {
+    std::uint32_t cell, at;
+  };
+  [[nodiscard]] Place place(LinkId stretch) const;
+  void expand(Place place, std::vector<LinkShare>& out) const;  // into links
+  [[nodiscard]] std::uint32_t cells() const;                    // the nodes first
+  [[nodiscard]] std::uint64_t kind_of_cell(std::uint32_t cell) const;
+  // Places of its links are 0 ... n - 1; a link that does not work has none, `at` is then kNowhere.
+  [[nodiscard]] std::uint32_t links_of_cell(std::uint32_t cell) const;
+  static constexpr std::uint32_t kNowhere = ~0U;
+
   // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of
   // working links that each node has.
   [[nodiscard]] std::uint32_t node_shape(std::uint32_t node) const;

@@ -14,8 +14,9 @@ constexpr std::uint32_t kNone = DeviceId::kNone;
 // Cables between a switch and the tier above, ordered by upper switch.
 struct Uplinks {
   std::vector<LinkId> up, down;
-  std::vector<DeviceId> above;  // distinct, ascending
-  std::uint32_t each = 0;       // cables to each of them
+  std::vector<DeviceId> above;            // distinct, ascending
+  std::uint32_t each = 0;                 // cables to each of them
+  Duration up_latency{}, down_latency{};  // of the first
 };
 
 class ClosRoutes final : public FabricRoutes {
@@ -25,12 +26,20 @@ class ClosRoutes final : public FabricRoutes {
 
   // False: not regular.
   bool learn(const std::vector<bool>& dead);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Route& out) const override;
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool /*one_port*/,
+              Route& out) const override {
+    return find(from, to, connection, LinkId(), out);
+  }
+  [[nodiscard]] std::vector<std::vector<LinkShare>> bundles() const override;
+  bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle,
+              Route& out) const override {
+    return find(from, to, connection, first_bundle, out);
+  }
 
  private:
   struct Leaf {
     const Uplinks& links;
-    std::uint32_t pod;
+    std::uint32_t position, pod;
   };
   bool learn_uplinks(const std::vector<bool>& dead);
   bool learn_pods();
@@ -39,7 +48,9 @@ class ClosRoutes final : public FabricRoutes {
   void spread(std::span<const LinkId> links, double total, Route& out) const {
     for (const LinkId l : links) add(l, total / static_cast<double>(links.size()), out);
   }
-  void even(const Leaf& a, const Leaf& b, Route& out) const;
+  bool find(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle, Route& out) const;
+  void even(const Leaf& a, const Leaf& b, LinkId first_bundle, Route& out) const;
+  void spread_spines(std::uint32_t pod, bool up, Route& out) const;
   void single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const;
   [[nodiscard]] const Uplinks& spine(std::uint32_t pod, std::size_t s) const {
     return uplinks_[position(pods_[pod][s])];
@@ -105,6 +116,8 @@ bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead) {
     std::sort(u.up.begin(), u.up.end(), by(&Link::to));
     std::sort(u.down.begin(), u.down.end(), by(&Link::from));
     const Link& first = topology_.link(u.up.front());
+    u.up_latency = first.latency;
+    u.down_latency = latency(u.down.front());
     for (std::size_t i = 0; i < u.up.size(); ++i) {
       const Link &up = topology_.link(u.up[i]), &down = topology_.link(u.down[i]);
       if (up.to != down.from || up.capacity != first.capacity || down.capacity != first.capacity ||
@@ -152,16 +165,53 @@ bool ClosRoutes::learn_planes() {
   return !cores_ || std::all_of(pods_.begin(), pods_.end(), like_first);
 }
 
-void ClosRoutes::even(const Leaf& a, const Leaf& b, Route& out) const {
-  spread(a.links.up, 1, out);
-  if (a.pod != b.pod) {
-    const auto spines = static_cast<double>(pods_[a.pod].size());
-    for (std::size_t s = 0; s < pods_[a.pod].size(); ++s) spread(spine(a.pod, s).up, 1 / spines, out);
-    for (std::size_t s = 0; s < pods_[b.pod].size(); ++s) spread(spine(b.pod, s).down, 1 / spines, out);
-    out.latency += latency(spine(a.pod, 0).up.front()) + latency(spine(b.pod, 0).down.front());
+// Of every switch the links up and those down to it; of every pod those of its spines together.
+std::vector<std::vector<LinkShare>> ClosRoutes::bundles() const {
+  PathChoice policy;
+  policy.routing = topology_.routing;
+  if (!policy.even()) return {};
+  std::vector<std::vector<LinkShare>> result(2 * (switches_.size() + pods_.size()));
+  Route route;
+  const auto take = [&](std::size_t number) { result[number].swap(route.links); };
+  for (std::size_t s = 0; s < switches_.size(); ++s) {
+    if (pod_of_[s] == kNone) continue;
+    spread(uplinks_[s].up, 1, route);
+    take(2 * s);
+    spread(uplinks_[s].down, 1, route);
+    take(2 * s + 1);
   }
-  spread(b.links.down, 1, out);
-  out.latency += latency(a.links.up.front()) + latency(b.links.down.front());
+  for (std::uint32_t pod = 0; pod < pods_.size(); ++pod)
+    for (const bool up : {true, false}) {
+      spread_spines(pod, up, route);
+      take(2 * (switches_.size() + pod) + (up ? 0 : 1));
+    }
+  return result;
+}
+
+void ClosRoutes::spread_spines(std::uint32_t pod, bool up, Route& out) const {
+  const auto spines = static_cast<double>(pods_[pod].size());
+  for (std::size_t s = 0; s < pods_[pod].size(); ++s)
+    spread(up ? spine(pod, s).up : spine(pod, s).down, 1 / spines, out);
+}
+
+void ClosRoutes::even(const Leaf& a, const Leaf& b, LinkId first_bundle, Route& out) const {
+  const auto bundle = [&](std::size_t number) { add(LinkId(first_bundle.index() + number), 1, out); };
+  const std::size_t pods = switches_.size();
+  const bool sketch = first_bundle.valid(), through_core = a.pod != b.pod;
+  if (sketch) {
+    bundle(2 * a.position);
+    if (through_core) bundle(2 * (pods + a.pod)), bundle(2 * (pods + b.pod) + 1);
+    bundle(2 * b.position + 1);
+  } else {
+    spread(a.links.up, 1, out);
+    if (through_core) spread_spines(a.pod, true, out), spread_spines(b.pod, false, out);
+    spread(b.links.down, 1, out);
+  }
+  const auto latency = [](const Uplinks& from, const Uplinks& to) {
+    return from.up_latency + to.down_latency;
+  };
+  if (through_core) out.latency += latency(spine(a.pod, 0), spine(b.pod, 0));
+  out.latency += latency(a.links, b.links);
 }
 
 void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const {
@@ -181,8 +231,8 @@ void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route&
   take(b.links.down[s * b.links.each + choice.pick(b.links.each, 3)]);
 }
 
-bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bool /*one_port*/,
-                        Route& out) const {
+bool ClosRoutes::find(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle,
+                      Route& out) const {
   const auto here = ports_.cables(from), there = ports_.cables(to);
   if (here.empty() || there.empty()) return false;
   PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
@@ -191,24 +241,25 @@ bool ClosRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bo
     return false;
   // A port with several cables (all to one switch) uses one a connection, or all evenly.
   const auto cable = [&](std::span<const FabricPorts::Cable> cables, LinkId FabricPorts::Cable::*way,
-                         std::uint32_t level) {
-    out.latency += latency(cables.front().*way);
+                         Duration FabricPorts::Cable::*latency, std::uint32_t level) {
+    out.latency += cables.front().*latency;
     const auto n = static_cast<std::uint32_t>(cables.size());
     if (!choice.even()) return add(cables[choice.pick(n, level)].*way, 1, out);
     for (const FabricPorts::Cable& c : cables) add(c.*way, 1.0 / n, out);
   };
-  cable(here, &FabricPorts::Cable::up, 4);
+  cable(here, &FabricPorts::Cable::up, &FabricPorts::Cable::up_latency, 4);
   ++out.switches;
   if (a != b) {
     const bool via_core = pod_of_[a] != pod_of_[b];
     out.switches = static_cast<std::uint16_t>(out.switches + (via_core ? 4 : 2));
-    const Leaf x{uplinks_[a], pod_of_[a]}, y{uplinks_[b], pod_of_[b]};
+    const Leaf x{uplinks_[a], static_cast<std::uint32_t>(a), pod_of_[a]},
+        y{uplinks_[b], static_cast<std::uint32_t>(b), pod_of_[b]};
     if (choice.even())
-      even(x, y, out);
+      even(x, y, first_bundle, out);
     else
       single(x, y, choice, out);
   }
-  cable(there, &FabricPorts::Cable::down, 5);
+  cable(there, &FabricPorts::Cable::down, &FabricPorts::Cable::down_latency, 5);
   return true;
 }
 

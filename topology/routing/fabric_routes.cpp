@@ -65,7 +65,8 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
     };
     while (d < downs.size() && position(d) < std::pair(port, at)) ++d;
     if (d == downs.size() || position(d) != std::pair(port, at)) continue;
-    paired.emplace_back(port, Cable{up, downs[d++].second, at});
+    const LinkId down = downs[d++].second;
+    paired.emplace_back(port, Cable{up, down, at, t.link(up).latency, t.link(down).latency});
   }
   ordinal_.assign(t.devices().size(), DeviceId::kNone);
   for (std::size_t i = 0; i < paired.size(); ++i) {

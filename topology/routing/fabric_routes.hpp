@@ -15,6 +15,13 @@ class FabricRoutes {
   // Appends links, latency and switches. False, nothing appended: no path.
   virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,
                       Route& out) const = 0;
+  // Links over which routes divide always together, with what each takes; no link is in two.
+  [[nodiscard]] virtual std::vector<std::vector<LinkShare>> bundles() const { return {}; }
+  // The same route as append() finds, with bundle b as link first_bundle + b.
+  virtual bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId /*first_bundle*/,
+                      Route& out) const {
+    return append(from, to, connection, false, out);
+  }
 };
 
 // One choice out of `n`, by policy. `key` is the destination's ordinal (static) or the hash of the
@@ -37,6 +44,7 @@ class FabricPorts {
   struct Cable {
     LinkId up, down;  // port to switch, switch to port
     DeviceId at;      // the switch
+    Duration up_latency, down_latency;
   };
   [[nodiscard]] std::span<const Cable> cables(DeviceId port) const {
     const std::uint32_t o = ordinal_[port.index()];

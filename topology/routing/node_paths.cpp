@@ -62,7 +62,7 @@ NodeShape::Tree NodeShape::search(std::uint32_t from, Search kind) const {
           continue;
         if (here == DeviceKind::accelerator) {
           if (kind == Search::host) continue;
-          if (kind == Search::scale_up && !l.torus && ++between > 1) continue;
+          if (kind == Search::scale_up && l.kind != LinkKind::torus && ++between > 1) continue;
         }
       }
       accelerators_between[l.to] = between;
@@ -115,6 +115,7 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
     row.begin.assign(1, 0);
     row.reachable.assign(n, 0);
     row.by_scale_up.assign(n, 0);
+    row.latency.assign(n, Duration{});
     for (std::uint32_t to = 0; to < n; ++to) {
       bool found = false;
       if (accelerator && members_[to].kind == DeviceKind::accelerator) {
@@ -124,6 +125,8 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
       }
       if (!found) found = append(host, from, to, row.links) || append(any, from, to, row.links);
       row.reachable[to] = found ? 1 : 0;
+      for (std::size_t l = row.begin.back(); l < row.links.size(); ++l)
+        row.latency[to] += links_[row.links[l]].latency;
       row.begin.push_back(static_cast<std::uint32_t>(row.links.size()));
     }
     find_proxies(from, row);
@@ -133,7 +136,8 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
 
 LocalPath NodeShape::path(std::uint32_t from, std::uint32_t to) const {
   const Row& r = row(from);
-  return {std::span(r.links).subspan(r.begin[to], r.begin[to + 1] - r.begin[to]), r.reachable[to] != 0};
+  return {std::span(r.links).subspan(r.begin[to], r.begin[to + 1] - r.begin[to]), r.latency[to],
+          r.reachable[to] != 0};
 }
 
 bool NodeShape::scale_up(std::uint32_t a, std::uint32_t b) const {
@@ -210,25 +214,17 @@ void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
   }
 }
 
-NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
+NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
   const std::uint32_t nodes = t.nodes();
   const auto devices = t.devices();
+  const auto links = t.links();
   members_begin_.assign(nodes + 1, 0);
   links_begin_.assign(nodes + 1, 0);
   position_.assign(devices.size(), kNone);
   for (const Device& d : devices)
     if (d.node != kNone) ++members_begin_[d.node + 1];
-  const auto local_node = [&](std::size_t i) {
-    const Link& l = t.links()[i];
-    const std::uint32_t node = t.device(l.from).node;
-    return (dead.empty() || !dead[i]) && node != kNone && t.device(l.to).node == node ? node : kNone;
-  };
-  for (std::size_t i = 0; i < t.links().size(); ++i)
-    if (const std::uint32_t node = local_node(i); node != kNone) ++links_begin_[node + 1];
   std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
-  std::partial_sum(links_begin_.begin(), links_begin_.end(), links_begin_.begin());
   members_.resize(members_begin_.back());
-  links_.resize(links_begin_.back());
   std::vector<std::uint32_t> next(members_begin_.begin(), members_begin_.end() - 1);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::uint32_t node = devices[i].node;
@@ -236,30 +232,38 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
     position_[i] = next[node] - members_begin_[node];
     members_[next[node]++] = DeviceId(i);
   }
-  next.assign(links_begin_.begin(), links_begin_.end() - 1);
-  for (std::size_t i = 0; i < t.links().size(); ++i)
-    if (const std::uint32_t node = local_node(i); node != kNone) links_[next[node]++] = LinkId(i);
 
+  places.cell.assign(links.size(), kNone);
+  places.at.assign(links.size(), kNone);
+  std::vector<std::uint32_t> cables(nodes, kCables);
   // Bit 0: a working link to a scale-up switch of no node or of another, bit 1: from one.
   std::vector<std::uint8_t> shared(devices.size(), 0);
-  for (std::size_t i = 0; i < t.links().size(); ++i) {
-    const Link& l = t.links()[i];
-    if ((!dead.empty() && dead[i]) || !is_scale_up(t, l)) continue;
-    const Device &a = t.device(l.from), &b = t.device(l.to);
-    if (a.node == b.node) continue;
-    if (b.kind == DeviceKind::nvswitch) shared[l.from.index()] |= 1;
-    if (a.kind == DeviceKind::nvswitch) shared[l.to.index()] |= 2;
-  }
   // A device is a fabric port when a working cable leaves it for a switch, or for another node's NIC.
   std::vector<std::uint8_t> port(devices.size(), 0);
-  for (std::size_t i = 0; i < t.links().size(); ++i) {
-    const Link& l = t.links()[i];
-    if (!dead.empty() && dead[i]) continue;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& l = links[i];
     const Device &a = t.device(l.from), &b = t.device(l.to);
-    const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic && a.node != b.node;
-    if (a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic))
+    const bool works = dead.empty() || !dead[i];
+    const std::uint32_t node = a.node != kNone ? a.node : b.node;
+    places.cell[i] = node;
+    if (node == kNone) continue;
+    if (a.node == b.node) {
+      if (works) places.at[i] = links_begin_[node + 1]++;
+      continue;
+    }
+    places.at[i] = cables[node]++;
+    if (works && is_scale_up(t, l)) {
+      if (b.kind == DeviceKind::nvswitch) shared[l.from.index()] |= 1;
+      if (a.kind == DeviceKind::nvswitch) shared[l.to.index()] |= 2;
+    }
+    const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic;
+    if (works && a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic))
       port[l.from.index()] = 1;
   }
+  std::partial_sum(links_begin_.begin(), links_begin_.end(), links_begin_.begin());
+  links_.resize(links_begin_.back());
+  for (std::size_t i = 0; i < links.size(); ++i)
+    if (places.at[i] < kCables) links_[links_begin_[places.cell[i]] + places.at[i]] = LinkId(i);
 
   using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;
   std::map<Key, std::uint32_t> known;
@@ -268,22 +272,22 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead) {
   shape_of_.resize(nodes);
   Key key;
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    auto& [members, links] = key;
+    auto& [members, inner] = key;
     members.clear();
-    links.clear();
+    inner.clear();
     for (std::uint32_t i = members_begin_[node]; i < members_begin_[node + 1]; ++i) {
       const Device& d = t.device(members_[i]);
       members.push_back({d.kind, d.local, port[members_[i].index()] != 0, shared[members_[i].index()] == 3});
     }
     for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
       const Link& l = t.link(links_[i]);
-      links.push_back({position_[l.from.index()], position_[l.to.index()], l.latency, is_scale_up(t, l),
-                       l.kind == LinkKind::torus});
+      inner.push_back({position_[l.from.index()], position_[l.to.index()], l.latency, l.capacity, l.line_rate,
+                       l.kind, l.type, is_scale_up(t, l)});
     }
     // Neighbours are mostly alike: compare with the previous node before the look-up.
     if (previous_shape == kNone || key != previous) {
       const auto [found, fresh] = known.emplace(key, static_cast<std::uint32_t>(shapes_.size()));
-      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, links, t.peer_to_peer));
+      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, inner, t.peer_to_peer));
       previous_shape = found->second;
       previous = key;
     }

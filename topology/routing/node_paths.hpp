@@ -23,13 +23,16 @@ namespace topsim::topology {
 struct LocalLink {
   std::uint32_t from, to;
   Duration latency;
+  BytesPerSecond capacity, line_rate;
+  LinkKind kind;  // torus: the hardware forwards through other accelerators
+  std::uint16_t type;
   bool scale_up;  // joins accelerators, or an accelerator and a scale-up switch
-  bool torus;     // the hardware forwards through other accelerators
   auto operator<=>(const LocalLink&) const = default;
 };
 
 struct LocalPath {
   std::span<const std::uint32_t> links;  // positions in the node's link list
+  Duration latency{};
   bool reachable = false;
 };
 
@@ -67,6 +70,7 @@ class NodeShape {
   struct Row {  // from one device to all
     std::once_flag once;
     std::vector<std::uint32_t> begin, links;
+    std::vector<Duration> latency;
     std::vector<std::uint8_t> reachable, by_scale_up;
     std::vector<std::uint32_t> proxy;
   };
@@ -97,13 +101,31 @@ class NodeShape {
   mutable std::unique_ptr<Row[]> rows_;
 };
 
+// Where every link stands (routes.hpp, Router::Place), by link.
+struct LinkPlaces {
+  std::vector<std::uint32_t> cell, at;
+};
+
 // All nodes of a topology with their shapes.
 class NodePaths {
  public:
-  NodePaths(const Topology& topology, const std::vector<bool>& dead);
+  // Working links inside a node are numbered from 0, cables that leave it from here on.
+  static constexpr std::uint32_t kCables = 1U << 20;
+
+  // Says of links that touch a node where they stand.
+  NodePaths(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
 
   [[nodiscard]] const NodeShape& shape(std::uint32_t node) const { return *shapes_[shape_of_[node]]; }
   [[nodiscard]] std::uint32_t shape_number(std::uint32_t node) const { return shape_of_[node]; }
+  [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(shape_of_.size()); }
+  [[nodiscard]] std::uint32_t inner_links(std::uint32_t node) const {
+    return links_begin_[node + 1] - links_begin_[node];
+  }
+  [[nodiscard]] std::uint32_t most_members() const {  // of a node
+    std::size_t most = 0;
+    for (const auto& shape : shapes_) most = std::max(most, shape->members().size());
+    return static_cast<std::uint32_t>(most);
+  }
   [[nodiscard]] std::uint32_t position(DeviceId device) const { return position_[device.index()]; }
   [[nodiscard]] DeviceId device(std::uint32_t node, std::uint32_t position) const {
     return members_[members_begin_[node] + position];

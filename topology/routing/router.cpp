@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "topology/routes.hpp"
+#include "topology/routing/cells.hpp"
 #include "topology/routing/fabric_routes.hpp"
 #include "topology/routing/node_paths.hpp"
 
@@ -24,17 +25,20 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
 
 struct Router::Impl {
   Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links)
-      : topology(t), dead(mask(t, dead_links)), nodes(t, dead), ports(t, dead) {
+      : topology(t), dead(mask(t, dead_links)), nodes(t, dead, places), ports(t, dead) {
     fabric = make_clos_routes(t, ports, seed, dead);
     if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
+    cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
     find_domains();
   }
 
   const Topology& topology;
   std::vector<bool> dead;
+  LinkPlaces places;
   NodePaths nodes;
   FabricPorts ports;
   std::unique_ptr<FabricRoutes> fabric;
+  std::unique_ptr<Cells> cells;
   std::vector<std::uint32_t> domain;  // by device: scale-up domain of accelerators and their switches
   // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
   std::vector<LinkId> to_domain_switch, from_domain_switch;
@@ -47,18 +51,29 @@ struct Router::Impl {
     out.links.push_back({link, 1});
     out.latency += topology.link(link).latency;
   }
-  bool inside(DeviceId from, DeviceId to, Route& out) const {
+  // What a route consists of: links or stretches.
+  enum class Grain { links, stretches };
+  bool inside(DeviceId from, DeviceId to, Grain grain, Route& out) const {
     if (from == to) return true;
     if (over_shared_switch(from, to, out)) return true;
-    const std::uint32_t node = node_of(from);
-    const LocalPath path = nodes.shape(node).path(nodes.position(from), nodes.position(to));
+    const std::uint32_t node = node_of(from), a = nodes.position(from), b = nodes.position(to);
+    const LocalPath path = nodes.shape(node).path(a, b);
     if (!path.reachable) return false;
-    for (const std::uint32_t l : path.links) add(nodes.link(node, l), out);
+    out.latency += path.latency;
+    if (const LinkId way = grain == Grain::stretches ? cells->way(node, a, b) : LinkId(); way.valid())
+      out.links.push_back({way, 1});
+    else
+      for (const std::uint32_t l : path.links) out.links.push_back({nodes.link(node, l), 1});
     return true;
   }
+  bool over_fabric(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Grain grain,
+                   Route& out) const {
+    if (grain == Grain::links || one_port) return fabric->append(from, to, connection, one_port, out);
+    return fabric->sketch(from, to, connection, cells->bundle(0), out);
+  }
   // Over scale-up links that leave the node.
-  bool across_domain(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
-    return over_shared_switch(from, to, out) || fabric->append(from, to, connection, false, out);
+  bool across_domain(DeviceId from, DeviceId to, std::uint64_t connection, Grain grain, Route& out) const {
+    return over_shared_switch(from, to, out) || over_fabric(from, to, connection, false, grain, out);
   }
   // Two accelerators of one node too: their only NVLinks lead to it.
   bool over_shared_switch(DeviceId from, DeviceId to, Route& out) const {
@@ -71,7 +86,8 @@ struct Router::Impl {
   [[nodiscard]] DeviceId nearest_port(DeviceId device, std::uint64_t connection) const;
   [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
   [[nodiscard]] DeviceId proxy_for(DeviceId gpu, DeviceId port) const;
-  bool between_nodes(const RouteQuery& query, Route& out) const;
+  bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;
+  void route(const RouteQuery& query, Grain grain, Route& out) const;
 };
 
 void Router::Impl::find_domains() {
@@ -128,7 +144,7 @@ DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
   return nodes.device(node, nodes.shape(node).proxy(nodes.position(gpu), nodes.position(port)));
 }
 
-bool Router::Impl::between_nodes(const RouteQuery& q, Route& out) const {
+bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
   const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
   DeviceId from = q.from_nic, to = q.to_nic;
   // A channel graph may ask for a NIC that has lost its cables: another one of the node takes over.
@@ -142,11 +158,12 @@ bool Router::Impl::between_nodes(const RouteQuery& q, Route& out) const {
   DeviceId at = q.from;
   if (gpu && q.allow_pxn) at = proxy_for(q.from, from);
   if (at != q.from) {
-    if (!inside(q.from, at, out)) return false;
+    if (!inside(q.from, at, grain, out)) return false;
     out.proxied = true;
   }
-  if (!inside(at, from, out) || !fabric->append(from, to, q.connection, q.one_port, out)) return false;
-  if (!inside(to, q.to, out)) return false;
+  if (!inside(at, from, grain, out) || !over_fabric(from, to, q.connection, q.one_port, grain, out))
+    return false;
+  if (!inside(to, q.to, grain, out)) return false;
   out.crosses_fabric = true;
   out.latency += topology.nic_latency;
   return true;
@@ -157,27 +174,49 @@ Router::Router(const Topology& topology, std::uint64_t seed, std::span<const Lin
 Router::~Router() = default;
 Router::Router(Router&&) noexcept = default;
 
-void Router::route(const RouteQuery& q, Route& out) const {
+void Router::Impl::route(const RouteQuery& q, Grain grain, Route& out) const {
   out.links.clear();
   out.latency = Duration::zero();
   out.switches = 0;
   out.crosses_fabric = out.proxied = false;
-  const Topology& t = impl_->topology;
-  const auto gpu = [&](DeviceId d) { return t.device(d).kind == DeviceKind::accelerator; };
+  const auto gpu = [&](DeviceId d) { return topology.device(d).kind == DeviceKind::accelerator; };
   const bool forced = q.from_nic.valid() || q.to_nic.valid();
   bool found = false;
-  if (impl_->node_of(q.from) == impl_->node_of(q.to) && !forced) {
-    found = impl_->inside(q.from, q.to, out);
-  } else if (gpu(q.from) && gpu(q.to) && impl_->domain[q.from.index()] == impl_->domain[q.to.index()] &&
-             !forced) {
-    found = impl_->across_domain(q.from, q.to, q.connection, out);
+  if (node_of(q.from) == node_of(q.to) && !forced) {
+    found = inside(q.from, q.to, grain, out);
+  } else if (gpu(q.from) && gpu(q.to) && domain[q.from.index()] == domain[q.to.index()] && !forced) {
+    found = across_domain(q.from, q.to, q.connection, grain, out);
   }
   if (!found) {
     out.links.clear();
     out.latency = Duration::zero();
-    found = impl_->between_nodes(q, out);
+    found = between_nodes(q, grain, out);
   }
   if (!found) out.links.clear();
+}
+
+void Router::route(const RouteQuery& query, Route& out) const {
+  impl_->route(query, Impl::Grain::links, out);
+}
+
+void Router::sketch(const RouteQuery& query, Route& out) const {
+  impl_->route(query, Impl::Grain::stretches, out);
+}
+
+Router::Place Router::place(LinkId stretch) const {
+  return impl_->cells->place(stretch);
+}
+
+void Router::expand(Place place, std::vector<LinkShare>& out) const {
+  impl_->cells->expand(place, out);
+}
+
+std::uint32_t Router::cells() const {
+  return impl_->cells->size();
+}
+
+std::uint64_t Router::kind_of_cell(std::uint32_t cell) const {
+  return impl_->cells->kind(cell);
 }
 
 DeviceId Router::nic_for(DeviceId gpu, DeviceId to) const {
@@ -206,6 +245,10 @@ std::optional<std::uint32_t> Router::place_of(LinkId link, std::uint32_t node) c
 
 LinkId Router::link_at(std::uint32_t node, std::uint32_t place) const {
   return impl_->nodes.link(node, place);
+}
+
+std::uint32_t Router::links_of_cell(std::uint32_t cell) const {
+  return impl_->cells->links_of(cell);
 }
 
 std::string Router::why_unreachable(DeviceId from, DeviceId to) const {

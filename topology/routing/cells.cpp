@@ -1,0 +1,105 @@
+#include "topology/routing/cells.hpp"
+
+#include <bit>
+#include <numeric>
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::uint32_t kNone = DeviceId::kNone;
+
+// The finaliser of splitmix64 over both.
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  std::uint64_t x = hash * 0x9e3779b97f4a7c15ULL + value;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoutes& fabric,
+             const std::vector<bool>& dead, LinkPlaces places)
+    : node_paths_(nodes), places_(std::move(places)), bundles_(fabric.bundles()), nodes_(nodes.nodes()) {
+  const auto links = topology.links();
+  const auto kind_of = [&](std::size_t i) {
+    const Link& l = links[i];
+    std::uint64_t kind = mixed(std::bit_cast<std::uint64_t>(l.capacity.value()),
+                               std::bit_cast<std::uint64_t>(l.line_rate.value()));
+    kind = mixed(kind, std::uint64_t{l.type} << 8 | static_cast<std::uint64_t>(l.kind));
+    return mixed(kind, static_cast<std::uint64_t>(topology.device(l.from).kind) << 16 |
+                           static_cast<std::uint64_t>(topology.device(l.to).kind) << 8 |
+                           (dead.empty() || !dead[i] ? 1 : 0));
+  };
+  const auto is_cable = [&](std::size_t i) {
+    return places_.cell[i] < nodes_ && places_.at[i] >= NodePaths::kCables && places_.at[i] != kNone;
+  };
+  kinds_.resize(nodes_ + bundles_.size());
+  sizes_.resize(kinds_.size());
+  for (std::uint32_t n = 0; n < nodes_; ++n) {
+    kinds_[n] = nodes.shape_number(n);
+    sizes_[n] = nodes.inner_links(n);
+  }
+  for (std::size_t b = 0; b < bundles_.size(); ++b) {
+    const auto cell = static_cast<std::uint32_t>(nodes_ + b);
+    std::uint32_t at = 0;
+    for (const LinkShare& use : bundles_[b]) {
+      places_.cell[use.link.index()] = cell;
+      places_.at[use.link.index()] = at++;
+      kinds_[cell] = mixed(kinds_[cell], kind_of(use.link.index()));
+      kinds_[cell] = mixed(kinds_[cell], std::bit_cast<std::uint64_t>(use.share));
+    }
+    sizes_[cell] = at;
+  }
+  cable_begin_.assign(nodes_ + 1, 0);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    if (is_cable(i)) ++cable_begin_[places_.cell[i] + 1];
+  std::partial_sum(cable_begin_.begin(), cable_begin_.end(), cable_begin_.begin());
+  cables_.resize(cable_begin_.back());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    std::uint32_t& cell = places_.cell[i];
+    if (cell == kNone) {
+      cell = static_cast<std::uint32_t>(kinds_.size());
+      places_.at[i] = 0;
+      kinds_.push_back(kind_of(i));
+      sizes_.push_back(1);
+      singles_.push_back(LinkId(i));
+    } else if (is_cable(i)) {
+      cables_[cable_begin_[cell] + places_.at[i] - NodePaths::kCables] = LinkId(i);
+      places_.at[i] = sizes_[cell]++;
+      // By the position of the device here that it joins and by its direction.
+      const bool leaves = topology.device(links[i].from).node == cell;
+      const std::uint32_t at = nodes.position(leaves ? links[i].from : links[i].to);
+      kinds_[cell] = mixed(mixed(kinds_[cell], 2 * at + (leaves ? 1 : 0)), kind_of(i));
+    }
+  }
+
+  // Numbers are 32 bits wide.
+  const std::uint32_t bits = static_cast<std::uint32_t>(std::bit_width(nodes.most_members()));
+  const std::uint64_t ways = std::uint64_t{nodes_} << (2 * bits);
+  const bool fits = links.size() + ways + bundles_.size() < kNone;
+  bits_ = fits ? bits : 0;
+  first_bundle_ = static_cast<std::uint32_t>(links.size() + (fits ? ways : 0));
+}
+
+void Cells::expand(Router::Place place, std::vector<LinkShare>& out) const {
+  out.clear();
+  const auto [cell, at] = place;
+  if (cell < nodes_ && at >= kStretch) {
+    const std::uint32_t from = (at - kStretch) >> bits_, to = at & ((1U << bits_) - 1);
+    for (const std::uint32_t l : node_paths_.shape(cell).path(from, to).links)
+      out.push_back({node_paths_.link(cell, l), 1});
+  } else if (cell < nodes_) {
+    const std::uint32_t inner = node_paths_.inner_links(cell);
+    out.push_back({at < inner ? node_paths_.link(cell, at) : cables_[cable_begin_[cell] + at - inner], 1});
+  } else if (cell < nodes_ + bundles_.size()) {
+    const std::vector<LinkShare>& bundle = bundles_[cell - nodes_];
+    if (at == kStretch)
+      out = bundle;
+    else
+      out.push_back({bundle[at].link, 1});
+  } else {
+    out.push_back({singles_[cell - nodes_ - bundles_.size()], 1});
+  }
+}
+}  // namespace topsim::topology
