@@ -88,6 +88,21 @@ struct LoweredCalls {
   std::vector<std::vector<topology::LinkShare>> ways;
 };
 
+// The same before it is asked link by link: stretches of routes (topology/routes.hpp) stand for their links.
+// What a call puts on the links of a cell follows from what it puts on the cell's places here.
+struct SketchedCalls {
+  struct Use {
+    LinkId stretch;
+    double share;
+  };
+  struct Way {
+    double wire = 1;  // bytes on the wire per byte of payload
+    std::vector<Use> uses;
+  };
+  std::vector<LoweredCalls::Call> calls;
+  std::vector<Way> ways;
+};
+
 // One message of the step-by-step lowering. Steps of one channel follow each other through `after`.
 struct StepMessage {
   std::uint32_t from, to;  // positions in the communicator
@@ -126,6 +141,12 @@ class NcclModel {
   // Many calls on one communicator at once: placed and routed once a way, not once a call.
   [[nodiscard]] LoweredCalls lower(std::span<const CollectiveCall> calls,
                                    std::span<const DeviceId> gpus) const;
+  [[nodiscard]] SketchedCalls sketch(std::span<const CollectiveCall> calls,
+                                     std::span<const DeviceId> gpus) const;
+  // What such calls in one node are known by: equal keys mean equal uses of equal places there. None where
+  // they leave their node.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> key_in_node(std::span<const CollectiveCall> calls,
+                                                                      std::span<const DeviceId> gpus) const;
   // The same, as messages in NCCL's chunks and windows. Reduction inside switches has no messages between
   // ranks: in this form the best of ring and tree stands in for NVLS and SHARP.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
@@ -133,6 +154,9 @@ class NcclModel {
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;
   // One point-to-point message (send/recv) between two GPUs.
   void lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
+  // REQUIRES: messages all. They share one way.
+  [[nodiscard]] SketchedCalls sketch_messages(std::size_t count, DeviceId from, DeviceId to,
+                                              std::uint64_t connection) const;
 
  private:
   struct Impl;

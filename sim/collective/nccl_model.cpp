@@ -54,7 +54,13 @@ struct NcclModel::Impl {
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
   void route(CollectiveKind kind, const Choice& choice, const Placement& placement,
              std::span<const DeviceId> gpus, UsageBuilder& usage) const;
+  // `take_way(wire, usage)`: a way that no earlier call has taken, in order.
+  template <class TakeWay>
+  std::vector<LoweredCalls::Call> lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus,
+                                        UsageBuilder::Grain grain, const TakeWay& take_way) const;
   LoweredCalls lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const;
+  UsageBuilder message(DeviceId from, DeviceId to, std::uint64_t connection, UsageBuilder::Grain grain,
+                       Activity& out) const;
 };
 
 Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
@@ -117,20 +123,23 @@ LoweredCalls NcclModel::lower(std::span<const CollectiveCall> calls, std::span<c
   return out;
 }
 
-LoweredCalls NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
-                                    std::span<const DeviceId> gpus) const {
-  LoweredCalls out;
+template <class TakeWay>
+std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
+                                                       std::span<const DeviceId> gpus,
+                                                       UsageBuilder::Grain grain,
+                                                       const TakeWay& take_way) const {
+  std::vector<LoweredCalls::Call> out;
   const Placement placement = placer.place(gpus);
   using Way = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
   std::map<Way, UsageBuilder> routed;
   std::map<std::pair<Way, double>, std::uint32_t> known;  // the flags on the wire scale it
   for (const CollectiveCall& call : calls) {
-    LoweredCalls::Call& lowered = out.calls.emplace_back();
+    LoweredCalls::Call& lowered = out.emplace_back();
     lowered.choice = choose(call.kind, call.bytes, placement);
     const Choice& choice = lowered.choice;
     const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
     const Way way{choice.algorithm, choice.channels, wire};
-    const auto [usage, fresh] = routed.try_emplace(way, router);
+    const auto [usage, fresh] = routed.try_emplace(way, router, grain);
     if (fresh) route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
@@ -138,8 +147,8 @@ LoweredCalls NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
                                                         *placement.tuner, network, time)
                                       : time_direct(wire, bytes, *placement.tuner, network, time);
     const auto [entry, first] =
-        known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(out.ways.size()));
-    if (first) usage->second.finish(timing.wire, out.ways.emplace_back());
+        known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(known.size()));
+    if (first) take_way(timing.wire, usage->second);
     lowered.way = entry->second;
     Activity& activity = lowered.activity;
     activity.cap = BytesPerSecond(timing.cap);
@@ -152,6 +161,36 @@ LoweredCalls NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
   return out;
 }
 
+LoweredCalls NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
+                                    std::span<const DeviceId> gpus) const {
+  LoweredCalls out;
+  out.calls = lower(calls, gpus, UsageBuilder::Grain::links,
+                    [&](double wire, UsageBuilder& usage) { usage.finish(wire, out.ways.emplace_back()); });
+  return out;
+}
+
+SketchedCalls NcclModel::sketch(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const {
+  SketchedCalls out;
+  if (gpus.size() < 2) {
+    out.calls.resize(calls.size());
+    if (!calls.empty()) out.ways.resize(1);
+    return out;
+  }
+  out.calls =
+      impl_->lower(calls, gpus, UsageBuilder::Grain::stretches, [&](double wire, const UsageBuilder& usage) {
+        SketchedCalls::Way& way = out.ways.emplace_back();
+        way.wire = wire;
+        way.uses.reserve(usage.entries().size());
+        for (const UsageBuilder::Entry& each : usage.entries()) way.uses.push_back({each.link, each.share});
+      });
+  return out;
+}
+
+std::optional<std::vector<std::uint64_t>> NcclModel::key_in_node(std::span<const CollectiveCall> calls,
+                                                                 std::span<const DeviceId> gpus) const {
+  return impl_->twins.key_of(calls, gpus);
+}
+
 void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const {
   const CollectiveCall call{kind, bytes};
   LoweredCalls lowered = lower(std::span(&call, 1), gpus);
@@ -159,21 +198,36 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
   out.usage = std::move(lowered.ways.front());
 }
 
-void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection,
-                              Activity& out) const {
-  out = {};
-  (void)bytes;
-  UsageBuilder usage(impl_->router);
-  usage.add(
-      {.from = from, .to = to, .connection = connection, .allow_pxn = impl_->overrides.pxn.value_or(true)},
-      1);
-  usage.finish(1, out.usage);
+UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t connection,
+                                      UsageBuilder::Grain grain, Activity& out) const {
+  UsageBuilder usage(router, grain);
+  usage.add({.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
   // 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit
   // yet.
   out.latency = usage.fabric_latency() + from_microseconds(10);
   out.weight = 2;
   out.ctas = 2;
   out.memory_traffic = 1;
+  return usage;
+}
+
+void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection,
+                              Activity& out) const {
+  out = {};
+  (void)bytes;
+  impl_->message(from, to, connection, UsageBuilder::Grain::links, out).finish(1, out.usage);
+}
+
+SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, DeviceId to,
+                                         std::uint64_t connection) const {
+  LoweredCalls::Call call;
+  const UsageBuilder usage =
+      impl_->message(from, to, connection, UsageBuilder::Grain::stretches, call.activity);
+  SketchedCalls out;
+  out.calls.assign(count, call);
+  SketchedCalls::Way& way = out.ways.emplace_back();
+  for (const UsageBuilder::Entry& each : usage.entries()) way.uses.push_back({each.link, each.share});
+  return out;
 }
 
 StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {

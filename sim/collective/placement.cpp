@@ -53,6 +53,13 @@ struct Placer::Impl {
   std::uint64_t box_of(DeviceId gpu) const;
   const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
   void find_nics(PlacedBox& box) const;
+  // None where it spans several.
+  [[nodiscard]] std::uint32_t node_of(const PlacedBox& box) const {
+    const std::uint32_t node = topology.device(box.gpus.front()).node;
+    return topology.device(box.gpus.back()).node == node ? node : kNone;
+  }
+  // Graphs and NICs of a box are those of one like it, in its own node. False: it is not like it.
+  bool follow(const PlacedBox& like, PlacedBox& box) const;
 
   const topology::Router& router;
   const Topology& topology;
@@ -165,6 +172,23 @@ void Placer::Impl::find_nics(PlacedBox& box) const {
   }
 }
 
+bool Placer::Impl::follow(const PlacedBox& like, PlacedBox& box) const {
+  const std::uint32_t there = node_of(like), here = node_of(box);
+  if (there == kNone || here == kNone || signature(there) != signature(here)) return false;
+  const auto same_place = [&](DeviceId a, DeviceId b) {
+    return topology.device(a).local == topology.device(b).local;
+  };
+  if (!std::equal(like.gpus.begin(), like.gpus.end(), box.gpus.begin(), box.gpus.end(), same_place))
+    return false;
+  box.graphs = like.graphs;
+  const auto theirs = topology.nics_of_node(there), ours = topology.nics_of_node(here);
+  box.nics.reserve(like.nics.size());
+  for (const DeviceId nic : like.nics)
+    box.nics.push_back(
+        ours[static_cast<std::size_t>(std::find(theirs.begin(), theirs.end(), nic) - theirs.begin())]);
+  return true;
+}
+
 Placer::Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp,
                std::shared_ptr<Searches> searches)
     : impl_(std::make_unique<Impl>(router, allow_pxn, allow_nvls, allow_sharp, std::move(searches))) {}
@@ -212,8 +236,11 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
       }
       box = std::move(sorted);
     }
-    box.graphs = impl_->graphs_of(box, result.boxes.size() > 1);
-    impl_->find_nics(box);
+    const bool follows = &box != result.boxes.data() && impl_->follow(*(&box - 1), box);
+    if (!follows) {
+      box.graphs = impl_->graphs_of(box, result.boxes.size() > 1);
+      impl_->find_nics(box);
+    }
     if (std::find(shapes.begin(), shapes.end(), box.graphs) == shapes.end()) shapes.push_back(box.graphs);
     min_local = std::min(min_local, static_cast<std::uint32_t>(box.gpus.size()));
     max_local = std::max(max_local, static_cast<std::uint32_t>(box.gpus.size()));

@@ -1,4 +1,5 @@
-// Collects what an activity puts on each link: bytes per byte of the collective.
+// Collects what an activity puts on each link, or on each stretch of its routes (topology/routes.hpp): bytes
+// per byte of the collective.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +14,25 @@ namespace topsim::collective {
 
 class UsageBuilder {
  public:
-  explicit UsageBuilder(const topology::Router& router) : router_(router) {}
+  enum class Grain { links, stretches };
+  explicit UsageBuilder(const topology::Router& router, Grain grain = Grain::links)
+      : router_(router), grain_(grain) {}
 
   // `coefficient` bytes along the route for every byte of the collective. The longest latency
   // through the fabric is kept. Throws
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
-    router_.route(query, route_);
+    if (grain_ == Grain::links)
+      router_.route(query, route_);
+    else
+      router_.sketch(query, route_);
     for (const topology::LinkShare& use : route_.links) add(use.link, use.share * coefficient);
     if (!route_.reachable() && query.from != query.to)
       throw ConfigError(router_.why_unreachable(query.from, query.to));
     if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
   }
   void add(LinkId link, double coefficient) {
+    if (grain_ == Grain::stretches) return entries_.push_back({link, 1, coefficient});
     if (4 * (entries_.size() + 1) > 3 * slots_.size()) grow();
     std::uint32_t& slot = slots_[slot_of(link, coefficient)];
     if (slot == kFree) {
@@ -37,12 +44,19 @@ class UsageBuilder {
 
   [[nodiscard]] const topology::Router& router() const { return router_; }
   [[nodiscard]] const topology::Topology& topology() const { return router_.topology(); }
-  [[nodiscard]] const topology::Route& last() const { return route_; }
   [[nodiscard]] Duration fabric_latency() const { return longest_; }
 
-  // Sorted by link, one entry a link; `wire` bytes travel for each byte of payload. Shares of one link are
-  // added in order of size, so that alike communicators get the same sums whatever their links' numbers.
-  // May be asked again, but nothing may be added afterwards.
+  // What was added: `times` times each share; at the grain of stretches one by one.
+  struct Entry {
+    LinkId link;
+    std::uint32_t times;
+    double share;
+  };
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+
+  // REQUIRES: whole links. Sorted by link, one entry a link; `wire` bytes travel for each byte of payload.
+  // Shares of one link are added in order of size, so that alike communicators get the same sums whatever
+  // their links' numbers. May be asked again, but nothing may be added afterwards.
   void finish(double wire, std::vector<topology::LinkShare>& out) {
     std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
       return a.link != b.link ? a.link < b.link : a.share < b.share;
@@ -57,11 +71,6 @@ class UsageBuilder {
 
  private:
   static constexpr std::uint32_t kFree = ~0U;
-  struct Entry {
-    LinkId link;
-    std::uint32_t times;
-    double share;
-  };
   // Where this share of this link is counted, or would be.
   [[nodiscard]] std::size_t slot_of(LinkId link, double share) const {
     const std::uint64_t hash = (link.value ^ std::bit_cast<std::uint64_t>(share)) * 0x9e3779b97f4a7c15ULL;
@@ -78,6 +87,7 @@ class UsageBuilder {
   }
 
   const topology::Router& router_;
+  Grain grain_;
   topology::Route route_;
   std::vector<Entry> entries_;        // a link crossed many times with one share is one
   std::vector<std::uint32_t> slots_;  // hash table of entries_, a power of two

@@ -13,11 +13,12 @@ constexpr std::uint32_t kNone = System::kNone;
 class Assembler {
  public:
   Assembler(const Program& program, const topology::Topology& topology, const std::vector<Group>& groups,
-            const GroupLowering& lowering, const Incidence& incidence,
+            const RankColours& ranks, const GroupLowering& lowering, const Incidence& incidence,
             const std::vector<std::uint32_t>& classes)
       : program_(program),
         topology_(topology),
         groups_(groups),
+        ranks_(ranks),
         lowering_(lowering),
         incidence_(incidence),
         class_(classes) {
@@ -29,11 +30,14 @@ class Assembler {
     }
   }
 
-  System run(Shapes shapes) {
+  System run(Shapes shapes, bool every_link) {
     system_.op_shape = std::move(shapes.op_shape);
     add_ranks();
-    add_links();
+    if (every_link)
+      for (std::uint32_t l = 0; l < incidence_.links().size(); ++l)
+        number(incidence_.links()[l], incidence_.first_link_item() + l);
     add_groups();
+    add_links();
     add_usage();
     add_tables();
     return std::move(system_);
@@ -42,58 +46,75 @@ class Assembler {
  private:
   // Classes of all kinds share one numbering; each kind has its own too, by first member.
   std::uint32_t& local(std::uint32_t item) { return local_[class_[item]]; }
-  std::uint32_t local(RankId rank) const { return local_[class_[rank.index()]]; }
+  std::uint32_t local(RankId rank) const { return local_[class_[incidence_.item_of_rank(rank)]]; }
   bool represents(std::uint32_t item) const { return first_[class_[item]] == item; }
 
   void add_ranks() {
     for (std::uint32_t r = 0; r < program_.ranks; ++r) {
-      std::uint32_t& id = local(r);
+      std::uint32_t& id = local(incidence_.item_of_rank(RankId(r)));
       if (id == kNone) {
         id = static_cast<std::uint32_t>(system_.ranks.size());
         system_.ranks.push_back(
-            {program_.class_of_rank[r], incidence_.slowdown(RankId(r)), lowering_.device(RankId(r)), {}});
+            {program_.class_of_rank[r], ranks_.slowdown(RankId(r)), lowering_.device(RankId(r)), {}});
       }
       system_.ranks[id].members.push_back(RankId(r));
     }
   }
 
-  void add_links() {
-    for (std::uint32_t l = 0; l < incidence_.links().size(); ++l) {
-      const LinkId link = incidence_.links()[l];
-      std::uint32_t& id = local(incidence_.first_link_item() + l);
-      if (id == kNone) {
-        id = static_cast<std::uint32_t>(system_.links.size());
-        system_.links.push_back({{}, topology_.link(link).capacity});
-      }
-      system_.links[id].members.push_back(link);
-    }
-    for (LinkClass& link : system_.links) std::sort(link.members.begin(), link.members.end());
+  void number(LinkId link, std::uint32_t item) {
+    std::uint32_t& id = local(item);
+    if (id != kNone) return;
+    id = static_cast<std::uint32_t>(system_.links.size());
+    system_.links.push_back({{}, topology_.link(link).capacity});
   }
 
   void add_groups() {
     std::vector<std::uint32_t> representatives;
-    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-      std::uint32_t& id = local(incidence_.item_of_group(g));
+    for (std::uint32_t c = 0; c < incidence_.alike().groups().size(); ++c) {
+      const Alike::Class& alike = incidence_.alike().groups()[c];
+      std::uint32_t& id = local(incidence_.item_of_group(c));
       if (id == kNone) {
         id = static_cast<std::uint32_t>(system_.groups.size());
-        system_.groups.push_back(make_group(groups_[g]));
-        representatives.push_back(g);
+        system_.groups.push_back(make_group(groups_[alike.first]));
+        representatives.push_back(alike.first);
       }
-      ++system_.groups[id].count;
+      system_.groups[id].count += alike.count;
     }
-    // The graph did not keep what only representatives need: lowered once more.
-    std::vector<collective::LoweredCalls> lowered(representatives.size());
-    oneapi::tbb::parallel_for(std::size_t{0}, lowered.size(), [&](std::size_t i) {
-      lowered[i] = lowering_.lower(groups_[representatives[i]]);
-      lowered[i].ways.clear();
-    });
-    for (std::size_t i = 0; i < lowered.size(); ++i) {
-      const std::vector<CallShape>& calls = *groups_[representatives[i]].calls;
-      for (std::size_t s = 0; s < calls.size(); ++s) {
-        system_.groups[i].activities.push_back(static_cast<std::uint32_t>(system_.activities.size()));
-        system_.activities.push_back(make_activity(calls[s], lowered[i].calls[s]));
-        way_of_.push_back(Incidence::moves_data(calls[s]) ? lowered[i].calls[s].way : kNone);
-      }
+    // The graph did not keep what only representatives need: lowered once more, in blocks.
+    constexpr std::size_t kBlock = 2048;
+    std::vector<collective::LoweredCalls> lowered(std::min(kBlock, representatives.size()));
+    for (std::size_t begin = 0; begin < representatives.size(); begin += kBlock) {
+      const std::size_t end = std::min(begin + kBlock, representatives.size());
+      oneapi::tbb::parallel_for(begin, end, [&](std::size_t i) {
+        lowered[i - begin] = lowering_.lower(groups_[representatives[i]]);
+      });
+      for (std::size_t i = begin; i < end; ++i)
+        add_calls(system_.groups[i], *groups_[representatives[i]].calls, lowered[i - begin]);
+    }
+  }
+
+  // Links are numbered in the order in which calls use them.
+  void add_calls(GroupClass& group, const std::vector<CallShape>& calls,
+                 const collective::LoweredCalls& lowered) {
+    std::vector<bool> used(lowered.ways.size());
+    for (std::size_t s = 0; s < calls.size(); ++s) {
+      const bool loads = Incidence::moves_data(calls[s]);
+      group.activities.push_back(static_cast<std::uint32_t>(system_.activities.size()));
+      system_.activities.push_back(make_activity(calls[s], lowered.calls[s]));
+      way_of_.push_back(loads ? lowered.calls[s].way : kNone);
+      if (loads) used[lowered.calls[s].way] = true;
+    }
+    for (std::size_t way = 0; way < used.size(); ++way) {
+      if (!used[way]) continue;
+      for (const topology::LinkShare& use : lowered.ways[way])
+        number(use.link, incidence_.item_of_link(use.link));
+    }
+  }
+
+  void add_links() {
+    for (std::size_t l = 0; l < topology_.links().size(); ++l) {
+      const std::uint32_t item = incidence_.item_of_link(LinkId(l));
+      if (item != kNone) system_.links[local(item)].members.push_back(LinkId(l));
     }
   }
 
@@ -138,7 +159,7 @@ class Assembler {
   // Coefficients are summed at each representative link over all activities that cross it, by their class.
   void add_usage() {
     struct Entry {
-      std::uint32_t group, way, link;
+      std::uint32_t group, way, link, times;
       double coefficient, own;
       bool operator<(const Entry& other) const {
         if (group != other.group) return group < other.group;
@@ -148,11 +169,12 @@ class Assembler {
     };
     std::vector<Entry> entries;
     for (const Edge& e : incidence_.graph().edges()) {
-      if (!incidence_.is_group(e.from)) continue;  // a membership
+      if (incidence_.is_rank(e.to)) continue;
       const bool link_represents = represents(e.to), group_represents = represents(e.from);
       if (!link_represents && !group_represents) continue;
       const auto& [way, coefficient] = incidence_.share(e.label);
-      entries.push_back({local(e.from), way, local(e.to), link_represents ? coefficient : 0.0,
+      entries.push_back({local(e.from), way, local(e.to),
+                         link_represents ? incidence_.graph().count_back(e) : 0, coefficient,
                          group_represents ? coefficient : 0.0});
     }
     std::sort(entries.begin(), entries.end());
@@ -166,7 +188,7 @@ class Assembler {
         for (; i < entries.size() && entries[i].group == group && entries[i].way == way &&
                entries[i].link == link;
              ++i) {
-          total += entries[i].coefficient;
+          for (std::uint32_t n = 0; n < entries[i].times; ++n) total += entries[i].coefficient;
           own = std::max(own, entries[i].own);
         }
         usage->push_back({link, total});
@@ -199,9 +221,9 @@ class Assembler {
     system_.out_edge = table(program_.peer_slots.size());
     system_.in_edge = table(program_.peer_slots.size());
     system_.host_group = table(2);
-    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-      const Group& group = groups_[g];
-      const std::uint32_t id = local(incidence_.item_of_group(g));
+    for (std::uint32_t c = 0; c < incidence_.alike().groups().size(); ++c) {
+      const Group& group = groups_[incidence_.alike().groups()[c].first];
+      const std::uint32_t id = local(incidence_.item_of_group(c));
       if (group.is_communicator()) {
         for (RankId r : program_.members_of(CommunicatorId(group.communicator)))
           system_.group_of[group.slot][local(r)] = id;
@@ -219,6 +241,7 @@ class Assembler {
   const Program& program_;
   const topology::Topology& topology_;
   const std::vector<Group>& groups_;
+  const RankColours& ranks_;
   const GroupLowering& lowering_;
   const Incidence& incidence_;
   const std::vector<std::uint32_t>& class_;
@@ -229,8 +252,9 @@ class Assembler {
 }  // namespace
 
 System assemble(const Program& program, const topology::Topology& topology, Shapes shapes,
-                const std::vector<Group>& groups, const GroupLowering& lowering, const Incidence& incidence,
-                const std::vector<std::uint32_t>& classes) {
-  return Assembler(program, topology, groups, lowering, incidence, classes).run(std::move(shapes));
+                const std::vector<Group>& groups, const RankColours& ranks, const GroupLowering& lowering,
+                const Incidence& incidence, const std::vector<std::uint32_t>& classes, bool every_link) {
+  return Assembler(program, topology, groups, ranks, lowering, incidence, classes)
+      .run(std::move(shapes), every_link);
 }
 }  // namespace topsim::fold

@@ -7,8 +7,10 @@
 
 namespace topsim::fold {
 
-// `classes`: of every item of the incidence's graph.
+// `classes`: of every item of the incidence's graph. `every_link`: they are numbered as the topology has
+// them, used or not.
 [[nodiscard]] System assemble(const program::Program& program, const topology::Topology& topology,
-                              Shapes shapes, const std::vector<Group>& groups, const GroupLowering& lowering,
-                              const Incidence& incidence, const std::vector<std::uint32_t>& classes);
+                              Shapes shapes, const std::vector<Group>& groups, const RankColours& ranks,
+                              const GroupLowering& lowering, const Incidence& incidence,
+                              const std::vector<std::uint32_t>& classes, bool every_link);
 }  // namespace topsim::fold

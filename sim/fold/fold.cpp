@@ -15,20 +15,40 @@ System fold(const program::Program& program, const topology::Router& router,
   Shapes shapes = collect_shapes(program);
   const std::vector<Group> groups = enumerate_groups(program, shapes);
   const GroupLowering lowering(program, router, nccl);
-  Incidence incidence(program, router.topology(), options, groups);
+  const RankColours ranks(program, router.topology(), options);
+  // One that stands in no node has no place in a cell.
+  const auto in_a_node = [&](DeviceId device) {
+    return router.topology().device(device).node != DeviceId::kNone;
+  };
+  const auto accelerators = router.topology().accelerators().first(program.ranks);
+  const bool by_cells =
+      options.fold && options.by_cells && std::all_of(accelerators.begin(), accelerators.end(), in_a_node);
+  const Alike alike = by_cells ? Alike(program, router, lowering, groups, ranks.all(), options.marked_links)
+                               : Alike(program, router, groups.size());
+  Incidence incidence(program, router.topology(), options, groups, ranks, alike);
   if (options.all_links) incidence.add_all_links();
-  // Lowering is the costly part and independent a group: parallel in blocks, merged in order, so any thread
-  // count gives the same graph.
-  constexpr std::size_t kBlock = 2048;
-  std::vector<collective::LoweredCalls> block(std::min(kBlock, groups.size()));
-  for (std::size_t begin = 0; begin < groups.size(); begin += kBlock) {
-    const std::size_t end = std::min(begin + kBlock, groups.size());
-    oneapi::tbb::parallel_for(begin, end,
-                              [&](std::size_t g) { block[g - begin] = lowering.lower(groups[g]); });
-    for (std::size_t g = begin; g < end; ++g) incidence.add(static_cast<std::uint32_t>(g), block[g - begin]);
+  const std::vector<Alike::Class>& classes = alike.groups();
+  if (alike.trivial()) {
+    // Lowering is costly and independent a group: parallel in blocks, merged in order, so any thread count
+    // gives the same graph.
+    constexpr std::size_t kBlock = 2048;
+    std::vector<collective::LoweredCalls> block(std::min(kBlock, classes.size()));
+    for (std::size_t begin = 0; begin < classes.size(); begin += kBlock) {
+      const std::size_t end = std::min(begin + kBlock, classes.size());
+      oneapi::tbb::parallel_for(begin, end,
+                                [&](std::size_t g) { block[g - begin] = lowering.lower(groups[g]); });
+      for (std::size_t g = begin; g < end; ++g)
+        incidence.add(static_cast<std::uint32_t>(g), block[g - begin]);
+    }
+  } else {
+    std::vector<Side> sides;
+    for (std::uint32_t c = 0; c < classes.size(); ++c) {
+      alike.sides(c, sides);
+      incidence.add(c, sides);
+    }
   }
-  System system = assemble(program, router.topology(), shapes, groups, lowering, incidence,
-                           incidence.graph().classes(options.fold));
+  System system = assemble(program, router.topology(), shapes, groups, ranks, lowering, incidence,
+                           incidence.graph().classes(options.fold), options.all_links);
   system.folded = options.fold;
   return system;
 }

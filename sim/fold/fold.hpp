@@ -80,6 +80,7 @@ struct System {
 
 struct FoldOptions {
   bool fold = true;
+  bool by_cells = true;    // first whole nodes and switches, then single links: the same classes for less
   bool all_links = false;  // unfolded only: link classes are the topology's links, used or not
   std::vector<std::pair<RankId, double>> slow_ranks;
   std::vector<RankId> marked_ranks;  // whose speed changes during the run: each stands for itself

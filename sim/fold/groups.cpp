@@ -62,27 +62,51 @@ DeviceId GroupLowering::host_memory(DeviceId gpu) const {
                     "describe one in the node recipe, or offload none");
 }
 
+GroupLowering::Communicator GroupLowering::communicator(const Group& group) const {
+  Communicator result;
+  for (RankId r : program_.members_of(CommunicatorId(group.communicator))) result.gpus.push_back(device(r));
+  for (const CallShape& call : *group.calls) result.calls.push_back({call.kind, Bytes(call.bytes)});
+  return result;
+}
+
+std::pair<DeviceId, DeviceId> GroupLowering::ends(const Group& group) const {
+  const DeviceId from = device(group.from);
+  if (group.to.valid()) return {from, device(group.to)};
+  return group.slot == 1 ? std::pair(host_memory(from), from) : std::pair(from, host_memory(from));
+}
+
 collective::LoweredCalls GroupLowering::lower(const Group& group) const {
   if (group.is_communicator()) {
-    std::vector<DeviceId> gpus;
-    for (RankId r : program_.members_of(CommunicatorId(group.communicator))) gpus.push_back(device(r));
-    std::vector<collective::CollectiveCall> calls;
-    for (const CallShape& call : *group.calls) calls.push_back({call.kind, Bytes(call.bytes)});
+    const auto [gpus, calls] = communicator(group);
     return nccl_.lower(calls, gpus);
   }
-  DeviceId from = device(group.from);
-  DeviceId to = group.to.valid() ? device(group.to) : host_memory(from);
-  if (!group.to.valid() && group.slot == 1) std::swap(from, to);
+  const auto [from, to] = ends(group);
   collective::LoweredCalls result;
   for (const CallShape& call : *group.calls) {
     collective::LoweredCalls::Call& lowered = result.calls.emplace_back();
     nccl_.lower_message(Bytes(call.bytes), from, to, group.slot, lowered.activity);
-    if (lowered.activity.usage.empty() && from != to) throw ConfigError(router_.why_unreachable(from, to));
     lowered.choice.algorithm = collective::Algorithm::direct;
     // A message of any size takes the same links.
     if (result.ways.empty()) result.ways.push_back(std::move(lowered.activity.usage));
     lowered.activity.usage = {};
   }
   return result;
+}
+
+collective::SketchedCalls GroupLowering::sketch(const Group& group) const {
+  if (group.is_communicator()) {
+    const auto [gpus, calls] = communicator(group);
+    return nccl_.sketch(calls, gpus);
+  }
+  const auto [from, to] = ends(group);
+  return nccl_.sketch_messages(group.calls->size(), from, to, group.slot);
+}
+
+std::optional<std::vector<std::uint64_t>> GroupLowering::key_in_node(const Group& group) const {
+  if (!group.is_communicator()) return std::nullopt;
+  const auto [gpus, calls] = communicator(group);
+  auto key = nccl_.key_in_node(calls, gpus);
+  if (key) key->push_back(static_cast<std::uint64_t>(group.dimension) << 32 | group.slot);
+  return key;
 }
 }  // namespace topsim::fold

@@ -1,6 +1,8 @@
 // What communicates, before folding: every communicator, point-to-point edge and path to host memory, once.
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/collective/collective.hpp"
@@ -20,6 +22,28 @@ struct Group {
   [[nodiscard]] bool is_communicator() const { return communicator != kNone; }
 };
 
+// What a rank is to a group, for every slot a number of its own.
+constexpr std::uint32_t kRoles = 3;
+[[nodiscard]] constexpr std::uint32_t member_of(std::uint16_t slot) {
+  return kRoles * slot;
+}
+[[nodiscard]] constexpr std::uint32_t sender_on(std::uint16_t slot) {
+  return kRoles * slot + 1;
+}
+[[nodiscard]] constexpr std::uint32_t receiver_on(std::uint16_t slot) {
+  return kRoles * slot + 2;
+}
+template <class Take>
+void for_each_member(const program::Program& program, const Group& group, const Take& take) {
+  if (group.is_communicator()) {
+    for (const RankId r : program.members_of(CommunicatorId(group.communicator)))
+      take(r, member_of(group.slot));
+  } else {
+    take(group.from, sender_on(group.slot));
+    if (group.to.valid()) take(group.to, receiver_on(group.slot));
+  }
+}
+
 // REQUIRES of both: the arguments outlive the result.
 [[nodiscard]] std::vector<Group> enumerate_groups(const program::Program& program, const Shapes& shapes);
 
@@ -30,9 +54,19 @@ class GroupLowering {
                 const collective::NcclModel& nccl);
   // Throws ConfigError when two ranks that must talk cannot reach each other.
   [[nodiscard]] collective::LoweredCalls lower(const Group& group) const;
+  // The same by stretches; throws the same.
+  [[nodiscard]] collective::SketchedCalls sketch(const Group& group) const;
+  // Equal keys of groups that stay in a node: equal sketches, at equal places. None where one leaves it.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> key_in_node(const Group& group) const;
   [[nodiscard]] DeviceId device(RankId rank) const { return router_.topology().accelerators()[rank.index()]; }
 
  private:
+  struct Communicator {
+    std::vector<DeviceId> gpus;
+    std::vector<collective::CollectiveCall> calls;
+  };
+  [[nodiscard]] Communicator communicator(const Group& group) const;
+  [[nodiscard]] std::pair<DeviceId, DeviceId> ends(const Group& group) const;
   [[nodiscard]] DeviceId host_memory(DeviceId gpu) const;
 
   const program::Program& program_;

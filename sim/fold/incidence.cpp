@@ -1,34 +1,39 @@
 #include "sim/fold/incidence.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace topsim::fold {
 namespace {
 
 constexpr std::uint32_t kNone = System::kNone;
-// Labels of memberships, beside which those of links are small numbers.
-constexpr std::uint32_t kMember = 0x80000000U, kSender = 0x80010000U, kReceiver = 0x40000000U;
+// Ways of members are theirs, those of links small numbers.
+constexpr std::uint32_t kRole = 0x80000000U;
 
 }  // namespace
 
+RankColours::RankColours(const program::Program& program, const topology::Topology& topology,
+                         const FoldOptions& options)
+    : slowdown_(program.ranks, 1.0), colours_(program.ranks) {
+  for (const auto& [rank, factor] : options.slow_ranks) slowdown_[rank.index()] = factor;
+  for (std::uint32_t r = 0; r < program.ranks; ++r) {
+    const Colour kind = topology.device(topology.accelerators()[r]).model;
+    colours_[r] = mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r]));
+  }
+  for (const RankId rank : options.marked_ranks) colours_[rank.index()] += rank.value + 1;
+}
+
 Incidence::Incidence(const program::Program& program, const topology::Topology& topology,
-                     const FoldOptions& options, const std::vector<Group>& groups)
+                     const FoldOptions& options, const std::vector<Group>& groups, const RankColours& ranks,
+                     const Alike& alike)
     : program_(program),
       topology_(topology),
       options_(options),
       groups_(groups),
-      ranks_(program.ranks),
-      slowdown_(program.ranks, 1.0),
-      item_of_link_(topology.links().size(), kNone) {
-  for (const auto& [rank, factor] : options.slow_ranks) slowdown_[rank.index()] = factor;
-  std::vector<Colour> mark(program.ranks, 0);
-  for (const RankId rank : options.marked_ranks) mark[rank.index()] = rank.value + 1;
-  for (std::uint32_t r = 0; r < program.ranks; ++r) {
-    const Colour kind = topology.device(topology.accelerators()[r]).model;
-    graph_.add(mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r])) +
-               mark[r]);
-  }
-  for (std::size_t g = 0; g < groups.size(); ++g) graph_.add(0);
+      alike_(alike),
+      item_of_slot_(alike.slots_of_links(), kNone) {
+  for (const Alike::Class& slot : alike.ranks()) graph_.add(ranks[RankId(slot.first)], slot.count);
+  for (const Alike::Class& group : alike.groups()) graph_.add(0, group.count);
 }
 
 std::uint32_t Incidence::label(std::uint32_t way, double coefficient) {
@@ -41,7 +46,7 @@ std::uint32_t Incidence::label(std::uint32_t way, double coefficient) {
 }
 
 std::uint32_t Incidence::link_item(LinkId link) {
-  std::uint32_t& item = item_of_link_[link.index()];
+  std::uint32_t& item = item_of_slot_[alike_.slot(link)];
   if (item == kNone) {
     const topology::Link& what = topology_.link(link);
     Colour colour = std::bit_cast<std::uint64_t>(what.capacity.value());
@@ -52,7 +57,7 @@ std::uint32_t Incidence::link_item(LinkId link) {
     for (const auto& [marked, mark] : options_.marked_links) {
       if (marked == link) colour = mix(colour, mark + 1);
     }
-    item = graph_.add(mix(colour, 0x11));
+    item = graph_.add(mix(colour, 0x11), alike_.weight(link));
     links_.push_back(link);
   }
   return item;
@@ -62,32 +67,55 @@ void Incidence::add_all_links() {
   for (std::size_t l = 0; l < topology_.links().size(); ++l) link_item(LinkId(l));
 }
 
-void Incidence::add(std::uint32_t g, const collective::LoweredCalls& lowered) {
-  const Group& group = groups_[g];
-  const std::uint32_t item = item_of_group(g);
+Colour Incidence::colour(const Group& group, std::span<const collective::LoweredCalls::Call> calls) {
   Colour colour = mix(static_cast<Colour>(group.dimension), group.slot);
-  std::vector<bool> used(lowered.ways.size());
-  for (std::size_t s = 0; s < lowered.calls.size(); ++s) {
-    const auto& [a, choice, way] = lowered.calls[s];
+  for (std::size_t s = 0; s < calls.size(); ++s) {
+    const auto& [a, choice, way] = calls[s];
     const CallShape& call = (*group.calls)[s];
     colour =
         mix(mix(colour, static_cast<Colour>(a.latency.count())), std::bit_cast<std::uint64_t>(a.cap.value()));
     colour = mix(mix(colour, std::bit_cast<std::uint64_t>(a.weight)), static_cast<Colour>(call.bytes));
     colour = mix(mix(colour, static_cast<Colour>(call.kind)), way);
-    if (moves_data(call)) used[way] = true;
   }
-  graph_.recolour(item, mix(colour, 0x22));
-  if (group.is_communicator()) {
-    for (const RankId r : program_.members_of(CommunicatorId(group.communicator)))
-      graph_.connect(r.value, item, kMember | group.slot);
-  } else {
-    graph_.connect(group.from.value, item, kSender | group.slot);
-    if (group.to.valid()) graph_.connect(group.to.value, item, kReceiver | group.slot);
-  }
+  return colour;
+}
+
+void Incidence::add(std::uint32_t group_class, const collective::LoweredCalls& lowered) {
+  const Group& group = groups_[alike_.groups()[group_class].first];
+  const std::uint32_t item = item_of_group(group_class);
+  graph_.recolour(item, mix(colour(group, lowered.calls), 0x22));
+  for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
+    graph_.connect(item, alike_.slot(rank), label(kRole | role, 0));
+  });
+  std::vector<bool> used(lowered.ways.size());
+  for (std::size_t s = 0; s < lowered.calls.size(); ++s)
+    if (moves_data((*group.calls)[s])) used[lowered.calls[s].way] = true;
   for (std::uint32_t way = 0; way < used.size(); ++way) {
     if (!used[way]) continue;
     for (const topology::LinkShare& use : lowered.ways[way])
       graph_.connect(item, link_item(use.link), label(way, use.share));
+  }
+}
+
+void Incidence::add(std::uint32_t group_class, const std::vector<Side>& sides) {
+  const std::uint32_t item = item_of_group(group_class);
+  graph_.recolour(item, alike_.groups()[group_class].colour);
+  ends_.clear();
+  for (const Side& side : sides) {
+    if (side.link.valid())
+      ends_.push_back({link_item(side.link), label(side.way, side.coefficient), side.count});
+    else
+      ends_.push_back({side.slot, label(kRole | side.way, 0), side.count});
+  }
+  std::sort(ends_.begin(), ends_.end(), [](const End& a, const End& b) {
+    return std::pair(a.item, a.label) < std::pair(b.item, b.label);
+  });
+  for (std::size_t i = 0; i < ends_.size();) {
+    const End& first = ends_[i];
+    std::uint32_t count = 0;
+    for (; i < ends_.size() && ends_[i].item == first.item && ends_[i].label == first.label; ++i)
+      count += ends_[i].count;
+    graph_.connect(item, first.item, first.label, count);
   }
 }
 }  // namespace topsim::fold

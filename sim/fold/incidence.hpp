@@ -1,25 +1,43 @@
 // Ranks, groups and links as one labelled graph: what refinement splits and what classes are summed from.
 //
-// Items are numbered ranks first, then groups, then the links that carry anything in the order of first use.
+// Items are what is alike already (alike.hpp): slots of ranks first, then classes of groups, then slots of
+// the links that carry anything in the order of first use.
 #pragma once
 
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "sim/fold/alike.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/fold/groups.hpp"
 #include "sim/fold/refine.hpp"
 
 namespace topsim::fold {
 
+// What tells ranks apart but for what they are members of.
+class RankColours {
+ public:
+  RankColours(const program::Program& program, const topology::Topology& topology,
+              const FoldOptions& options);
+  [[nodiscard]] Colour operator[](RankId rank) const { return colours_[rank.index()]; }
+  [[nodiscard]] const std::vector<Colour>& all() const { return colours_; }
+  [[nodiscard]] double slowdown(RankId rank) const { return slowdown_[rank.index()]; }
+
+ private:
+  std::vector<double> slowdown_;
+  std::vector<Colour> colours_;
+};
+
 class Incidence {
  public:
   // REQUIRES: the arguments outlive it.
   Incidence(const program::Program& program, const topology::Topology& topology, const FoldOptions& options,
-            const std::vector<Group>& groups);
+            const std::vector<Group>& groups, const RankColours& ranks, const Alike& alike);
 
-  // REQUIRES: groups in order, each once.
-  void add(std::uint32_t group, const collective::LoweredCalls& lowered);
+  // REQUIRES of both: classes in order, each once. The first for a class of one group.
+  void add(std::uint32_t group_class, const collective::LoweredCalls& lowered);
+  void add(std::uint32_t group_class, const std::vector<Side>& sides);
   void add_all_links();
 
   // What the label of an edge from a group to a link stands for.
@@ -28,24 +46,29 @@ class Incidence {
     double coefficient;
   };
   [[nodiscard]] const LabelledGraph& graph() const { return graph_; }
-  [[nodiscard]] std::size_t ranks() const { return ranks_; }
-  [[nodiscard]] std::uint32_t item_of_group(std::size_t group) const {
-    return static_cast<std::uint32_t>(ranks_ + group);
+  [[nodiscard]] const Alike& alike() const { return alike_; }
+  [[nodiscard]] std::uint32_t item_of_rank(RankId rank) const { return alike_.slot(rank); }
+  [[nodiscard]] std::uint32_t item_of_group(std::size_t group_class) const {
+    return static_cast<std::uint32_t>(alike_.ranks().size() + group_class);
   }
-  [[nodiscard]] bool is_group(std::uint32_t item) const {
-    return item >= ranks_ && item < ranks_ + groups_.size();
+  // None where the link carries nothing.
+  [[nodiscard]] std::uint32_t item_of_link(LinkId link) const {
+    const std::uint32_t slot = alike_.slot(link);
+    return slot == topology::Router::kNowhere ? System::kNone : item_of_slot_[slot];
   }
-  [[nodiscard]] std::uint32_t first_link_item() const {
-    return static_cast<std::uint32_t>(ranks_ + groups_.size());
-  }
-  [[nodiscard]] const std::vector<LinkId>& links() const { return links_; }  // by item - first_link_item()
+  [[nodiscard]] bool is_rank(std::uint32_t item) const { return item < alike_.ranks().size(); }
+  [[nodiscard]] std::uint32_t first_link_item() const { return item_of_group(alike_.groups().size()); }
+  // One link of a slot, by item - first_link_item().
+  [[nodiscard]] const std::vector<LinkId>& links() const { return links_; }
   [[nodiscard]] const Share& share(std::uint32_t label) const { return shares_[label]; }
-  [[nodiscard]] double slowdown(RankId rank) const { return slowdown_[rank.index()]; }
 
   // Scalars (a gradient norm, a flag) fit the first LL line of a channel, 16 bytes, whose time on the wire is
   // part of every measured latency: they take their latency and load no link, folded or not. Their odd paths
   // (a tree over all ranks) would split classes for nothing.
   static bool moves_data(const CallShape& call) { return call.bytes > 16; }
+
+  // What tells groups apart but for their members and links.
+  static Colour colour(const Group& group, std::span<const collective::LoweredCalls::Call> calls);
 
  private:
   std::uint32_t label(std::uint32_t way, double coefficient);
@@ -55,11 +78,14 @@ class Incidence {
   const topology::Topology& topology_;
   const FoldOptions& options_;
   const std::vector<Group>& groups_;
-  std::size_t ranks_;
+  const Alike& alike_;
   LabelledGraph graph_;
-  std::vector<double> slowdown_;
   std::vector<LinkId> links_;
-  std::vector<std::uint32_t> item_of_link_;
+  std::vector<std::uint32_t> item_of_slot_;  // of links
+  struct End {
+    std::uint32_t item, label, count;
+  };
+  std::vector<End> ends_;  // of the group at hand, before equal ones are counted
   struct KeyHash {
     std::size_t operator()(const std::pair<std::uint32_t, std::uint64_t>& k) const {
       return mix(k.first, k.second);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 namespace topsim::fold {
 namespace {
@@ -18,41 +17,37 @@ constexpr Colour scramble(
 // Who sees whom, by the item seen: one row an item.
 struct Neighbours {
   struct Seer {
-    std::uint32_t item, mark;
+    std::uint32_t item, mark, count;
   };
   std::vector<std::size_t> begin;
   std::vector<Seer> seers;
   std::vector<Colour> marks;  // what an edge adds to the seer's sum: two a label, by the seer's end
 
-  Neighbours(std::size_t items, const std::vector<Edge>& edges) : begin(items + 1) {
-    for (const Edge& e : edges) {
+  explicit Neighbours(const LabelledGraph& graph) : begin(graph.size() + 1) {
+    std::uint32_t labels = 0;
+    for (const Edge& e : graph.edges()) {
       ++begin[e.from + 1];
       ++begin[e.to + 1];
+      labels = std::max(labels, e.label + 1);
+    }
+    for (std::uint32_t label = 0; label < labels; ++label) {
+      marks.push_back(mix(label, 0));
+      marks.push_back(mix(label, 1));
     }
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
-    seers.resize(2 * edges.size());
-    std::unordered_map<std::uint32_t, std::uint32_t> numbers;
-    std::uint32_t label = 0, number = 0;
-    for (const Edge& e : edges) {
-      if (numbers.empty() || e.label != label) {
-        label = e.label;
-        number = numbers.try_emplace(label, static_cast<std::uint32_t>(marks.size())).first->second;
-        if (number == marks.size()) {
-          marks.push_back(mix(label, 0));
-          marks.push_back(mix(label, 1));
-        }
-      }
-      seers[next[e.to]++] = {e.from, number};
-      seers[next[e.from]++] = {e.to, number + 1};
+    seers.resize(2 * graph.edges().size());
+    for (const Edge& e : graph.edges()) {
+      seers[next[e.to]++] = {e.from, 2 * e.label, e.count};
+      seers[next[e.from]++] = {e.to, 2 * e.label + 1, graph.count_back(e)};
     }
   }
 };
 
 class Partition {
  public:
-  Partition(const std::vector<Colour>& colours, const std::vector<Edge>& edges)
-      : neighbours_(colours.size(), edges),
+  Partition(const LabelledGraph& graph, const std::vector<Colour>& colours)
+      : neighbours_(graph),
         order_(colours.size()),
         place_(colours.size()),
         class_(colours.size()),
@@ -105,12 +100,12 @@ class Partition {
     for (std::uint32_t i = blocks_[splitter].begin; i < blocks_[splitter].end; ++i) {
       const std::uint32_t y = order_[i];
       for (std::size_t n = neighbours_.begin[y]; n < neighbours_.begin[y + 1]; ++n) {
-        const auto [x, mark] = neighbours_.seers[n];
+        const auto [x, mark, count] = neighbours_.seers[n];
         if (!seen_[x]) {
           seen_[x] = true;
           touched_.push_back(x);
         }
-        sums_[x] += neighbours_.marks[mark];
+        sums_[x] += count * neighbours_.marks[mark];
       }
     }
     // A member that alone makes up its class cannot come apart.
@@ -183,8 +178,9 @@ Colour mix(Colour a, Colour b) {
   return scramble(a + 0x9e3779b97f4a7c15ULL + scramble(b ^ 0xd1b54a32d192ed03ULL));
 }
 
-std::uint32_t LabelledGraph::add(Colour initial) {
+std::uint32_t LabelledGraph::add(Colour initial, std::uint32_t weight) {
   colours_.push_back(initial);
+  weights_.push_back(weight);
   return static_cast<std::uint32_t>(colours_.size() - 1);
 }
 
@@ -194,7 +190,7 @@ std::vector<std::uint32_t> LabelledGraph::classes(bool fold) const {
     std::iota(result.begin(), result.end(), 0U);
     return result;
   }
-  Partition partition(colours_, edges_);
+  Partition partition(*this, colours_);
   partition.refine();
   std::vector<std::uint32_t> number(partition.classes(), ~0U);
   std::uint32_t next = 0;

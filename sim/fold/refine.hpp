@@ -1,5 +1,8 @@
 // Colour refinement (1-dimensional Weisfeiler-Leman) of a labelled graph.
 //
+// An item may stand for many that are known to be alike (`weight`), an edge for as many: the quotient of a
+// graph by an equitable partition has the same coarsest partition as the graph.
+//
 // Items carry a colour; edges carry a label and an end marker. The result is the coarsest equitable partition
 // that respects the colours: any two items of a class see equally many neighbours of every class through
 // every label. It is found by splitting: a class S is taken as splitter, every item x gets
@@ -22,23 +25,36 @@ using Colour = std::uint64_t;
 
 struct Edge {
   std::uint32_t from, to, label;
+  std::uint32_t count;  // how many of `to` each of `from` sees
 };
 
 class LabelledGraph {
  public:
-  std::uint32_t add(Colour initial);  // an item; indices ascend from 0
+  // An item; indices ascend from 0.
+  std::uint32_t add(Colour initial, std::uint32_t weight = 1);
   void recolour(std::uint32_t item, Colour initial) { colours_[item] = initial; }
-  void connect(std::uint32_t from, std::uint32_t to, std::uint32_t label) {
-    edges_.push_back({from, to, label});
+  // Labels are small numbers. REQUIRES: count x weight of `from` is a multiple of the weight of `to`.
+  void connect(std::uint32_t from, std::uint32_t to, std::uint32_t label, std::uint32_t count = 1) {
+    edges_.push_back({from, to, label, count});
+  }
+  void reserve(std::size_t items, std::size_t edges) {
+    colours_.reserve(items);
+    weights_.reserve(items);
+    edges_.reserve(edges);
   }
   [[nodiscard]] std::size_t size() const { return colours_.size(); }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
+  // How many of `from` each of `to` sees.
+  [[nodiscard]] std::uint32_t count_back(const Edge& edge) const {
+    return static_cast<std::uint32_t>(std::uint64_t{edge.count} * weights_[edge.from] / weights_[edge.to]);
+  }
 
   // Class of every item, numbered by first appearance. With `fold` false every item is its own class.
   [[nodiscard]] std::vector<std::uint32_t> classes(bool fold) const;
 
  private:
   std::vector<Colour> colours_;
+  std::vector<std::uint32_t> weights_;
   std::vector<Edge> edges_;
 };
 }  // namespace topsim::fold

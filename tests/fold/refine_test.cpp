@@ -63,6 +63,21 @@ TEST(Refine, counts_neighbours_as_a_multiset) {
   EXPECT_EQ(count(graph.classes(true)), 4U);
 }
 
+TEST(Refine, counts_an_edge_as_often_as_it_stands_for_one) {
+  // A centre with four leaves as two items, the second standing for four with one edge for them all, and a
+  // centre with three: the first two centres are alike, the third is not.
+  LabelledGraph graph;
+  for (int i = 0; i < 3; ++i) graph.add(1);
+  for (int i = 0; i < 4; ++i) graph.connect(0, graph.add(2), 0);
+  graph.connect(1, graph.add(2, 4), 0, 4);
+  graph.connect(2, graph.add(2, 3), 0, 3);
+  const auto classes = graph.classes(true);
+  EXPECT_EQ(classes[0], classes[1]);
+  EXPECT_NE(classes[0], classes[2]);
+  EXPECT_EQ(count(classes), 4U);
+  EXPECT_EQ(graph.count_back(graph.edges().back()), 1U);
+}
+
 // Every class sees equally many of every class through every label, from either end: checked pair by pair.
 TEST(Refine, makes_equitable_partitions_of_random_graphs) {
   std::uint64_t state = 1;

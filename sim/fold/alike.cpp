@@ -1,0 +1,312 @@
+#include "sim/fold/alike.hpp"
+
+#include <oneapi/tbb/enumerable_thread_specific.h>
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "sim/fold/incidence.hpp"
+
+namespace topsim::fold {
+namespace {
+
+constexpr std::uint32_t kNone = System::kNone;
+
+// What one group does, cell by cell.
+struct Traits {
+  Colour colour = 0;
+  struct Part {
+    std::uint32_t cell;
+    Colour label;
+  };
+  std::vector<Part> parts;
+};
+
+// The ways that calls which move data take.
+template <class Take>
+void for_each_way(const Group& group, const collective::SketchedCalls& sketched, const Take& take) {
+  std::vector<bool> used(sketched.ways.size());
+  for (std::size_t s = 0; s < sketched.calls.size(); ++s)
+    if (Incidence::moves_data((*group.calls)[s])) used[sketched.calls[s].way] = true;
+  for (std::uint32_t way = 0; way < used.size(); ++way)
+    if (used[way]) take(way, sketched.ways[way]);
+}
+
+class Sketcher {
+ public:
+  Sketcher(const program::Program& program, const topology::Router& router, const GroupLowering& lowering)
+      : program_(program), router_(router), lowering_(lowering), scratch_([&router] {
+          return Scratch{std::vector<Colour>(router.cells(), 0), {}};
+        }) {}
+
+  // Thread-safe.
+  Traits operator()(const Group& group) {
+    const auto key = lowering_.key_in_node(group);
+    if (!key) return sketch(group).first;
+    const std::uint32_t node = cell_of(program_.members_of(CommunicatorId(group.communicator)).front());
+    {
+      const std::lock_guard lock(mutex_);
+      const auto twin = twins_.find(*key);
+      if (twin != twins_.end()) return {twin->second.colour, {{node, twin->second.label}}};
+    }
+    auto [traits, inside] = sketch(group);
+    if (inside && traits.parts.size() == 1 && traits.parts.front().cell == node) {
+      const std::lock_guard lock(mutex_);
+      twins_.emplace(*key, Twin{traits.colour, traits.parts.front().label});
+    }
+    return std::move(traits);
+  }
+
+ private:
+  struct Scratch {
+    std::vector<Colour> label;  // by cell
+    std::vector<std::uint32_t> touched;
+    void add(std::uint32_t cell, Colour what) {
+      if (label[cell] == 0) touched.push_back(cell);
+      label[cell] += what | 1;  // never nothing
+    }
+  };
+  struct Twin {
+    Colour colour, label;
+  };
+
+  [[nodiscard]] std::uint32_t cell_of(RankId rank) const {
+    return router_.topology().device(lowering_.device(rank)).node;
+  }
+
+  // Sums of mixes stand for multisets, as in refinement. Second: no link beyond the inside of a node.
+  std::pair<Traits, bool> sketch(const Group& group) {
+    Scratch& scratch = scratch_.local();
+    const collective::SketchedCalls sketched = lowering_.sketch(group);
+    Traits traits;
+    bool inside = true;
+    traits.colour = Incidence::colour(group, sketched.calls);
+    for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
+      scratch.add(cell_of(rank), mix(router_.place_of(lowering_.device(rank)), role));
+    });
+    for_each_way(group, sketched, [&](std::uint32_t number, const collective::SketchedCalls::Way& way) {
+      const Colour wire = mix(number, std::bit_cast<std::uint64_t>(way.wire));
+      for (const collective::SketchedCalls::Use& use : way.uses) {
+        const auto [cell, at] = router_.place(use.stretch);
+        scratch.add(cell, mix(at, wire + std::bit_cast<std::uint64_t>(use.share)));
+        inside = inside && (use.stretch.index() >= router_.topology().links().size() ||
+                            router_.place_of(use.stretch, cell).has_value());
+      }
+    });
+    traits.parts.reserve(scratch.touched.size());
+    for (const std::uint32_t cell : scratch.touched) {
+      traits.parts.push_back({cell, scratch.label[cell]});
+      scratch.label[cell] = 0;
+    }
+    scratch.touched.clear();
+    return {std::move(traits), inside};
+  }
+
+  const program::Program& program_;
+  const topology::Router& router_;
+  const GroupLowering& lowering_;
+  oneapi::tbb::enumerable_thread_specific<Scratch> scratch_;
+  std::mutex mutex_;
+  std::map<std::vector<std::uint64_t>, Twin> twins_;
+};
+
+}  // namespace
+
+Alike::Alike(const program::Program& program, const topology::Router& router, std::size_t groups)
+    : router_(router), rank_slot_(program.ranks) {
+  for (std::uint32_t g = 0; g < groups; ++g) groups_.push_back({g, 1, 0});
+  for (std::uint32_t r = 0; r < program.ranks; ++r) {
+    ranks_.push_back({r, 1, 0});
+    rank_slot_[r] = r;
+  }
+  link_slots_ = static_cast<std::uint32_t>(router.topology().links().size());
+}
+
+Alike::Alike(const program::Program& program, const topology::Router& router, const GroupLowering& lowering,
+             const std::vector<Group>& groups, const std::vector<Colour>& ranks,
+             const std::vector<std::pair<LinkId, std::uint32_t>>& marked_links)
+    : router_(router), rank_slot_(program.ranks) {
+  const std::uint32_t cells = router.cells();
+  std::vector<Colour> colours(cells);
+  for (std::uint32_t c = 0; c < cells; ++c) colours[c] = mix(router.kind_of_cell(c), 0x33);
+  for (std::uint32_t r = 0; r < program.ranks; ++r) {
+    const DeviceId device = lowering.device(RankId(r));
+    colours[router.topology().device(device).node] += mix(ranks[r], router.place_of(device));
+  }
+  for (const auto& [link, mark] : marked_links)
+    colours[router.place(link).cell] += mix(mix(router.place(link).at, mark), 0x44);
+  LabelledGraph graph;
+  graph.reserve(cells + groups.size(), 4 * groups.size());
+  for (const Colour colour : colours) graph.add(colour);
+
+  // Parallel in blocks, merged in order, so any thread count gives the same graph.
+  Sketcher sketcher(program, router, lowering);
+  constexpr std::size_t kBlock = 2048;
+  std::vector<Traits> block(std::min(kBlock, groups.size()));
+  std::unordered_map<Colour, std::uint32_t> labels;
+  std::vector<std::size_t> first_edge;  // by group
+  std::vector<Colour> group_colours;
+  for (std::size_t begin = 0; begin < groups.size(); begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, groups.size());
+    oneapi::tbb::parallel_for(begin, end, [&](std::size_t g) { block[g - begin] = sketcher(groups[g]); });
+    for (std::size_t g = begin; g < end; ++g) {
+      const Traits& traits = block[g - begin];
+      group_colours.push_back(mix(traits.colour, 0x22));
+      first_edge.push_back(graph.edges().size());
+      const std::uint32_t item = graph.add(group_colours.back());
+      for (const Traits::Part& part : traits.parts) {
+        const auto number = static_cast<std::uint32_t>(labels.size());
+        graph.connect(item, part.cell, labels.try_emplace(part.label, number).first->second);
+      }
+    }
+  }
+  first_edge.push_back(graph.edges().size());
+  patterns_.resize(labels.size());
+
+  const std::vector<std::uint32_t> classes = graph.classes(true);
+  std::vector<std::uint32_t> local(classes.size(), kNone);
+  cell_class_.resize(cells);
+  for (std::uint32_t c = 0; c < cells; ++c) {
+    std::uint32_t& id = local[classes[c]];
+    if (id == kNone) {
+      id = static_cast<std::uint32_t>(cells_.size());
+      cells_.push_back({link_slots_, 0});
+      link_slots_ += router.links_of_cell(c);
+    }
+    ++cells_[id].count;
+    cell_class_[c] = id;
+  }
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    std::uint32_t& id = local[classes[cells + g]];
+    if (id == kNone) {
+      id = static_cast<std::uint32_t>(groups_.size());
+      groups_.push_back({g, 0, group_colours[g]});
+      std::vector<Part>& parts = parts_.emplace_back();
+      for (std::size_t e = first_edge[g]; e < first_edge[g + 1]; ++e)
+        parts.push_back({graph.edges()[e].to, graph.edges()[e].label});
+    }
+    ++groups_[id].count;
+  }
+  for (std::uint32_t r = 0; r < program.ranks; ++r) {
+    const DeviceId device = lowering.device(RankId(r));
+    const auto [entry, fresh] = rank_slots_.try_emplace(
+        key(cell_class_[router.topology().device(device).node], router.place_of(device)),
+        static_cast<std::uint32_t>(ranks_.size()));
+    if (fresh) ranks_.push_back({r, 0, 0});
+    rank_slot_[r] = entry->second;
+    ++ranks_[entry->second].count;
+  }
+  learn(program, lowering, groups);
+}
+
+// Labels are sums; what they stand for is asked once more of one group each.
+void Alike::learn(const program::Program& program, const GroupLowering& lowering,
+                  const std::vector<Group>& groups) {
+  struct Lesson {
+    std::uint32_t group_class;
+    std::unordered_map<std::uint32_t, std::uint32_t> labels;  // by cell
+  };
+  std::vector<Lesson> lessons;
+  std::vector<bool> seen(patterns_.size());
+  for (std::uint32_t c = 0; c < parts_.size(); ++c) {
+    std::unordered_map<std::uint32_t, std::uint32_t> fresh;
+    for (const auto& [cell, label] : parts_[c]) {
+      if (seen[label]) continue;
+      seen[label] = true;
+      fresh.emplace(cell, label);
+    }
+    if (!fresh.empty()) lessons.push_back({c, std::move(fresh)});
+  }
+  oneapi::tbb::parallel_for(std::size_t{0}, lessons.size(), [&](std::size_t i) {
+    const auto& [group_class, labels] = lessons[i];
+    const Group& group = groups[groups_[group_class].first];
+    for_each_member(program, group, [&](RankId rank, std::uint32_t role) {
+      const DeviceId device = lowering.device(rank);
+      const auto label = labels.find(router_.topology().device(device).node);
+      if (label != labels.end())
+        patterns_[label->second].members.emplace_back(router_.place_of(device), role);
+    });
+    const collective::SketchedCalls sketched = lowering.sketch(group);
+    for_each_way(group, sketched, [&](std::uint32_t number, const collective::SketchedCalls::Way& way) {
+      for (const collective::SketchedCalls::Use& use : way.uses) {
+        const auto [cell, at] = router_.place(use.stretch);
+        const auto label = labels.find(cell);
+        if (label != labels.end())
+          patterns_[label->second].uses.push_back({number, at, 1, use.share, way.wire});
+      }
+    });
+    for (const auto& [cell, label] : labels) count_equal(patterns_[label].uses);
+  });
+}
+
+void Alike::count_equal(std::vector<Use>& uses) {
+  const auto what = [](const Use& use) { return std::tie(use.way, use.at, use.share); };
+  std::sort(uses.begin(), uses.end(), [&](const Use& a, const Use& b) { return what(a) < what(b); });
+  std::size_t kept = 0;
+  for (const Use& use : uses) {
+    if (kept > 0 && what(uses[kept - 1]) == what(use))
+      ++uses[kept - 1].times;
+    else
+      uses[kept++] = use;
+  }
+  uses.resize(kept);
+}
+
+void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
+  out.clear();
+  struct Seen {
+    Part part;
+    std::uint32_t count;
+  };
+  std::vector<Seen> seen;  // one cell a class of cells and label
+  std::unordered_map<std::uint64_t, std::size_t> known;
+  for (const Part& part : parts_[group_class]) {
+    const auto [entry, fresh] = known.try_emplace(key(cell_class_[part.cell], part.label), seen.size());
+    if (fresh) seen.push_back({part, 0});
+    ++seen[entry->second].count;
+  }
+  for (const auto& [part, count] : seen) expand(patterns_[part.label], part.cell, count, out);
+}
+
+// Sums at each link as collective::UsageBuilder makes them, to the bit.
+void Alike::expand(const Pattern& pattern, std::uint32_t cell, std::uint32_t count,
+                   std::vector<Side>& out) const {
+  for (const auto& [place, role] : pattern.members)
+    out.push_back({rank_slots_.at(key(cell_class_[cell], place)), LinkId(), role, 0, count});
+  struct Crossing {
+    std::uint32_t way;
+    LinkId link;
+    double share;
+    std::uint32_t times;
+    double wire;
+  };
+  std::vector<Crossing> crossings;
+  std::vector<topology::LinkShare> links;
+  for (const Use& use : pattern.uses) {
+    router_.expand({cell, use.at}, links);
+    for (const topology::LinkShare& each : links)
+      crossings.push_back({use.way, each.link, each.share * use.share, use.times, use.wire});
+  }
+  std::sort(crossings.begin(), crossings.end(), [](const Crossing& a, const Crossing& b) {
+    return std::tie(a.way, a.link, a.share) < std::tie(b.way, b.link, b.share);
+  });
+  for (std::size_t i = 0; i < crossings.size();) {
+    const Crossing& first = crossings[i];
+    double total = 0;
+    while (i < crossings.size() && crossings[i].way == first.way && crossings[i].link == first.link) {
+      const double share = crossings[i].share;
+      std::uint32_t times = 0;
+      for (; i < crossings.size() && crossings[i].way == first.way && crossings[i].link == first.link &&
+             crossings[i].share == share;
+           ++i)
+        times += crossings[i].times;
+      total += times * share;
+    }
+    out.push_back({slot(first.link), first.link, first.way, total * first.wire, count});
+  }
+}
+}  // namespace topsim::fold

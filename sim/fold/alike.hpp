@@ -1,0 +1,98 @@
+// What is alike already at the grain of cells (topology/routes.hpp), found before any link is looked at.
+//
+// Cells and groups make one graph: an edge says what a group puts on the places of a cell and which of its
+// members stand there. Its equitable partition makes classes of cells and of groups; the same place in all
+// cells of a class is a *slot*. Slots of ranks and of links and classes of groups are again an equitable
+// partition, of ranks, groups and links, if hardly the coarsest (the eight accelerators of a node may be
+// alike, their places are not). So the rest of folding looks at one group a class and one link a slot, with
+// weights, and comes to the same classes as from every single one.
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/fold/fold.hpp"
+#include "sim/fold/groups.hpp"
+#include "sim/fold/refine.hpp"
+
+namespace topsim::fold {
+
+// What a group has to do with one slot of ranks or of links.
+struct Side {
+  std::uint32_t slot;
+  LinkId link;          // one of the slot; invalid: a slot of ranks
+  std::uint32_t way;    // ranks: their role
+  double coefficient;   // bytes on each link per byte of the call; ranks: 0
+  std::uint32_t count;  // how many of the slot
+};
+
+class Alike {
+ public:
+  // Nothing is: slots are the ranks and links, classes the groups.
+  Alike(const program::Program& program, const topology::Router& router, std::size_t groups);
+  // `ranks`: what tells ranks apart, by rank; links that are marked stand for themselves.
+  Alike(const program::Program& program, const topology::Router& router, const GroupLowering& lowering,
+        const std::vector<Group>& groups, const std::vector<Colour>& ranks,
+        const std::vector<std::pair<LinkId, std::uint32_t>>& marked_links);
+
+  // Numbered by first member, as are the slots of ranks.
+  struct Class {
+    std::uint32_t first, count;
+    Colour colour;  // of groups: what tells them apart but for their members and links
+  };
+  [[nodiscard]] bool trivial() const { return cell_class_.empty(); }
+  [[nodiscard]] const std::vector<Class>& groups() const { return groups_; }
+  [[nodiscard]] const std::vector<Class>& ranks() const { return ranks_; }
+  [[nodiscard]] std::uint32_t slot(RankId rank) const { return rank_slot_[rank.index()]; }
+  [[nodiscard]] std::uint32_t slots_of_links() const { return link_slots_; }
+  // kNowhere for a link that does not work.
+  [[nodiscard]] std::uint32_t slot(LinkId link) const {
+    return trivial() ? link.value : slot(router_.place(link));
+  }
+  [[nodiscard]] std::uint32_t weight(LinkId link) const {
+    return trivial() ? 1 : cells_[cell_class_[router_.place(link).cell]].count;
+  }
+  // Of each group of the class; slots may come more than once. REQUIRES: not trivial.
+  void sides(std::uint32_t group_class, std::vector<Side>& out) const;
+
+ private:
+  struct CellClass {
+    std::uint32_t first_slot, count;
+  };
+  struct Part {  // what a group has to do with a cell
+    std::uint32_t cell, label;
+  };
+  // What a label stands for, place by place.
+  struct Use {
+    std::uint32_t way, at;
+    std::uint32_t times;
+    double share, wire;
+  };
+  struct Pattern {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // place, role
+    std::vector<Use> uses;
+  };
+  void learn(const program::Program& program, const GroupLowering& lowering,
+             const std::vector<Group>& groups);
+  static void count_equal(std::vector<Use>& uses);
+  void expand(const Pattern& pattern, std::uint32_t cell, std::uint32_t count, std::vector<Side>& out) const;
+  [[nodiscard]] std::uint32_t slot(topology::Router::Place place) const {
+    return place.at == topology::Router::kNowhere ? place.at
+                                                  : cells_[cell_class_[place.cell]].first_slot + place.at;
+  }
+  [[nodiscard]] static std::uint64_t key(std::uint32_t a, std::uint32_t b) {
+    return std::uint64_t{a} << 32 | b;
+  }
+
+  const topology::Router& router_;
+  std::vector<Class> groups_, ranks_;
+  std::vector<std::uint32_t> rank_slot_;
+  std::vector<std::uint32_t> cell_class_;  // by cell
+  std::vector<CellClass> cells_;           // by class
+  std::uint32_t link_slots_ = 0;
+  std::unordered_map<std::uint64_t, std::uint32_t> rank_slots_;  // by class of cells and place
+  std::vector<std::vector<Part>> parts_;                         // by class of groups
+  std::vector<Pattern> patterns_;                                // by label
+};
+}  // namespace topsim::fold

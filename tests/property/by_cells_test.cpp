@@ -1,0 +1,109 @@
+// Folding starts from whole nodes and switches (sim/fold/alike.hpp): what it comes to is, to the bit, what
+// refining every single rank, group and link comes to.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "sim/base/error.hpp"
+#include "sim/fold/fold.hpp"
+#include "tests/property/random_cluster.hpp"
+
+namespace topsim::property {
+namespace {
+
+void expect_same_usage(const fold::Activity::Usages& a, const fold::Activity::Usages& b) {
+  const auto x = fold::Activity::view(a), y = fold::Activity::view(b);
+  ASSERT_EQ(x.size(), y.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(x[i].link, y[i].link);
+    EXPECT_EQ(x[i].coefficient, y[i].coefficient);
+  }
+}
+
+void expect_same(const fold::System& a, const fold::System& b) {
+  ASSERT_EQ(a.ranks.size(), b.ranks.size());
+  for (std::size_t i = 0; i < a.ranks.size(); ++i) {
+    EXPECT_EQ(a.ranks[i].members, b.ranks[i].members);
+    EXPECT_EQ(a.ranks[i].slowdown, b.ranks[i].slowdown);
+    EXPECT_EQ(a.ranks[i].program_class, b.ranks[i].program_class);
+  }
+  ASSERT_EQ(a.links.size(), b.links.size());
+  for (std::size_t i = 0; i < a.links.size(); ++i) {
+    EXPECT_EQ(a.links[i].members, b.links[i].members);
+    EXPECT_EQ(a.links[i].capacity, b.links[i].capacity);
+  }
+  ASSERT_EQ(a.groups.size(), b.groups.size());
+  for (std::size_t i = 0; i < a.groups.size(); ++i) {
+    EXPECT_EQ(a.groups[i].count, b.groups[i].count);
+    EXPECT_EQ(a.groups[i].members, b.groups[i].members);
+    EXPECT_EQ(a.groups[i].activities, b.groups[i].activities);
+    EXPECT_EQ(a.groups[i].communicator, b.groups[i].communicator);
+  }
+  ASSERT_EQ(a.activities.size(), b.activities.size());
+  for (std::size_t i = 0; i < a.activities.size(); ++i) {
+    EXPECT_EQ(a.activities[i].latency, b.activities[i].latency);
+    EXPECT_EQ(a.activities[i].rate_cap, b.activities[i].rate_cap);
+    expect_same_usage(a.activities[i].usage, b.activities[i].usage);
+    expect_same_usage(a.activities[i].own_usage, b.activities[i].own_usage);
+  }
+  EXPECT_EQ(a.group_of, b.group_of);
+  EXPECT_EQ(a.out_edge, b.out_edge);
+  EXPECT_EQ(a.in_edge, b.in_edge);
+  EXPECT_EQ(a.host_group, b.host_group);
+}
+
+TEST(FoldingByCells, comes_to_the_classes_of_single_links) {
+  const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
+  std::size_t classes = 0, ranks = 0;
+  int folded = 0;
+  const std::uint64_t cases = std::getenv("TOPSIM_FULL") != nullptr ? 2000 : 64;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    Case c = random_case(seed, seed % 16 == 0 ? 64 : 8);
+    const topology::Topology topology = topology::build(c.topology, catalogue);
+    disturb(c, topology, catalogue);
+    SCOPED_TRACE(c.text);
+    // Two in eight with a cable that is down from the start: routes are then searched, or take another NIC.
+    std::vector<LinkId> dead;
+    const auto to_a_switch_from = [&](topology::DeviceKind kind) {
+      for (std::size_t l = 0; l < topology.links().size() && dead.empty(); ++l) {
+        const topology::Link& link = topology.link(LinkId(l));
+        if (topology.device(link.from).kind == kind &&
+            topology.device(link.to).kind == topology::DeviceKind::fabric_switch)
+          dead = {LinkId(l)};
+      }
+    };
+    if (seed % 8 == 1) to_a_switch_from(topology::DeviceKind::fabric_switch);
+    if (seed % 8 == 2) to_a_switch_from(topology::DeviceKind::nic);
+    const topology::Router router(topology, c.options.seed, dead);
+    const collective::NcclModel nccl(router, {});
+    const program::Program program = workloads::training_step(c.workload, topology, catalogue);
+    fold::FoldOptions options;
+    options.slow_ranks = c.options.slow_ranks;
+    for (const auto& change : c.options.capacity_changes)
+      options.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(options.marked_links.size()));
+    for (const auto& change : c.options.pace_changes) options.marked_ranks.push_back(change.rank);
+    // Where that cuts ranks off, both say so alike.
+    const auto fold = [&](bool by_cells, fold::System& system) -> std::string {
+      options.by_cells = by_cells;
+      try {
+        system = fold::fold(program, router, nccl, options);
+      } catch (const ConfigError& error) {
+        return error.what();
+      }
+      return "";
+    };
+    fold::System by_cells, one_by_one;
+    const std::string refused = fold(true, by_cells);
+    EXPECT_EQ(refused.empty(), fold(false, one_by_one).empty());
+    expect_same(by_cells, one_by_one);
+    if (!refused.empty()) continue;
+    ++folded;
+    classes += by_cells.ranks.size();
+    ranks += program.ranks;
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(folded, 50);
+  EXPECT_LT(classes, ranks / 2) << "the sample hardly folds: it does not test folding";
+}
+}  // namespace
+}  // namespace topsim::property
