@@ -57,6 +57,56 @@ TEST(Buffers, without_flow_control_drop_and_recover) {
   for (const FlowOutcome& flow : outcome.flows) EXPECT_GT(flow.delivered, Duration{});
 }
 
+// A cable without a bit for 100 us, before or behind the switch, in one direction: the message takes 100 us
+// longer, to a packet (82 ns) and what was buffered behind.
+TEST(Outage, delays_a_message_by_its_length) {
+  for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
+    const Fabric fabric = star(2, {400_Gbitps, 500_ns, control});
+    PacketSpec spec;
+    spec.congestion_control.kind = CongestionControlKind::none;
+    const auto took = [&](PortIndex port, bool fails) {
+      Engine engine(fabric.graph, spec);
+      engine.send(engine.connect({fabric.hosts[0], fabric.hosts[1]}), 10_MiB, SimTime{}, 0);
+      engine.run_until(SimTime(50_us));
+      if (fails) engine.set_rate(port, BytesPerSecond(0), SimTime(50_us));
+      engine.run_until(SimTime(150_us));
+      EXPECT_TRUE(engine.delivered().empty());
+      if (fails) engine.set_rate(port, 400_Gbitps, SimTime(150_us));
+      engine.run();
+      EXPECT_EQ(engine.leak(), "");
+      return engine.delivered().at(0).time.time_since_epoch();
+    };
+    for (PortIndex port = 0; port < fabric.graph.ports.size(); ++port) {
+      const PortSpec& row = fabric.graph.ports[port];
+      if (row.from != fabric.hosts[0] && row.to != fabric.hosts[1]) continue;  // not on the way
+      EXPECT_NEAR(static_cast<double>((took(port, true) - took(port, false)).count()), 100e6, 0.25e6) << port;
+    }
+  }
+}
+
+// One of four spines fails: adaptive routing takes the others, and 4 x 8 MB over three of them take 4/3 of
+// 163 us.
+TEST(Outage, is_passed_by_where_every_packet_chooses) {
+  for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
+    const Fabric fabric = leaf_spine(2, 4, 4, {400_Gbitps, 500_ns, control});
+    PacketSpec spec;
+    spec.congestion_control.kind = CongestionControlKind::none;
+    spec.path = PathChoice::adaptive;
+    Engine engine(fabric.graph, spec);
+    for (std::size_t i = 0; i < 4; ++i)
+      engine.send(engine.connect({fabric.hosts[i], fabric.hosts[4 + i], i, 0, {}, {}, {}}), 8'000'000_B,
+                  SimTime{}, i);
+    for (PortIndex port = 0; port < fabric.graph.ports.size(); ++port) {
+      const PortSpec& row = fabric.graph.ports[port];
+      if (row.from == fabric.switches[4] && row.to == fabric.switches[0])
+        engine.set_rate(port, BytesPerSecond(0), SimTime{});
+    }
+    engine.run();
+    ASSERT_EQ(engine.delivered().size(), 4U);
+    EXPECT_NEAR(microseconds(engine.delivered().back().time.time_since_epoch()), 163.2 * 4 / 3, 10);
+  }
+}
+
 // Three switches in a ring, every host sends to the host two switches on: every ring link waits for the next
 // one.
 TEST(Deadlock, of_a_ring_of_switches_is_found_and_named) {

@@ -64,8 +64,7 @@ TEST(PacketNetwork, agrees_with_the_fluid_model_on_an_idle_path_within_one_packe
         FlowNetwork flow(capacities);
         PacketNetwork packets(router, PacketSpec{});
         const Duration fluid = run(flow, transfer), packet = run(packets, transfer);
-        EXPECT_NEAR(static_cast<double>((packet - fluid).count()), 0,
-                    4096 / slowest * 1e12 + 1e-3 * static_cast<double>(fluid.count()));
+        EXPECT_NEAR(static_cast<double>((packet - fluid).count()), 0, 4096 / slowest * 1e12);
       }
     }
   }

@@ -93,6 +93,25 @@ TEST(Faults, AFlappingCableCostsAtMostItsOutages) {
   EXPECT_LT(seconds(flapping), seconds(whole) * 5 + 0.04);
 }
 
+// Both models wait for a cable that is down from the beginning for 50 ms, longer than the whole step (26 ms):
+// what had to pass it passes then.
+TEST(Faults, AnOutageCostsTheSameInPacketsAsInTheFluid) {
+  const auto step = [](const std::string& model, const std::string& faults) {
+    return microseconds(result_of(parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
+          "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700", "tiers": 2}},
+          "workload": {"model": "opt-125m", "sequence": 1024, "framework": "megatron",
+                       "plan": {"tp": 4, "dp": 4, "micro_batch": 1, "global_batch": 4, "zero": 1}},
+          "network": {"model": ")" + model + R"("}, "run": {"steps": 1, "warmup": 0}, "faults": )" +
+                                                     faults + "}",
+                                                 "test", {}, config::Library({kConfigs})))
+                            .step);
+  };
+  const std::string outage = R"([{"kind": "link_down", "target": "node0/nic0 - leaf0", "for": "50 ms"}])";
+  const double fluid = step("flow", outage) - step("flow", "[]");
+  EXPECT_GT(fluid, 25e3);
+  EXPECT_NEAR(step("packet", outage) - step("packet", "[]"), fluid, 0.02 * fluid);
+}
+
 TEST(Faults, ALostAcceleratorCountsInTheGoodput) {
   const std::string more = R"(, "reliability": {"days": 1, "checkpoint_time": "10 s", "restart": "600 s",
       "checkpoint_interval": "990 s", "failures_per_year":

@@ -50,7 +50,7 @@ void Core::enqueue_ahead(PortIndex p, std::uint32_t packet) {
   const auto before = static_cast<std::uint32_t>(
       start > now ? (static_cast<std::uint64_t>(start - now) << 20U) / std::max<std::uint64_t>(port.cost, 1)
                   : 0);
-  if (first && has_credits(credits_[p * settings.classes + kLane], blocks_of(bytes), start)) {
+  if (first && !port.down && has_credits(credits_[p * settings.classes + kLane], blocks_of(bytes), start)) {
     port.most_waiting = std::max(port.most_waiting, before + bytes);
     const bool armed = port.flight.head != kNone;
     put_on_link(p, packet, kLane, start);
@@ -71,7 +71,7 @@ Picoseconds Core::send_ahead(PortIndex p) {
   Port& port = ports[p];
   Waiting& waiting = waiting_[p * settings.classes + kLane];
   Credit& credit = credits_[p * settings.classes + kLane];
-  while (port.occupied != 0) {
+  while (port.occupied != 0 && !port.down) {
     const std::uint32_t packet = waiting.list.head;
     const std::uint32_t bytes = packets_[packet].bytes;
     const Picoseconds start = std::max({port.free_at, packets_[packet].time, now});

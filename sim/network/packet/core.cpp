@@ -246,8 +246,11 @@ void Core::set_rate(PortIndex p, BytesPerSecond rate, Picoseconds time) {
   now = std::max(now, time);
   interrupt(p);
   recall();
-  ports[p].cost = cost_of(rate);
-  rate_[p] = rate.value();
+  ports[p].down = rate.value() <= 0;
+  if (!ports[p].down) {
+    ports[p].cost = cost_of(rate);
+    rate_[p] = rate.value();
+  }
   for (PortIndex each = 0; each < ports.size(); ++each)
     if (each == p || ports[each].ahead) update(each);
 }

@@ -107,7 +107,7 @@ class Engine {
   [[nodiscard]] Bytes received(PairIndex pair) const;
   [[nodiscard]] const Counters& counters() const;
   [[nodiscard]] const std::vector<Deadlock>& deadlocks() const;
-  void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);
+  void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);  // 0: the link is down
 
   [[nodiscard]] SimTime now() const;  // nothing can be sent before
 

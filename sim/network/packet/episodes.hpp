@@ -52,7 +52,7 @@ class Episodes {
   };
   // Completions known since it was last emptied, also of times to come.
   [[nodiscard]] std::vector<Done>& done() { return done_; }
-  void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);
+  void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);  // 0: the link is down
 
   // Simulates what has been skipped of episodes under way, so that what follows is exact.
   void settle();

@@ -60,6 +60,7 @@ void Core::wake(PortIndex p) {
 Picoseconds Core::sync(PortIndex p) {
   Port& port = ports[p];
   if (port.ahead) return send_ahead(p);
+  if (port.down) return kForever;
   if (port.syncing) return kForever;  // whoever is inside goes on with it
   port.syncing = true;
   Picoseconds next = kForever;
@@ -122,7 +123,8 @@ void Core::enqueue(PortIndex p, std::uint32_t packet) {
   Packet& row = packets_[packet];
   const unsigned lane = row.lane;
   const std::uint32_t bytes = row.bytes;
-  const bool alone = ((port.occupied | port.ready) == 0) && (port.paused >> lane & 1U) == 0 && !port.syncing;
+  const bool alone =
+      ((port.occupied | port.ready) == 0) && !port.down && (port.paused >> lane & 1U) == 0 && !port.syncing;
   if (alone && (port.flow_control != FlowControl::credit || lane == 0) &&
       std::max(port.free_at, row.time) <= now) {
     port.most_waiting = std::max(port.most_waiting, bytes);
@@ -342,6 +344,7 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
     const PortIndex p = paths_[candidate].port;
     if (ports[p].occupied != 0 && !ports[p].ahead) update(p);
     const Port& port = ports[p];
+    if (port.down) continue;
     const Picoseconds backlog = std::max<Picoseconds>(port.free_at - now, 0) +
                                 static_cast<Picoseconds>((port.waiting_bytes * port.cost) >> 20);
     if (backlog < least) least = backlog, best = candidate;

@@ -63,9 +63,10 @@ struct alignas(64) Port {
   std::uint16_t discount = 0;   // header bytes that are not sent here
   std::uint8_t turn = 0;        // class served last
   FlowControl flow_control = FlowControl::none;
-  bool cut_through = false;  // the far end forwards before the last byte
-  bool lossy = false;
-  bool ahead = false;          // a packet's departure is known when it arrives (ahead.cpp)
+  bool cut_through : 1 = false;  // the far end forwards before the last byte
+  bool lossy : 1 = false;
+  bool ahead : 1 = false;      // a packet's departure is known when it arrives (ahead.cpp)
+  bool down : 1 = false;       // the link is: nothing starts
   float alpha = 0;             // dynamic threshold of what comes by this port, at its far end
   std::uint32_t headroom = 0;  // bytes there, a class
   std::uint32_t most_waiting = 0;
