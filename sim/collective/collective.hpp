@@ -105,7 +105,7 @@ struct SketchedCalls {
 
 // One message of the step-by-step lowering. Steps of one channel follow each other through `after`.
 struct StepMessage {
-  std::uint32_t from, to;  // positions in the communicator
+  std::uint32_t from, to;  // positions in the communicator; behind its ranks StepPlan::devices
   Bytes bytes;             // on the wire, the protocol's flags included
   std::uint16_t channel;
   std::uint32_t after_begin, after_count;  // into StepPlan::after: messages that must have arrived first
@@ -113,10 +113,14 @@ struct StepMessage {
   BytesPerSecond rate_cap{};               // what the channel can do; 0: none
   DeviceId from_nic{}, to_nic{};  // between boxes: the NICs that the channel names; invalid: the router's
   std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
+  std::uint32_t way = kRouted;    // into StepPlan::ways
+  static constexpr std::uint32_t kRouted = ~0U;  // as the router says
 };
 struct StepPlan {
   std::vector<StepMessage> messages;
   std::vector<std::uint32_t> after;
+  std::vector<DeviceId> devices;          // switches that sum: they receive and send
+  std::vector<std::vector<LinkId>> ways;  // links in order
 };
 
 // The channels that NCCL's searches found and the tuners made from them. Models of topologies with the same

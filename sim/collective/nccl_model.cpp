@@ -233,6 +233,20 @@ SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, Devic
 StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
   if (gpus.size() < 2) return {};
   const Placement placement = impl_->placer.place(gpus);
+  if (placement.boxes.size() > 1 && tuned(kind)) {
+    const Choice best = impl_->choose(kind, bytes, placement);
+    const bool sums_in_fabric = best.algorithm == Algorithm::collnet_direct ||
+                                best.algorithm == Algorithm::collnet_chain ||
+                                best.algorithm == Algorithm::nvls;
+    if (kind == CollectiveKind::all_reduce && sums_in_fabric) {
+      UsageBuilder reach(impl_->router);
+      impl_->route(kind, best, placement, gpus, reach);
+      const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
+      const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
+      const Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
+      return sharp_steps(impl_->router, payload, best, placement, timing);
+    }
+  }
   Overrides overrides = impl_->overrides;
   overrides.nvls = false;
   if (overrides.algorithm != Algorithm::ring && overrides.algorithm != Algorithm::tree)
@@ -243,7 +257,6 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   choice.algorithm = Algorithm::direct;
   if (tuned(wire)) {
     if (!overrides.algorithm) {
-      // CollNet would need the switches too.
       const auto ring = placement.tuner->time(wire, Algorithm::ring, Protocol::simple, payload);
       Overrides as_ring = overrides, as_tree = overrides;
       as_ring.algorithm = Algorithm::ring;

@@ -12,12 +12,14 @@ struct Plan {
   std::vector<collective::StepMessage> messages;
   std::vector<std::uint32_t> missing;                     // per message: how many must have arrived before it
   std::vector<std::uint32_t> followers_begin, followers;  // per message: who waits for it
-  std::vector<DeviceId> gpus;
+  std::vector<DeviceId> gpus;                             // and behind them switches that sum
+  std::vector<std::vector<LinkId>> ways;                  // of messages that do not ask the router
 };
 
 // Lowered message between two GPUs, for networks that are told the links.
 struct Path {
   std::vector<network::Usage> usage;
+  std::vector<network::LinkIndex> way;  // in order, where the message names its links
   double rate_cap = 0, weight = 1;
   Duration latency{};
 };
@@ -33,6 +35,8 @@ struct Instance {
 // collective's whole latency.
 collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration latency) {
   collective::StepPlan hops;
+  hops.devices = steps.devices;
+  hops.ways = steps.ways;
   std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId>, std::size_t> known;
   for (const collective::StepMessage& message : steps.messages) {
     const auto [entry, first] =
@@ -79,7 +83,7 @@ class Steps final : public Carrier {
     const Plan& plan = plan_of(group, activity);
     std::vector<std::uint32_t> links;
     for (const collective::StepMessage& message : plan.messages) {
-      for (const network::Usage& use : path_of(message, plan.gpus).usage) {
+      for (const network::Usage& use : path_of(message, plan).usage) {
         if (topology_.link(LinkId(use.link)).kind != topology::LinkKind::nvlink) return std::nullopt;
         links.push_back(use.link);
       }
@@ -149,9 +153,10 @@ class Steps final : public Carrier {
     transfer.to = plan.gpus[message.to];
     transfer.connection = message.channel;
     transfer.slot = message.slice;
-    const Path& path = path_of(message, plan.gpus);
+    const Path& path = path_of(message, plan);
     transfer.bytes = static_cast<double>(message.bytes.value());
     transfer.usage = path.usage;
+    transfer.way = path.way;
     transfer.rate_cap = of_protocol(message) ? message.rate_cap.value() : path.rate_cap;
     transfer.weight = path.weight;
     transfer.latency = of_protocol(message) ? message.latency : path.latency;
@@ -186,6 +191,8 @@ class Steps final : public Carrier {
       if (hops_) steps = merge_into_hops(steps, a.latency);
     }
     plan.messages = std::move(steps.messages);
+    plan.gpus.insert(plan.gpus.end(), steps.devices.begin(), steps.devices.end());
+    plan.ways = std::move(steps.ways);
     plan.missing.resize(plan.messages.size());
     plan.followers_begin.assign(plan.messages.size() + 1, 0);
     for (std::size_t m = 0; m < plan.messages.size(); ++m) {
@@ -220,18 +227,27 @@ class Steps final : public Carrier {
   // A step of a collective carries its own latency and limit; a plain send takes those of its route.
   static bool of_protocol(const collective::StepMessage& message) { return message.latency > Duration{}; }
 
-  const Path& path_of(const collective::StepMessage& message, const std::vector<DeviceId>& gpus) {
+  const Path& path_of(const collective::StepMessage& message, const Plan& plan) {
+    const std::vector<DeviceId>& gpus = plan.gpus;
     const DeviceId from = gpus[message.from], to = gpus[message.to];
     const auto key = std::tuple(from, to, message.channel, message.bytes, of_protocol(message));
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
+    if (message.way != collective::StepMessage::kRouted) {
+      Path path;
+      for (const LinkId link : plan.ways[message.way]) {
+        path.usage.push_back({link.value, 1});
+        path.way.push_back(link.value);
+      }
+      return paths_.emplace(key, std::move(path)).first->second;
+    }
     collective::Activity lowered;
     if (of_protocol(message)) {
       nccl_.lower_step(message, gpus, lowered);
     } else {
       nccl_.lower_message(message.bytes, from, to, message.channel, lowered);
     }
-    Path path{{}, lowered.cap.value(), lowered.weight, lowered.latency};
+    Path path{{}, {}, lowered.cap.value(), lowered.weight, lowered.latency};
     for (const topology::LinkShare& use : lowered.usage) path.usage.push_back({use.link.value, use.share});
     return paths_.emplace(key, std::move(path)).first->second;
   }

@@ -35,6 +35,9 @@ struct Transfer {
   DeviceId from{}, to{};
   std::uint64_t connection = 0;
   std::uint32_t slot = 0;  // messages of one connection follow each other within a slot, side by side else
+  // Links in order, where an end is a switch and no route is known; the same whenever ends and connection
+  // are.
+  std::span<const LinkIndex> way{};
 };
 
 struct Completion {

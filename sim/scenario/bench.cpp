@@ -78,6 +78,8 @@ Duration pipelined_time(const Setting& setting, CollectiveKind kind, Bytes bytes
 
 Duration stepwise_time(const Setting& setting, CollectiveKind kind, Bytes bytes) {
   const collective::StepPlan plan = setting.nccl.steps(kind, bytes, setting.gpus);
+  std::vector<DeviceId> ends = setting.gpus;  // and switches that sum
+  ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
   std::vector<std::uint32_t> missing;
   std::vector<std::vector<std::uint32_t>> followers(plan.messages.size());
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
@@ -89,17 +91,27 @@ Duration stepwise_time(const Setting& setting, CollectiveKind kind, Bytes bytes)
   const auto network = make_network(setting);
   const auto send = [&](std::uint32_t m, SimTime now) {
     const collective::StepMessage& message = plan.messages[m];
-    collective::Activity activity;
-    setting.nccl.lower_step(message, setting.gpus, activity);
-    const std::vector<network::Usage> usage = usage_of(activity);
+    std::vector<network::Usage> usage;
+    std::vector<network::LinkIndex> way;
+    if (message.way == collective::StepMessage::kRouted) {
+      collective::Activity activity;
+      setting.nccl.lower_step(message, setting.gpus, activity);
+      usage = usage_of(activity);
+    } else {
+      for (const LinkId link : plan.ways[message.way]) {
+        usage.push_back({link.value, 1});
+        way.push_back(link.value);
+      }
+    }
     network::Transfer transfer;
     transfer.bytes = static_cast<double>(message.bytes.value());
     transfer.usage = usage;
-    transfer.rate_cap = activity.cap.value();
-    transfer.latency = activity.latency;
+    transfer.way = way;
+    transfer.rate_cap = message.rate_cap.value();
+    transfer.latency = message.latency;
     transfer.tag = m;
-    transfer.from = setting.gpus[message.from];
-    transfer.to = setting.gpus[message.to];
+    transfer.from = ends[message.from];
+    transfer.to = ends[message.to];
     transfer.connection = message.channel;
     transfer.slot = message.slice;
     network->start(transfer, now);

@@ -83,6 +83,10 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
   const auto known = ends_.find(key);
   if (known != ends_.end()) return known->second;
   Ends ends;
+  if (!transfer.way.empty()) {
+    open_way(transfer, ends);
+    return ends_.emplace(key, std::move(ends)).first->second;
+  }
   topology::Route route;
   std::vector<Connection> connections;
   const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
@@ -113,6 +117,22 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
   }
   if (!connections.empty()) ends.channel = &messages_->open(connections);
   return ends_.emplace(key, std::move(ends)).first->second;
+}
+
+// One queue pair along the links that the message names.
+void PacketNetwork::open_way(const Transfer& transfer, Ends& ends) {
+  ends.scale_up = std::all_of(transfer.way.begin(), transfer.way.end(), [&](LinkIndex link) {
+    return router_.topology().link(LinkId(link)).kind == LinkKind::nvlink;
+  });
+  if (ends.scale_up) {
+    for (const LinkIndex link : transfer.way) ends.usage.push_back({link, 1});
+    return;
+  }
+  Connection connection{transfer.from.value, transfer.to.value, transfer.connection, 0, {}, {}, {}};
+  connection.path.assign(transfer.way.begin(), transfer.way.end());
+  for (const LinkIndex link : transfer.way) connection.back.push_back(graph_.ports[link].reverse);
+  connection.rate_cap = BytesPerSecond(transfer.rate_cap);
+  ends.channel = &messages_->open({connection});
 }
 
 void PacketNetwork::start(const Transfer& transfer, SimTime now) {

@@ -59,6 +59,7 @@ class PacketNetwork final : public Network {
   };
 
   const Ends& ends_of(const Transfer& transfer);
+  void open_way(const Transfer& transfer, Ends& ends);
   void collect();
 
   const topology::Router& router_;
