@@ -32,7 +32,7 @@ const topology::Catalogue& catalogue() {
 // nodes: 8 MiB of 64 on every cable of a NIC, each way.
 TEST(Sharp, sends_every_byte_once_up_and_once_down_each_cable) {
   for (const char* fabric : {R"("kind": "rail")", R"("kind": "fat-tree", "tiers": 2)"}) {
-    const Scenario scenario = with_sharp(fabric, "packet", "steps", "collnetdirect");
+    const Scenario scenario = with_sharp(fabric, "packet", "steps", "collnet-direct");
     const topology::Topology topology = topology::build(scenario.topology, catalogue(), {});
     const topology::Router router(topology, 1);
     const collective::NcclModel nccl(router, scenario.network.nccl);
@@ -56,11 +56,11 @@ TEST(Sharp, sends_every_byte_once_up_and_once_down_each_cable) {
   }
 }
 
-// The sum as one pipelined transfer, whose rate is the tuner's and whose latency all start with: 3 % for how the
-// pipeline fills. Piece by piece in the fluid, pieces that are under way on a cable share it instead of following
-// one another: 4 %.
+// The sum as one pipelined transfer, whose rate is the tuner's and whose latency all start with: 3 % for how
+// the pipeline fills. Piece by piece in the fluid, pieces that are under way on a cable share it instead of
+// following one another: 4 %.
 TEST(Sharp, takes_as_long_in_packets_as_in_the_fluid) {
-  for (const char* algorithm : {"collnetdirect", "nvls"}) {
+  for (const char* algorithm : {"collnet-direct", "nvls"}) {
     const auto time = [&](const char* network, const char* form) {
       const Bytes bytes(64 << 20);
       return microseconds(bench(with_sharp(R"("kind": "rail")", network, form, algorithm), catalogue(),
