@@ -38,6 +38,13 @@ Node ObjectBase::member(const Node& node, const std::string& key) const {
   return child.is(Kind::null) ? Node() : child;
 }
 
+FieldFacts& ObjectBase::add_facts(std::string_view key, std::string_view description) {
+  FieldFacts& facts = facts_.emplace_back();
+  facts.key = key;
+  facts.description = description;
+  return facts;
+}
+
 bool ObjectBase::check(const Node& node, Reader& reader) const {
   if (!node.is(Kind::object) && !(has_shorthand() && node.is(Kind::string))) {
     wrong_kind(node, expects(), reader);

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -68,6 +69,7 @@ class ObjectBase {
   [[nodiscard]] std::vector<std::string> keys() const;  // sorted
 
  protected:
+  FieldFacts& add_facts(std::string_view key, std::string_view description);
   // Reports unknown and missing keys. False when the node is neither an object nor its short form.
   bool check(const Node& node, Reader& reader) const;
   // The value of a key; null is as if it were left out, "use" is the shorthand's other name.
@@ -89,22 +91,21 @@ class Object : public detail::ObjectBase {
 
   // Options: a Range, a CodecPtr, required(), default_text(), example(); any order.
   template <class Member, class... Options>
-  Object& field(std::string key, Member member, std::string description, const Options&... options) & {
+  Object& field(std::string_view key, Member member, std::string_view description,
+                const Options&... options) & {
     using M = std::remove_cvref_t<std::invoke_result_t<Member, T&>>;
-    detail::FieldFacts facts;
-    facts.key = std::move(key);
-    facts.description = std::move(description);
+    detail::FieldFacts& facts = add_facts(key, description);
     Range range;
     CodecPtr<M> codec;
     (apply<M>(options, facts, range, codec), ...);
     if constexpr (!(detail::is_codec<Options> || ...)) codec = codec_for<M>(range);
-    facts_.push_back(std::move(facts));
     fields_.push_back(std::make_unique<FieldOf<Member, M>>(member, std::move(codec)));
     return *this;
   }
   template <class Member, class... Options>
-  Object&& field(std::string key, Member member, std::string description, const Options&... options) && {
-    field(std::move(key), member, std::move(description), options...);
+  Object&& field(std::string_view key, Member member, std::string_view description,
+                 const Options&... options) && {
+    field(key, member, description, options...);
     return std::move(*this);
   }
   // A bare string stands for {key: string}: "link": "ib-ndr" is "link": {"use": "ib-ndr"}.
