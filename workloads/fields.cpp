@@ -212,6 +212,9 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
           .field("gemm", &PrecisionSpec::gemm, "linear layers")
           .field("attention", &PrecisionSpec::attention, "attention core, LM head, stored activations",
                  default_text("gemm, at least 16 bits"))
+          .field("attention_core", &PrecisionSpec::attention_core,
+                 "products of the attention core, whose inputs are cast for it (fp8 dot-product attention)",
+                 default_text("as attention"))
           .field("gradients", &PrecisionSpec::gradients, "reduced over data-parallel ranks",
                  default_text("the framework's"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
@@ -253,6 +256,11 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  default_text("the framework's"))
           .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",
                  default_text("the framework's"))
+          .field("graph_parts", &ComputeSpec::graph_parts,
+                 "parts of a layer that are launched from graphs of their own, the rest eagerly",
+                 config::list_of<std::string>(one_of({"attention", "router", "mlp"})))
+          .field("fused_experts", &ComputeSpec::fused_experts,
+                 "experts' first product, activation and their casts to 8 bits are one kernel")
           .field("host_factor", &ComputeSpec::host_factor,
                  "how many times slower than a DGX H100's the host issues work; default: the accelerator's "
                  "usual "

@@ -21,6 +21,7 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                  names<AttentionKernel>(
                      {{"flash", AttentionKernel::flash,
                        "one kernel, scores never stored; the fastest written for the accelerator"},
+                      {"flash2025", AttentionKernel::flash2025, "of 2025 (cuDNN 9.13) on a Blackwell"},
                       {"flash2", AttentionKernel::flash2, "FlashAttention-2, also on a Hopper"},
                       {"flash1", AttentionKernel::flash1, "FlashAttention of 2022"},
                       {"unfused", AttentionKernel::unfused, "batched matmuls and softmax, scores stored"}}),
@@ -32,7 +33,11 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
           .field("qk_nope_head_dim", &AttentionSpec::qk_nope_head_dim,
                  "mla: width of a head without rotary part")
           .field("qk_rope_head_dim", &AttentionSpec::qk_rope_head_dim, "mla: width of a head's rotary part")
-          .field("v_head_dim", &AttentionSpec::v_head_dim, "mla: width of a head's values");
+          .field("v_head_dim", &AttentionSpec::v_head_dim, "mla: width of a head's values")
+          .field("window", &AttentionSpec::window,
+                 "sliding window: keys a token sees at most, itself the last; 0: all before it", at_least(0))
+          .field("full_every", &AttentionSpec::full_every,
+                 "with a window: one layer in so many sees all keys; 0: none", at_least(0));
   return object;
 }
 
@@ -70,10 +75,16 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("vocab", &ModelSpec::vocab, "vocabulary, padded as the framework pads it")
           .field("gated_ffn", &ModelSpec::gated_ffn,
                  "SwiGLU: three matrices, no biases, rotary positions (Llama)")
+          .field("clamped_ffn", &ModelSpec::clamped_ffn,
+                 "the gate and what it is multiplied with are clamped before the activation")
           .field("tied_embeddings", &ModelSpec::tied_embeddings, "the LM head shares the embedding's weights")
           .field("attention", &ModelSpec::attention, "how a layer attends")
           .field("dense_layers", &ModelSpec::dense_layers,
                  "mixture of experts: leading layers with a dense FFN")
+          .field("prediction_layers", &ModelSpec::prediction_layers,
+                 "multi-token prediction: modules behind the last layer, each a projection of 2 x hidden, a "
+                 "layer and a pass through the LM head",
+                 at_least(0))
           .field("experts", &ModelSpec::experts, "mixture of experts")
           .field("sequence", &ModelSpec::sequence, "tokens of a sequence where the workload gives none")
           .shorthand("use")

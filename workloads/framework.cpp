@@ -35,6 +35,27 @@ constexpr HostProfile kMegatron2022{
 // get_batch_on_this_tp_rank), on the first and the last stage; nothing is read back.
 constexpr HostProfile kMegatron2024{
     {12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2, {5, 0, 0, 0}, 4, false, false};
+// A mixture's layer of Megatron-Core 0.14 and 0.15 on Transformer Engine 2. Attention: two linears, the core
+// counted as 3 Functions, a norm, rotary of queries and keys, the script of bias, dropout and residual;
+// latent attention three linears, two norms and six splits and joins more. Router (moe/router.py,
+// moe_utils.py, fused): the norm before it (2), gating product, top-k, scores and loss of the balance, their
+// scaler, the forced balance. Exchange (moe/token_dispatcher.py): counts summed, reshaped and copied to the
+// host, permute, tokens, probabilities, sort; back the same less the counts. DeepEP (fused_a2a.py) replaces
+// them by dispatch, permute, unpermute, combine. Experts (moe/experts.py: TEGroupedMLP): two grouped linears
+// and the activation; padding and its removal in 8 bits. Each local expert: in both linears two views and a
+// product forward, two products, two views, a parameter's hook (distributed_data_parallel.py) backward; in 8
+// bits a quantised tensor each way (transformer_engine/pytorch/module/grouped_linear.py).
+constexpr ExpertCalls kMegatronExperts{true,
+                                       {{6, 8, 7, 6, 2}, {10, 8, 7, 0, 2}},
+                                       {{6, 4, 2, 3, 3}, {6, 4, 2, 0, 3}},
+                                       {{12, 6, 8, 3}, {12, 6, 7, 0}},
+                                       {{3, 4, 2, 4, 2}, {3, 4, 1, 0, 2}},
+                                       {{22, 12, 6, 2}, {14, 8, 6, 0}},
+                                       {{12, 8, 5, 2}, {8, 6, 5, 0}},
+                                       {{2, 4, 1, 4, 2}, {2, 4, 1, 0, 2}},
+                                       {{0, 4, 0, 0, 0, 2}, {0, 6, 0, 2, 0, 4}},
+                                       {{0, 0, 2, 2}, {0, 0, 2, 0}},
+                                       {{2, 0, 0, 0}, {2, 0, 0, 0}}};
 // Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
 // FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
 // copy-out, resharding), DDP a hook a parameter in C++.
@@ -50,6 +71,7 @@ std::array<Framework, 12> make_table() {
   megatron.release = "2024";
   megatron.summary = "Megatron-Core with Transformer Engine, distributed optimiser, flash attention";
   megatron.host = kMegatron2024;
+  megatron.host.experts = kMegatronExperts;
   megatron.graph_launch = kGraph;
   megatron.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
 

@@ -32,6 +32,21 @@ double value_width(const ModelSpec& model) {
   return model.attention.kind == AttentionKind::mla ? model.attention.v_head_dim : model.head_dim;
 }
 
+double full_attention_share(const ModelSpec& model) {
+  const AttentionSpec& a = model.attention;
+  if (a.window <= 0) return 1;
+  return a.full_every > 0 ? 1.0 / a.full_every : 0;
+}
+
+double attended_pairs(const ModelSpec& model, double sequence, bool causal_half) {
+  const bool half = causal_half && model.attention.causal;
+  const double all = sequence * sequence * (half ? 0.5 : 1);
+  const double share = full_attention_share(model);
+  const double window = std::min<double>(model.attention.window, sequence);
+  const double seen = sequence * window * (half ? 1 - window / (2 * sequence) : 1);
+  return share * all + (1 - share) * seen;
+}
+
 namespace {
 
 void add_attention(const ModelSpec& model, double bias, LayerParameters& parameters) {
@@ -95,6 +110,11 @@ double total_parameters(const ModelSpec& model) {
          (model.tied_embeddings ? 0.0 : head_parameters(model));
 }
 
+double prediction_parameters(const ModelSpec& model) {
+  const double h = model.hidden;
+  return 2 * h * h + 2 * h;
+}
+
 double active_parameters(const ModelSpec& model) {
   const double routed = layer_parameters(model, LayerKind::experts).routed();
   const double idle =
@@ -121,19 +141,28 @@ double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causa
       gates * h * experts.ffn * (static_cast<double>(experts.top_k) + experts.shared) + h * experts.count;
   const double matrices = model.layers * attention + count_of(model, LayerKind::dense) * dense +
                           count_of(model, LayerKind::experts) * sparse;
-  const double scores = (causal_half && a.causal ? 0.5 : 1.0) * 2 * s * s * model.heads *
-                        (key_width(model) + value_width(model));
-  const double forward = 2 * s * matrices + model.layers * scores + 2 * s * h * model.vocab;
+  const double scores =
+      2 * attended_pairs(model, s, causal_half) * model.heads * (key_width(model) + value_width(model));
+  const double head = 2 * s * h * model.vocab;
+  const bool mixture = kind_of(model, model.layers - 1) == LayerKind::experts;
+  const double module = 2 * s * (attention + (mixture ? sparse : dense) + 2 * h * h) + scores + head;
+  const double forward = 2 * s * matrices + model.layers * scores + head + model.prediction_layers * module;
   return 3 * forward;
 }
 
 double inference_flops_per_request(const ModelSpec& model, int queries, int keys, bool causal_half) {
   const double h = model.hidden, v = model.vocab;
+  if (model.prediction_layers > 0) {  // no part of generation
+    ModelSpec plain = model;
+    plain.prediction_layers = 0;
+    return inference_flops_per_request(plain, queries, keys, causal_half);
+  }
   // Scores of one token with itself, and what one token costs without them and without the head.
   const double pair = 2.0 * model.layers * model.heads * (key_width(model) + value_width(model));
   const double token = model_flops_per_sequence(model, 1, false) / 3 - pair - 2 * h * v;
-  const double pairs = static_cast<double>(queries) * keys *
-                       (causal_half && model.attention.causal && queries > 1 ? 0.5 : 1.0);
+  const double share = full_attention_share(model);
+  const double seen = share * keys + (1 - share) * std::min(keys, model.attention.window);
+  const double pairs = queries > 1 ? attended_pairs(model, keys, causal_half) * queries / keys : seen;
   return queries * token + pairs * pair + 2 * h * v;
 }
 }  // namespace topsim::workloads

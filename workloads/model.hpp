@@ -19,6 +19,11 @@ enum class LayerKind : std::uint8_t { dense, experts };
 [[nodiscard]] double key_width(const ModelSpec& model);
 [[nodiscard]] double value_width(const ModelSpec& model);
 
+// Of the layers with a sliding window, those that see all keys; 1 without a window.
+[[nodiscard]] double full_attention_share(const ModelSpec& model);
+// Pairs of a query and a key in one head of a sequence, mean over the layers. causal_half: as below.
+[[nodiscard]] double attended_pairs(const ModelSpec& model, double sequence, bool causal_half);
+
 // Parameters of one layer, all ranks together. Matrices are split over tp; `norms` and biases of
 // row-parallel layers are replicated, which only matters below 0.1 % and is counted as split.
 // GPT shapes (no gated FFN) carry biases and learned positions, Llama shapes do not.
@@ -38,7 +43,10 @@ struct LayerParameters {
 
 [[nodiscard]] double embedding_parameters(const ModelSpec& model);  // words and learned positions
 [[nodiscard]] double head_parameters(const ModelSpec& model);       // LM head matrix, tied or not
-[[nodiscard]] double total_parameters(const ModelSpec& model);      // tied weights counted once
+// Tied weights counted once, multi-token prediction left out, as the owners of models count.
+[[nodiscard]] double total_parameters(const ModelSpec& model);
+// Of one module of multi-token prediction beside its layer: the projection and its norms.
+[[nodiscard]] double prediction_parameters(const ModelSpec& model);
 // Parameters that one token meets: top_k of the routed experts.
 [[nodiscard]] double active_parameters(const ModelSpec& model);
 

@@ -113,6 +113,17 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
   plan.collective_launch = graph ? plan.launch : std::max(plan.launch, host_times().collective);
   plan.counts_host_calls = !graph && !workload.compute.launch_overhead;
+  plan.graph = graph;
+  const std::vector<std::string>& parts = workload.compute.graph_parts;
+  const auto graphed = [&](const char* part) {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
+  plan.graph_attention = graphed("attention"), plan.graph_router = graphed("router");
+  plan.graph_mlp = graphed("mlp");
+  if (graph && !parts.empty())
+    mistakes.add("compute.graph_parts", "the whole step is launched from one graph already",
+                 "leave cuda_graph or graph_parts out");
+  plan.fused_experts = workload.compute.fused_experts;
   plan.host = defaults.host;
   plan.host_factor = workload.compute.host_factor.value_or(1);
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;

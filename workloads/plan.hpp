@@ -44,15 +44,16 @@ struct Plan {
   ContextKind cp_kind = ContextKind::ring;
   TensorOverlap tp_overlap = TensorOverlap::none;
   Precision gemm = Precision::bf16;         // linear layers
-  Precision activations = Precision::bf16;  // stored, sent, attention core, LM head
-  double gradient_bytes = 4;                // reduced over the data-parallel group, per parameter
-  double parameter_bytes = 2;               // working copy
-  double gathered_parameter_bytes = 2;      // sent by the parameter all-gather
-  double bucket_elements = 0;               // gradients of one bucket; 0: all in one
-  double first_bucket_elements = 0;         // of the first one to fill; 0: as the others
-  double bucket_copies = 0;                 // passes that copy gradients into buckets and back
-  bool scatter_gradients = true;            // where the optimiser is sharded; else all-reduced
-  bool whole_tensor_shards = false;         // each tensor's owner broadcasts it after the update
+  Precision activations = Precision::bf16;  // stored, sent, LM head
+  Precision attention_core = Precision::bf16;
+  double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
+  double parameter_bytes = 2;           // working copy
+  double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
+  double bucket_elements = 0;           // gradients of one bucket; 0: all in one
+  double first_bucket_elements = 0;     // of the first one to fill; 0: as the others
+  double bucket_copies = 0;             // passes that copy gradients into buckets and back
+  bool scatter_gradients = true;        // where the optimiser is sharded; else all-reduced
+  bool whole_tensor_shards = false;     // each tensor's owner broadcasts it after the update
   bool reduce_every_micro_batch = false;
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
@@ -79,6 +80,9 @@ struct Plan {
   bool mixed_precision = true;             // fp32 master weights beside the working copy
   Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
   bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
+  bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
+  bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
+  bool fused_experts = false;
   HostProfile host;
   double host_factor = 1;       // how much slower the host is than the one its times were taken on
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)

@@ -16,7 +16,7 @@ namespace topsim::workloads {
 
 enum class AttentionKind : std::uint8_t { mha, gqa, mla };
 // flash: the fastest written for the chip (FlashAttention-3 or cuDNN on Hopper).
-enum class AttentionKernel : std::uint8_t { flash, flash2, flash1, unfused };
+enum class AttentionKernel : std::uint8_t { flash, flash2025, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_2p, zb_v, dualpipe };
@@ -33,6 +33,8 @@ struct AttentionSpec {
   std::optional<AttentionKernel> kernel;
   bool causal = true;
   int q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
+  int window = 0;      // keys that a token sees at most, itself the last; 0: all before it
+  int full_every = 0;  // one layer in so many sees all; 0: none where there is a window
 };
 
 struct ExpertSpec {
@@ -59,8 +61,10 @@ struct ModelSpec {
   int vocab = 0;
   bool gated_ffn = false;        // SwiGLU: three matrices
   bool tied_embeddings = false;  // LM head shares the embedding's weights
+  bool clamped_ffn = false;      // the activation's inputs are clamped first (gpt-oss)
   AttentionSpec attention;
-  int dense_layers = 0;  // mixture-of-experts models: leading layers with a dense FFN
+  int dense_layers = 0;       // mixture-of-experts models: leading layers with a dense FFN
+  int prediction_layers = 0;  // multi-token prediction: modules of a layer and a pass through the LM head
   ExpertSpec experts;
   int sequence = 0;  // used when the workload gives none
 };
@@ -103,7 +107,7 @@ struct PlanSpec {
 // Number formats per part; a single name sets `gemm` and lets the rest follow (plan.hpp).
 struct PrecisionSpec {
   Precision gemm = Precision::bf16;
-  std::optional<Precision> attention, gradients, parameters_all_gather, dispatch;
+  std::optional<Precision> attention, attention_core, gradients, parameters_all_gather, dispatch;
 };
 
 struct LoraSpec {
@@ -121,6 +125,8 @@ struct ComputeSpec {
   std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
   std::optional<Duration> launch_overhead;
   std::optional<bool> cuda_graph;
+  std::vector<std::string> graph_parts;  // of a layer, that are launched from graphs of their own
+  bool fused_experts = false;            // FC1, activation and their casts in one kernel
   std::optional<double> host_factor;
   std::map<std::string, double>
       slow_ranks;  // applied when the program runs: rank -> compute time factor, 1.1: ten per cent slower

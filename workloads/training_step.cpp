@@ -47,11 +47,12 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     const auto index = static_cast<std::size_t>(kind);
     pieces.layer[index] = layer(kind, full ? RecomputeKind::none : plan.recompute.kind);
     pieces.layer_recomputed[index] = full ? layer(kind, RecomputeKind::full) : pieces.layer[index];
-    // Calls of a mixture's layer are not counted: an operator a kernel.
-    if (kind == LayerKind::experts) continue;
-    set_host_time(pieces.layer[index], plan, RecomputeKind::none);
-    set_host_time(pieces.layer_recomputed[index], plan, plan.recompute.kind);
+    set_host_time(pieces.layer[index], kind, model, plan, RecomputeKind::none);
+    set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute.kind);
   }
+  if (model.prediction_layers > 0 && !plan.inference())
+    pieces.prediction = prediction(model, plan, compute, pieces.embedding,
+                                   pieces.layer_at(kind_of(model, model.layers - 1), full), pieces.head);
 
   program::Program program;
   if (plan.single_process) {
@@ -72,9 +73,9 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
         plan.documents * model_flops_per_sequence(model, plan.sequence / plan.documents, causal_half);
     if (!plan.frozen()) return all;
     // Frozen matrices have two of the three products; attention and adapters have all.
-    const double scores = 3 * (causal_half && model.attention.causal ? 0.5 : 1.0) * 4 * model.layers *
-                          plan.sequence * static_cast<double>(plan.sequence) / plan.documents * model.heads *
-                          model.head_dim;
+    const double document = static_cast<double>(plan.sequence) / plan.documents;
+    const double scores = 3.0 * 4 * model.layers * plan.documents *
+                          attended_pairs(model, document, causal_half) * model.heads * model.head_dim;
     return (all - scores) * 2 / 3 + scores + adapter_flops_per_sequence(model, plan);
   };
   program.facts.model_flops = Flops(plan.global_batch * flops(true));

@@ -65,5 +65,80 @@ TEST(Host, AGivenLaunchTimeReplacesTheCount) {
   graph.compute.cuda_graph = true;
   EXPECT_NEAR(host_seconds(given) * 2, host_seconds(graph), 0.3 * host_seconds(graph));
 }
+// A mixture of 16 experts, 4 on each of 4 ranks, one layer, one micro-batch.
+WorkloadSpec mixture() {
+  WorkloadSpec workload;
+  workload.model = gpt(1, 1024, 16);
+  workload.model.gated_ffn = true;
+  workload.model.experts = {16, 2, 0, 512, 0, 0, false, 1};
+  workload.plan.ep = 4, workload.plan.etp = 1;
+  workload.plan.grad_accumulation = 1;
+  workload.plan.token_dispatcher = TokenDispatcher::deepep;
+  return workload;
+}
+
+double host_of(const WorkloadSpec& workload) {
+  Duration sum{};
+  const program::Program program = training_step(workload, h100(), 4);
+  for (const program::Op& op : program.classes.front().ops) sum += op.launch;
+  return seconds(sum);
+}
+
+// Each local expert adds, forward and backward, 4 + 6 views, 2 + 4 products and 2 calls of a hook: 25 + 72 +
+// 7 us.
+TEST(Host, EveryLocalExpertCostsItsOwnCalls) {
+  const HostPasses each = framework("megatron").host.experts.each;
+  EXPECT_NEAR(seconds(host_time(each.forward) + host_time(each.backward)), 104e-6, 1e-9);
+  WorkloadSpec twice = mixture();
+  twice.model.experts.count = 32;
+  EXPECT_NEAR(host_of(twice) - host_of(mixture()), 4 * 104e-6, 1e-9);
+  // All in one kernel: one call.
+  WorkloadSpec fused = mixture();
+  fused.compute.fused_experts = true;
+  EXPECT_NEAR(host_of(mixture()) - host_of(fused), 3 * 104e-6, 1e-9);
+}
+
+// A graph of a part is one replay instead of its calls: 20 + 26 + 3.5 us each way.
+TEST(Host, AGraphOfAPartReplacesThatPartsCallsOnly) {
+  const ExpertCalls& calls = framework("megatron").host.experts;
+  const auto saved = [](const HostPasses& passes) {
+    return seconds(host_time(passes.forward) + host_time(passes.backward)) - 2 * 49.5e-6;
+  };
+  WorkloadSpec graphed = mixture();
+  graphed.compute.graph_parts = {"router"};
+  EXPECT_NEAR(host_of(mixture()) - host_of(graphed), saved(calls.router), 1e-9);
+  graphed.compute.graph_parts = {"attention", "router"};
+  EXPECT_NEAR(host_of(mixture()) - host_of(graphed), saved(calls.router) + saved(calls.attention), 1e-9);
+}
+
+// In 8 bits: linears twice, padding, and a quantised tensor for each expert; one scale a tensor three kernels
+// for it, one scale a block one.
+TEST(Host, NarrowFormatsCostTheHostMore) {
+  const ExpertCalls& calls = framework("megatron").host.experts;
+  WorkloadSpec blocks = mixture(), tensors = mixture();
+  blocks.precision.gemm = Precision::mxfp8, tensors.precision.gemm = Precision::fp8;
+  const double linears = 4 * seconds(host_times().linear);  // two each way in each half of the layer
+  const auto both = [](const HostPasses& p) { return seconds(host_time(p.forward) + host_time(p.backward)); };
+  EXPECT_NEAR(host_of(blocks) - host_of(mixture()),
+              2 * linears + both(calls.narrow) + 4 * both(calls.each_narrow), 1e-9);
+  EXPECT_NEAR(host_of(tensors) - host_of(blocks), 8 * both(calls.each_narrow), 1e-9);
+}
+
+// The host reads the counts of tokens back, but not where the whole step is a graph; and there its own pace
+// does not matter.
+TEST(Host, AGraphOfTheStepReadsNothingBack) {
+  const auto reads = [](const WorkloadSpec& workload) {
+    const program::Program program = training_step(workload, h100(), 4);
+    int count = 0;
+    for (const program::Op& op : program.classes.front().ops) count += op.host_sync;
+    return count;
+  };
+  WorkloadSpec graph = mixture();
+  graph.compute.cuda_graph = true;
+  EXPECT_EQ(reads(mixture()) - reads(graph), 1);  // what is left is the norm of the gradients
+  WorkloadSpec slow = graph;
+  slow.compute.host_factor = 3;
+  EXPECT_EQ(host_of(slow), host_of(graph));
+}
 }  // namespace
 }  // namespace topsim::workloads

@@ -58,15 +58,29 @@ struct FlashConstants {
   double forward, backward;
   double key_offset;
 };
-// Forward on Hopper and Blackwell: fitted on the causal sweeps of ai-dynamo/aiconfigurator@095f58a
-// (context_attention_perf of h100_sxm and b200_sxm, bf16, head size 128, 4 k to 16 k tokens; mean error 9 %
-// and 13 %). Agrees with cuDNN on an H100 at 8 k tokens, 582 TFLOP/s without a mask
-// (meta-pytorch/tritonbench#141). Backward against forward: FlashAttention-3 (Shah et al. 2024, figures 5-6)
-// 0.55 / 0.65; Blackwell 0.694 / 0.706 (SimuMax B200 profile). A100: FlashAttention-2 at head size 128,
-// causal, 0.52 of 312 TFLOP/s at 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6;
-// recalled).
-constexpr std::array<FlashConstants, 3> kFlash{
-    {{100, 0.645, 0.634, 2432}, {90, 0.595, 0.50, 1152}, {0, 0.73, 0.62, 384}}};
+// Hopper: fitted on the causal sweep of ai-dynamo/aiconfigurator@095f58a (context_attention_perf of h100_sxm,
+// bf16, head size 128, 4 k to 16 k tokens; mean error 9 %). Agrees with cuDNN on an H100 at 8 k tokens, 582
+// TFLOP/s without a mask (meta-pytorch/tritonbench#141). Backward against forward: FlashAttention-3 (Shah et
+// al. 2024, figures 5-6) 0.55 / 0.65. A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s at
+// 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6; recalled).
+// Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
+// (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
+// dsv3; held to them in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and
+// 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). Before, TensorRT-LLM's prefill kernels
+// stood here, which no training library launches. GB300 has twice the exponentials a clock.
+constexpr std::array<FlashConstants, 4> kFlash{
+    {{103, 0.82, 0.635, 550}, {100, 0.71, 0.60, 650}, {90, 0.595, 0.50, 1152}, {0, 0.73, 0.62, 384}}};
+// cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
+// (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
+// Brought in after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: as measurements
+// of kernels, but those rows are no test of it.
+constexpr std::array<FlashConstants, 2> kFirstOnBlackwell{
+    {{103, 0.77, 0.574, 1150}, {100, 0.672, 0.536, 1150}}};
+// The same sweeps in fp8, of the fp8 rate.
+constexpr std::array<FlashConstants, 2> kFlash8{{{103, 0.64, 0.385, 800}, {100, 0.455, 0.35, 800}}};
+// Heads of 64 numbers on Blackwell need as many exponentials as those of 128 for half the products:
+// FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
+constexpr double kNarrowHeads = 0.65;
 // FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
 // abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
 // test of it.
@@ -77,9 +91,22 @@ constexpr FlashConstants kFlash2OnHopper{90, 0.35, 0.35, 384};
 constexpr FlashConstants kFlash1{0, 0.40, 0.30, 384};
 constexpr FlashConstants kFlash1OnHopper{90, 0.19, 0.17, 384};
 
-const FlashConstants& flash_constants(int compute_capability, AttentionKernel kernel) {
+// Share of the rate at heads of 128 that narrower ones have; linear in between.
+double narrowness(int compute_capability, const AttentionShape& shape) {
+  const double width = (shape.head_dim + shape.value_dim) / 2;
+  if (compute_capability < 100 || width >= 128) return 1;
+  return 1 - (1 - kNarrowHeads) * (128 - std::max(width, 64.0)) / 64;
+}
+
+const FlashConstants& flash_constants(int compute_capability, AttentionKernel kernel, Precision precision) {
+  if (bytes_of(precision) == 1)
+    for (const FlashConstants& row : kFlash8)
+      if (compute_capability >= row.compute_capability) return row;
   if (kernel == AttentionKernel::flash1) return compute_capability >= 90 ? kFlash1OnHopper : kFlash1;
   if (compute_capability == 90 && kernel == AttentionKernel::flash2) return kFlash2OnHopper;
+  if (kernel == AttentionKernel::flash2025)
+    for (const FlashConstants& row : kFirstOnBlackwell)
+      if (compute_capability >= row.compute_capability) return row;
   for (const FlashConstants& row : kFlash)
     if (compute_capability >= row.compute_capability) return row;
   return kFlash.back();
@@ -206,9 +233,14 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
   return cost;
 }
 
+double AttentionShape::mean_keys() const {
+  if (!causal) return keys;
+  return window > 0 && window < keys ? window * (1 - window / (2 * keys)) : keys / 2;
+}
+
 namespace {
 double score_flops(const AttentionShape& shape) {
-  const double pairs = shape.queries * shape.keys * (shape.causal ? 0.5 : 1);
+  const double pairs = shape.queries * shape.mean_keys();
   return 2 * shape.batch * shape.heads * pairs * (shape.head_dim + shape.value_dim);
 }
 
@@ -218,14 +250,14 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
   // One work item a 128-row query tile of a head; too few items leave compute units empty.
   const double items = shape.batch * shape.heads * std::ceil(shape.queries / 128);
   const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
-  const double keys = shape.keys * (shape.causal ? 0.5 : 1);
-  const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries * (keys + key_offset) *
-                      (shape.head_dim + shape.value_dim);
+  const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries *
+                      (shape.mean_keys() + key_offset) * (shape.head_dim + shape.value_dim);
   const double bytes = element * shape.batch *
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
   KernelCost cost;
-  const double compute = work / (peak_rate * share * filled);
+  const double compute =
+      work / (peak_rate * share * narrowness(accelerator.compute_capability, shape) * filled);
   const double memory =
       (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
   cost.seconds = std::max(compute, memory);
@@ -252,7 +284,7 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
                                            Precision precision) const {
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel);
+    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel, precision);
     cost = flash(accelerator_, shape, peak(precision).value() * held(precision), constants.forward, 1,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 1;
@@ -275,14 +307,15 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
 
 KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision precision) const {
   const double width = shape.head_dim + shape.value_dim;
+  const double keys = shape.window > 0 ? std::min(shape.window, shape.keys) : shape.keys;
   const double bytes = bytes_of(precision) * shape.batch * width *
-                       (shape.kv_heads * (shape.keys + shape.queries) + shape.heads * shape.queries);
+                       (shape.kv_heads * (keys + shape.queries) + shape.heads * shape.queries);
   KernelCost cost;
   cost.seconds = cost.memory_seconds =
       bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction) +
       2 * seconds(settings_.memory_fixed);
   cost.kernels = 2;
-  cost.flops = 2 * shape.batch * shape.heads * shape.queries * shape.keys * width;
+  cost.flops = 2 * shape.batch * shape.heads * shape.queries * keys * width;
   return cost;
 }
 
@@ -290,7 +323,7 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
                                             Precision precision) const {
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel);
+    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel, precision);
     cost = flash(accelerator_, shape, peak(precision).value() * held(precision), constants.backward, 2.5,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion

@@ -66,6 +66,8 @@ struct AttentionShape {
   double batch = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   bool causal = true;
   bool dropout = false;
+  double window = 0;  // keys that a query sees at most, itself the last; 0: all before it
+  [[nodiscard]] double mean_keys() const;  // of a query
 };
 
 struct ComputeSettings {

@@ -1,5 +1,9 @@
 #include "workloads/host/host.hpp"
 
+#include <array>
+#include <span>
+
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/plan.hpp"
 
 namespace topsim::workloads {
@@ -16,6 +20,70 @@ void spread(PieceList& list, Duration total) {
   const double kernels = kernels_of(list);
   if (kernels > 0) list.set_host_time(seconds(total) / kernels);
 }
+
+// One replay of a graph made by Transformer Engine (make_graphed_callables): a module, a Function, a copy of
+// the input into the graph's memory, the launch.
+constexpr HostCalls kReplay{2, 0, 1, 1};
+// A layer's calls that are the attention half's: 16 of a dense layer's 27 Functions (framework.cpp).
+constexpr double kAttentionShare = 0.6;
+// "scheduling a te.Linear layer in FP8 takes more than 2x more time" (NVIDIA/TransformerEngine issue 761).
+constexpr double kNarrowLinear = 2;
+
+struct Block {
+  std::array<Part, 3> parts;
+  HostPasses calls;
+};
+
+// What a mixture's layer costs, block by block; a block is one run of calls or one replay of its graph.
+std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
+  const ExpertCalls& calls = plan.host.experts;
+  const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
+  const HostPasses replay{kReplay, kReplay};
+  const double here = model.experts.count / static_cast<double>(plan.ep);
+  const bool latent = model.attention.kind == AttentionKind::mla;
+  HostPasses experts = calls.experts;
+  experts =
+      experts + (plan.token_dispatcher == TokenDispatcher::deepep ? calls.fused_exchange : calls.exchange);
+  // One kernel for all experts is one call.
+  const double called = plan.fused_experts ? 1 : here;
+  experts = experts + calls.each * called;
+  // One scale a tensor: its maximum, the scale and the cast are kernels of their own (Float8CurrentScaling).
+  const double kernels = plan.gemm == Precision::fp8 ? 3 : 1;
+  if (narrow) experts = experts + calls.narrow + calls.each_narrow * (called * kernels);
+  HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
+  const auto eager = [&](HostPasses passes) {
+    for (HostCalls* one : {&passes.forward, &passes.backward}) one->linears *= narrow ? kNarrowLinear : 1;
+    return passes;
+  };
+  return {{{{Part::attention, Part::norm, Part::norm}, plan.graph_attention ? replay : eager(attention)},
+           {{Part::router, Part::router, Part::router}, plan.graph_router ? replay : eager(calls.router)},
+           {{Part::dispatch, Part::experts, Part::combine}, eager(experts)},
+           {{Part::mlp, Part::mlp, Part::mlp}, plan.graph_mlp ? replay : eager(calls.shared)}}};
+}
+
+void spread(PieceList& list, const Block& block, const HostCalls& calls, double factor) {
+  const auto ours = [&](Part part) {
+    return part == block.parts[0] || part == block.parts[1] || part == block.parts[2];
+  };
+  double kernels = 0;
+  for (const Piece& piece : list.pieces())
+    kernels += !piece.collective && ours(piece.part) ? piece.cost.kernels : 0;
+  if (kernels <= 0) return;
+  const double each = seconds(host_time(calls)) * factor / kernels;
+  for (std::size_t i = 0; i < block.parts.size(); ++i)
+    if (i == 0 || block.parts[i] != block.parts[i - 1]) list.set_host_time(block.parts[i], each);
+}
+
+void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& plan,
+                          RecomputeKind recompute) {
+  if (!plan.host.experts.counted) return;  // an operator a kernel
+  for (const Block& block : blocks_of(model, plan)) {
+    const bool again = recompute == RecomputeKind::full;
+    spread(layer.forward, block, block.calls.forward, plan.host_factor);
+    spread(layer.backward, block, again ? block.calls.backward + block.calls.forward : block.calls.backward,
+           plan.host_factor);
+  }
+}
 }  // namespace
 
 // Published on a DGX H100:
@@ -27,22 +95,33 @@ void spread(PieceList& list, Duration total) {
 // dispatch of an operator without allocation and launch, 2 to 3 us (recalled). That leaves 26 us for a
 // Function with Megatron's Python around it. A collective: the Python wrapper, two events and the launch, as
 // two operators and a half (estimated).
+// A linear layer of Transformer Engine 2: te.Linear forward 99.66 us on a GB200's host, 2.75 times slower
+// than a DGX H100's (issue 2053). One cuBLASLt call of a list (nvte_multi_tensor_gemm): eight products of 128
+// x 2048 x 2048, which the accelerator does in a tenth of it, take 267 us, 33 each (TransformerEngine pull
+// request 3134, "multi-stream", 8e x 128, pure). Its host is not named; nn.Linear, which makes such a call
+// among others, takes 37 us on a GB200's and 13.5 on a DGX H100's, so it was a GB200's.
 const HostTimes& host_times() {
-  static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us};
+  static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us, 36_us, 12_us};
   return times;
 }
 
 Duration host_time(const HostCalls& calls) {
   const HostTimes& t = host_times();
   return from_seconds(calls.operators * seconds(t.operation) + calls.views * seconds(t.view) +
-                      calls.functions * seconds(t.function) + calls.modules * seconds(t.module));
+                      calls.functions * seconds(t.function) + calls.modules * seconds(t.module) +
+                      calls.linears * seconds(t.linear) + calls.products * seconds(t.product));
 }
 
-void set_host_time(PiecePair& layer, const Plan& plan, RecomputeKind recompute) {
+void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, const Plan& plan,
+                   RecomputeKind recompute) {
   if (!plan.counts_host_calls) return;
+  if (kind == LayerKind::experts) return set_expert_host_time(layer, model, plan, recompute);
   const HostProfile& host = plan.host;
   const auto scaled = [&](const HostCalls& calls) {
-    return from_seconds(seconds(host_time(calls)) * plan.host_factor);
+    const double kept =
+        (plan.graph_attention ? 0 : kAttentionShare) + (plan.graph_mlp ? 0 : 1 - kAttentionShare);
+    const HostCalls replays = kReplay * (int{plan.graph_attention} + int{plan.graph_mlp});
+    return from_seconds(seconds(host_time(kept == 1 ? calls : calls * kept + replays)) * plan.host_factor);
   };
   spread(layer.forward, scaled(host.forward));
   spread(layer.backward,

@@ -8,9 +8,34 @@ struct HostCalls {
   double views = 0;      // dispatched, no kernel: view, transpose, split
   double functions = 0;  // torch.autograd.Function written in Python, TorchScript: either way
   double modules = 0;    // nn.Module.__call__
+  double linears = 0;    // passes of a linear layer of Transformer Engine 2
+  double products = 0;   // cuBLASLt calls for a list of matrices, one by one
   friend HostCalls operator+(const HostCalls& a, const HostCalls& b) {
-    return {a.operators + b.operators, a.views + b.views, a.functions + b.functions, a.modules + b.modules};
+    return {a.operators + b.operators, a.views + b.views,     a.functions + b.functions,
+            a.modules + b.modules,     a.linears + b.linears, a.products + b.products};
   }
+  friend HostCalls operator*(const HostCalls& a, double k) {
+    return {a.operators * k, a.views * k, a.functions * k, a.modules * k, a.linears * k, a.products * k};
+  }
+};
+
+// Forward, backward.
+struct HostPasses {
+  HostCalls forward, backward;
+  friend HostPasses operator+(const HostPasses& a, const HostPasses& b) {
+    return {a.forward + b.forward, a.backward + b.backward};
+  }
+  friend HostPasses operator*(const HostPasses& a, double k) { return {a.forward * k, a.backward * k}; }
+};
+
+// A mixture's layer, by its parts.
+struct ExpertCalls {
+  bool counted = false;
+  HostPasses attention, latent;  // latent attention: beside the former
+  HostPasses router, shared;
+  HostPasses exchange, fused_exchange;  // Megatron's all-to-all dispatcher; DeepEP
+  HostPasses experts, each;             // what each local expert adds
+  HostPasses narrow, each_narrow;       // in 8 bits and fewer, beside them
 };
 
 struct HostProfile {
@@ -22,5 +47,6 @@ struct HostProfile {
   double batch_collectives = 0;    // broadcasts of it over the tensor group
   bool waits_for_batch = false;    // the host reads its size back from the accelerator
   bool batch_everywhere = false;   // stages between the first and the last fetch it too
+  ExpertCalls experts{};
 };
 }  // namespace topsim::workloads

@@ -40,6 +40,7 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
       context_width_(heads_ * value_width(kernels.model)),
       rotated_width_((heads_ + kv_heads_) * kernels.model.head_dim),
       gathered_bytes_(kernels.bytes),
+      full_share_(full_attention_share(kernels.model)),
       proj_(kernels.linear(kernels.tokens, kernels.hidden, context_width_)) {
   const Plan& plan = kernels.plan;
   shape_.batch = static_cast<double>(plan.micro_batch) * plan.documents;
@@ -51,6 +52,8 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   shape_.value_dim = value_width(kernels.model);
   shape_.causal = kernels.model.attention.causal;
   shape_.dropout = plan.dropout;
+  windowed_ = shape_;
+  windowed_.window = kernels.model.attention.window;
   if (!latent_) {
     qkv_ = kernels.linear(kernels.tokens, qkv_width_, kernels.hidden);
     return;
@@ -113,16 +116,38 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
 int Attention::core_forward(PieceList& list) const {
   const Plan& plan = kernels_.plan;
   if (plan.task == Task::decode) {
-    list.compute(Part::attention, kernels_.compute.attention_decode(shape_, plan.activations));
+    list.compute(Part::attention, core([&](const AttentionShape& shape) {
+                   return kernels_.compute.attention_decode(shape, plan.activations);
+                 }));
     return Piece::kNone;
   }
-  return exchange(list, kernels_.compute.attention_forward(shape_, plan.attention, plan.activations), 1);
+  return exchange(list,
+                  cast_core(qkv_width_) + core([&](const AttentionShape& shape) {
+                    return kernels_.compute.attention_forward(shape, plan.attention, plan.attention_core);
+                  }),
+                  1);
 }
 
 int Attention::core_backward(PieceList& list) const {
-  const KernelCost core =
-      kernels_.compute.attention_backward(shape_, kernels_.plan.attention, kernels_.plan.activations);
-  return exchange(list, core, 2);
+  const Plan& plan = kernels_.plan;
+  return exchange(list,
+                  cast_core(context_width_) + core([&](const AttentionShape& shape) {
+                    return kernels_.compute.attention_backward(shape, plan.attention, plan.attention_core);
+                  }),
+                  2);
+}
+
+template <class Cost>
+KernelCost Attention::core(const Cost& cost) const {
+  if (full_share_ == 1) return cost(shape_);
+  return cost(shape_) * full_share_ + cost(windowed_) * (1 - full_share_);
+}
+
+KernelCost Attention::cast_core(double width) const {
+  const double narrow = bytes_of(kernels_.plan.attention_core);
+  if (narrow >= kernels_.element) return {};
+  return kernels_.compute.memory_bound(kernels_.tokens * width * (kernels_.element + narrow),
+                                       MemoryKernel::elementwise);
 }
 
 int Attention::exchange(PieceList& list, const KernelCost& core, int passes) const {

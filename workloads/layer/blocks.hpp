@@ -27,6 +27,10 @@ class Attention {
   int exchange(PieceList& list, const KernelCost& core, int passes) const;
   int ring(PieceList& list, const KernelCost& core, int passes) const;
   [[nodiscard]] KernelCost rotary() const;
+  // The core's cost, mean over layers with and without a sliding window.
+  template <class Cost>
+  [[nodiscard]] KernelCost core(const Cost& cost) const;
+  [[nodiscard]] KernelCost cast_core(double width) const;  // of inputs of that many numbers a token
 
   const LayerKernels& kernels_;
   LayerParameters parameters_;
@@ -35,7 +39,8 @@ class Attention {
   double keys_values_width_, qkv_width_, context_width_;  // of one token, on this rank
   double rotated_width_;                                  // numbers that the rotary embedding moves
   double latent_width_ = 0, gathered_bytes_;
-  AttentionShape shape_;
+  AttentionShape shape_, windowed_;
+  double full_share_;  // of layers that see all keys
   Linear down_, qkv_, proj_;
 };
 

@@ -59,8 +59,15 @@ class ExpertFeedForward final : public FeedForward {
                                          plan.activations);
     router_weight_ = kernels.compute.gemm({static_cast<double>(experts.count), kernels.hidden, entering_},
                                           plan.activations);
-    fc1_ = kernels.grouped(rows_ / here_, kernels.gates() * ffn_, kernels.hidden, here_);
-    fc2_ = kernels.grouped(rows_ / here_, kernels.hidden, ffn_, here_);
+    // Fused: the first product leaves activated rows in both layouts, the gradient of the second passes
+    // through the activation's and is cast for the first as it is written.
+    const bool apart = !plan.fused_experts;
+    fc1_ = kernels.grouped(rows_ / here_, kernels.gates() * ffn_, kernels.hidden, here_, {true, apart});
+    fc2_ = kernels.grouped(rows_ / here_, kernels.hidden, ffn_, here_, {apart, true});
+    if (apart) {
+      activation_forward_ = kernels.activation_forward(rows_, ffn_);
+      activation_backward_ = kernels.activation_backward(rows_, ffn_);
+    }
     // Work beyond each token's own share is no model work.
     for (Linear* products : {&fc1_, &fc2_})
       for (KernelCost* cost : {&products->forward, &products->input_gradient, &products->weight_gradient})
@@ -75,8 +82,7 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::dispatch, permute());
     const int arrived = exchange(list, Part::dispatch, kernels_.plan.dispatch_bytes, true);
     const int whole = gather(list, Part::dispatch, arrived);
-    list.compute(Part::experts,
-                 sort() + fc1_.forward + kernels_.activation_forward(rows_, ffn_) + fc2_.forward + sort(),
+    list.compute(Part::experts, sort() + fc1_.forward + activation_forward_ + fc2_.forward + sort(),
                  last_of(arrived, whole), parameters_.routed() / owned(), weights());
     const int summed = scatter(list, Part::combine);
     const int back = exchange(list, Part::combine, kernels_.element, false, summed);
@@ -107,7 +113,7 @@ class ExpertFeedForward final : public FeedForward {
     }
     list.weight_gradient(Part::experts, fc2_.weight_gradient, Piece::kNone, parameters_.expert_fc2 / owned(),
                          weights());
-    list.compute(Part::experts, kernels_.activation_backward(rows_, ffn_) + fc1_.input_gradient);
+    list.compute(Part::experts, activation_backward_ + fc1_.input_gradient);
     list.weight_gradient(Part::experts, fc1_.weight_gradient, Piece::kNone, parameters_.expert_fc1 / owned(),
                          weights());
     list.compute(Part::experts, sort());
@@ -126,9 +132,10 @@ class ExpertFeedForward final : public FeedForward {
   static int last_of(int first, int second) { return second == Piece::kNone ? first : second; }
 
   // Who sends how much to whom is known on the accelerators; the host needs it to launch the all-to-all and
-  // the matrix products. With experts padded to their capacity it is known beforehand.
+  // the matrix products. With experts padded to their capacity it is known beforehand; a graph of the whole
+  // step leaves it on the accelerator, in buffers of the most there can be (Megatron: moe_paged_stash).
   void count_tokens(PieceList& list) const {
-    if (kernels_.plan.expert_padding) return;
+    if (kernels_.plan.expert_padding || kernels_.plan.graph) return;
     if (fused_) return list.host_reads();  // DeepEP counts in its own kernels
     const double counts = 4.0 * kernels_.model.experts.count;
     list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
@@ -189,10 +196,10 @@ class ExpertFeedForward final : public FeedForward {
   bool fused_ = false;                      // DeepEP
   double entering_ = 0, sent_ = 0;          // T; copies that leave for other ranks
   double split_, here_;                     // x, E / e
-                                            // x, E / e
   double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part
   double logits_ = 0;
   KernelCost router_forward_, router_input_, router_weight_;
+  KernelCost activation_forward_, activation_backward_;
   Linear fc1_, fc2_;
   std::unique_ptr<FeedForward> shared_;
 };

@@ -18,7 +18,7 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
       element(bytes_of(resolved.activations)),
       bytes(tokens * hidden * element) {}
 
-Linear LayerKernels::grouped(double m, double n, double k, double count) const {
+Linear LayerKernels::grouped(double m, double n, double k, double count, Casts casts) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   const double weights = plan.inference() ? 0 : n * k;  // inference keeps them as the matmuls read them
   // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10); scales of its
@@ -30,7 +30,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count) const {
   };
   // One operator of the framework; the products after its first cost the bare
   // launch, 2 of an eager operator's 6 us (framework.cpp).
-  const double launches = 1 + (count - 1) / 3;
+  const double launches = plan.fused_experts ? 1 : 1 + (count - 1) / 3;
   const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh) {
     KernelCost cost = compute.gemm(shape, plan.gemm, output);
     cost.kernels = launches;
@@ -45,8 +45,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count) const {
     return compute.memory_bound(count * n * k * (cast_bytes + 3 * wide * later), MemoryKernel::add);
   };
   Linear result;
-  result.forward = cast(m * k) + cast(weights) + gemm({m, n, k, count});
-  result.input_gradient = cast(m * n) + gemm({m, k, n, count});
+  result.forward = (casts.input ? cast(m * k) : KernelCost{}) + cast(weights) + gemm({m, n, k, count});
+  result.input_gradient = (casts.gradient ? cast(m * n) : KernelCost{}) + gemm({m, k, n, count});
   result.weight_gradient =
       gemm({n, k, m, count}, plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32
                                                                                 : GemmOutput::fresh) +
@@ -131,13 +131,18 @@ KernelCost LayerKernels::residual_backward() const {
                               MemoryKernel::add, plan.dropout ? 2 : 1);
 }
 
+// Clamps are no part of Megatron's fused activation (fusions/fused_bias_geglu.py: two clamps and a join, each
+// reads and writes): 8 numbers a column more. Back through them: two that read the gradient and the input and
+// write, and a join: 10.
 KernelCost LayerKernels::activation_forward(double count, double ffn) const {
-  return compute.memory_bound(count * (gates() + 1) * ffn * element, MemoryKernel::elementwise,
-                              plan.fused_kernels ? 1 : 2);
+  const double passes = gates() + 1 + (model.clamped_ffn ? 8 : 0);
+  return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
+                              (plan.fused_kernels ? 1 : 2) + (model.clamped_ffn ? 3 : 0));
 }
 KernelCost LayerKernels::activation_backward(double count, double ffn) const {
-  return compute.memory_bound(count * (2 * gates() + 1) * ffn * element, MemoryKernel::elementwise,
-                              plan.fused_kernels ? 1 : 3);
+  const double passes = 2 * gates() + 1 + (model.clamped_ffn ? 10 : 0);
+  return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
+                              (plan.fused_kernels ? 1 : 3) + (model.clamped_ffn ? 3 : 0));
 }
 
 int LayerKernels::gather(PieceList& list, Part part, double whole) const {

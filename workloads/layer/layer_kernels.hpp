@@ -34,10 +34,14 @@ class LayerKernels {
   double tokens, rows, hidden, element;
   double bytes;  // S
 
-  [[nodiscard]] Linear linear(double m, double n, double k) const { return grouped(m, n, k, 1); }
+  // Which operands a product casts to low precision; others arrive cast.
+  struct Casts {
+    bool input = true, gradient = true;
+  };
+  [[nodiscard]] Linear linear(double m, double n, double k) const { return grouped(m, n, k, 1, {}); }
   // `count` matrices of that shape, each with its own rows: they share the waves of tiles, and are launched
   // one by one.
-  [[nodiscard]] Linear grouped(double m, double n, double k, double count) const;
+  [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts) const;
 
   [[nodiscard]] KernelCost norm_forward() const { return norm_forward(rows, hidden); }
   [[nodiscard]] KernelCost norm_backward() const { return norm_backward(rows, hidden); }

@@ -83,6 +83,17 @@ void PieceList::set_host_time(double seconds_per_kernel) {
   for (Piece& piece : pieces_) piece.cost.host = piece.cost.kernels * seconds_per_kernel;
 }
 
+void PieceList::set_host_time(Part part, double seconds_per_kernel) {
+  for (Piece& piece : pieces_)
+    if (piece.part == part) piece.cost.host = piece.cost.kernels * seconds_per_kernel;
+}
+
+PieceList PieceList::without_parameters() const {
+  PieceList result = *this;
+  for (Piece& piece : result.pieces_) piece.parameters = 0;
+  return result;
+}
+
 PieceList PieceList::recomputed() const {
   PieceList result = *this;
   for (Piece& piece : result.pieces_) piece.cost.flops = 0, piece.parameters = piece.frozen_parameters = 0;

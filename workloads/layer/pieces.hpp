@@ -73,6 +73,9 @@ class PieceList {
   void append(const PieceList& other);
   // Host time of every kernel.
   void set_host_time(double seconds_per_kernel);
+  void set_host_time(Part part, double seconds_per_kernel);
+  // The same work on weights that another list accounts for.
+  [[nodiscard]] PieceList without_parameters() const;
   // The same work, done again for the backward pass: no model FLOPs, no parameters.
   [[nodiscard]] PieceList recomputed() const;
 
@@ -92,6 +95,11 @@ struct PiecePair {
 // (4.5).
 [[nodiscard]] PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 [[nodiscard]] PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
+// A module of multi-token prediction (DeepSeek-V3 report, 2.2; Megatron: multi_token_prediction.py): the next
+// token's embedding and the last layer's output, both normed, are projected from 2 h to h; then a layer and
+// the LM head, whose weights, like the embedding's, are the model's own.
+[[nodiscard]] PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
+                                   const PiecePair& embedding, const PiecePair& layer, const PiecePair& head);
 // Instead of the head where tokens are generated (4.5 without the loss).
 [[nodiscard]] PieceList sampling(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 }  // namespace topsim::workloads

@@ -37,8 +37,14 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
     // Inputs of the final norm and of the LM head, and the logits.
-    bytes +=
+    const double head =
         2 * element * rows_of(plan) * model.hidden + plan.logit_bytes * plan.tokens() * model.vocab / plan.tp;
+    // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
+    const double module = 2 * element * rows_of(plan) * model.hidden +
+                          layer_activation_bytes(model, plan, again > 0 ? RecomputeKind::full : others,
+                                                 kind_of(model, model.layers - 1)) +
+                          head;
+    bytes += head + (plan.inference() ? 0 : model.prediction_layers) * module;
   }
   return bytes;
 }
@@ -85,8 +91,16 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       units.push_back(layer.split() / plan.tp + layer.whole() + (plan.expert_ranks ? 0 : routed));
       if (plan.expert_ranks) result.routed += routed;
     }
+    const bool last = global == plan.global_stages() - 1;
+    for (int i = 0; last && !plan.inference() && i < model.prediction_layers; ++i) {
+      const LayerParameters layer = layer_parameters(model, kind_of(model, model.layers - 1));
+      const double routed = layer.routed() / (plan.ep * plan.etp);
+      units.push_back((layer.split() + prediction_parameters(model)) / plan.tp + layer.whole() +
+                      (plan.expert_ranks ? 0 : routed));
+      if (plan.expert_ranks) result.routed += routed;
+    }
     const bool own_head = !model.tied_embeddings || (plan.pp > 1 && !plan.ends_meet());
-    if (global == plan.global_stages() - 1 && own_head) units.push_back(head_parameters(model) / plan.tp);
+    if (last && own_head) units.push_back(head_parameters(model) / plan.tp);
   }
   return result;
 }

@@ -12,6 +12,7 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool full = precision.gemm == Precision::fp32 || precision.gemm == Precision::tf32;
   const bool sixteen = precision.gemm == Precision::fp16 || precision.gemm == Precision::bf16;
   plan.activations = precision.attention.value_or(full || sixteen ? precision.gemm : Precision::bf16);
+  plan.attention_core = precision.attention_core.value_or(plan.activations);
   plan.mixed_precision = !full && !defaults.parameters_fp32;
   plan.cast_weights = !full && defaults.parameters_fp32;
   plan.parameter_bytes = full || defaults.parameters_fp32 ? 4 : 2;

@@ -51,6 +51,11 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
   };
   divisible("attention heads", model.heads);
   if (count_of(model, LayerKind::dense) > 0) divisible("FFN columns", model.ffn);
+  if (model.attention.full_every > 0 && model.attention.window == 0)
+    mistakes.add("model.attention.full_every", "every layer sees all keys where there is no window",
+                 "add window, or leave full_every out");
+  if (model.attention.window > 0 && plan.cp > 1)
+    mistakes.add("plan.cp", "context parallelism of sliding windows is not supported yet", "set cp to 1");
   if (model.attention.kind == AttentionKind::mla) {
     check_latent(model.attention, mistakes);
     return;

@@ -25,12 +25,18 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   const auto layer = [&](int i) {
     add(pieces.layer_at(kind_of(model, chunk.first_layer + i), i < chunk.recomputed), chunk.first_layer + i);
   };
+  const bool trains = !plan.inference();
+  const auto predictions = [&] {
+    for (int i = 0; trains && i < model.prediction_layers; ++i) add(pieces.prediction, model.layers - 1);
+  };
   if (forward_) {
     if (chunk.first) add(pieces.embedding, 0);
     for (int i = 0; i < chunk.layers; ++i) layer(i);
+    if (chunk.last) predictions();
     if (chunk.last) add(pieces.head, model.layers - 1);
   } else {
     if (chunk.last) add(pieces.head, model.layers - 1);
+    if (chunk.last) predictions();
     for (int i = chunk.layers - 1; i >= 0; --i) layer(i);
     if (chunk.first) add(pieces.embedding, 0);
     const int units = static_cast<int>(segments_.size());

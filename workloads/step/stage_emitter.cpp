@@ -62,7 +62,9 @@ double StageEmitter::turns(Phase phase) const {
 
 Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
   if (cost.kernels <= 0) return {};
-  const double one = cost.host > 0 ? cost.host / cost.kernels : seconds(plan_.launch) * plan_.host_factor;
+  // Inside a graph the accelerator itself goes from kernel to kernel.
+  const double launch_time = seconds(plan_.launch) * (plan_.graph ? 1 : plan_.host_factor);
+  const double one = cost.host > 0 ? cost.host / cost.kernels : launch_time;
   const double each = one * turns(phase);
   const Duration launch = unlaunched_ + from_seconds(each);
   unlaunched_ = from_seconds(std::max(0.0, cost.kernels - 1) * each);
@@ -70,7 +72,8 @@ Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
 }
 
 Duration StageEmitter::launch_of_call(Duration call, Phase phase) {
-  const Duration launch = unlaunched_ + from_seconds(seconds(call) * plan_.host_factor * turns(phase));
+  const double factor = plan_.graph ? 1 : plan_.host_factor;
+  const Duration launch = unlaunched_ + from_seconds(seconds(call) * factor * turns(phase));
   unlaunched_ = {};
   return launch;
 }

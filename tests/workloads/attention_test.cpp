@@ -1,0 +1,108 @@
+// Attention kernels against what others measured.
+#include <gtest/gtest.h>
+
+#include "sim/scenario/shipped.hpp"
+#include "workloads/compute/compute_model.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+struct Measured {
+  const char* gpu;
+  Precision precision;
+  double tokens, heads, kv_heads, head_dim, value_dim, window, batch;
+  double forward_ms, backward_ms;
+};
+
+// cuDNN 9.19, causal (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results of February 2026,
+// directories gb200_919_only_cudnn and gb300_919_only_cudnn). The constants were set from the rows without a
+// window; those with one, of gpt-oss, are blind.
+const std::vector<Measured>& rows() {
+  using enum Precision;
+  static const std::vector<Measured> table{
+      {"gb200", bf16, 2048, 64, 8, 128, 128, 0, 1, 0.066, 0.206},
+      {"gb200", bf16, 4096, 64, 8, 128, 128, 0, 1, 0.206, 0.607},
+      {"gb200", bf16, 8192, 64, 8, 128, 128, 0, 1, 0.688, 2.097},
+      {"gb200", bf16, 32768, 64, 8, 128, 128, 0, 1, 10.226, 29.863},
+      {"gb200", bf16, 4096, 128, 128, 192, 128, 0, 1, 0.509, 1.613},
+      {"gb200", fp8, 4096, 64, 8, 128, 128, 0, 1, 0.161, 0.559},
+      {"gb200", fp8, 32768, 64, 8, 128, 128, 0, 1, 7.960, 25.803},
+      {"gb300", bf16, 2048, 64, 8, 128, 128, 0, 1, 0.054, 0.190},
+      {"gb300", bf16, 4096, 64, 8, 128, 128, 0, 1, 0.164, 0.575},
+      {"gb300", bf16, 8192, 64, 8, 128, 128, 0, 1, 0.583, 1.985},
+      {"gb300", bf16, 32768, 64, 8, 128, 128, 0, 1, 8.734, 28.390},
+      {"gb300", bf16, 4096, 128, 128, 192, 128, 0, 1, 0.454, 1.544},
+      {"gb300", fp8, 4096, 128, 128, 192, 128, 0, 1, 0.285, 1.197},
+      {"gb300", fp8, 32768, 64, 8, 128, 128, 0, 1, 5.623, 23.752},
+      {"gb200", bf16, 4096, 64, 8, 64, 64, 1024, 2, 0.209, 0.487},
+      {"gb200", bf16, 32768, 64, 8, 64, 64, 1024, 2, 1.711, 4.099},
+      {"gb300", bf16, 4096, 64, 8, 64, 64, 1024, 2, 0.178, 0.472},
+      {"gb300", bf16, 32768, 64, 8, 64, 64, 1024, 2, 1.448, 3.930},
+  };
+  return table;
+}
+
+TEST(Attention, BlackwellsKernelsTakeTheTimesThatCudnnPublishes) {
+  const topology::Catalogue catalogue = scenario::shipped_catalogue();
+  for (const Measured& row : rows()) {
+    SCOPED_TRACE(std::string(row.gpu) + " " + std::to_string(static_cast<int>(row.tokens)) + " window " +
+                 std::to_string(static_cast<int>(row.window)));
+    const ComputeModel model(catalogue.accelerator(row.gpu), {});
+    AttentionShape shape{row.batch,    row.heads,     row.kv_heads, row.tokens, row.tokens,
+                         row.head_dim, row.value_dim, true,         false,      row.window};
+    const auto error = [](double seconds, double ms) { return std::abs(seconds * 1e3 / ms - 1); };
+    const double bound = row.window > 0 ? 0.25 : 0.16;
+    EXPECT_LT(
+        error(model.attention_forward(shape, AttentionKernel::flash, row.precision).seconds, row.forward_ms),
+        bound);
+    EXPECT_LT(error(model.attention_backward(shape, AttentionKernel::flash, row.precision).seconds,
+                    row.backward_ms),
+              bound);
+  }
+}
+
+// The library of September 2025 (9.13), where PyTorch's calls do not matter: 128 heads of queries, 8 of keys.
+TEST(Attention, TheLibraryOf2025IsSlower) {
+  const topology::Catalogue catalogue = scenario::shipped_catalogue();
+  const std::vector<Measured> rows{{"b200", Precision::bf16, 8192, 128, 8, 128, 128, 0, 1, 1.877, 5.833},
+                                   {"b200", Precision::bf16, 32768, 128, 8, 128, 128, 0, 1, 24.795, 79.338},
+                                   {"gb300", Precision::bf16, 8192, 128, 8, 128, 128, 0, 1, 1.470, 4.865},
+                                   {"gb300", Precision::bf16, 32768, 128, 8, 128, 128, 0, 1, 19.592, 66.679}};
+  for (const Measured& row : rows) {
+    const ComputeModel model(catalogue.accelerator(row.gpu), {});
+    const AttentionShape shape{1, 128, 8, row.tokens, row.tokens, 128, 128, true, false, 0};
+    const double forward = model.attention_forward(shape, AttentionKernel::flash2025, row.precision).seconds;
+    const double backward =
+        model.attention_backward(shape, AttentionKernel::flash2025, row.precision).seconds;
+    EXPECT_NEAR(forward * 1e3, row.forward_ms, 0.05 * row.forward_ms) << row.gpu;
+    EXPECT_NEAR(backward * 1e3, row.backward_ms, 0.05 * row.backward_ms) << row.gpu;
+    EXPECT_GT(forward, model.attention_forward(shape, AttentionKernel::flash, row.precision).seconds);
+  }
+}
+
+// 4096 causal tokens see 2048 keys in the mean; of a window of 128 all but the first 128 queries see 128:
+// 128 - 128 x 128 / (2 x 4096) = 126.
+TEST(Attention, AWindowIsSeenByEveryQueryButTheFirst) {
+  AttentionShape shape{1, 1, 1, 4096, 4096, 64, 64, true, false, 0};
+  EXPECT_EQ(shape.mean_keys(), 2048);
+  shape.window = 128;
+  EXPECT_EQ(shape.mean_keys(), 126);
+  shape.window = 4096;
+  EXPECT_EQ(shape.mean_keys(), 2048);
+}
+
+// Every other layer: (4096 x 4096 / 2 + 4096 x 126) / 2 pairs in a head.
+TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
+  ModelSpec model;
+  model.attention.window = 128;
+  model.attention.full_every = 2;
+  EXPECT_EQ(attended_pairs(model, 4096, true), (4096 * 2048 + 4096 * 126) / 2.0);
+  model.attention.full_every = 0;
+  EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 126.0);
+  EXPECT_EQ(attended_pairs(model, 64, true), 64 * 32.0);  // shorter than the window
+  model.attention.window = 0;
+  EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 2048.0);
+}
+}  // namespace
+}  // namespace topsim::workloads
