@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "sim/base/error.hpp"
-#include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/mixtures.hpp"
 #include "tests/workloads/replay.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
@@ -18,34 +18,12 @@ using program::CollectiveKind;
 using program::Dimension;
 using program::OpKind;
 
-// 8 experts of width 2048, 2 a token; h 1024; 4 layers; 512 tokens a micro-batch.
-WorkloadSpec small_moe(int tp, int ep, std::optional<int> etp = {}) {
-  WorkloadSpec workload;
-  workload.model = gpt(4, 1024, 16);
-  workload.model.gated_ffn = true, workload.model.tied_embeddings = false;
-  workload.model.experts.count = 8, workload.model.experts.top_k = 2, workload.model.experts.ffn = 2048;
-  workload.sequence = 512;
-  workload.plan.tp = tp, workload.plan.ep = ep, workload.plan.etp = etp;
-  workload.plan.grad_accumulation = 2;
-  return workload;
-}
-
 WorkloadSpec small_deepseek(int tp, int ep) {
   WorkloadSpec workload = small_moe(tp, ep, 1);
   workload.model.attention = {AttentionKind::mla, {}, true, 384, 128, 64, 32, 64};
   workload.model.dense_layers = 1, workload.model.ffn = 4096;
   workload.model.experts.shared = 1;
   return workload;
-}
-
-std::vector<program::Op> collectives(const program::Program& program, Dimension dimension) {
-  std::vector<program::Op> ops;
-  for (const auto& op : program.classes[0].ops) {
-    if (op.kind != OpKind::collective) continue;
-    const CommunicatorId id = program.communicator_slots[op.slot][0];
-    if (program.communicators[id.index()].dimension == dimension) ops.push_back(op);
-  }
-  return ops;
 }
 
 std::vector<std::vector<std::size_t>> groups(const program::Program& program, Dimension dimension) {
@@ -56,13 +34,6 @@ std::vector<std::vector<std::size_t>> groups(const program::Program& program, Di
     for (const RankId rank : program.members_of(CommunicatorId(c))) ranks.push_back(rank.index());
   }
   return result;
-}
-
-double flops_of_all_ranks(const program::Program& program) {
-  double total = 0;
-  for (const auto rank_class : program.class_of_rank)
-    for (const auto& op : program.classes[rank_class].ops) total += op.flops.value();
-  return total;
 }
 
 // Every layer and micro-batch: tokens there and back, forward and backward. 512 tokens x 2 experts x 1024
@@ -143,70 +114,6 @@ TEST(Experts, FlopsOfTheOpsAreThoseOfTheModel) {
     const auto program = training_step(small_deepseek(tp, 4), h100(), 8);
     EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
   }
-}
-
-// A module of multi-token prediction: a layer, a projection of 2 h x h, the head once more; it trains the
-// layer's and the projection's weights and its two norms, the head's and the embedding's are the model's.
-TEST(Experts, PredictionOfASecondTokenIsALayerAProjectionAndTheHeadAgain) {
-  WorkloadSpec workload = small_moe(1, 4);
-  const ModelSpec one = complete(workload.model);
-  const double plain = model_flops_per_sequence(one, 512, true);
-  workload.model.prediction_layers = 1;
-  const ModelSpec two = complete(workload.model);
-  ModelSpec longer = one;
-  ++longer.layers;
-  const double h = 1024, s = 512;
-  EXPECT_NEAR(model_flops_per_sequence(two, 512, true) - plain,
-              model_flops_per_sequence(longer, 512, true) - plain + 3 * 2 * s * (2 * h * h + h * one.vocab),
-              1);
-  const auto program = training_step(workload, h100(), 8);
-  program::validate(program);
-  EXPECT_NEAR(flops_of_all_ranks(program) / program.facts.model_flops.value(), 1, 1e-12);
-  // Gradients over all data-parallel ranks: fp32 of the layer's dense part, 2 h h and two norms more.
-  const auto scattered = [](const program::Program& of) {
-    double sum = 0;
-    for (const auto& op : collectives(of, Dimension::data))
-      if (op.collective == CollectiveKind::reduce_scatter) sum += static_cast<double>(op.bytes.value());
-    return sum;
-  };
-  const LayerParameters layer = layer_parameters(one, LayerKind::experts);
-  EXPECT_DOUBLE_EQ(scattered(program) - scattered(training_step(small_moe(1, 4), h100(), 8)),
-                   4 * (layer.split() + layer.whole() + 2 * h * h + 2 * h));
-}
-
-TEST(Experts, PredictionIsHeldInMemoryAndNoPartOfInference) {
-  WorkloadSpec workload = small_moe(1, 4);
-  const auto weights = [&] { return memory_use(workload, h100(), 8).peak().weights; };
-  const double before = weights();
-  workload.model.prediction_layers = 1;
-  const ModelSpec model = complete(workload.model);
-  const LayerParameters layer = layer_parameters(model, LayerKind::experts);
-  EXPECT_DOUBLE_EQ(weights() - before,
-                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model)));
-  WorkloadSpec prefill = workload, plain = small_moe(1, 4);
-  prefill.task = plain.task = Task::prefill;
-  prefill.plan.grad_accumulation = plain.plan.grad_accumulation = std::nullopt;
-  prefill.plan.global_batch = plain.plan.global_batch = 16;
-  EXPECT_EQ(training_step(prefill, h100(), 8).facts.model_flops.value(),
-            training_step(plain, h100(), 8).facts.model_flops.value());
-}
-
-// FC1, activation and casts in one kernel: what passes through memory between them is gone, products stay.
-TEST(Experts, FusedExpertsLeaveTheProducts) {
-  WorkloadSpec apart = small_moe(1, 4);
-  apart.precision.gemm = Precision::mxfp8;
-  WorkloadSpec fused = apart;
-  fused.compute.fused_experts = true;
-  const auto seconds_of = [](const WorkloadSpec& workload) {
-    double sum = 0;
-    for (const auto& op : training_step(workload, h100(), 8).classes[0].ops) sum += seconds(op.duration);
-    return sum;
-  };
-  // Of 1,024 rows and 2,048 columns, 4 layers and 2 micro-batches: the activation moves 3 and back 5 numbers
-  // of 2 bytes a column; the casts of its result and of FC1's gradient (4,096 columns) read 2 bytes and
-  // write 2. Five kernels' fixed 2 us; all at 0.8 of 3.35 TB/s.
-  const double bytes = 1024 * 2048.0 * (2 * (3 + 5) + 4 + 2 * 4);
-  EXPECT_NEAR(seconds_of(apart) - seconds_of(fused), 8 * (bytes / (0.8 * 3.35e12) + 4 * 2e-6), 1e-7);
 }
 
 double expert_seconds(const WorkloadSpec& workload) {

@@ -1,0 +1,41 @@
+// A small mixture of experts, and what tests read from its program.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads::testing {
+
+// 8 experts of width 2048, 2 a token; h 1024; 4 layers; 512 tokens a micro-batch.
+inline WorkloadSpec small_moe(int tp, int ep, std::optional<int> etp = {}) {
+  WorkloadSpec workload;
+  workload.model = gpt(4, 1024, 16);
+  workload.model.gated_ffn = true, workload.model.tied_embeddings = false;
+  workload.model.experts.count = 8, workload.model.experts.top_k = 2, workload.model.experts.ffn = 2048;
+  workload.sequence = 512;
+  workload.plan.tp = tp, workload.plan.ep = ep, workload.plan.etp = etp;
+  workload.plan.grad_accumulation = 2;
+  return workload;
+}
+
+inline std::vector<program::Op> collectives(const program::Program& program, program::Dimension dimension) {
+  std::vector<program::Op> ops;
+  for (const auto& op : program.classes[0].ops) {
+    if (op.kind != program::OpKind::collective) continue;
+    const CommunicatorId id = program.communicator_slots[op.slot][0];
+    if (program.communicators[id.index()].dimension == dimension) ops.push_back(op);
+  }
+  return ops;
+}
+
+inline double flops_of_all_ranks(const program::Program& program) {
+  double total = 0;
+  for (const auto rank_class : program.class_of_rank)
+    for (const auto& op : program.classes[rank_class].ops) total += op.flops.value();
+  return total;
+}
+
+}  // namespace topsim::workloads::testing
