@@ -5,8 +5,7 @@
 
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::build_test {
 
 TEST(Recipes, EveryNodeBuilds) {
   for (const std::string& id : ids_of("node")) {
@@ -81,5 +80,4 @@ TEST(Recipes, SuperPodsHaveTheSwitchesThatTheirReferenceArchitecturePrints) {
     EXPECT_EQ(switches(cluster, 3), size.core) << size.nodes;
   }
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::build_test

@@ -10,8 +10,7 @@
 #include "sim/config/document.hpp"
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::catalogue_test {
 namespace fs = std::filesystem;
 using config::Document;
 using config::Kind;
@@ -161,5 +160,4 @@ TEST_F(BrokenCatalogue, AnUnknownSourceAndAnUnknownLinkAreBothReported) {
   EXPECT_EQ(found[0].label, "did you mean \"wire\"?");
   EXPECT_EQ(found[1].message, "unknown source \"shet\"");
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::catalogue_test

@@ -3,8 +3,7 @@
 
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::devices_test {
 using namespace topsim::literals;
 
 TEST(Switches, APortSplitsWhereTheBoxAllowsIt) {
@@ -112,5 +111,4 @@ TEST(Reliability, TheWholeJobFailsAsLlama3Did) {
   ASSERT_NE(rate, nullptr);
   EXPECT_NEAR(rate->per_year, 419 / 54.0 * 365.25 / 16384, 1e-4);
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::devices_test

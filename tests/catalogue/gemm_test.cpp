@@ -6,8 +6,7 @@
 
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::gemm_test {
 
 // What the largest tile reaches when waves are full and memory is no limit.
 double ceiling(const Accelerator& accelerator, std::string_view precision) {
@@ -101,5 +100,4 @@ TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
 TEST(Gemm, VectorUnitsReachWhatFlagPerfMeasuredOnA100) {
   EXPECT_NEAR(ceiling(shipped().accelerator("a100-sxm4-80gb"), "fp32") * 1e-12, 19.05, 0.01);
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::gemm_test

@@ -2,8 +2,7 @@
 
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::links_test {
 using namespace topsim::literals;
 
 TEST(Links, EveryNameThatScenariosMayUseExists) {
@@ -92,5 +91,4 @@ TEST(Links, AHopIsEitherMeasuredOrAddedUp) {
     EXPECT_TRUE(link.is_fabric() || link.latency.count() > 0) << id;
   }
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::links_test

@@ -6,8 +6,7 @@
 #include "sim/base/error.hpp"
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::list_test {
 using testing::HasSubstr;
 
 const ListRow& row_of(const std::vector<ListRow>& rows, std::string_view category, std::string_view id) {
@@ -52,5 +51,4 @@ TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
 TEST(List, AnUnknownEntryIsAUsersMistake) {
   EXPECT_THROW(static_cast<void>(figures_of(TOPSIM_SOURCE_DIR "/configs", "h1000")), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::list_test

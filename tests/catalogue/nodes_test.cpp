@@ -8,8 +8,7 @@
 
 #include "tests/catalogue/world.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::nodes_test {
 
 TEST(Nodes, FamiliesHaveBothNames) {
   for (const char* name : {"hgx-h100", "dgx-h100", "hgx-a100", "dgx-a100", "hgx-b200", "dgx-b200", "hgx-h200",
@@ -189,5 +188,4 @@ INSTANTIATE_TEST_SUITE_P(, NcclBoxes,
                            for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
                            return name;
                          });
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::nodes_test

@@ -7,8 +7,7 @@
 
 #include "sim/cli/command.hpp"
 
-namespace topsim::cli {
-namespace {
+namespace topsim::cli::command_line_test {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -109,5 +108,4 @@ TEST(CommandLine, ListsAndSchemaGoToStandardOutput) {
   EXPECT_THAT(call({"list", "networks"}).out, HasSubstr("flow (default)"));
   EXPECT_THAT(call({"schema"}).out, HasSubstr("json-schema.org"));
 }
-}  // namespace
-}  // namespace topsim::cli
+}  // namespace topsim::cli::command_line_test

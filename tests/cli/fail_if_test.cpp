@@ -5,8 +5,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace topsim::cli {
-namespace {
+namespace topsim::cli::fail_if_test {
 constexpr const char* kResult =
     R"({"step": {"seconds": 0.5}, "throughput": {"mfu": 0.4}, "memory": {"per_accelerator_bytes": 1073741824}})";
 
@@ -46,5 +45,4 @@ TEST(FailIf, AKeyIsCheckedBeforeAnythingRuns) {
   const std::vector<std::string> more = {"cost.usd_per_step"};
   EXPECT_NO_THROW(check_key(parse_condition("cost.usd_per_step > 5 %"), more));
 }
-}  // namespace
-}  // namespace topsim::cli
+}  // namespace topsim::cli::fail_if_test

@@ -8,8 +8,7 @@
 #include "sim/scenario/bench.hpp"
 #include "tests/topology/fixtures.hpp"
 
-namespace topsim::collective {
-namespace {
+namespace topsim::collective::lowering_test {
 
 using topology::DeviceKind;
 
@@ -311,5 +310,4 @@ TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {
   }
 }
 
-}  // namespace
-}  // namespace topsim::collective
+}  // namespace topsim::collective::lowering_test

@@ -12,8 +12,7 @@
 #include "tests/collective/nccl_tables.hpp"
 #include "topology/import/nccl_xml.hpp"
 
-namespace topsim {
-namespace {
+namespace topsim::nccl_choices_test {
 
 using namespace collective;
 using namespace collective::nccl;
@@ -136,5 +135,4 @@ TEST(NcclTables, AlgorithmProtocolAndChannelsAgree) {
   fmt::print("{}", disagreements);
 }
 
-}  // namespace
-}  // namespace topsim
+}  // namespace topsim::nccl_choices_test

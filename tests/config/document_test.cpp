@@ -5,8 +5,7 @@
 
 #include "sim/config/reader.hpp"
 
-namespace topsim::config {
-namespace {
+namespace topsim::config::document_test {
 using testing::HasSubstr;
 
 Problem refused(const std::string& text) {
@@ -146,5 +145,4 @@ TEST(Picture, ShowsTenAndCountsTheRest) {
   const std::string text = picture(std::vector<Problem>(13, Problem{{}, {}, "m", {}, {}, {}}));
   EXPECT_THAT(text, HasSubstr("and 3 more (13 in all)"));
 }
-}  // namespace
-}  // namespace topsim::config
+}  // namespace topsim::config::document_test

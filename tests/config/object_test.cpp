@@ -58,8 +58,7 @@ const config::Object<Plan>& table(config::Type<Plan>) {
 }
 }  // namespace demo
 
-namespace topsim::config {
-namespace {
+namespace topsim::config::object_test {
 using testing::HasSubstr;
 
 demo::Plan read_plan(const std::string& text) {
@@ -155,5 +154,4 @@ TEST(Object, TheSchemaSaysWhatTheReaderTakes) {
   EXPECT_FALSE(plan.find("additionalProperties").boolean());
   EXPECT_TRUE(d.root().find("$defs").find("link").find("anyOf"));
 }
-}  // namespace
-}  // namespace topsim::config
+}  // namespace topsim::config::object_test

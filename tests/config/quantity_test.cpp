@@ -6,8 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace topsim::config {
-namespace {
+namespace topsim::config::quantity_test {
 
 TEST(Quantity, ReadsEveryUnitOfTimeExactly) {
   EXPECT_EQ(parse_quantity(Dimension::time, "500 ns").exact, 500'000);
@@ -97,5 +96,4 @@ TEST(Quantity, PrintsWhatAPersonWouldWrite) {
   EXPECT_EQ(to_text(BytesPerSecond(50e9)), "50 GB/s");
   EXPECT_EQ(to_text(Metres(20)), "20 m");
 }
-}  // namespace
-}  // namespace topsim::config
+}  // namespace topsim::config::quantity_test

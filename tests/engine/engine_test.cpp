@@ -6,8 +6,7 @@
 #include <map>
 #include <random>
 
-namespace topsim::engine {
-namespace {
+namespace topsim::engine::engine_test {
 using namespace literals;
 constexpr SimTime at(std::int64_t ps) {
   return SimTime(Duration(ps));
@@ -98,5 +97,4 @@ TEST(Engine, AgreesWithAnOrderedMapOverRandomOperations) {
     }
   }
 }
-}  // namespace
-}  // namespace topsim::engine
+}  // namespace topsim::engine::engine_test

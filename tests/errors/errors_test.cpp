@@ -12,8 +12,7 @@
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/simulate.hpp"
 
-namespace topsim {
-namespace {
+namespace topsim::errors_test {
 namespace fs = std::filesystem;
 
 const fs::path kRoot = fs::absolute(TOPSIM_SOURCE_DIR).lexically_normal();
@@ -84,5 +83,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, BadInput, testing::ValuesIn(all_cases()), test_n
 TEST(BadInputs, AreAtLeastForty) {
   EXPECT_GE(all_cases().size(), 40U);
 }
-}  // namespace
-}  // namespace topsim
+}  // namespace topsim::errors_test

@@ -8,8 +8,7 @@
 #include "sim/base/error.hpp"
 #include "tests/executor/small_world.hpp"
 
-namespace topsim::executor {
-namespace {
+namespace topsim::executor::executor_test {
 
 using namespace topsim::literals;
 using program::Dimension;
@@ -156,5 +155,4 @@ TEST(Executor, names_who_waits_for_whom_in_a_deadlock) {
     EXPECT_THAT(error.problems()[0].help, testing::HasSubstr("rank 1 waits"));
   }
 }
-}  // namespace
-}  // namespace topsim::executor
+}  // namespace topsim::executor::executor_test

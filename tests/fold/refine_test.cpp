@@ -5,8 +5,7 @@
 #include <set>
 #include <tuple>
 
-namespace topsim::fold {
-namespace {
+namespace topsim::fold::refine_test {
 
 std::size_t count(const std::vector<std::uint32_t>& classes) {
   return std::set(classes.begin(), classes.end()).size();
@@ -104,5 +103,4 @@ TEST(Refine, makes_equitable_partitions_of_random_graphs) {
         }
   }
 }
-}  // namespace
-}  // namespace topsim::fold
+}  // namespace topsim::fold::refine_test

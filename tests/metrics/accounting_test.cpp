@@ -4,8 +4,7 @@
 
 #include <random>
 
-namespace topsim::metrics {
-namespace {
+namespace topsim::metrics::accounting_test {
 using namespace topsim::literals;
 
 executor::StepAccount step_of(std::int64_t busy, std::int64_t bubble, std::int64_t host) {
@@ -63,5 +62,4 @@ TEST(Accounting, RandomTilingsSumExactlyWhateverTheNumbers) {
     EXPECT_EQ(mean_account(ranks).total(), mean_step(steps));
   }
 }
-}  // namespace
-}  // namespace topsim::metrics
+}  // namespace topsim::metrics::accounting_test

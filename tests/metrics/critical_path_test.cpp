@@ -5,8 +5,7 @@
 
 #include "tests/report/sample.hpp"
 
-namespace topsim::metrics {
-namespace {
+namespace topsim::metrics::critical_path_test {
 using namespace topsim::testing;
 
 executor::PathLeg communication(Duration share, LinkId full, LinkId paced, Duration latency) {
@@ -52,5 +51,4 @@ TEST(CriticalPath, SumsTheSameTimeByOperation) {
   EXPECT_EQ(shares[0].time, 6_ms);
   EXPECT_DOUBLE_EQ(shares[0].share, 1);
 }
-}  // namespace
-}  // namespace topsim::metrics
+}  // namespace topsim::metrics::critical_path_test

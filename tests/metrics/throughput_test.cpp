@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace topsim::metrics {
-namespace {
+namespace topsim::metrics::throughput_test {
 using namespace topsim::literals;
 
 TEST(Throughput, IsWorkOverTimeAndMachines) {
@@ -27,5 +26,4 @@ TEST(Throughput, OfNothingIsZeroNotNan) {
   EXPECT_EQ(throughput({}, 1_ms, 0).samples_per_second, 0);
   EXPECT_EQ(throughput({}, 1_ms, 8).mfu, 0);  // no peak known
 }
-}  // namespace
-}  // namespace topsim::metrics
+}  // namespace topsim::metrics::throughput_test

@@ -8,8 +8,7 @@
 #include "sim/network/analytic.hpp"
 #include "sim/network/flow.hpp"
 
-namespace topsim::network {
-namespace {
+namespace topsim::network::flow_property_test {
 constexpr std::uint64_t kCases = 400;
 
 std::int64_t distance(SimTime a, SimTime b) {
@@ -215,5 +214,4 @@ TEST(FlowProperty, AClassWithMultiplicityAsCoefficientRunsAsItsMembersDo) {
         EXPECT_LE(distance(each[member], one[i]), tolerance(members, one[i])) << "seed " << seed;
   }
 }
-}  // namespace
-}  // namespace topsim::network
+}  // namespace topsim::network::flow_property_test

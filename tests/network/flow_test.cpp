@@ -6,8 +6,7 @@
 
 #include "sim/network/analytic.hpp"
 
-namespace topsim::network {
-namespace {
+namespace topsim::network::flow_test {
 using namespace literals;
 constexpr double kGB = 1e9;  // with capacities in GB/s and sizes in 1e6 bytes, times are milliseconds
 
@@ -188,5 +187,4 @@ TEST(Analytic, ACapacityThatChangesMidRunChangesTheRate) {
   network.set_capacity(0, 2 * kGB, ms(3));
   EXPECT_EQ(network.next_event(), ms(3.25));
 }
-}  // namespace
-}  // namespace topsim::network
+}  // namespace topsim::network::flow_test

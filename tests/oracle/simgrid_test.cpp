@@ -10,8 +10,7 @@
 #include "sim/network/flow.hpp"
 #include "sim/network/simgrid_network.hpp"
 
-namespace topsim::network {
-namespace {
+namespace topsim::network::simgrid_test {
 
 struct Message {
   double bytes;
@@ -203,5 +202,4 @@ TEST_F(SimGridOracle, WhatItCannotCarryIsRefusedByName) {
   EXPECT_NE(message({1e6, half, 0, 1, {}, 0, {}, {}, 0}).find("split over several paths"), std::string::npos);
   EXPECT_NE(message({0.5, one, 0, 1, {}, 0, {}, {}, 0}).find("fractions of a byte"), std::string::npos);
 }
-}  // namespace
-}  // namespace topsim::network
+}  // namespace topsim::network::simgrid_test

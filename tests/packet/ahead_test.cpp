@@ -6,8 +6,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::ahead_test {
 
 struct Ran {
   std::vector<std::pair<std::int64_t, std::uint64_t>> delivered;
@@ -116,5 +115,4 @@ TEST(SendingAhead, takes_back_what_has_not_left_when_a_link_changes) {
     ASSERT_NEAR(static_cast<double>(ahead.delivered.back().first), last, 1e6);
   }
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::ahead_test

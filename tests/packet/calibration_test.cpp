@@ -7,8 +7,7 @@
 
 #include "sim/network/packet/calibrate.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::calibration_test {
 // A few entries anew: the table is what this model says, to the four digits it is written with.
 TEST(Calibration, committed_table_is_what_the_packet_model_says) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
@@ -56,5 +55,4 @@ TEST(CongestionTable, answers_with_the_nearest_queue_pairs_and_routing_it_has) {
   EXPECT_DOUBLE_EQ(table.to_nic("roce", 1, Bound::middle).at(2), 0.7);
   EXPECT_DOUBLE_EQ(table.to_nic("infiniband", 1, Bound::middle).at(2), 1);
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::calibration_test

@@ -7,8 +7,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::congestion_test {
 constexpr double kLine = 5e9;  // 40 Gbit/s
 constexpr double kPace = 1e12 * (1 << 20);
 
@@ -159,5 +158,4 @@ TEST(InfinibandCc, delays_by_its_index_and_forgets_with_time) {
   EXPECT_NEAR(pair.rate(154_us) / kLine, 1.0 / 3, 1e-6);
   EXPECT_DOUBLE_EQ(pair.rate(1_ms), kLine);
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::congestion_test

@@ -8,8 +8,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::conservation_test {
 
 struct Case {
   Fabric fabric;
@@ -133,5 +132,4 @@ TEST(Determinism, the_same_seed_gives_the_same_run_and_another_seed_another) {
   EXPECT_EQ(run(1), run(1));
   EXPECT_NE(run(1), run(2));
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::conservation_test

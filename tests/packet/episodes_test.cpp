@@ -7,8 +7,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::episodes_test {
 
 struct Told {
   SimTime time;
@@ -232,5 +231,4 @@ TEST(Episodes, of_random_jobs_have_the_same_completions_skipped_or_not) {
     ASSERT_EQ(skipped.bytes, simulated.bytes);
   }
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::episodes_test

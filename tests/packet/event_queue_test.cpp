@@ -6,8 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::event_queue_test {
 
 EventQueue::Event take(EventQueue& queue) {
   EventQueue::Event event{};
@@ -101,5 +100,4 @@ TEST(EventQueue, agrees_with_a_stable_sort_by_time) {
   ASSERT_EQ(popped.size(), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(popped[i], all[i].target) << i;
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::event_queue_test

@@ -4,8 +4,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::incast_test {
 
 class Incast : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Senders, Incast, testing::Values(1U, 2U, 4U, 8U, 16U));
@@ -82,5 +81,4 @@ TEST(Incast, under_congestion_control_ends_within_a_tenth_of_the_published_ns3_r
     }
   }
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::incast_test

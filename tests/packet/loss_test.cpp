@@ -5,8 +5,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::loss_test {
 PacketSpec losing(double probability, Recovery recovery) {
   PacketSpec spec = ns3_spec(CongestionControlKind::none);
   spec.loss.probability = probability;
@@ -140,5 +139,4 @@ TEST(Deadlock, is_not_seen_in_mere_congestion) {
   EXPECT_TRUE(victim_flow(ns3_link(FlowControl::credit), ns3_spec(CongestionControlKind::none), 8_ms)
                   .deadlocks.empty());
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::loss_test

@@ -6,8 +6,7 @@
 #include "sim/network/packet/packet_network.hpp"
 #include "tests/topology/fixtures.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::network_test {
 using topology::Topology;
 
 Topology two_nodes(const char* link) {
@@ -91,5 +90,4 @@ TEST(PacketNetwork, carries_a_message_over_a_path_that_passes_a_device_twice) {
   EXPECT_GE(took, kBytes / slowest);
   EXPECT_LT(took, 1.05 * kBytes / slowest);
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::network_test

@@ -7,8 +7,7 @@
 #include "sim/network/packet/episodes.hpp"
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::regions_test {
 
 struct Sent {
   SimTime time;
@@ -238,5 +237,4 @@ TEST(Regions, are_alike_only_when_their_devices_have_their_ports_in_the_same_ord
     ASSERT_EQ(play(graph, hosts, spec, sent, true).told, play(graph, hosts, spec, sent, false).told);
   }
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::regions_test

@@ -5,8 +5,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::routing_test {
 Fabric four_spines(FlowControl control) {
   return leaf_spine(2, 4, 4, {50_GBps, 500_ns, control});
 }
@@ -115,5 +114,4 @@ TEST(RingAllReduce, on_an_idle_switch_takes_two_n_minus_one_steps) {
   const double step_us = 512 * 0.08304 + 1.0;
   EXPECT_NEAR(microseconds(outcome.last_delivered), 14 * step_us, 14 * step_us * 1e-3);
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::routing_test

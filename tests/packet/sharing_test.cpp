@@ -4,8 +4,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::sharing_test {
 double gbit(const FlowOutcome& flow) {
   return flow.goodput * 8 / 1e9;
 }
@@ -97,5 +96,4 @@ TEST(VirtualLanes, of_the_low_table_are_not_starved_under_a_high_limit) {
       run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
   EXPECT_NEAR(gbit(outcome.flows[0]), kC / 5, 0.02 * kC);
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::sharing_test

@@ -3,8 +3,7 @@
 
 #include "tests/packet/setups.hpp"
 
-namespace topsim::network::packet {
-namespace {
+namespace topsim::network::packet::wire_test {
 LinkFigures link_400g(FlowControl control) {
   return {400_Gbitps, 500_ns, control};
 }
@@ -103,5 +102,4 @@ TEST(Hosts, behind_a_slow_bus_send_at_its_pace_and_lose_nothing) {
     }
   }
 }
-}  // namespace
-}  // namespace topsim::network::packet
+}  // namespace topsim::network::packet::wire_test

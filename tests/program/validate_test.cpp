@@ -3,8 +3,7 @@
 #include "sim/base/error.hpp"
 #include "sim/program/program.hpp"
 
-namespace topsim::program {
-namespace {
+namespace topsim::program::validate_test {
 
 // Two ranks: rank 0 sends 8 bytes to rank 1, both join one all-reduce.
 Program two_ranks() {
@@ -82,5 +81,4 @@ TEST(Validate, RefusesACommunicatorWithAMemberWhoDoesNotKnowIt) {
   program.classes[1].ops[1].kind = OpKind::compute;
   EXPECT_THROW(validate(program), InternalError);
 }
-}  // namespace
-}  // namespace topsim::program
+}  // namespace topsim::program::validate_test

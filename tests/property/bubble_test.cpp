@@ -7,8 +7,7 @@
 #include "topology/catalogue.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::property {
-namespace {
+namespace topsim::property::bubble_test {
 
 using namespace topsim::literals;
 
@@ -78,5 +77,4 @@ TEST(Bubble, of_interleaved_is_p_minus_1_over_v_m_plus_p_minus_1_to_the_picoseco
     EXPECT_EQ(b.bubble, 3_ms * (p - 1) / v);
   }
 }
-}  // namespace
-}  // namespace topsim::property
+}  // namespace topsim::property::bubble_test

@@ -8,8 +8,7 @@
 #include "sim/fold/fold.hpp"
 #include "tests/property/random_cluster.hpp"
 
-namespace topsim::property {
-namespace {
+namespace topsim::property::by_cells_test {
 
 void expect_same_usage(const fold::Activity::Usages& a, const fold::Activity::Usages& b) {
   const auto x = fold::Activity::view(a), y = fold::Activity::view(b);
@@ -105,5 +104,4 @@ TEST(FoldingByCells, comes_to_the_classes_of_single_links) {
   EXPECT_GT(folded, 50);
   EXPECT_LT(classes, ranks / 2) << "the sample hardly folds: it does not test folding";
 }
-}  // namespace
-}  // namespace topsim::property
+}  // namespace topsim::property::by_cells_test

@@ -9,8 +9,7 @@
 #include "sim/base/error.hpp"
 #include "tests/property/random_cluster.hpp"
 
-namespace topsim::property {
-namespace {
+namespace topsim::property::folding_test {
 
 struct PerItem {
   std::vector<double> ranks;              // picoseconds: busy and idle by reason, rank by rank
@@ -120,5 +119,4 @@ TEST_P(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
   EXPECT_LT(folded_classes, unfolded_classes / 2) << "the sample hardly folds: it does not test folding";
 }
 INSTANTIATE_TEST_SUITE_P(shard, Folding, testing::Range(0, kShards));
-}  // namespace
-}  // namespace topsim::property
+}  // namespace topsim::property::folding_test

@@ -7,8 +7,7 @@
 
 #include "tests/property/random_cluster.hpp"
 
-namespace topsim::property {
-namespace {
+namespace topsim::property::lock_step_test {
 
 executor::Outcome run(const Case& c, const topology::Router& router, const program::Program& program,
                       bool fold, bool event_by_event) {
@@ -101,5 +100,4 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
   }
   EXPECT_LT(walked, taken / 4) << "hardly anything walked: nothing was tested";
 }
-}  // namespace
-}  // namespace topsim::property
+}  // namespace topsim::property::lock_step_test

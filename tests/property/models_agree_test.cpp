@@ -4,8 +4,7 @@
 
 #include "tests/property/random_cluster.hpp"
 
-namespace topsim::property {
-namespace {
+namespace topsim::property::models_agree_test {
 
 const topology::Catalogue& catalogue() {
   static const topology::Catalogue instance = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
@@ -41,5 +40,4 @@ TEST(Models, sharing_never_ends_before_the_analytic_bound) {
     EXPECT_LE(analytic.end, flow.end + Duration(static_cast<std::int64_t>(flow.events)));
   }
 }
-}  // namespace
-}  // namespace topsim::property
+}  // namespace topsim::property::models_agree_test

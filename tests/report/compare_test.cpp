@@ -8,8 +8,7 @@
 
 #include "tests/report/sample.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::compare_test {
 using namespace topsim::testing;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -183,5 +182,4 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   roce.cost->bill.items[1].price = Interval{1, 11, 21};
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::compare_test

@@ -6,8 +6,7 @@
 #include "tests/report/sample.hpp"
 #include "topology/build.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::cost_test {
 using namespace topsim::testing;
 using ::testing::HasSubstr;
 
@@ -195,5 +194,4 @@ TEST_F(Bill, WhatHasNoPriceIsSaidNotGuessed) {
   EXPECT_THAT(unknown.remarks.at(0), HasSubstr("no price known of no-such-chip"));
   EXPECT_THAT(bom_table(unknown), HasSubstr("no-such-chip"));
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::cost_test

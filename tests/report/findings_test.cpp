@@ -5,8 +5,7 @@
 
 #include "tests/report/sample.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::findings_test {
 using namespace topsim::testing;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -111,5 +110,4 @@ TEST(Findings, APartialRunSaysSo) {
   outcome.complete = false;
   EXPECT_THAT(messages(with(outcome, topology)).front(), HasSubstr("stopped early"));
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::findings_test

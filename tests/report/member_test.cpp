@@ -9,8 +9,7 @@
 #include "sim/report/spans.hpp"
 #include "tests/report/sample.hpp"
 
-namespace topsim::testing {
-namespace {
+namespace topsim::testing::member_test {
 using ::testing::HasSubstr;
 
 TEST(Spans, say_runs_and_strides_in_few_characters) {
@@ -71,5 +70,4 @@ TEST(Members, who_is_not_there_is_refused_by_name) {
       (void)report::find_members(sample_result(), topology, {}, std::vector<std::string>{"leaf9 -> spine0"}),
       ConfigError);
 }
-}  // namespace
-}  // namespace topsim::testing
+}  // namespace topsim::testing::member_test

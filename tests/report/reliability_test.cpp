@@ -7,8 +7,7 @@
 
 #include "topology/build.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::reliability_test {
 
 constexpr double kMinute = 60, kHour = 3600;
 
@@ -99,5 +98,4 @@ TEST(Reliability, AKnownLossCostsTheRestartAndTheWorkSinceTheLastCheckpoint) {
   const Goodput result = goodput({}, spec, {from_seconds(2500)});
   EXPECT_NEAR(result.share.usual, 0.99 * (1 - 1100.0 / 86400), 1e-9);
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::reliability_test

@@ -4,8 +4,7 @@
 #include "sim/report/json.hpp"
 #include "tests/report/sample.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::result_test {
 using namespace topsim::testing;
 
 TEST(Result, BusyAndIdleSumToTheStepOfEveryRankAndOfTheMean) {
@@ -77,5 +76,4 @@ TEST(ResultJson, WhatIsNoResultIsRefusedWithARemedy) {
     }
   }
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::result_test

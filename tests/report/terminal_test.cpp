@@ -8,8 +8,7 @@
 #include "sim/report/text.hpp"
 #include "tests/report/sample.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::terminal_test {
 using namespace topsim::testing;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -111,5 +110,4 @@ TEST(Terminal, BarsAndColourOnlyWhereAskedFor) {
   EXPECT_THAT(to_terminal(sample_result(), person), HasSubstr("\x1b[1m"));
   EXPECT_THAT(to_terminal(sample_result(), person), HasSubstr("████"));
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::terminal_test

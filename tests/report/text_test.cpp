@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::text_test {
 using namespace topsim::literals;
 
 TEST(Text, ThreeDigitsWithoutAnExponent) {
@@ -56,5 +55,4 @@ TEST(Text, WidthCountsCharactersNotBytes) {
   EXPECT_EQ(bar(0.5, 4), "\u2588\u2588");
   EXPECT_EQ(bar(1.0 / 32, 4), "\u258f");
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::text_test

@@ -15,8 +15,7 @@
 #include "sim/report/csv.hpp"
 #include "tests/report/sample.hpp"
 
-namespace topsim::report {
-namespace {
+namespace topsim::report::trace_test {
 using namespace topsim::testing;
 using ::testing::HasSubstr;
 
@@ -128,5 +127,4 @@ TEST(Csv, ANameWithACommaIsQuoted) {
   result.name = "two, \"nodes\"";
   EXPECT_THAT(links_csv(result), HasSubstr("\n\"two, \"\"nodes\"\"\",leaf0"));
 }
-}  // namespace
-}  // namespace topsim::report
+}  // namespace topsim::report::trace_test

@@ -6,8 +6,7 @@
 #include "sim/scenario/bench.hpp"
 #include "sim/scenario/simulate.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::alone_test {
 
 // One node, tensor parallelism 8: all-gathers and reduce-scatters of 8192 x 4096 bf16 = 64 MiB. topsim bench
 // sends the same steps one by one.
@@ -36,5 +35,4 @@ TEST(StepsOfATensorGroup, take_what_the_same_messages_take_one_by_one) {
     EXPECT_GT(result.flows, 1000U);  // counted message by message
   }
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::alone_test

@@ -4,8 +4,7 @@
 #include "sim/config/reader.hpp"
 #include "sim/scenario/simulate.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::contention_test {
 
 report::Result run(const std::string& nodes, const std::string& link, const std::string& contention,
                    bool fold, bool interval = false) {
@@ -63,5 +62,4 @@ TEST(Contention, costs_infiniband_next_to_nothing) {
   const report::Result calibrated = run("48", "ib-ndr", "calibrated", true);
   EXPECT_NEAR(seconds(calibrated.step) / seconds(ideal.step), 1, 0.01);
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::contention_test

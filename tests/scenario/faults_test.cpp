@@ -6,8 +6,7 @@
 #include "sim/report/json.hpp"
 #include "sim/scenario/simulate.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::faults_test {
 using testing::HasSubstr;
 
 const std::string kConfigs = std::string(TOPSIM_SOURCE_DIR) + "/configs";
@@ -129,5 +128,4 @@ TEST(Faults, TheResultWithGoodputReadsBackToTheSame) {
   const std::string text = report::to_json(result);
   EXPECT_EQ(report::to_json(report::result_from_json(text, "test")), text);
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::faults_test

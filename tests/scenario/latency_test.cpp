@@ -6,8 +6,7 @@
 #include "sim/config/reader.hpp"
 #include "sim/scenario/traffic.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::latency_test {
 
 struct Row {
   const char* what;
@@ -113,5 +112,4 @@ TEST(VerbsLatency, stands_beside_what_a_library_sees) {
   const Row row{"NDR", "connectx-7", R"("kind": "rail", "link": "ib-ndr", "switch": "qm9700")", 2, 64, 0};
   EXPECT_NEAR(microseconds(predict(row).library), 2.80, 0.01);
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::latency_test

@@ -10,8 +10,7 @@
 
 #include "sim/scenario/scenario.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::mutation_test {
 namespace fs = std::filesystem;
 
 std::vector<std::string> valid_texts() {
@@ -153,5 +152,4 @@ TEST(Mutations, OfSetArgumentsAreAppliedOrRefused) {
     }
   }
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::mutation_test

@@ -6,8 +6,7 @@
 #include "sim/config/reader.hpp"
 #include "sim/scenario/bench.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::ring_packets_test {
 
 // 64 GPUs on eight rails: every hop has its NIC to itself, so that the packets' own ways (headers are in the
 // links' goodput, windows, acknowledgements, one packet's time a hop) are all that can differ: 3 %.
@@ -33,5 +32,4 @@ TEST(RingAllReduce, of_64_gpus_takes_the_same_time_in_packets_as_in_the_fluid) {
     }
   }
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::ring_packets_test

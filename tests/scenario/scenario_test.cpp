@@ -8,8 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::scenario_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
@@ -136,5 +135,4 @@ TEST(Schema, TheCommittedFilesAreThoseOfTheTables) {
 TEST(Schema, AnUnknownNameIsAnError) {
   EXPECT_THROW((void)schema("scenarios"), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::scenario_test

@@ -9,8 +9,7 @@
 #include "sim/scenario/bench.hpp"
 #include "topology/build.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::sharp_packets_test {
 
 Scenario with_sharp(const std::string& fabric, const char* network, const char* form, const char* algorithm) {
   const config::Library library({"configs"});
@@ -74,5 +73,4 @@ TEST(Sharp, takes_as_long_in_packets_as_in_the_fluid) {
     EXPECT_NEAR(packets, steps, 0.04 * steps) << algorithm;
   }
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::sharp_packets_test

@@ -8,8 +8,7 @@
 #include "sim/network/simgrid_network.hpp"
 #include "sim/scenario/simulate.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::simgrid_test {
 
 report::Result run(const std::string& file, const std::string& network,
                    std::vector<std::string> assignments) {
@@ -63,5 +62,4 @@ TEST_F(SimGrid, SaysWhatTheFluidModelSaysOfEightNodes) {
   expect_equal("8xH100-ib.json",
                {"workload.plan.global_batch=8", "workload.model.layers=4", "run.steps=1", "run.warmup=0"});
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::simgrid_test

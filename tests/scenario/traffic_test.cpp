@@ -5,8 +5,7 @@
 
 #include "sim/config/reader.hpp"
 
-namespace topsim::scenario {
-namespace {
+namespace topsim::scenario::traffic_test {
 using namespace topsim::literals;
 
 Scenario scenario_of(const std::string& nodes, const std::string& link, const std::string& packet) {
@@ -140,5 +139,4 @@ TEST(Traffic, more_senders_than_ports_is_an_error_with_the_way_out) {
     EXPECT_NE(std::string(error.what()).find("99 senders"), std::string::npos);
   }
 }
-}  // namespace
-}  // namespace topsim::scenario
+}  // namespace topsim::scenario::traffic_test

@@ -11,8 +11,7 @@
 #include "sim/config/reader.hpp"
 #include "sim/study/uncertainty.hpp"
 
-namespace topsim::study {
-namespace {
+namespace topsim::study::ensemble_test {
 
 using scenario::Scenario;
 using testing::HasSubstr;
@@ -188,5 +187,4 @@ TEST(Ensemble, does_not_depend_on_how_many_run_at_once) {
   const auto one = run(1), two = run(2);
   for (std::size_t c = 0; c < 2; ++c) EXPECT_EQ(one[c].steps, two[c].steps);
 }
-}  // namespace
-}  // namespace topsim::study
+}  // namespace topsim::study::ensemble_test

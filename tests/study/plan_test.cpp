@@ -9,8 +9,7 @@
 #include "sim/study/plan_search.hpp"
 #include "sim/study/plan_text.hpp"
 
-namespace topsim::study {
-namespace {
+namespace topsim::study::plan_test {
 using testing::HasSubstr;
 using workloads::Schedule;
 
@@ -167,5 +166,4 @@ TEST_F(Plans, AClusterGrowsByItsNodes) {
   EXPECT_EQ(scenario.topology.nodes, 2);
   EXPECT_EQ(scenario.topology.accelerators, 12);
 }
-}  // namespace
-}  // namespace topsim::study
+}  // namespace topsim::study::plan_test

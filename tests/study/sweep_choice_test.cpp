@@ -8,8 +8,7 @@
 #include "sim/base/error.hpp"
 #include "sim/study/sweep_figures.hpp"
 
-namespace topsim::study {
-namespace {
+namespace topsim::study::sweep_choice_test {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -73,5 +72,4 @@ TEST(SweepChoice, AnUnknownFigureGetsTheClosest) {
   }
   EXPECT_EQ(sweep_figure("step_time"), kStep);
 }
-}  // namespace
-}  // namespace topsim::study
+}  // namespace topsim::study::sweep_choice_test

@@ -8,8 +8,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace topsim::study {
-namespace {
+namespace topsim::study::sweep_space_test {
 using testing::ElementsAre;
 using Points = std::vector<std::vector<std::string>>;
 
@@ -57,5 +56,4 @@ TEST(SweepSpace, PointsOfAListNameTheSamePaths) {
   EXPECT_THROW((void)read_points(written("q.csv", "a,b\n1\n")), ConfigError);
   EXPECT_THROW((void)read_points(written("q.json", "[]")), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::study
+}  // namespace topsim::study::sweep_space_test

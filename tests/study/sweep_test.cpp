@@ -10,8 +10,7 @@
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
 
-namespace topsim::study {
-namespace {
+namespace topsim::study::sweep_test {
 using testing::Each;
 using testing::HasSubstr;
 
@@ -155,5 +154,4 @@ TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, ""), ConfigError);
   EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, ""), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::study
+}  // namespace topsim::study::sweep_test

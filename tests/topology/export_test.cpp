@@ -10,8 +10,7 @@
 #include "topology/import/nccl_xml.hpp"
 #include "topology/validate/validate.hpp"
 
-namespace topsim::topology::test {
-namespace {
+namespace topsim::topology::test::export_test {
 
 using testing::Contains;
 using testing::Field;
@@ -158,5 +157,4 @@ TEST(Explicit, AnUnknownCatalogueNameSaysWhere) {
   EXPECT_THAT(problems_of(spec), Contains(Field(&Problem::path, "topology.node")));
 }
 
-}  // namespace
-}  // namespace topsim::topology::test
+}  // namespace topsim::topology::test::export_test

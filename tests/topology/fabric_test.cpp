@@ -8,8 +8,7 @@
 #include "topology/build/clos_plan.hpp"
 #include "topology/catalogue/fabric_recipe.hpp"
 
-namespace topsim::topology::test {
-namespace {
+namespace topsim::topology::test::fabric_test {
 
 std::map<int, int> switches_by_tier(const Topology& t) {
   std::map<int, int> count;
@@ -293,5 +292,4 @@ TEST(Fabric, EveryCatalogueFabricBuildsAtAFewNodes) {
   }
 }
 
-}  // namespace
-}  // namespace topsim::topology::test
+}  // namespace topsim::topology::test::fabric_test

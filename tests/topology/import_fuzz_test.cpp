@@ -13,8 +13,7 @@
 #include "topology/import/import.hpp"
 #include "topology/import/nccl_xml.hpp"
 
-namespace topsim::topology::test {
-namespace {
+namespace topsim::topology::test::import_fuzz_test {
 
 constexpr const char* kHwloc = R"(<?xml version="1.0"?>
 <topology version="2.0"><object type="Machine"><object type="Package"><info name="CPUVendor" value="AuthenticAMD"/>
@@ -176,5 +175,4 @@ TEST(Import, TheDgx2OfHwlocsSamplesHasSixteenAcceleratorsOnOneNvswitch) {
   EXPECT_THAT(read.findings, testing::Contains(testing::HasSubstr("Tesla V100-SXM3-32GB")));
 }
 
-}  // namespace
-}  // namespace topsim::topology::test
+}  // namespace topsim::topology::test::import_fuzz_test

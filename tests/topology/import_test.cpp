@@ -9,8 +9,7 @@
 #include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
 
-namespace topsim::topology::test {
-namespace {
+namespace topsim::topology::test::import_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -121,5 +120,4 @@ TEST(Import, SamplesOfOthersAreReadOrRefusedWithASentence) {
   }
 }
 
-}  // namespace
-}  // namespace topsim::topology::test
+}  // namespace topsim::topology::test::import_test

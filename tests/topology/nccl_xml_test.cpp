@@ -6,8 +6,7 @@
 #include "sim/base/error.hpp"
 #include "topology/topology.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::nccl_xml_test {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -102,5 +101,4 @@ TEST(NcclXml, WhatIsNoTopologyIsASentence) {
   EXPECT_THAT(message("<machine/>"), HasSubstr("topo.xml has no <system> element"));
   EXPECT_THAT(message("<system><cpu numaid=\"0\"/></system>"), HasSubstr("describes no accelerator"));
 }
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::nccl_xml_test

@@ -3,8 +3,7 @@
 #include "tests/topology/fixtures.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 
-namespace topsim::topology::test {
-namespace {
+namespace topsim::topology::test::node_test {
 
 double gigabytes(BytesPerSecond rate) {
   return rate.value() * 1e-9;
@@ -141,5 +140,4 @@ TEST(Node, EveryRecipeWithNicsJoinsAFatTree) {
   }
 }
 
-}  // namespace
-}  // namespace topsim::topology::test
+}  // namespace topsim::topology::test::node_test

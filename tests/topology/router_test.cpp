@@ -6,8 +6,7 @@
 
 #include "tests/topology/fixtures.hpp"
 
-namespace topsim::topology::test {
-namespace {
+namespace topsim::topology::test::router_test {
 
 TopologySpec rails(int nodes, Routing routing) {
   TopologySpec spec = cluster("hgx-h100", nodes, "rail");
@@ -224,5 +223,4 @@ TEST(Router, AnIsolatedNodeIsToldWhy) {
             "node0/gpu0 cannot reach node1/gpu0: the topology has no fabric between nodes (topology.fabric)");
 }
 
-}  // namespace
-}  // namespace topsim::topology::test
+}  // namespace topsim::topology::test::router_test

@@ -7,8 +7,7 @@
 #include "topology/catalogue.hpp"
 #include "topology/routes.hpp"
 
-namespace topsim::topology {
-namespace {
+namespace topsim::topology::sketch_test {
 
 struct Fabric {
   const char* name;
@@ -85,5 +84,4 @@ INSTANTIATE_TEST_SUITE_P(fabric, Sketch,
                                          Fabric{"tree_adaptive", "fat-tree", 72, Routing::adaptive, 2},
                                          Fabric{"tree_static", "fat-tree", 72, Routing::static_, 1}),
                          [](const auto& fabric) { return std::string(fabric.param.name); });
-}  // namespace
-}  // namespace topsim::topology
+}  // namespace topsim::topology::sketch_test

@@ -3,8 +3,7 @@
 
 #include "tests/trace/fixtures.hpp"
 
-namespace topsim::workloads::trace {
-namespace {
+namespace topsim::workloads::trace::aicb_test {
 // Forward 1 + 1 us, backward 2 x (2 + 3) us, and 0.1 us after each blocking call (AG, RS forward, RS
 // backward).
 TEST(Aicb, LayersRunForwardAndBackward) {
@@ -49,5 +48,4 @@ TEST(Aicb, FewerLayersThanSaidAndStrayWordsAreNoted) {
   const Trace stray = read_aicb("MICRO\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\ntest", "x.txt", 4);
   EXPECT_THAT(stray.notes.front(), HasSubstr("\"test\" and what follows is passed over"));
 }
-}  // namespace
-}  // namespace topsim::workloads::trace
+}  // namespace topsim::workloads::trace::aicb_test

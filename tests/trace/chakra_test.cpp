@@ -3,8 +3,7 @@
 
 #include "tests/trace/fixtures.hpp"
 
-namespace topsim::workloads::trace {
-namespace {
+namespace topsim::workloads::trace::chakra_test {
 // An input of 1000 bytes a rank: NCCL counts 2000 for the gather and 1000 for the all-reduce. 5e6 operations
 // at 1 TFLOP/s take 5 us; 2e6 bytes at 1 TB/s 2 us; the longer counts.
 TEST(Chakra, ReadsNodesGroupsAndRooflines) {
@@ -62,5 +61,4 @@ TEST(Chakra, WrittenAndReadAgainIsTheSame) {
   };
   EXPECT_EQ(calls(to_program(again, accelerator())), calls(to_program(trace, accelerator())));
 }
-}  // namespace
-}  // namespace topsim::workloads::trace
+}  // namespace topsim::workloads::trace::chakra_test

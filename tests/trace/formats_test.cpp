@@ -3,8 +3,7 @@
 
 #include "tests/trace/fixtures.hpp"
 
-namespace topsim::workloads::trace {
-namespace {
+namespace topsim::workloads::trace::formats_test {
 // Random truncations and changed bytes: an error is a sentence, never anything else.
 TEST(Formats, BrokenInputGetsASentence) {
   std::vector<std::pair<std::string, std::function<void(const std::string&)>>> readers;
@@ -76,5 +75,4 @@ TEST(Formats, AreToldByTheirContent) {
               HasSubstr("the file of rank 1 is missing"));
   fs::remove_all(folder);
 }
-}  // namespace
-}  // namespace topsim::workloads::trace
+}  // namespace topsim::workloads::trace::formats_test

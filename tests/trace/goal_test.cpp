@@ -1,8 +1,7 @@
 // GOAL schedules: what they say, what a broken one gets, and what becomes of one as a program.
 #include "tests/trace/fixtures.hpp"
 
-namespace topsim::workloads::trace {
-namespace {
+namespace topsim::workloads::trace::goal_test {
 TEST(Goal, ReadsOperationsDependenciesAndComments) {
   const Trace trace = read_goal(kTwo, "x.goal");
   ASSERT_EQ(trace.ranks, 2u);
@@ -91,5 +90,4 @@ TEST(Goal, WrittenAndReadAgainIsTheSame) {
   const std::string once = write_goal(read_goal(kTwo, "x.goal"));
   EXPECT_EQ(write_goal(read_goal(once, "x.goal")), once);
 }
-}  // namespace
-}  // namespace topsim::workloads::trace
+}  // namespace topsim::workloads::trace::goal_test

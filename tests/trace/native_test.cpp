@@ -1,8 +1,7 @@
 // topsim's own trace form: the round trip and the places of mistakes.
 #include "tests/trace/fixtures.hpp"
 
-namespace topsim::workloads::trace {
-namespace {
+namespace topsim::workloads::trace::native_test {
 TEST(Native, ReadsAndWritesTheSame) {
   const Trace trace = read_native(kNative, "x.json");
   EXPECT_EQ(write_native(trace), kNative);
@@ -29,5 +28,4 @@ TEST(Native, MistakesHaveAPlace) {
   EXPECT_THAT(message(kNative, "\"group\": \"tp\"", "\"group\": \"dp\""), HasSubstr("no group is called"));
   EXPECT_THAT(message(kNative, "\"duration\"", "\"durance\""), HasSubstr("unknown key"));
 }
-}  // namespace
-}  // namespace topsim::workloads::trace
+}  // namespace topsim::workloads::trace::native_test

@@ -1,8 +1,7 @@
 // Traces of others, where the checkout has them beside it.
 #include "tests/trace/fixtures.hpp"
 
-namespace topsim::workloads::trace {
-namespace {
+namespace topsim::workloads::trace::samples_test {
 class Samples : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -58,5 +57,4 @@ TEST_F(Samples, AicbWorkloads) {
   EXPECT_TRUE(run(read("aicb", "aicb/L7B-D1-C02_Llama7B_deepspeed_zero3_A100.txt", 8)).complete);
   EXPECT_EQ(read("aicb", "aicb/workload_analytical.txt").ranks, 9216u);
 }
-}  // namespace
-}  // namespace topsim::workloads::trace
+}  // namespace topsim::workloads::trace::samples_test

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace topsim::validation {
-namespace {
+namespace topsim::validation::ranking_test {
 
 Prediction step(const char* ranking, double published, double predicted, double accelerators = 8) {
   Prediction p;
@@ -82,5 +81,4 @@ TEST(Ranking, LayoutsOfOneJobShareAKeyAndSizesOfOneLayoutAnother) {
   EXPECT_NE(ranking_of(b), ranking_of(newer));
   EXPECT_NE(series_of(a), series_of(b));
 }
-}  // namespace
-}  // namespace topsim::validation
+}  // namespace topsim::validation::ranking_test

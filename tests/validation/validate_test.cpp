@@ -9,8 +9,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace topsim::validation {
-namespace {
+namespace topsim::validation::validate_test {
 using namespace testing;
 namespace fs = std::filesystem;
 
@@ -165,5 +164,4 @@ TEST(Shipped, QuickFamiliesHoldTheirBars) {
   const Report report = validate(files, topology::Catalogue::load("configs"), library);
   EXPECT_TRUE(report.passed()) << to_text(report, false);
 }
-}  // namespace
-}  // namespace topsim::validation
+}  // namespace topsim::validation::validate_test

@@ -5,8 +5,7 @@
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::attention_test {
 
 struct Measured {
   const char* gpu;
@@ -104,5 +103,4 @@ TEST(Attention, PairsAreTheMeanOfLayersWithAndWithoutAWindow) {
   model.attention.window = 0;
   EXPECT_EQ(attended_pairs(model, 4096, true), 4096 * 2048.0);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::attention_test

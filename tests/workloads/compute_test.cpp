@@ -4,8 +4,7 @@
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::compute_test {
 using namespace testing;
 
 // 6912 x 4096 x 4096 on A100, tile 256 x 128: 27 x 32 = 864 tiles over 108 SMs are 8 full waves; smaller
@@ -126,5 +125,4 @@ TEST(ComputeModel, FlashAttention2IsSlowOnHopper) {
   EXPECT_NEAR(seconds_on(a100(), AttentionKernel::flash1), flops / (0.40 * 312e12) * (8192 + 384) / 8192,
               1e-9);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::compute_test

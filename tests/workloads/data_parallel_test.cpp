@@ -11,8 +11,7 @@
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::data_parallel_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::OpKind;
@@ -253,5 +252,4 @@ TEST(DataParallelPlan, StagesThatAFrameworkLacksAreRefused) {
   workload.plan.zero = 2, workload.plan.pp = 2;
   EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::data_parallel_test

@@ -11,8 +11,7 @@
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::experts_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::Dimension;
@@ -347,5 +346,4 @@ TEST(Experts, MistakesSayWhatWouldDo) {
   latent.model.attention.kv_lora_rank = 0;
   expect_mistake(latent, "model.attention.kv_lora_rank", "512");
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::experts_test

@@ -6,8 +6,7 @@
 #include "sim/config/object.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::fields_test {
 
 const config::Library& library() {
   static const config::Library shipped({TOPSIM_SOURCE_DIR "/configs"});
@@ -70,8 +69,8 @@ TEST(WorkloadFields, AnUnknownFrameworkIsNamedWithTheKnownOnes) {
     FAIL();
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.problems().size(), 1u);
-    EXPECT_THAT(error.problems()[0].message, testing::HasSubstr("megatronn"));
-    EXPECT_THAT(error.problems()[0].label, testing::HasSubstr("megatron"));
+    EXPECT_THAT(error.problems()[0].message, ::testing::HasSubstr("megatronn"));
+    EXPECT_THAT(error.problems()[0].label, ::testing::HasSubstr("megatron"));
   }
 }
 
@@ -120,5 +119,4 @@ TEST(Models, MixturesHaveThePublishedTotalAndActiveParameters) {
     EXPECT_NEAR(active / 1e9, row.active, 0.025 * row.active) << row.name;
   }
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::fields_test

@@ -6,8 +6,7 @@
 #include "workloads/framework.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::host_test {
 using namespace testing;
 
 // The two published figures: nn.Linear is a module and an operator, 3.5 + 10 us; Megatron's
@@ -140,5 +139,4 @@ TEST(Host, AGraphOfTheStepReadsNothingBack) {
   slow.compute.host_factor = 3;
   EXPECT_EQ(host_of(slow), host_of(graph));
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::host_test

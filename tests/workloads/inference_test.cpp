@@ -10,8 +10,7 @@
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::inference_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::OpKind;
@@ -175,5 +174,4 @@ TEST(Packing, AttentionStaysInsideItsDocument) {
   workload.packing = {true, 3};
   EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::inference_test

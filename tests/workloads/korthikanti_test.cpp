@@ -8,8 +8,7 @@
 #include "tests/workloads/replay.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::korthikanti_test {
 using namespace testing;
 
 struct Row {
@@ -53,5 +52,4 @@ TEST(Korthikanti, Table5WithinSixPercentOnAverage) {
     }
   EXPECT_LT(sum / 8, 0.06);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::korthikanti_test

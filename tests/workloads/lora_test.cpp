@@ -9,8 +9,7 @@
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::lora_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::OpKind;
@@ -119,5 +118,4 @@ TEST(Lora, WhatItCannotDoIsSaid) {
   workload.task = Task::pretrain;
   EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);  // adapters without the task
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::lora_test

@@ -6,8 +6,7 @@
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::memory_test {
 using namespace testing;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -122,5 +121,4 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
 TEST(Memory, TheContractsScenarioFits) {
   EXPECT_NO_THROW(require_fit(llama3_70b_on_64(), h100(), 64));
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::memory_test

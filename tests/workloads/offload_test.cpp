@@ -11,8 +11,7 @@
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::offload_test {
 using namespace testing;
 using program::OpKind;
 using program::Phase;
@@ -156,5 +155,4 @@ TEST(UserBuffers, NeedSequenceParallelism) {
   workload.plan.sequence_parallel = false;
   EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::offload_test

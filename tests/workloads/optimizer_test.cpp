@@ -6,8 +6,7 @@
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::optimizer_test {
 using namespace testing;
 
 Plan plan_of(const std::string& framework, Precision precision) {
@@ -40,5 +39,4 @@ TEST(Optimizer, Fp32WeightsHaveNoWorkingCopy) {
   EXPECT_EQ(bytes.before_norm, 4);
   EXPECT_EQ(bytes.after_norm, 8 + 28);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::optimizer_test

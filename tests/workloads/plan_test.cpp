@@ -7,8 +7,7 @@
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::plan_test {
 using namespace testing;
 using ::testing::HasSubstr;
 
@@ -116,5 +115,4 @@ TEST(Plan, RankOrderMovesTheDimensions) {
   workload.plan.rank_order = {"dp", "pp"};
   EXPECT_EQ(problems_of(workload).size(), 1u);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::plan_test

@@ -5,8 +5,7 @@
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::prediction_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::Dimension;
@@ -74,5 +73,4 @@ TEST(Experts, FusedExpertsLeaveTheProducts) {
   const double bytes = 1024 * 2048.0 * (2 * (3 + 5) + 4 + 2 * 4);
   EXPECT_NEAR(seconds_of(apart) - seconds_of(fused), 8 * (bytes / (0.8 * 3.35e12) + 4 * 2e-6), 1e-7);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::prediction_test

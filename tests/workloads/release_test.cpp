@@ -12,8 +12,7 @@
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::release_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::Op;
@@ -178,5 +177,4 @@ TEST(Release, NormsInSingleOperatorsCostTheirPasses) {
   };
   EXPECT_GT(forward("fsdp"), forward("fsdp@2024-compile") + 0.7e-3);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::release_test

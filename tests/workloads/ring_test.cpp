@@ -5,8 +5,7 @@
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::ring_test {
 using namespace testing;
 
 struct Sums {
@@ -71,5 +70,4 @@ TEST(Ring, PyTorchMergesInFp32) {
   EXPECT_NEAR(sums_of(ring.forward).sent, k, 1);
   EXPECT_NEAR(sums_of(ring.backward).sent, 3 * k, 1);
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::ring_test

@@ -8,8 +8,7 @@
 #include <map>
 #include <tuple>
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::schedule_test {
 
 struct Times {
   long forward, input, weight;  // of one chunk
@@ -187,5 +186,4 @@ TEST(Schedule, DualPipeIdlesAsItsReportSays) {
       for (const int held : run.held) EXPECT_LE(held, p + 1);
     }
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::schedule_test

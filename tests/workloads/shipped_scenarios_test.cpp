@@ -11,8 +11,7 @@
 #include "workloads/memory/memory.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::shipped_scenarios_test {
 
 const std::string kConfigs = TOPSIM_SOURCE_DIR "/configs";
 
@@ -53,5 +52,4 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Configs, ShippedScenario, ::testing::ValuesIn(shipped()), test_name);
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::shipped_scenarios_test

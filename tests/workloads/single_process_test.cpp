@@ -10,8 +10,7 @@
 #include "workloads/memory/memory.hpp"
 #include "workloads/training_step.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::single_process_test {
 using namespace testing;
 using program::CollectiveKind;
 using program::OpKind;
@@ -134,5 +133,4 @@ TEST(DataParallel, CutsTheBatchAndNothingElse) {
     EXPECT_THAT(error.problems()[0].message, ::testing::HasSubstr("copies the whole model to every device"));
   }
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::single_process_test

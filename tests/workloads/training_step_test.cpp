@@ -7,8 +7,7 @@
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
 
-namespace topsim::workloads {
-namespace {
+namespace topsim::workloads::training_step_test {
 using namespace testing;
 
 double flops_of_all_ranks(const program::Program& program) {
@@ -171,5 +170,4 @@ TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
     for (const auto& stage : program.classes) EXPECT_LT(stage.ops.size(), 4000u);
   }
 }
-}  // namespace
-}  // namespace topsim::workloads
+}  // namespace topsim::workloads::training_step_test
