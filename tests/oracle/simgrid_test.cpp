@@ -139,7 +139,6 @@ bool within(SimTime a, SimTime b, std::int64_t chain) {
   return static_cast<double>(std::abs((a - b).count())) <= std::max(1e-9 * t, static_cast<double>(chain));
 }
 
-// Where SimGrid is not installed there is nothing to compare with.
 class SimGridOracle : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -147,6 +146,8 @@ class SimGridOracle : public ::testing::Test {
       const std::vector<double> capacities{1e9};
       SimGridNetwork network(capacities);
     } catch (const ConfigError& error) {
+      // A build without SimGrid (install.sh --without-simgrid) has nothing to compare with; test.sh installs
+      // it.
       GTEST_SKIP() << error.problems().front().message;
     }
   }

@@ -10,41 +10,41 @@
 
 namespace topsim::property::by_cells_test {
 
+template <class Rows, class Check>
+void expect_rows(const Rows& a, const Rows& b, Check check) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) check(a[i], b[i]);
+}
+
 void expect_same_usage(const fold::Activity::Usages& a, const fold::Activity::Usages& b) {
-  const auto x = fold::Activity::view(a), y = fold::Activity::view(b);
-  ASSERT_EQ(x.size(), y.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    EXPECT_EQ(x[i].link, y[i].link);
-    EXPECT_EQ(x[i].coefficient, y[i].coefficient);
-  }
+  expect_rows(fold::Activity::view(a), fold::Activity::view(b), [](const auto& x, const auto& y) {
+    EXPECT_EQ(x.link, y.link);
+    EXPECT_EQ(x.coefficient, y.coefficient);
+  });
 }
 
 void expect_same(const fold::System& a, const fold::System& b) {
-  ASSERT_EQ(a.ranks.size(), b.ranks.size());
-  for (std::size_t i = 0; i < a.ranks.size(); ++i) {
-    EXPECT_EQ(a.ranks[i].members, b.ranks[i].members);
-    EXPECT_EQ(a.ranks[i].slowdown, b.ranks[i].slowdown);
-    EXPECT_EQ(a.ranks[i].program_class, b.ranks[i].program_class);
-  }
-  ASSERT_EQ(a.links.size(), b.links.size());
-  for (std::size_t i = 0; i < a.links.size(); ++i) {
-    EXPECT_EQ(a.links[i].members, b.links[i].members);
-    EXPECT_EQ(a.links[i].capacity, b.links[i].capacity);
-  }
-  ASSERT_EQ(a.groups.size(), b.groups.size());
-  for (std::size_t i = 0; i < a.groups.size(); ++i) {
-    EXPECT_EQ(a.groups[i].count, b.groups[i].count);
-    EXPECT_EQ(a.groups[i].members, b.groups[i].members);
-    EXPECT_EQ(a.groups[i].activities, b.groups[i].activities);
-    EXPECT_EQ(a.groups[i].communicator, b.groups[i].communicator);
-  }
-  ASSERT_EQ(a.activities.size(), b.activities.size());
-  for (std::size_t i = 0; i < a.activities.size(); ++i) {
-    EXPECT_EQ(a.activities[i].latency, b.activities[i].latency);
-    EXPECT_EQ(a.activities[i].rate_cap, b.activities[i].rate_cap);
-    expect_same_usage(a.activities[i].usage, b.activities[i].usage);
-    expect_same_usage(a.activities[i].own_usage, b.activities[i].own_usage);
-  }
+  expect_rows(a.ranks, b.ranks, [](const auto& x, const auto& y) {
+    EXPECT_EQ(x.members, y.members);
+    EXPECT_EQ(x.slowdown, y.slowdown);
+    EXPECT_EQ(x.program_class, y.program_class);
+  });
+  expect_rows(a.links, b.links, [](const auto& x, const auto& y) {
+    EXPECT_EQ(x.members, y.members);
+    EXPECT_EQ(x.capacity, y.capacity);
+  });
+  expect_rows(a.groups, b.groups, [](const auto& x, const auto& y) {
+    EXPECT_EQ(x.count, y.count);
+    EXPECT_EQ(x.members, y.members);
+    EXPECT_EQ(x.activities, y.activities);
+    EXPECT_EQ(x.communicator, y.communicator);
+  });
+  expect_rows(a.activities, b.activities, [](const auto& x, const auto& y) {
+    EXPECT_EQ(x.latency, y.latency);
+    EXPECT_EQ(x.rate_cap, y.rate_cap);
+    expect_same_usage(x.usage, y.usage);
+    expect_same_usage(x.own_usage, y.own_usage);
+  });
   EXPECT_EQ(a.group_of, b.group_of);
   EXPECT_EQ(a.out_edge, b.out_edge);
   EXPECT_EQ(a.in_edge, b.in_edge);

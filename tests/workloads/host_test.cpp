@@ -26,11 +26,13 @@ WorkloadSpec job() {
   return workload;
 }
 
-double host_seconds(const WorkloadSpec& workload) {
+double launches(const program::Program& program) {
   Duration sum{};
-  const program::Program program = training_step(workload, a100(), 1);
   for (const program::Op& op : program.classes.front().ops) sum += op.launch;
   return seconds(sum);
+}
+double host_seconds(const WorkloadSpec& workload) {
+  return launches(training_step(workload, a100(), 1));
 }
 
 // 2 layers x 3 micro-batches; each does its forward again, and saves and restores what full recompute needs.
@@ -77,10 +79,7 @@ WorkloadSpec mixture() {
 }
 
 double host_of(const WorkloadSpec& workload) {
-  Duration sum{};
-  const program::Program program = training_step(workload, h100(), 4);
-  for (const program::Op& op : program.classes.front().ops) sum += op.launch;
-  return seconds(sum);
+  return launches(training_step(workload, h100(), 4));
 }
 
 // Each local expert adds, forward and backward, 4 + 6 views, 2 + 4 products and 2 calls of a hook: 25 + 72 +
