@@ -1,9 +1,9 @@
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/quantity.hpp"
@@ -109,30 +109,30 @@ Action configure_bench(CLI::App& app) {
     names += (names.empty() ? "" : "|") + std::string(each.name);
   }
   for (const scenario::TrafficName& each : scenario::traffic_names()) names += "|" + std::string(each.name);
-  app.add_option("what", options->what, "A collective, or a pattern of messages")
-      ->required()
-      ->type_name(names);
+  add_option(app, "what", options->what, "A collective, or a pattern of messages")
+      .required()
+      .type_name(names);
   options->scenario.declare(app);
-  app.add_option("-b,--minbytes", options->begin,
-                 "First size (8, 64K, 16M, 8G); of each flow of a pattern: 1M")
-      ->type_name("SIZE");
-  app.add_option("-e,--maxbytes", options->end, "Last size: 8G, p2p 8M")->type_name("SIZE");
-  app.add_option("-f,--stepfactor", options->factor, "From row to row")->type_name("FACTOR");
-  app.add_option("--algorithm", options->algorithm, "Force an algorithm")
-      ->type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
-  app.add_option("--protocol", options->protocol, "Force a protocol")->type_name("ll|ll128|simple");
-  app.add_option("--channels", options->channels, "Force a number of channels")->type_name("N");
-  app.add_option("--from", options->from, "p2p: the sender, node0/nic0 or node0/gpu0")->type_name("DEVICE");
-  app.add_option("--to", options->to, "p2p: the receiver")->type_name("DEVICE");
-  app.add_option("--verb", options->verb, "p2p: what perftest tool is meant, ib_send_* or ib_write_*")
-      ->type_name("send|write");
-  app.add_option("--senders", options->senders, "incast: how many send")->type_name("N");
-  app.add_flag("--textbook", options->textbook,
-               "incast: around one switch with the scenario's cables, not on its topology");
-  app.add_option("--window", options->window, "parking_lot, victim: how long is looked at (10 ms)")
-      ->type_name("DURATION");
-  app.add_option("--lane", options->victim_lane, "victim: its virtual lane or priority")->type_name("N");
-  app.add_option("--format", options->format, "What is printed")->type_name("table|json");
+  add_option(app, "-b,--minbytes", options->begin,
+             "First size (8, 64K, 16M, 8G); of each flow of a pattern: 1M")
+      .type_name("SIZE");
+  add_option(app, "-e,--maxbytes", options->end, "Last size: 8G, p2p 8M").type_name("SIZE");
+  add_option(app, "-f,--stepfactor", options->factor, "From row to row").type_name("FACTOR");
+  add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
+      .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
+  add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
+  add_option(app, "--channels", options->channels, "Force a number of channels").type_name("N");
+  add_option(app, "--from", options->from, "p2p: the sender, node0/nic0 or node0/gpu0").type_name("DEVICE");
+  add_option(app, "--to", options->to, "p2p: the receiver").type_name("DEVICE");
+  add_option(app, "--verb", options->verb, "p2p: what perftest tool is meant, ib_send_* or ib_write_*")
+      .type_name("send|write");
+  add_option(app, "--senders", options->senders, "incast: how many send").type_name("N");
+  add_flag(app, "--textbook", options->textbook,
+           "incast: around one switch with the scenario's cables, not on its topology");
+  add_option(app, "--window", options->window, "parking_lot, victim: how long is looked at (10 ms)")
+      .type_name("DURATION");
+  add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority").type_name("N");
+  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

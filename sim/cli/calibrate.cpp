@@ -1,12 +1,12 @@
 // topsim calibrate: what the flow model learns from the packet model.
 #include "sim/network/packet/calibrate.hpp"
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/base/error.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/scenario/calibration.hpp"
 
@@ -35,10 +35,10 @@ int run(const Options& options) {
 
 Action configure_calibrate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("--seeds", options->seeds, "Runs an entry; median, least and most are kept")->type_name("N");
-  app.add_flag("--quick", options->quick, "A few entries only");
-  app.add_option("--format", options->format, "What is printed; json is the committed file")
-      ->type_name("table|json");
+  add_option(app, "--seeds", options->seeds, "Runs an entry; median, least and most are kept").type_name("N");
+  add_flag(app, "--quick", options->quick, "A few entries only");
+  add_option(app, "--format", options->format, "What is printed; json is the committed file")
+      .type_name("table|json");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

@@ -1,10 +1,10 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
@@ -132,31 +132,30 @@ int run(const Options& options) {
 
 Action configure_compare(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("files", options->files, "Scenarios or results; the first is the baseline")
-      ->required()
-      ->type_name("A.json B.json");
+  add_option(app, "files", options->files, "Scenarios or results; the first is the baseline")
+      .required()
+      .type_name("A.json B.json");
   options->changes.declare_changes(app);
-  app.add_option("--with", options->with,
-                 "One more candidate: the baseline with this change, e.g. --with topology.fabric.sharp=true "
-                 "(repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--format", options->format, "What is printed; md: a memo with the bills of materials")
-      ->type_name("table|md|json");
-  app.add_option("--html", options->html, "The comparison as a page: one file that opens offline")
-      ->type_name("FILE");
-  app.add_option("--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
-      ->check(CLI::Range(1, 100000))
-      ->type_name("N");
-  app.add_option("--jobs", options->jobs, "Simulations at once; 0: one a core")->type_name("N");
-  app.add_flag("--all", options->all, "Rows that do not differ, too");
-  app.add_flag("--no-cost", options->no_cost, "Leave prices and power out");
-  app.add_option(
-         "--fail-if", options->fail_if,
-         "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")
-      ->type_name("EXPR");
-  app.add_flag("--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
-  app.add_flag("--quiet", options->quiet, "No progress on stderr");
+  add_option(app, "--with", options->with,
+             "One more candidate: the baseline with this change, e.g. --with topology.fabric.sharp=true "
+             "(repeatable)")
+      .type_name("PATH=VALUE")
+      .one_each();
+  add_option(app, "--format", options->format, "What is printed; md: a memo with the bills of materials")
+      .type_name("table|md|json");
+  add_option(app, "--html", options->html, "The comparison as a page: one file that opens offline")
+      .type_name("FILE");
+  add_option(app, "--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
+      .range(1, 100000)
+      .type_name("N");
+  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
+  add_flag(app, "--all", options->all, "Rows that do not differ, too");
+  add_flag(app, "--no-cost", options->no_cost, "Leave prices and power out");
+  add_option(app, "--fail-if", options->fail_if,
+             "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")
+      .type_name("EXPR");
+  add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
+  add_flag(app, "--quiet", options->quiet, "No progress on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

@@ -1,5 +1,4 @@
 // Completion scripts from the option table itself, so that they cannot fall behind it.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -7,6 +6,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/option_table.hpp"
 #include "sim/cli/scenario_paths.hpp"
 
@@ -189,7 +189,7 @@ std::string fish() {
 
 Action configure_completion(CLI::App& app) {
   const auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "Which shell")->required()->type_name("bash|zsh|fish");
+  add_option(app, "shell", *shell, "Which shell").required().type_name("bash|zsh|fish");
   return [shell] {
     if (*shell == "bash") {
       std::cout << bash();

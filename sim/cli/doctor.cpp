@@ -1,7 +1,6 @@
 // What a person is asked for first when something does not work.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>

@@ -1,11 +1,11 @@
 #include "sim/study/explain.hpp"
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
@@ -68,18 +68,18 @@ int run(const Options& options) {
 
 Action configure_explain(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("result", options->file, "result.json of a run, or a scenario")
-      ->required()
-      ->type_name("RESULT.json");
+  add_option(app, "result", options->file, "result.json of a run, or a scenario")
+      .required()
+      .type_name("RESULT.json");
   options->changes.declare_changes(app);
-  app.add_option("--format", options->format, "What is printed")->type_name("table|json");
-  app.add_option("--html", options->html, "The page of the run, with what a faster part would buy")
-      ->type_name("FILE");
-  app.add_option("--faster", options->faster, "By how much each part is made faster (default 10)")
-      ->check(CLI::Range(0.1, 1000.0))
-      ->type_name("PERCENT");
-  app.add_flag("--no-what-if", options->no_what_if, "Do not simulate again");
-  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
+  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--html", options->html, "The page of the run, with what a faster part would buy")
+      .type_name("FILE");
+  add_option(app, "--faster", options->faster, "By how much each part is made faster (default 10)")
+      .range(0.1, 1000.0)
+      .type_name("PERCENT");
+  add_flag(app, "--no-what-if", options->no_what_if, "Do not simulate again");
+  add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

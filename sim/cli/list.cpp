@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/object.hpp"
 #include "sim/network/factory.hpp"
@@ -139,9 +139,9 @@ Action configure_list(CLI::App& app) {
   std::string names;
   for (const Topic& topic : kTopics) names += (names.empty() ? "" : "|") + std::string(topic.name);
   const auto id = std::make_shared<std::string>();
-  app.add_option("what", *what, "What to list")->type_name(names);
-  app.add_option("id", *id, "hardware, fabrics: every figure of this entry, with its source")
-      ->type_name("ID");
+  add_option(app, "what", *what, "What to list").type_name(names);
+  add_option(app, "id", *id, "hardware, fabrics: every figure of this entry, with its source")
+      .type_name("ID");
   return [what, id] {
     if (what->empty()) {
       list_topics();

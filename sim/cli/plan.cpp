@@ -1,13 +1,13 @@
 // topsim plan: the fastest parallel plans that fit the memory.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
@@ -89,26 +89,26 @@ int run(const Options& options) {
 Action configure_plan(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   options->scenario.declare(app);
-  app.add_option("--gpus", options->gpus, "Accelerators to plan for; the scenario's own when left out")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--top", options->top, "How many plans are wanted (default 5)")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N");
-  app.add_option("--keep", options->keep, "What stays as the scenario has it: tp,recompute,...")
-      ->delimiter(',')
-      ->type_name("NAME,NAME");
-  app.add_option("--schedules", options->schedules,
-                 "Schedules to consider: 1f1b,interleaved,zb-h1,zb-2p,zb-v")
-      ->delimiter(',')
-      ->type_name("NAME,NAME");
-  app.add_option("--out", options->out, "Write the scenario with the best plan there")
-      ->type_name("FILE.json");
-  app.add_option("--format", options->format, "What is printed")->type_name("table|json");
-  app.add_option("--jobs", options->jobs, "Simulations at once; 0: one a core")->type_name("N");
-  app.add_flag("--exhaustive", options->exhaustive,
-               "Simulate every plan that fits, also what the bound cuts");
-  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
+  add_option(app, "--gpus", options->gpus, "Accelerators to plan for; the scenario's own when left out")
+      .range(1, 1'000'000'000)
+      .type_name("N");
+  add_option(app, "--top", options->top, "How many plans are wanted (default 5)")
+      .range(1, 1000)
+      .type_name("N");
+  add_option(app, "--keep", options->keep, "What stays as the scenario has it: tp,recompute,...")
+      .separated_by(',')
+      .type_name("NAME,NAME");
+  add_option(app, "--schedules", options->schedules,
+             "Schedules to consider: 1f1b,interleaved,zb-h1,zb-2p,zb-v")
+      .separated_by(',')
+      .type_name("NAME,NAME");
+  add_option(app, "--out", options->out, "Write the scenario with the best plan there")
+      .type_name("FILE.json");
+  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
+  add_flag(app, "--exhaustive", options->exhaustive,
+           "Simulate every plan that fits, also what the bound cuts");
+  add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

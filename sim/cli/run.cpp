@@ -1,10 +1,10 @@
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/fail_if.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
@@ -123,25 +123,23 @@ int run(const Options& options) {
 Action configure_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   options->scenario.declare(app);
-  app.add_option("--format", options->format, "What is printed")->type_name("table|json|csv");
-  app.add_option("--out", options->out, "Write result.json, run.json and tables there")->type_name("DIR");
-  app.add_option("--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json)")
-      ->type_name("FILE");
-  app.add_option("--html", options->html, "The report page: one file that opens in a browser, offline")
-      ->type_name("FILE");
-  app.add_option("--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
-      ->type_name("EXPR");
-  app.add_option("--rank", options->ranks, "Print one rank in place of the result; may be repeated")
-      ->type_name("RANK")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--link", options->links, "Print one link, e.g. 'node0/nic0 -> leaf0'; may be repeated")
-      ->type_name("ID")
-      ->expected(1)
-      ->take_all();
-  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
-  app.add_flag("--no-fold", options->no_fold, "Simulate every accelerator, not one of each kind");
-  app.add_flag("--allow-oom", options->allow_oom, "Simulate a model that does not fit the memory");
+  add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
+  add_option(app, "--out", options->out, "Write result.json, run.json and tables there").type_name("DIR");
+  add_option(app, "--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json)")
+      .type_name("FILE");
+  add_option(app, "--html", options->html, "The report page: one file that opens in a browser, offline")
+      .type_name("FILE");
+  add_option(app, "--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
+      .type_name("EXPR");
+  add_option(app, "--rank", options->ranks, "Print one rank in place of the result; may be repeated")
+      .type_name("RANK")
+      .one_each_kept_in_order();
+  add_option(app, "--link", options->links, "Print one link, e.g. 'node0/nic0 -> leaf0'; may be repeated")
+      .type_name("ID")
+      .one_each_kept_in_order();
+  add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
+  add_flag(app, "--no-fold", options->no_fold, "Simulate every accelerator, not one of each kind");
+  add_flag(app, "--allow-oom", options->allow_oom, "Simulate a model that does not fit the memory");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

@@ -1,30 +1,29 @@
 #include "sim/cli/scenario_options.hpp"
 
-#include <CLI/CLI.hpp>
-
+#include "sim/cli/declare.hpp"
 #include "sim/network/factory.hpp"
 
 namespace topsim::cli {
 
 void ScenarioOptions::declare(CLI::App& app) {
-  app.add_option("scenario", path, "Scenario file, or the name of a shipped one")
-      ->required()
-      ->type_name("SCENARIO");
+  add_option(app, "scenario", path, "Scenario file, or the name of a shipped one")
+      .required()
+      .type_name("SCENARIO");
   declare_changes(app);
 }
 
 void ScenarioOptions::declare_changes(CLI::App& app) {
-  app.add_option("--set", assignments, "Change a value, e.g. --set topology.nodes=16 (repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_option(app, "--set", assignments, "Change a value, e.g. --set topology.nodes=16 (repeatable)")
+      .type_name("PATH=VALUE")
+      .one_each();
   std::string names;
   for (const network::Model& model : network::models())
     names += (names.empty() ? "" : "|") + std::string(model.name);
-  app.add_option("--network", network, "Network model")->type_name(names)->check([](const std::string& name) {
+  add_option(app, "--network", network, "Network model").type_name(names).check([](const std::string& name) {
     (void)network::find_model(name);  // throws with the closest
     return std::string();
   });
-  app.add_option("--seed", seed, "Seed of everything drawn at random")->type_name("N");
+  add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N");
 }
 
 scenario::Scenario ScenarioOptions::load(const std::string& file) const {

@@ -1,9 +1,9 @@
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace topsim::cli {
@@ -12,7 +12,7 @@ Action configure_schema(CLI::App& app) {
   const std::vector<std::string> names = scenario::schema_names();
   std::string kinds;
   for (const std::string& known : names) kinds += (kinds.empty() ? "" : "|") + known;
-  app.add_option("name", *name, "Which part (default: scenario)")->type_name(kinds);
+  add_option(app, "name", *name, "Which part (default: scenario)").type_name(kinds);
   return [name] {
     std::cout << scenario::schema(*name);
     return kOk;

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
@@ -126,26 +126,27 @@ int run(const Options& options) {
 Action configure_sweep(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   options->scenario.declare(app);
-  app.add_option("--vary", options->vary, "A point for each value; with several, for each combination")
-      ->type_name("PATH=V1,V2,...")
-      ->allow_extra_args(false);
-  app.add_option("--points", options->points, "A list of points: CSV with paths in its first line, or JSON")
-      ->type_name("FILE");
-  app.add_option("--out", options->out, "Rows go to this SQLite file as they finish; given again, it goes on")
-      ->type_name("FILE.sqlite");
-  app.add_option("--jobs", options->jobs, "Simulations at once; 0: one a core")->type_name("N");
-  app.add_option("--best", options->best,
-                 "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
-      ->type_name("KEY");
-  app.add_option("--pareto", options->pareto, "Figures of which no other point is better in all")
-      ->delimiter(',')
-      ->type_name("KEY,KEY");
-  app.add_option("--format", options->format, "What is printed")->type_name("table|json|csv");
-  app.add_option("--html", options->html, "The sweep as a page: one file that opens offline")
-      ->type_name("FILE");
-  app.add_flag("--all", options->all, "Every point in the table, not the first 20");
-  app.add_flag("--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
-  app.add_flag("--quiet", options->quiet, "No progress, no remarks on stderr");
+  add_option(app, "--vary", options->vary, "A point for each value; with several, for each combination")
+      .type_name("PATH=V1,V2,...")
+      .one_each();
+  add_option(app, "--points", options->points, "A list of points: CSV with paths in its first line, or JSON")
+      .type_name("FILE");
+  add_option(app, "--out", options->out,
+             "Rows go to this SQLite file as they finish; given again, it goes on")
+      .type_name("FILE.sqlite");
+  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
+  add_option(app, "--best", options->best,
+             "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
+      .type_name("KEY");
+  add_option(app, "--pareto", options->pareto, "Figures of which no other point is better in all")
+      .separated_by(',')
+      .type_name("KEY,KEY");
+  add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
+  add_option(app, "--html", options->html, "The sweep as a page: one file that opens offline")
+      .type_name("FILE");
+  add_flag(app, "--all", options->all, "Every point in the table, not the first 20");
+  add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
+  add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

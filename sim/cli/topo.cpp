@@ -1,7 +1,6 @@
 // topsim topo: look at a topology without simulating anything on it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -9,6 +8,7 @@
 #include <sstream>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/cost.hpp"
@@ -153,31 +153,28 @@ int list() {
 
 Action configure_topo(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  const auto action = std::make_shared<Action>([&app] {
-    std::cout << app.help();
-    return kUserError;
-  });
-  app.require_subcommand(1);
-  const auto sub = [&](const char* name, const char* text, Action run, bool reads_scenario = true) {
-    CLI::App* command = app.add_subcommand(name, text);
-    if (reads_scenario) options->scenario.declare(*command);
-    command->callback([action, run = std::move(run)] { *action = run; });
+  Subcommands commands(app);
+  const auto sub = [&](const char* name, const char* text, Action run,
+                       bool reads_scenario = true) -> CLI::App& {
+    CLI::App& command = commands.add(name, text, std::move(run));
+    if (reads_scenario) options->scenario.declare(command);
     return command;
   };
-  const auto output = [&](CLI::App* command) {
-    command->add_option("-o,--out", options->out, "Write there instead of stdout")->type_name("FILE");
-    command->add_option("--as", options->as, "Format (default: by the file's name)")
-        ->type_name("json|nccl|svg|dot|tree");
+  const auto output = [&](CLI::App& command) {
+    add_option(command, "-o,--out", options->out, "Write there instead of stdout").type_name("FILE");
+    add_option(command, "--as", options->as, "Format (default: by the file's name)")
+        .type_name("json|nccl|svg|dot|tree");
   };
   sub("show", "A readable tree of a scenario's topology, a topology file, or a node of the catalogue",
       [options] {
         std::cout << topology::to_tree(load(*options));
         return kOk;
       });
-  sub("check",
-      "Oversubscription, missing rails, impossible speeds, single points of failure; exit 1 on errors",
-      [options] { return check(*options); })
-      ->add_flag("--strict", options->strict, "Exit 1 on warnings too");
+  CLI::App& checker =
+      sub("check",
+          "Oversubscription, missing rails, impossible speeds, single points of failure; exit 1 on errors",
+          [options] { return check(*options); });
+  add_flag(checker, "--strict", options->strict, "Exit 1 on warnings too");
   output(sub("draw", "SVG (or Graphviz: --as dot)", [options] {
     write(*options, in_format(load(*options), format_of(*options, "svg")));
     return kOk;
@@ -186,27 +183,27 @@ Action configure_topo(CLI::App& app) {
     write(*options, in_format(load(*options), format_of(*options, "json")));
     return kOk;
   }));
-  CLI::App* importer = sub(
+  CLI::App& importer = sub(
       "import", "From NCCL's topology XML, hwloc's XML, nvidia-smi topo -m, or ibnetdiscover",
       [options] { return import(*options); }, false);
-  importer->add_option("FILE", options->file, "What the tool wrote")->required();
-  importer->add_option("--from", options->from, "Its kind (default: by its content)")
-      ->type_name("nccl|hwloc|smi|ibnet");
-  importer->add_option("--nodes", options->nodes, "NCCL: equal boxes to build")->type_name("N");
-  importer->add_option("--gpu", options->accelerator, "Catalogue name of the accelerators")->type_name("ID");
-  importer->add_option("--nic-link", options->nic_link, "nvidia-smi, hwloc: link of the NICs, e.g. ib-ndr")
-      ->type_name("LINK");
+  add_option(importer, "FILE", options->file, "What the tool wrote").required();
+  add_option(importer, "--from", options->from, "Its kind (default: by its content)")
+      .type_name("nccl|hwloc|smi|ibnet");
+  add_option(importer, "--nodes", options->nodes, "NCCL: equal boxes to build").type_name("N");
+  add_option(importer, "--gpu", options->accelerator, "Catalogue name of the accelerators").type_name("ID");
+  add_option(importer, "--nic-link", options->nic_link, "nvidia-smi, hwloc: link of the NICs, e.g. ib-ndr")
+      .type_name("LINK");
   output(importer);
-  CLI::App* bom =
+  CLI::App& bom =
       sub("bom", "Bill of materials: servers, NICs, switches, cables and optics, with prices and power",
           [options] {
             write(*options, bill_of_materials(*options));
             return kOk;
           });
-  bom->add_option("--format", options->as, "What is printed")->type_name("table|json|csv");
-  bom->add_option("-o,--out", options->out, "Write there instead of stdout")->type_name("FILE");
+  add_option(bom, "--format", options->as, "What is printed").type_name("table|json|csv");
+  add_option(bom, "-o,--out", options->out, "Write there instead of stdout").type_name("FILE");
   sub(
       "list", "Nodes and fabrics of the catalogue", [] { return list(); }, false);
-  return [action] { return (*action)(); };
+  return commands.chosen();
 }
 }  // namespace topsim::cli

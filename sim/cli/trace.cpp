@@ -1,7 +1,6 @@
 // topsim trace: what a workload trace holds, and the same trace in another format.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/report/text.hpp"
 #include "workloads/trace/formats.hpp"
@@ -135,31 +135,25 @@ int convert(const Options& options) {
 
 Action configure_trace(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  const auto action = std::make_shared<Action>([&app] {
-    std::cout << app.help();
-    return kUserError;
-  });
-  app.require_subcommand(1);
-  CLI::App* tell = app.add_subcommand("info", "What a trace holds");
-  tell->callback([action, options] { *action = [options] { return info(*options); }; });
-  CLI::App* change = app.add_subcommand("convert", "The same trace in another format");
-  change->callback([action, options] { *action = [options] { return convert(*options); }; });
-  for (CLI::App* command : {tell, change}) {
-    command->add_option("FILE", options->file, "A trace; Chakra: its folder, or the files without .0.et")
-        ->required();
-    command->add_option("--from", options->from, "Its format (default: by its content)")
-        ->type_name("chakra|goal|aicb|native");
-    command->add_option("--groups", options->groups, "Chakra: JSON file of process groups")
-        ->type_name("FILE");
-    command->add_option("--ranks", options->ranks, "Ranks of a job whose trace does not say (aicb)")
-        ->type_name("N");
+  Subcommands commands(app);
+  CLI::App& tell = commands.add("info", "What a trace holds", [options] { return info(*options); });
+  CLI::App& change =
+      commands.add("convert", "The same trace in another format", [options] { return convert(*options); });
+  for (CLI::App* command : {&tell, &change}) {
+    add_option(*command, "FILE", options->file, "A trace; Chakra: its folder, or the files without .0.et")
+        .required();
+    add_option(*command, "--from", options->from, "Its format (default: by its content)")
+        .type_name("chakra|goal|aicb|native");
+    add_option(*command, "--groups", options->groups, "Chakra: JSON file of process groups")
+        .type_name("FILE");
+    add_option(*command, "--ranks", options->ranks, "Ranks of a job whose trace does not say (aicb)")
+        .type_name("N");
   }
-  tell->add_option("--format", options->format, "Output")->type_name("table|json");
-  change->add_option("--to", options->to, "Format to write")->type_name("native|chakra|goal")->required();
-  change
-      ->add_option("-o,--out", options->out,
-                   "Write there instead of stdout; Chakra: folder/name of the files")
-      ->type_name("FILE");
-  return [action] { return (*action)(); };
+  add_option(tell, "--format", options->format, "Output").type_name("table|json");
+  add_option(change, "--to", options->to, "Format to write").type_name("native|chakra|goal").required();
+  add_option(change, "-o,--out", options->out,
+             "Write there instead of stdout; Chakra: folder/name of the files")
+      .type_name("FILE");
+  return commands.chosen();
 }
 }  // namespace topsim::cli

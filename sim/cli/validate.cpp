@@ -1,11 +1,11 @@
 // topsim validate: predictions beside what real owners measured.
 #include "sim/validation/validate.hpp"
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "sim/cli/commands.hpp"
+#include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
@@ -44,14 +44,14 @@ int run(const Options& options) {
 
 Action configure_validate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("case", options->cases, "Files, families or cases of configs/validation; all when left out")
-      ->type_name("CASE");
-  app.add_option("--format", options->format, "What is printed")->type_name("table|json");
-  app.add_option("--html", options->html, "Predicted against published as a page that opens offline")
-      ->type_name("FILE");
-  app.add_flag("--each", options->each, "Also a line for each case");
-  app.add_option("--jobs", options->jobs, "Cases at a time; all cores when left out")->type_name("N");
-  app.add_flag("--quiet", options->quiet, "No progress on stderr");
+  add_option(app, "case", options->cases, "Files, families or cases of configs/validation; all when left out")
+      .type_name("CASE");
+  add_option(app, "--format", options->format, "What is printed").type_name("table|json");
+  add_option(app, "--html", options->html, "Predicted against published as a page that opens offline")
+      .type_name("FILE");
+  add_flag(app, "--each", options->each, "Also a line for each case");
+  add_option(app, "--jobs", options->jobs, "Cases at a time; all cores when left out").type_name("N");
+  add_flag(app, "--quiet", options->quiet, "No progress on stderr");
   return [options] { return run(*options); };
 }
 }  // namespace topsim::cli

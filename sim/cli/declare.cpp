@@ -1,0 +1,80 @@
+#include "sim/cli/declare.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace topsim::cli {
+
+Declared Declared::type_name(const std::string& name) {
+  option_.type_name(name);
+  return *this;
+}
+Declared Declared::required() {
+  option_.required();
+  return *this;
+}
+Declared Declared::range(int least, int most) {
+  option_.check(CLI::Range(least, most));
+  return *this;
+}
+Declared Declared::range(double least, double most) {
+  option_.check(CLI::Range(least, most));
+  return *this;
+}
+Declared Declared::check(std::function<std::string(const std::string& value)> problem) {
+  option_.check(std::move(problem));
+  return *this;
+}
+Declared Declared::one_each() {
+  option_.allow_extra_args(false);
+  return *this;
+}
+Declared Declared::one_each_kept_in_order() {
+  option_.expected(1)->take_all();
+  return *this;
+}
+Declared Declared::separated_by(char between) {
+  option_.delimiter(between);
+  return *this;
+}
+
+template <class Value>
+Declared add_option(CLI::App& app, const std::string& names, Value& value, const std::string& help) {
+  return Declared(*app.add_option(names, value, help));
+}
+template Declared add_option(CLI::App&, const std::string&, std::string&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, std::vector<std::string>&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, std::vector<std::uint32_t>&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, int&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, std::uint32_t&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, std::size_t&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, double&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, std::optional<std::uint64_t>&,
+                             const std::string&);
+
+void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
+  app.add_flag(names, value, help);
+}
+
+Subcommands::Subcommands(CLI::App& app)
+    : app_(app), action_(std::make_shared<Action>([&app] {
+        std::cout << app.help();
+        return kUserError;
+      })) {
+  app_.require_subcommand(1);
+}
+
+CLI::App& Subcommands::add(const std::string& name, const std::string& summary, Action run) {
+  CLI::App* command = app_.add_subcommand(name, summary);
+  command->callback([action = action_, run = std::move(run)] { *action = run; });
+  return *command;
+}
+
+Action Subcommands::chosen() const {
+  return [action = action_] { return (*action)(); };
+}
+}  // namespace topsim::cli
