@@ -1,7 +1,6 @@
 #include "sim/fold/alike.hpp"
 
 #include <oneapi/tbb/enumerable_thread_specific.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +8,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "sim/base/parallel.hpp"
 #include "sim/fold/incidence.hpp"
 
 namespace topsim::fold {
@@ -152,7 +152,7 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
   std::vector<Colour> group_colours;
   for (std::size_t begin = 0; begin < groups.size(); begin += kBlock) {
     const std::size_t end = std::min(begin + kBlock, groups.size());
-    oneapi::tbb::parallel_for(begin, end, [&](std::size_t g) { block[g - begin] = sketcher(groups[g]); });
+    parallel::for_each(end - begin, [&](std::size_t i) { block[i] = sketcher(groups[begin + i]); });
     for (std::size_t g = begin; g < end; ++g) {
       const Traits& traits = block[g - begin];
       group_colours.push_back(mix(traits.colour, 0x22));
@@ -221,7 +221,7 @@ void Alike::learn(const program::Program& program, const GroupLowering& lowering
     }
     if (!fresh.empty()) lessons.push_back({c, std::move(fresh)});
   }
-  oneapi::tbb::parallel_for(std::size_t{0}, lessons.size(), [&](std::size_t i) {
+  parallel::for_each(lessons.size(), [&](std::size_t i) {
     const auto& [group_class, labels] = lessons[i];
     const Group& group = groups[groups_[group_class].first];
     for_each_member(program, group, [&](RankId rank, std::uint32_t role) {

@@ -1,8 +1,8 @@
 #include "sim/fold/assemble.hpp"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
+
+#include "sim/base/parallel.hpp"
 
 namespace topsim::fold {
 namespace {
@@ -85,8 +85,8 @@ class Assembler {
     std::vector<collective::LoweredCalls> lowered(std::min(kBlock, representatives.size()));
     for (std::size_t begin = 0; begin < representatives.size(); begin += kBlock) {
       const std::size_t end = std::min(begin + kBlock, representatives.size());
-      oneapi::tbb::parallel_for(begin, end, [&](std::size_t i) {
-        lowered[i - begin] = lowering_.lower(groups_[representatives[i]]);
+      parallel::for_each(end - begin, [&](std::size_t i) {
+        lowered[i] = lowering_.lower(groups_[representatives[begin + i]]);
       });
       for (std::size_t i = begin; i < end; ++i)
         add_calls(system_.groups[i], *groups_[representatives[i]].calls, lowered[i - begin]);

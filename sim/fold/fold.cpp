@@ -1,9 +1,8 @@
 #include "sim/fold/fold.hpp"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 
+#include "sim/base/parallel.hpp"
 #include "sim/fold/assemble.hpp"
 #include "sim/fold/groups.hpp"
 #include "sim/fold/incidence.hpp"
@@ -35,8 +34,7 @@ System fold(const program::Program& program, const topology::Router& router,
     std::vector<collective::LoweredCalls> block(std::min(kBlock, classes.size()));
     for (std::size_t begin = 0; begin < classes.size(); begin += kBlock) {
       const std::size_t end = std::min(begin + kBlock, classes.size());
-      oneapi::tbb::parallel_for(begin, end,
-                                [&](std::size_t g) { block[g - begin] = lowering.lower(groups[g]); });
+      parallel::for_each(end - begin, [&](std::size_t i) { block[i] = lowering.lower(groups[begin + i]); });
       for (std::size_t g = begin; g < end; ++g)
         incidence.add(static_cast<std::uint32_t>(g), block[g - begin]);
     }

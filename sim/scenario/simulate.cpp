@@ -1,7 +1,6 @@
 #include "sim/scenario/simulate.hpp"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_invoke.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/base/parallel.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
@@ -239,8 +239,9 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
       return mean_step(runs.run(other, nullptr));
     };
     std::array<double, 2> steps{};
-    oneapi::tbb::parallel_invoke([&] { steps[0] = step_at(network::Bound::high); },
-                                 [&] { steps[1] = step_at(network::Bound::low); });
+    parallel::in_order(steps.size(), 0, [&](std::size_t i) {
+      steps[i] = step_at(i == 0 ? network::Bound::high : network::Bound::low);
+    });
     met.message += fmt::format("; over the spread of the calibration the step takes {:.4g} to {:.4g} s",
                                steps[0], steps[1]);
   }

@@ -1,12 +1,9 @@
 #include "sim/study/ensemble.hpp"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
-#include <exception>
 #include <optional>
 
+#include "sim/base/parallel.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/uncertainty.hpp"
 
@@ -34,26 +31,13 @@ std::optional<Duration> sample_step(const Scenario& scenario, const topology::Ca
   return scenario::step_of(each, catalogue, own, how, progress);
 }
 
-// Simulations side by side; the first of their exceptions in their order is thrown.
 template <class Work>
 void run_all(std::size_t runs, int jobs, executor::Progress* progress, const Work& work) {
-  std::vector<std::exception_ptr> errors(runs);
   if (progress != nullptr) progress->runs_total += runs;
-  const int cores = tbb::this_task_arena::max_concurrency();
-  tbb::task_arena arena(jobs > 0 ? std::min(jobs, cores) : cores);
-  arena.execute([&] {
-    tbb::parallel_for(std::size_t{0}, runs, [&](std::size_t i) {
-      try {
-        work(i);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-      if (progress != nullptr) ++progress->runs_done;
-    });
+  parallel::in_order(runs, jobs, [&](std::size_t i) {
+    work(i);
+    if (progress != nullptr) ++progress->runs_done;
   });
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
 }
 }  // namespace
 

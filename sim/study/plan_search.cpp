@@ -1,12 +1,10 @@
 #include "sim/study/plan_search.hpp"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
-#include <exception>
+#include <functional>
 
 #include "sim/base/error.hpp"
+#include "sim/base/parallel.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/plan_bound.hpp"
 #include "topology/build.hpp"
@@ -46,9 +44,7 @@ class Search {
         router_(topology_, scenario_.run.seed),
         nccl_(router_, scenario_.network.nccl),
         ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
-        accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))),
-        lanes_(options.jobs > 0 ? std::min(options.jobs, tbb::this_task_arena::max_concurrency())
-                                : tbb::this_task_arena::max_concurrency()) {
+        accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))) {
     fix_global_batch();
   }
 
@@ -124,16 +120,8 @@ class Search {
     return workload;
   }
 
-  template <class Work>
-  void side_by_side(std::size_t count, const Work& work) {
-    std::atomic<std::size_t> next{0};
-    tbb::task_arena arena(lanes_);
-    arena.execute([&] {
-      tbb::parallel_for(0, lanes_, [&](int) {
-        for (std::size_t i = next++; i < count && !progress_.stop; i = next++)
-          tbb::this_task_arena::isolate([&] { work(i); });
-      });
-    });
+  void side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
+    parallel::in_order(count, options_.jobs, work, [&] { return progress_.stop.load(); });
   }
 
   // What is sharded further costs time: only where the plan does not fit without.
@@ -272,7 +260,6 @@ class Search {
   collective::NcclModel nccl_;
   std::uint32_t ranks_;
   const topology::Accelerator& accelerator_;
-  int lanes_;
 };
 }  // namespace
 

@@ -1,8 +1,5 @@
 #include "sim/study/sweep.hpp"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
@@ -14,6 +11,7 @@
 #include <thread>
 
 #include "sim/base/error.hpp"
+#include "sim/base/parallel.hpp"
 #include "sim/report/version.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/digest.hpp"
@@ -118,9 +116,7 @@ struct Sweep {
     row.point = number;
     executor::Progress run;
     stopper.begin(run);
-    // Without isolation this thread could begin another point while it waits for the threads that help it.
-    const bool complete =
-        tbb::this_task_arena::isolate([&] { return run_point(base, assignments, row, run); });
+    const bool complete = run_point(base, assignments, row, run);
     stopper.end(run);
     if (!complete || progress.stop) return;
     store.add(row);
@@ -228,22 +224,14 @@ void run_sweep(const SweepSpace& space, const SweepBase& base, SweepStore& store
   progress.total = space.points.size();
   Stopper stopper(progress);
   Sweep sweep{space, base, store, progress, stopper};
-  const int cores = tbb::this_task_arena::max_concurrency();
-  const int lanes = jobs > 0 ? std::min(jobs, cores) : cores;
-  std::atomic<std::size_t> next{0};
-  tbb::task_arena arena(lanes);
-  // Lanes take the next point in turn: rows appear in about the order of the points.
-  arena.execute([&] {
-    tbb::parallel_for(0, lanes, [&](int) {
-      for (std::size_t i = next++; i < space.points.size() && !progress.stop; i = next++) {
-        try {
-          sweep.point(i);
-        } catch (...) {
-          progress.stop = true;
-          throw;
-        }
-      }
-    });
-  });
+  const auto point = [&](std::size_t i) {
+    try {
+      sweep.point(i);
+    } catch (...) {
+      progress.stop = true;
+      throw;
+    }
+  };
+  parallel::in_order(space.points.size(), jobs, point, [&] { return progress.stop.load(); });
 }
 }  // namespace topsim::study

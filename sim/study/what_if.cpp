@@ -1,12 +1,10 @@
 #include "sim/study/what_if.hpp"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <map>
 
+#include "sim/base/parallel.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/scenario/simulate.hpp"
 
@@ -116,19 +114,11 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   const scenario::Prepared prepared = scenario::prepare(scenario, catalogue, how);
   const std::vector<Part> parts = parts_of(prepared.topology, prepared.program, factor);
   std::vector<Duration> steps(parts.size() + 1);
-  std::vector<std::exception_ptr> errors(steps.size());
   if (progress != nullptr) progress->runs_total += steps.size();
-  tbb::parallel_for(std::size_t{0}, steps.size(), [&](std::size_t i) {
-    try {
-      steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, progress);
-    } catch (...) {
-      errors[i] = std::current_exception();
-    }
+  parallel::in_order(steps.size(), 0, [&](std::size_t i) {
+    steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, progress);
     if (progress != nullptr) ++progress->runs_done;
   });
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
   WhatIfs result;
   result.step = steps[0];
   result.factor = factor;

@@ -1,13 +1,11 @@
 #include "sim/validation/validate.hpp"
 
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <set>
 
+#include "sim/base/parallel.hpp"
 #include "sim/scenario/bench.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/validation/ranking.hpp"
@@ -177,17 +175,9 @@ Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& c
     for (const Case& c : file.cases) cases.push_back(&c);
   std::vector<std::vector<Prediction>> predicted(cases.size());
   if (progress != nullptr) progress->runs_total = cases.size();
-  oneapi::tbb::task_arena arena(jobs > 0 ? jobs : oneapi::tbb::task_arena::automatic);
-  arena.execute([&] {
-    oneapi::tbb::parallel_for(
-        oneapi::tbb::blocked_range<std::size_t>(0, cases.size(), 1),
-        [&](const auto& range) {
-          for (std::size_t i = range.begin(); i != range.end(); ++i) {
-            predicted[i] = predict(*cases[i], catalogue, library);
-            if (progress != nullptr) ++progress->runs_done;
-          }
-        },
-        oneapi::tbb::simple_partitioner());
+  parallel::in_order(cases.size(), jobs, [&](std::size_t i) {
+    predicted[i] = predict(*cases[i], catalogue, library);
+    if (progress != nullptr) ++progress->runs_done;
   });
 
   Report report;
