@@ -9,13 +9,8 @@
 #include <limits>
 #include <mutex>
 
-#ifdef __SANITIZE_THREAD__
+#ifdef TOPSIM_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
-// Debian's libtbb is not built for the sanitizer, which so sees neither its locks nor how its own headers use
-// them.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race_top:oneapi/tbb/\n";
-}
 #endif
 
 namespace topsim::parallel {
@@ -25,7 +20,7 @@ namespace {
 // bodies wrote is seen after it.
 class Loop {
  public:
-#ifdef __SANITIZE_THREAD__
+#ifdef TOPSIM_THREAD_SANITIZER
   Loop() {
     __tsan_release(&begin_);
   }
