@@ -40,7 +40,7 @@ py::tuple run(const scenario::Scenario& scenario, bool fold, bool timeline, bool
   return py::make_tuple(finished.result, finished.record, finished.kept);
 }
 
-std::string load(const std::string& file) {
+std::string load_result(const std::string& file) {
   const py::gil_scoped_release release;
   return report::to_json(report::read_result(file));
 }
@@ -94,7 +94,7 @@ void bind_run(py::module_& module) {
       .def("html", &html, py::arg("result"));
   module.def("run", &run, py::arg("scenario"), py::arg("fold"), py::arg("timeline"), py::arg("allow_oom"),
              py::arg("on_progress"));
-  module.def("load_result", &load, py::arg("file"));
+  module.def("load_result", &load_result, py::arg("file"));
   module.def("find_members", &find_members, py::arg("result"), py::arg("scenario"), py::arg("ranks"),
              py::arg("links"));
   module.def("result_text", &text, py::arg("result"), py::arg("columns"));

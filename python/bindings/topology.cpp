@@ -15,7 +15,7 @@ namespace topsim::python {
 namespace {
 using topology::Topology;
 
-Topology load(const std::string& what, const std::vector<std::string>& assignments) {
+Topology load_topology(const std::string& what, const std::vector<std::string>& assignments) {
   const py::gil_scoped_release release;
   return scenario::load_topology(what, shipped_catalogue(), [&] {
     return scenario::read_scenario(what, assignments, shipped_library());
@@ -28,7 +28,7 @@ Topology of_scenario(const scenario::Scenario& scenario) {
 }
 
 // What to_json() wrote.
-Topology parse(const std::string& text) {
+Topology parse_topology(const std::string& text) {
   const py::gil_scoped_release release;
   const config::Document document = config::Document::parse(text, "topology");
   return topology::build(topology::read_topology(document), shipped_catalogue());
@@ -40,7 +40,7 @@ std::vector<std::string> device_names(const Topology& t) {
   return names;
 }
 
-py::dict devices(const Topology& t) {
+py::dict device_columns(const Topology& t) {
   py::list names, kinds, models, nodes, counts;
   for (std::size_t i = 0; i < t.devices().size(); ++i) {
     const topology::Device& device = t.devices()[i];
@@ -105,13 +105,13 @@ std::string svg(const Topology& t, std::uint32_t most_nodes, std::uint32_t most_
 
 void bind_topology(py::module_& module) {
   py::class_<Topology, std::shared_ptr<Topology>>(module, "Topology")
-      .def_static("load", &load, py::arg("what"), py::arg("assignments"))
+      .def_static("load", &load_topology, py::arg("what"), py::arg("assignments"))
       .def_static("of_scenario", &of_scenario, py::arg("scenario"))
-      .def_static("parse", &parse, py::arg("text"))
+      .def_static("parse", &parse_topology, py::arg("text"))
       .def_property_readonly("nodes", &Topology::nodes)
       .def_property_readonly("accelerators", [](const Topology& t) { return t.accelerators().size(); })
       .def_readonly("fabric_kind", &Topology::fabric_kind)
-      .def("devices", &devices)
+      .def("devices", &device_columns)
       .def("links", &links)
       .def("check", &check)
       .def("to_json", [](const Topology& t) { return topology::to_json(t); })
