@@ -217,6 +217,11 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("as attention"))
           .field("gradients", &PrecisionSpec::gradients, "reduced over data-parallel ranks",
                  default_text("the framework's"))
+          .field("optimizer", &PrecisionSpec::optimizer,
+                 "weights and moments that the optimiser keeps; 16 bits: no master copy",
+                 names<Precision>(
+                     {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}}),
+                 default_text("fp32"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
                  default_text("16 bits"))
           .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
@@ -311,6 +316,8 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
           .field("plan", &WorkloadSpec::plan, "how it is cut over accelerators")
           .field("sequence", &WorkloadSpec::sequence, "tokens of a sequence", at_least(1),
                  default_text("the model's"))
+          .field("dropout", &WorkloadSpec::dropout, "of attention, branches and embedding",
+                 default_text("the framework's"))
           .field("task", &WorkloadSpec::task, "what a step does",
                  names<Task>({{"pretrain", Task::pretrain},
                               {"finetune", Task::finetune},

@@ -133,6 +133,10 @@ std::array<Framework, 12> make_table() {
   ddp.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
   ddp.ring_fp32 = true;
   ddp.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
+  ddp.wide_inputs = true;     // float8_linear.py, matmul_with_hp_or_float8_args: save_for_backward(input_hp)
+  // torch.optim.AdamW unless asked for its fused one; so torchtitan/components/optimizer.py, "foreach": not
+  // fused.
+  ddp.fused_adam = false;
   ddp.parameters_fp32 = true;
   ddp.bucket = 25_MiB;
   ddp.first_bucket = 1_MiB;
@@ -199,7 +203,8 @@ std::array<Framework, 12> make_table() {
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = false;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
-  deepspeed.ring_fp32 = deepspeed.dynamic_scales = false;
+  deepspeed.ring_fp32 = deepspeed.dynamic_scales = deepspeed.wide_inputs = false;
+  deepspeed.fused_adam = true;
   deepspeed.zero = 1;
   deepspeed.most_zero = 3;
   deepspeed.pipelines_sharded = false;
@@ -231,7 +236,7 @@ std::array<Framework, 12> make_table() {
   internevo.zero = internevo.most_zero = 1;
   internevo.sequence_parallel = false;
   internevo.tp_overlap = TensorOverlap::none;
-  internevo.ring_fp32 = internevo.dynamic_scales = false;
+  internevo.ring_fp32 = internevo.dynamic_scales = internevo.wide_inputs = false;
   internevo.overlap_param_gather = false;
   internevo.gradients_fp32 = internevo.parameters_fp32 = false;
   internevo.bucket = internevo.first_bucket = Bytes(0);

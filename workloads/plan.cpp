@@ -129,7 +129,9 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
   plan.timed_passes = defaults.timed_passes && !plan.inference();
   plan.splits_messages = defaults.splits_messages && plan.tp > 1 && !plan.sequence_parallel;
-  plan.dropout = defaults.dropout;
+  plan.dropout = workload.dropout.value_or(defaults.dropout);
+  plan.fused_adam = defaults.fused_adam;
+  plan.wide_inputs = defaults.wide_inputs;
   plan.ring_fp32 = defaults.ring_fp32;
   plan.dynamic_scales = defaults.dynamic_scales;
   plan.fused_kernels = defaults.fused_kernels;

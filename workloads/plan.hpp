@@ -74,10 +74,12 @@ struct Plan {
   double expert_load = 1;       // rows that the busiest rank computes over the mean
   bool expert_padding = false;  // rows are known beforehand
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
-  double dispatch_bytes = 2;               // of one element on its way to an expert
-  int domain_ranks = 0;                    // ranks joined by NVLink; 0: all
-  bool expert_overlap = false;             // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
-  bool mixed_precision = true;             // fp32 master weights beside the working copy
+  double dispatch_bytes = 2;    // of one element on its way to an expert
+  int domain_ranks = 0;         // ranks joined by NVLink; 0: all
+  bool expert_overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
+  bool mixed_precision = true;  // fp32 master weights beside the working copy
+  double optimizer_bytes = 4;   // of each number that the optimiser keeps
+  bool fused_adam = true;
   Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
   bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
   bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
@@ -89,7 +91,7 @@ struct Plan {
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false, timed_passes = false, splits_messages = false;
   bool dropout = false;
-  bool ring_fp32 = false, dynamic_scales = false;
+  bool ring_fp32 = false, dynamic_scales = false, wide_inputs = false;
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
   double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp

@@ -107,7 +107,7 @@ struct PlanSpec {
 // Number formats per part; a single name sets `gemm` and lets the rest follow (plan.hpp).
 struct PrecisionSpec {
   Precision gemm = Precision::bf16;
-  std::optional<Precision> attention, attention_core, gradients, parameters_all_gather, dispatch;
+  std::optional<Precision> attention, attention_core, gradients, optimizer, parameters_all_gather, dispatch;
 };
 
 struct LoraSpec {
@@ -159,6 +159,7 @@ struct WorkloadSpec {
   ModelSpec model;
   PlanSpec plan;
   std::optional<int> sequence;
+  std::optional<bool> dropout;  // of attention, branches and embedding
   Task task = Task::pretrain;
   std::optional<LoraSpec> lora;
   PackingSpec packing;

@@ -91,6 +91,11 @@ constexpr FlashConstants kFlash2OnHopper{90, 0.35, 0.35, 384};
 constexpr FlashConstants kFlash1{0, 0.40, 0.30, 384};
 constexpr FlashConstants kFlash1OnHopper{90, 0.19, 0.17, 384};
 
+// What dropout adds to a flash kernel and its backward pass: random numbers are made for every score. 0.695
+// and 0.728 ms on a GB200 (FlashAttention-2, NVIDIA/TransformerEngine pull request 3313); cuDNN 1.03 on an
+// H200, 1.09 on a B300 (issue 3312). Ma et al. (arXiv 2410.07531) find far more in 8 bits.
+constexpr double kFlashDropout = 1.05;
+
 // Share of the rate at heads of 128 that narrower ones have; linear in between.
 double narrowness(int compute_capability, const AttentionShape& shape) {
   const double width = (shape.head_dim + shape.value_dim) / 2;
@@ -221,8 +226,7 @@ KernelCost ComputeModel::memory_bound(double bytes, MemoryKernel kind, double ke
       case MemoryKernel::add:
         share = accelerator_.add_fraction_eager;
         break;
-      case MemoryKernel::optimizer:
-        share = accelerator_.elementwise_fraction_eager;
+      case MemoryKernel::optimizer:  // kernels over lists of tensors are written by hand in either case
         break;
     }
   }
@@ -256,8 +260,8 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
   KernelCost cost;
-  const double compute =
-      work / (peak_rate * share * narrowness(accelerator.compute_capability, shape) * filled);
+  const double compute = (shape.dropout ? kFlashDropout : 1) * work /
+                         (peak_rate * share * narrowness(accelerator.compute_capability, shape) * filled);
   const double memory =
       (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
   cost.seconds = std::max(compute, memory);

@@ -163,7 +163,7 @@ double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count
 double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
                               LayerKind kind) {
   const double e = bytes_of(plan.activations);
-  const double input = std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of its input
+  const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of it
   const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
   if (recompute == RecomputeKind::full) return e * rows * h;
 
@@ -224,11 +224,12 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     parts.gradients = gradients(trained, plan.gradient_shards) +
                       gradients(held.routed, plan.expert_gradient_shards) +
                       gradient_buffers(plan, units, trained);
-    // Moments 8; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
+    // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer =
         away ? 0
-             : (8 + master) * (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
+             : (2 * plan.optimizer_bytes + master) *
+                   (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
     parts.activations = peak_activations(model, plan, stage);
     if (plan.recompute.kind == RecomputeKind::full)
       parts.recompute = layer_activation_bytes(

@@ -71,6 +71,9 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
                  "use framework deepspeed, fsdp or megatron");
   if (plan.replays())
     mistakes.add("plan.offload", "replayed stage times have no optimiser", "set offload to none");
+  if (plan.optimizer_bytes < 4)
+    mistakes.add("precision.optimizer", "an offloaded optimiser keeps fp32",
+                 "leave it out, or offload to none");
   constexpr double kHostShare = 0.43;  // step/offload.hpp
   const double ranks = std::max(1, std::min(workload.host.accelerators, plan.ranks()));
   plan.host_adam_rate = kHostShare * workload.host.memory_bandwidth.value() / ranks;

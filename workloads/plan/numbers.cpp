@@ -13,10 +13,14 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool sixteen = precision.gemm == Precision::fp16 || precision.gemm == Precision::bf16;
   plan.activations = precision.attention.value_or(full || sixteen ? precision.gemm : Precision::bf16);
   plan.attention_core = precision.attention_core.value_or(plan.activations);
-  plan.mixed_precision = !full && !defaults.parameters_fp32;
-  plan.cast_weights = !full && defaults.parameters_fp32;
-  plan.parameter_bytes = full || defaults.parameters_fp32 ? 4 : 2;
-  plan.gradient_bytes = full || defaults.gradients_fp32 ? 4 : 2;
+  // Everything in 16 bits, no master copy: weights are what the optimiser keeps, and gradients are like them.
+  plan.optimizer_bytes = bytes_of(precision.optimizer.value_or(Precision::fp32));
+  const bool narrow = plan.optimizer_bytes < 4;
+  const bool wide_weights = full || (defaults.parameters_fp32 && !narrow);
+  plan.mixed_precision = !wide_weights && !narrow;
+  plan.cast_weights = !full && wide_weights;
+  plan.parameter_bytes = wide_weights ? 4 : 2;
+  plan.gradient_bytes = full || (defaults.gradients_fp32 && !narrow) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.gathered_parameter_bytes = full ? 4 : 2;
   if (precision.parameters_all_gather)

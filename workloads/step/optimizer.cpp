@@ -6,17 +6,32 @@ namespace topsim::workloads {
 
 using program::Phase;
 
+namespace {
+// How often Adam reads or writes a gradient, and a number that it keeps (weight, two moments, a temporary).
+struct AdamPasses {
+  double gradient, kept;
+};
+// apex and DeepSpeed: gradient, weight and moments read, all but the first written.
+constexpr AdamPasses kFusedAdam{1, 6};
+// torch/optim/adam.py, _multi_tensor_adam, each call a pass: weight decay 2 (weight read, written), lerp 2
+// and the gradient, mul 2, addcmul 2 and the gradient, sqrt 2 (a temporary written), div 2, add 2, addcdiv 4.
+constexpr AdamPasses kForeachAdam{2, 18};
+}  // namespace
+
 // Megatron's Float16OptimizerWithFloat16Params (megatron/optimizer/optimizer.py, clip_grads.py), DeepSpeed's
-// and apex's alike, pass by pass; without master weights torch.nn.utils.clip_grad_norm_ and a fused Adam.
+// and apex's alike, pass by pass; without master weights torch.nn.utils.clip_grad_norm_.
 UpdateBytes update_bytes(const Plan& plan) {
   constexpr double kFp32 = 4;
+  const AdamPasses adam = plan.fused_adam ? kFusedAdam : kForeachAdam;
+  // Beside a master copy gradients are as wide as it is.
+  const double gradient = plan.mixed_precision ? kFp32 : plan.gradient_bytes;
   UpdateBytes bytes;
   // Gradients of 16 bits are first copied to fp32.
   if (plan.mixed_precision && plan.gradient_bytes < kFp32) bytes.before_norm += plan.gradient_bytes + kFp32;
-  if (plan.activations == Precision::fp16) bytes.before_norm += 2 * kFp32;  // unscaled, infinities looked for
-  bytes.before_norm += kFp32;                                               // the norm
-  bytes.after_norm += 2 * kFp32;                                            // clipped
-  bytes.after_norm += 4 * kFp32 + 3 * kFp32;  // Adam: gradient, weight, both moments; all but the first back
+  if (plan.activations == Precision::fp16) bytes.before_norm += 2 * gradient;  // unscaled, infinities sought
+  bytes.before_norm += gradient;                                               // the norm
+  bytes.after_norm += 2 * gradient;                                            // clipped
+  bytes.after_norm += adam.gradient * gradient + adam.kept * plan.optimizer_bytes;
   if (plan.mixed_precision) bytes.after_norm += kFp32 + plan.parameter_bytes;  // the working copy
   return bytes;
 }
@@ -42,7 +57,7 @@ void add_optimizer(StageEmitter& emitter, double parameters, double layers, cons
   }
   emitter.compute(Part::optimizer, Phase::optimizer,
                   compute.memory_bound(parameters * bytes.after_norm, MemoryKernel::optimizer,
-                                       (plan.fused_kernels ? 4 : 40) + calls));
+                                       (plan.fused_adam ? 4 : 40) + calls));
   emitter.flush();
 }
 }  // namespace topsim::workloads
