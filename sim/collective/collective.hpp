@@ -138,6 +138,7 @@ class NcclModel {
                      std::shared_ptr<Searches> searches = no_searches_yet());
   ~NcclModel();
 
+  [[nodiscard]] const topology::Router& router() const;
   // The choice for one call. `gpus` in communicator rank order.
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.

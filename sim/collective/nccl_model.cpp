@@ -73,6 +73,10 @@ Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement
   return direct;
 }
 
+const topology::Router& NcclModel::router() const {
+  return impl_->router;
+}
+
 NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOptions time,
                      std::shared_ptr<Searches> searches)
     : impl_(std::make_unique<Impl>(router, std::move(overrides), time, std::move(searches))) {}

@@ -6,8 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/error.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/executor/contention.hpp"
+#include "sim/executor/options.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/network/network.hpp"
 
@@ -25,12 +27,20 @@ struct AloneCall {
   std::uint64_t transfers = 1;
 };
 
+// Ranks that must talk cannot reach each other any more; the message says which, and why.
+class CutOff : public ConfigError {
+  using ConfigError::ConfigError;
+};
+
 class Carrier {
  public:
   virtual ~Carrier() = default;
   // `call` comes back in `done` of advance() when its last byte has arrived.
   virtual void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) = 0;
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
+  // Other routes hold from now on, also for calls under way. Throws CutOff, as start() does from then on, for
+  // a call that has no way and will not have one again.
+  virtual void change_routes(const RouteChange& change, SimTime now) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   // The call when nothing else uses its links; nullopt: only the network can tell.
   [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;
@@ -51,7 +61,10 @@ class Carrier {
 // plain); `plain`: without rate caps and weights; `fluid_nvlink`: messages that stay on NVLink share it as
 // the fluid model says. REQUIRES: system is unfolded with all links, so that link classes are the topology's
 // links.
-[[nodiscard]] std::unique_ptr<Carrier> step_carrier(
-    const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
-    const topology::Topology& topology, network::Network& network, bool hops, bool plain, bool fluid_nvlink);
+[[nodiscard]] std::unique_ptr<Carrier> step_carrier(const program::Program& program,
+                                                    const fold::System& system,
+                                                    const collective::NcclModel& nccl,
+                                                    const topology::Topology& topology,
+                                                    network::Network& network, const RunOptions& options,
+                                                    bool hops, bool plain, bool fluid_nvlink);
 }  // namespace topsim::executor

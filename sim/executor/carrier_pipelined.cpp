@@ -10,23 +10,18 @@ class Pipelined final : public Carrier {
  public:
   Pipelined(const fold::System& system, network::Network& network, bool alone,
             std::unique_ptr<Contention> contention)
-      : system_(system), network_(network), alone_(alone), contention_(std::move(contention)) {}
+      : system_(system), network_(network), alone_(alone), contention_(std::move(contention)) {
+    remembers_ = contention_ || std::any_of(system.activities.begin(), system.activities.end(),
+                                            [](const fold::Activity& a) { return !a.detours.empty(); });
+  }
 
   void start(std::uint32_t call, std::uint32_t, std::uint32_t activity, SimTime now) override {
-    const fold::Activity& a = system_.activities[activity];
-    network::Transfer transfer;
-    transfer.bytes = static_cast<double>(a.bytes.value());
-    transfer.usage = fold::Activity::view(alone_ ? a.own_usage : a.usage);
-    transfer.rate_cap = a.rate_cap;
-    transfer.weight = a.weight;
-    transfer.latency = a.latency;
-    transfer.tag = call;
-    network_.start(transfer, now);
+    network_.start(transfer_of(call, activity), now);
     ++transfers_;
-    if (!contention_) return;
-    if (activity_of_.size() <= call) activity_of_.resize(call + 1U);
-    activity_of_[call] = activity;
-    contention_->started(activity, network_, now);
+    if (!remembers_) return;
+    if (calls_.size() <= call) calls_.resize(call + 1U);
+    calls_[call] = {activity, true};
+    if (contention_) contention_->started(activity, network_, now);
   }
 
   void advance(SimTime now, std::vector<std::uint32_t>& done) override {
@@ -35,8 +30,26 @@ class Pipelined final : public Carrier {
     for (const network::Completion& c : completed_) {
       const auto call = static_cast<std::uint32_t>(c.tag);
       done.push_back(call);
-      if (contention_) contention_->ended(activity_of_[call], network_, now);
+      if (!remembers_) continue;
+      calls_[call].runs = false;
+      if (contention_) contention_->ended(calls_[call].activity, network_, now);
     }
+  }
+
+  void change_routes(const RouteChange& change, SimTime now) override {
+    const auto each_concerned = [&](const auto& act) {
+      for (std::uint32_t call = 0; call < calls_.size(); ++call)
+        if (calls_[call].runs && !system_.activities[calls_[call].activity].detours.empty())
+          act(call, calls_[call].activity);
+    };
+    if (contention_)
+      each_concerned([&](std::uint32_t, std::uint32_t a) { contention_->ended(a, network_, now); });
+    routes_ = change;
+    if (contention_) contention_->change_routes(change.detour);
+    each_concerned([&](std::uint32_t call, std::uint32_t a) {
+      network_.reroute(transfer_of(call, a), now);
+      if (contention_) contention_->started(a, network_, now);
+    });
   }
 
   // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.
@@ -61,11 +74,35 @@ class Pipelined final : public Carrier {
   }
 
  private:
+  struct Of {
+    std::uint32_t activity = 0;
+    bool runs = false;
+  };
+
+  [[nodiscard]] network::Transfer transfer_of(std::uint32_t call, std::uint32_t activity) const {
+    const fold::Activity& a = system_.activities[activity];
+    network::Transfer transfer;
+    transfer.bytes = static_cast<double>(a.bytes.value());
+    transfer.usage = fold::Activity::view(alone_ ? a.own_usage : a.usage);
+    transfer.rate_cap = a.rate_cap;
+    transfer.weight = a.weight;
+    transfer.latency = a.latency;
+    transfer.tag = call;
+    if (const fold::Activity::Detour* detour = a.on(routes_.detour)) {
+      if (routes_.last && !detour->cut.empty()) throw CutOff(detour->cut, "");
+      transfer.usage = fold::Activity::view(alone_ ? detour->own_usage : detour->usage);
+      transfer.latency = detour->latency;
+    }
+    return transfer;
+  }
+
   const fold::System& system_;
   network::Network& network_;
   bool alone_;
   std::unique_ptr<Contention> contention_;
-  std::vector<std::uint32_t> activity_of_;  // by call
+  bool remembers_ = false;  // what runs
+  RouteChange routes_;      // those in force
+  std::vector<Of> calls_;
   std::vector<network::Completion> completed_;
 };
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
@@ -57,13 +58,14 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration
 class Steps final : public Carrier {
  public:
   Steps(const program::Program& program, const fold::System& system, const collective::NcclModel& nccl,
-        const topology::Topology& topology, network::Network& network, bool hops, bool plain,
-        bool fluid_nvlink)
+        const topology::Topology& topology, network::Network& network, const RunOptions& options, bool hops,
+        bool plain, bool fluid_nvlink)
       : program_(program),
         system_(system),
         nccl_(nccl),
         topology_(topology),
         network_(network),
+        options_(options),
         hops_(hops),
         plain_(plain || hops),
         fluid_nvlink_(fluid_nvlink && !plain_),
@@ -75,6 +77,13 @@ class Steps final : public Carrier {
 
   void advance(SimTime now, std::vector<std::uint32_t>& done) override {
     transfers_ += go_on(network_, now, done);
+  }
+
+  void change_routes(const RouteChange& change, SimTime now) override {
+    routes_ = change;
+    paths_.clear();
+    network_.take_routes(change.detour, now);
+    for (const std::uint64_t tag : under_way_) network_.reroute(transfer_of(tag), now);
   }
 
   // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
@@ -133,6 +142,7 @@ class Steps final : public Carrier {
     for (const network::Completion& c : completed_) {
       const auto id = static_cast<std::uint32_t>(c.tag >> 32), m = static_cast<std::uint32_t>(c.tag);
       const Plan& plan = *instances_[id].plan;
+      if (!under_way_.empty()) under_way_.erase(c.tag);
       for (std::uint32_t f = plan.followers_begin[m]; f < plan.followers_begin[m + 1]; ++f) {
         if (--instances_[id].missing[plan.followers[f]] == 0)
           send(network, id, plan.followers[f], now), ++sent;
@@ -146,8 +156,14 @@ class Steps final : public Carrier {
   }
 
   void send(network::Network& network, std::uint32_t id, std::uint32_t m, SimTime now) {
-    const Plan& plan = *instances_[id].plan;
-    const collective::StepMessage& message = plan.messages[m];
+    const std::uint64_t tag = std::uint64_t{id} << 32 | m;
+    network.start(transfer_of(tag), now);
+    if (!options_.route_changes.empty() && &network == &network_) under_way_.insert(tag);
+  }
+
+  network::Transfer transfer_of(std::uint64_t tag) {
+    const Plan& plan = *instances_[tag >> 32].plan;
+    const collective::StepMessage& message = plan.messages[static_cast<std::uint32_t>(tag)];
     network::Transfer transfer;
     transfer.from = plan.gpus[message.from];
     transfer.to = plan.gpus[message.to];
@@ -164,8 +180,8 @@ class Steps final : public Carrier {
       transfer.rate_cap = 0;
       transfer.weight = 1;
     }
-    transfer.tag = std::uint64_t{id} << 32 | m;
-    network.start(transfer, now);
+    transfer.tag = tag;
+    return transfer;
   }
 
   const Plan& plan_of(std::uint32_t group, std::uint32_t activity) {
@@ -241,15 +257,30 @@ class Steps final : public Carrier {
       }
       return paths_.emplace(key, std::move(path)).first->second;
     }
-    collective::Activity lowered;
-    if (of_protocol(message)) {
-      nccl_.lower_step(message, gpus, lowered);
-    } else {
-      nccl_.lower_message(message.bytes, from, to, message.channel, lowered);
-    }
+    const collective::Activity lowered = lower(message, gpus);
     Path path{{}, {}, lowered.cap.value(), lowered.weight, lowered.latency};
     for (const topology::LinkShare& use : lowered.usage) path.usage.push_back({use.link.value, use.share});
     return paths_.emplace(key, std::move(path)).first->second;
+  }
+
+  // By the routes in force; where they have no way for now, by the first ones.
+  [[nodiscard]] collective::Activity lower(const collective::StepMessage& message,
+                                           const std::vector<DeviceId>& gpus) const {
+    const auto by = [&](const collective::NcclModel& nccl) {
+      collective::Activity lowered;
+      if (of_protocol(message))
+        nccl.lower_step(message, gpus, lowered);
+      else
+        nccl.lower_message(message.bytes, gpus[message.from], gpus[message.to], message.channel, lowered);
+      return lowered;
+    };
+    if (routes_.detour == RouteChange::kFirst) return by(nccl_);
+    try {
+      return by(*options_.detours[routes_.detour].nccl);
+    } catch (const ConfigError& error) {
+      if (routes_.last) throw CutOff(error.problems().front().message, "");
+      return by(nccl_);
+    }
   }
 
   const program::Program& program_;
@@ -257,18 +288,23 @@ class Steps final : public Carrier {
   const collective::NcclModel& nccl_;
   const topology::Topology& topology_;
   network::Network& network_;
+  const RunOptions& options_;
   bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
   std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes, bool>, Path> paths_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;
+  RouteChange routes_;                 // those in force
+  std::set<std::uint64_t> under_way_;  // tags, in runs whose routes change
 };
 }  // namespace
 
 std::unique_ptr<Carrier> step_carrier(const program::Program& program, const fold::System& system,
                                       const collective::NcclModel& nccl, const topology::Topology& topology,
-                                      network::Network& network, bool hops, bool plain, bool fluid_nvlink) {
-  return std::make_unique<Steps>(program, system, nccl, topology, network, hops, plain, fluid_nvlink);
+                                      network::Network& network, const RunOptions& options, bool hops,
+                                      bool plain, bool fluid_nvlink) {
+  return std::make_unique<Steps>(program, system, nccl, topology, network, options, hops, plain,
+                                 fluid_nvlink);
 }
 }  // namespace topsim::executor

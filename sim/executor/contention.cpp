@@ -57,11 +57,14 @@ const std::vector<Contention::Share>& Contention::shares_of(std::uint32_t activi
   const fold::Activity& a = system_.activities[activity];
   // Seconds a byte of work keeps one of its own NIC ports busy.
   double own = 0;
-  for (const network::Usage& use : fold::Activity::view(a.own_usage)) {
+  const fold::Activity::Detour* detour = a.on(detour_);
+  const auto& own_usage = detour != nullptr ? detour->own_usage : a.own_usage;
+  const auto& usage = detour != nullptr ? detour->usage : a.usage;
+  for (const network::Usage& use : fold::Activity::view(own_usage)) {
     if (from_nic_[use.link] > 0) own = std::max(own, use.coefficient / from_nic_[use.link]);
   }
   if (own == 0) return shares;
-  for (const network::Usage& use : fold::Activity::view(a.usage)) {
+  for (const network::Usage& use : fold::Activity::view(usage)) {
     const Port& port = ports_[use.link];
     if (port.curve != nullptr) shares.push_back({use.link, use.coefficient / port.capacity / own});
   }
@@ -79,6 +82,15 @@ void Contention::change(std::uint32_t activity, int by, network::Network& networ
     port.efficiency = efficiency;
     least_ = std::min(least_, efficiency);
     network.set_capacity(share.link, port.capacity * efficiency, now);
+  }
+}
+
+void Contention::change_routes(std::uint32_t detour) {
+  detour_ = detour;
+  for (std::size_t a = 0; a < known_.size(); ++a) {
+    if (system_.activities[a].detours.empty()) continue;
+    known_[a] = 0;
+    shares_[a].clear();
   }
 }
 

@@ -25,6 +25,8 @@ class Contention {
 
   void started(std::uint32_t activity, network::Network& network, SimTime now);
   void ended(std::uint32_t activity, network::Network& network, SimTime now);
+  // Other routes hold; what runs and takes other ways there has been told as ended.
+  void change_routes(std::uint32_t detour);
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
   // Least efficiency any link had so far; 1: nothing met.
   [[nodiscard]] double least() const { return least_; }
@@ -49,6 +51,7 @@ class Contention {
   std::vector<double> from_nic_;  // capacity of link classes that leave a NIC for the fabric, else 0
   std::vector<std::vector<Share>> shares_;
   std::vector<char> known_;
+  std::uint32_t detour_ = RouteChange::kFirst;
   double least_ = 1;
 };
 }  // namespace topsim::executor

@@ -57,6 +57,8 @@ Executor::Executor(const program::Program& program, const fold::System& system,
   }
   for (std::size_t c = 0; c < options.pace_changes.size(); ++c)
     engine_.at(options.pace_changes[c].at, payload(EventKind::pace, 0, static_cast<std::uint32_t>(c)));
+  for (std::size_t c = 0; c < options.route_changes.size(); ++c)
+    engine_.at(options.route_changes[c].at, payload(EventKind::routes, 0, static_cast<std::uint32_t>(c)));
   if (options.warmup == 0) snapshot();
 }
 
@@ -119,6 +121,8 @@ void Executor::handle(std::uint64_t event) {
       return change_capacity(options_.capacity_changes[what]);
     case EventKind::pace:
       return change_pace(options_.pace_changes[what]);
+    case EventKind::routes:
+      return carrier_.change_routes(options_.route_changes[what], now());
     case EventKind::sample:
       return sample_links();
   }

@@ -20,7 +20,16 @@
 
 namespace topsim::executor {
 
-enum class EventKind : std::uint8_t { compute_done, wake, capacity, pace, sample, call_done, walk_done };
+enum class EventKind : std::uint8_t {
+  compute_done,
+  wake,
+  capacity,
+  pace,
+  sample,
+  call_done,
+  walk_done,
+  routes
+};
 constexpr std::uint64_t payload(EventKind kind, std::uint32_t rank, std::uint32_t what) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 60 | std::uint64_t{rank} << 30 | what;
 }

@@ -34,9 +34,17 @@ IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::Syst
   if (!allowed) return;
   for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
     if (!system.groups[g].communicator.valid()) isolated_[g] = false;
-    for (const std::uint32_t a : system.groups[g].activities)
-      for (const network::Usage& use : fold::Activity::view(system.activities[a].usage))
+    const auto use_links = [&](const fold::Activity::Usages& usage) {
+      for (const network::Usage& use : fold::Activity::view(usage))
         user_[use.link] = user_[use.link] == kNone || user_[use.link] == g ? g : kMany;
+    };
+    for (const std::uint32_t a : system.groups[g].activities) {
+      use_links(system.activities[a].usage);
+      for (const fold::Activity::Detour& detour : system.activities[a].detours) {
+        use_links(detour.usage);
+        isolated_[g] = false;
+      }
+    }
   }
   for (const CapacityChange& change : changes)
     for (std::uint32_t l = 0; l < system.links.size(); ++l)

@@ -13,6 +13,13 @@
 #include "sim/network/congestion_table.hpp"
 #include "sim/network/packet/spec.hpp"
 
+namespace topsim::topology {
+class Router;
+}
+namespace topsim::collective {
+class NcclModel;
+}
+
 namespace topsim::executor {
 
 // What contention needs to know of an accelerator model.
@@ -26,6 +33,19 @@ struct CapacityChange {
   SimTime at;
   LinkId link;
   double factor;
+};
+
+// Routes when some links have failed and others are known to be left.
+struct Detour {
+  std::shared_ptr<const topology::Router> router;
+  std::shared_ptr<const collective::NcclModel> nccl;
+};
+// From `at` on the routes of a detour hold, or the first ones again.
+struct RouteChange {
+  static constexpr std::uint32_t kFirst = 0xffffffffU;
+  SimTime at;
+  std::uint32_t detour = kFirst;  // index of RunOptions::detours
+  bool last = false;              // no others follow
 };
 
 // An accelerator computes at `pace` of its speed from `at` on (throttling; 1 restores it).
@@ -57,6 +77,8 @@ struct RunOptions {
   std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer
   std::vector<CapacityChange> capacity_changes;
   std::vector<PaceChange> pace_changes;
+  std::vector<Detour> detours;
+  std::vector<RouteChange> route_changes;      // by time
   std::vector<AcceleratorFacts> accelerators;  // by Device::model; empty: no contention
 };
 

@@ -28,6 +28,7 @@ fold::System fold_for(const program::Program& program, const topology::Router& r
     folding.marked_links.emplace_back(change.link, static_cast<std::uint32_t>(folding.marked_links.size()));
   }
   for (const PaceChange& change : options.pace_changes) folding.marked_ranks.push_back(change.rank);
+  for (const Detour& detour : options.detours) folding.detours.push_back(detour.nccl.get());
   return fold::fold(program, router, nccl, folding);
 }
 
@@ -49,6 +50,7 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
     network::packet::PacketSpec spec = options.packet;
     spec.seed = options.seed;
     auto made = std::make_unique<network::packet::PacketNetwork>(router, spec);
+    for (const Detour& detour : options.detours) made->add_detour(*detour.router);
     packets = made.get();
     network = std::move(made);
   } else if (model.make == nullptr) {
@@ -62,7 +64,7 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   // The packet network leaves messages that stay on NVLink to the fluid model.
   const bool shares_as_fluid = model.is_default || packets != nullptr;
   const auto carrier =
-      in_steps ? step_carrier(program, system, nccl, router.topology(), *network,
+      in_steps ? step_carrier(program, system, nccl, router.topology(), *network, options,
                               form == CollectiveForm::hops, model.plain_messages, shares_as_fluid)
                : pipelined_carrier(system, *network, options.network == "analytic", std::move(contention));
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,

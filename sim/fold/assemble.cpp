@@ -13,13 +13,14 @@ constexpr std::uint32_t kNone = System::kNone;
 class Assembler {
  public:
   Assembler(const Program& program, const topology::Topology& topology, const std::vector<Group>& groups,
-            const RankColours& ranks, const GroupLowering& lowering, const Incidence& incidence,
-            const std::vector<std::uint32_t>& classes)
+            const RankColours& ranks, const GroupLowering& lowering, const Detours& detours,
+            const Incidence& incidence, const std::vector<std::uint32_t>& classes)
       : program_(program),
         topology_(topology),
         groups_(groups),
         ranks_(ranks),
         lowering_(lowering),
+        detours_(detours),
         incidence_(incidence),
         class_(classes) {
     const std::size_t count = classes.empty() ? 0 : *std::max_element(classes.begin(), classes.end()) + 1U;
@@ -83,13 +84,19 @@ class Assembler {
     // The graph did not keep what only representatives need: lowered once more, in blocks.
     constexpr std::size_t kBlock = 2048;
     std::vector<collective::LoweredCalls> lowered(std::min(kBlock, representatives.size()));
+    std::vector<std::vector<Detours::Other>> others(lowered.size());
     for (std::size_t begin = 0; begin < representatives.size(); begin += kBlock) {
       const std::size_t end = std::min(begin + kBlock, representatives.size());
       parallel::for_each(end - begin, [&](std::size_t i) {
-        lowered[i] = lowering_.lower(groups_[representatives[begin + i]]);
+        const Group& group = groups_[representatives[begin + i]];
+        lowered[i] = lowering_.lower(group);
+        others[i] = detours_.of(group, lowered[i]);
       });
-      for (std::size_t i = begin; i < end; ++i)
-        add_calls(system_.groups[i], *groups_[representatives[i]].calls, lowered[i - begin]);
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::vector<CallShape>& calls = *groups_[representatives[i]].calls;
+        add_calls(system_.groups[i], calls, lowered[i - begin]);
+        add_detours(system_.groups[i], calls, others[i - begin]);
+      }
     }
   }
 
@@ -104,10 +111,37 @@ class Assembler {
       way_of_.push_back(loads ? lowered.calls[s].way : kNone);
       if (loads) used[lowered.calls[s].way] = true;
     }
+    number_used(lowered, used);
+  }
+
+  void number_used(const collective::LoweredCalls& lowered, const std::vector<bool>& used) {
     for (std::size_t way = 0; way < used.size(); ++way) {
       if (!used[way]) continue;
       for (const topology::LinkShare& use : lowered.ways[way])
         number(use.link, incidence_.item_of_link(use.link));
+    }
+  }
+
+  void add_detours(const GroupClass& group, const std::vector<CallShape>& calls,
+                   const std::vector<Detours::Other>& others) {
+    way_of_detours_.resize(system_.activities.size());
+    for (std::uint32_t d = 0; d < others.size(); ++d) {
+      const Detours::Other& other = others[d];
+      std::vector<bool> used(other.lowered.ways.size());
+      for (std::size_t s = 0; s < calls.size(); ++s) {
+        const std::uint32_t a = group.activities[s];
+        Activity::Detour& detour = system_.activities[a].detours.emplace_back();
+        detour.cut = other.cut;
+        detour.latency = system_.activities[a].latency;
+        way_of_detours_[a].push_back(way_of_[a]);
+        if (other.same || !other.cut.empty()) continue;
+        const collective::LoweredCalls::Call& call = other.lowered.calls[s];
+        detour.latency = call.activity.latency;
+        if (!Incidence::moves_data(calls[s])) continue;
+        way_of_detours_[a].back() = Incidence::way_on(d, call.way);
+        used[call.way] = true;
+      }
+      number_used(other.lowered, used);
     }
   }
 
@@ -206,9 +240,16 @@ class Assembler {
                                    return a.link == b.link && a.coefficient == b.coefficient;
                                  });
     for (const std::uint32_t a : group.activities) {
-      if (way_of_[a] != way) continue;
-      system_.activities[a].usage = usage;
-      system_.activities[a].own_usage = same ? usage : alone;
+      Activity& activity = system_.activities[a];
+      if (way_of_[a] == way) {
+        activity.usage = usage;
+        activity.own_usage = same ? usage : alone;
+      }
+      for (std::size_t d = 0; d < activity.detours.size(); ++d) {
+        if (way_of_detours_[a][d] != way) continue;
+        activity.detours[d].usage = usage;
+        activity.detours[d].own_usage = same ? usage : alone;
+      }
     }
   }
 
@@ -243,18 +284,21 @@ class Assembler {
   const std::vector<Group>& groups_;
   const RankColours& ranks_;
   const GroupLowering& lowering_;
+  const Detours& detours_;
   const Incidence& incidence_;
   const std::vector<std::uint32_t>& class_;
   std::vector<std::uint32_t> first_, local_;  // by class: its first item, its number among its kind
   std::vector<std::uint32_t> way_of_;         // by activity; none where it loads no link
+  std::vector<std::vector<std::uint32_t>> way_of_detours_;  // the same on each detour
   System system_;
 };
 }  // namespace
 
 System assemble(const Program& program, const topology::Topology& topology, Shapes shapes,
                 const std::vector<Group>& groups, const RankColours& ranks, const GroupLowering& lowering,
-                const Incidence& incidence, const std::vector<std::uint32_t>& classes, bool every_link) {
-  return Assembler(program, topology, groups, ranks, lowering, incidence, classes)
+                const Detours& detours, const Incidence& incidence, const std::vector<std::uint32_t>& classes,
+                bool every_link) {
+  return Assembler(program, topology, groups, ranks, lowering, detours, incidence, classes)
       .run(std::move(shapes), every_link);
 }
 }  // namespace topsim::fold

@@ -11,6 +11,7 @@ namespace topsim::fold {
 // them, used or not.
 [[nodiscard]] System assemble(const program::Program& program, const topology::Topology& topology,
                               Shapes shapes, const std::vector<Group>& groups, const RankColours& ranks,
-                              const GroupLowering& lowering, const Incidence& incidence,
-                              const std::vector<std::uint32_t>& classes, bool every_link);
+                              const GroupLowering& lowering, const Detours& detours,
+                              const Incidence& incidence, const std::vector<std::uint32_t>& classes,
+                              bool every_link);
 }  // namespace topsim::fold

@@ -20,8 +20,9 @@ System fold(const program::Program& program, const topology::Router& router,
     return router.topology().device(device).node != DeviceId::kNone;
   };
   const auto accelerators = router.topology().accelerators().first(program.ranks);
-  const bool by_cells =
-      options.fold && options.by_cells && std::all_of(accelerators.begin(), accelerators.end(), in_a_node);
+  const Detours detours(program, options.detours);
+  const bool by_cells = options.fold && options.by_cells && options.detours.empty() &&
+                        std::all_of(accelerators.begin(), accelerators.end(), in_a_node);
   const Alike alike = by_cells ? Alike(program, router, lowering, groups, ranks.all(), options.marked_links)
                                : Alike(program, router, groups.size());
   Incidence incidence(program, router.topology(), options, groups, ranks, alike);
@@ -32,11 +33,17 @@ System fold(const program::Program& program, const topology::Router& router,
     // gives the same graph.
     constexpr std::size_t kBlock = 2048;
     std::vector<collective::LoweredCalls> block(std::min(kBlock, classes.size()));
+    std::vector<std::vector<Detours::Other>> others(block.size());
     for (std::size_t begin = 0; begin < classes.size(); begin += kBlock) {
       const std::size_t end = std::min(begin + kBlock, classes.size());
-      parallel::for_each(end - begin, [&](std::size_t i) { block[i] = lowering.lower(groups[begin + i]); });
-      for (std::size_t g = begin; g < end; ++g)
+      parallel::for_each(end - begin, [&](std::size_t i) {
+        block[i] = lowering.lower(groups[begin + i]);
+        others[i] = detours.of(groups[begin + i], block[i]);
+      });
+      for (std::size_t g = begin; g < end; ++g) {
         incidence.add(static_cast<std::uint32_t>(g), block[g - begin]);
+        incidence.add(static_cast<std::uint32_t>(g), others[g - begin]);
+      }
     }
   } else {
     std::vector<Side> sides;
@@ -45,7 +52,7 @@ System fold(const program::Program& program, const topology::Router& router,
       incidence.add(c, sides);
     }
   }
-  System system = assemble(program, router.topology(), shapes, groups, ranks, lowering, incidence,
+  System system = assemble(program, router.topology(), shapes, groups, ranks, lowering, detours, incidence,
                            incidence.graph().classes(options.fold), options.all_links);
   system.folded = options.fold;
   return system;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/collective/collective.hpp"
@@ -36,6 +37,17 @@ struct Activity {
   collective::Choice choice;
   Bytes bytes{};
   program::CollectiveKind kind = program::CollectiveKind::send_recv;
+  // By detour (FoldOptions): what it becomes there. Empty: it is the same on all.
+  struct Detour {
+    Usages usage, own_usage;
+    Duration latency{};
+    std::string cut;  // why its members cannot reach each other; usage is then that of before
+  };
+  std::vector<Detour> detours;
+  // Null where it is the same there, and for a number that stands for no detour.
+  [[nodiscard]] const Detour* on(std::uint32_t detour) const {
+    return detour < detours.size() ? &detours[detour] : nullptr;
+  }
   [[nodiscard]] static std::span<const network::Usage> view(const Usages& usages) {
     return usages ? std::span(*usages) : std::span<const network::Usage>();
   }
@@ -86,6 +98,9 @@ struct FoldOptions {
   std::vector<RankId> marked_ranks;  // whose speed changes during the run: each stands for itself
   // Links that change during the run (faults): each keeps a class of its own per entry.
   std::vector<std::pair<LinkId, std::uint32_t>> marked_links;
+  // Other routes that hold for a part of the run, when links have failed: all members of a class agree on
+  // each of them.
+  std::vector<const collective::NcclModel*> detours;
 };
 
 // Rank r runs on topology.accelerators()[r]. Throws ConfigError when two ranks that must talk cannot reach

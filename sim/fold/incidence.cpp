@@ -87,13 +87,33 @@ void Incidence::add(std::uint32_t group_class, const collective::LoweredCalls& l
   for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
     graph_.connect(item, alike_.slot(rank), label(kRole | role, 0));
   });
+  connect(item, *group.calls, lowered, 0);
+}
+
+// Every way that a call takes which loads links.
+void Incidence::connect(std::uint32_t item, const std::vector<CallShape>& calls,
+                        const collective::LoweredCalls& lowered, std::uint32_t first_way) {
   std::vector<bool> used(lowered.ways.size());
   for (std::size_t s = 0; s < lowered.calls.size(); ++s)
-    if (moves_data((*group.calls)[s])) used[lowered.calls[s].way] = true;
+    if (moves_data(calls[s])) used[lowered.calls[s].way] = true;
   for (std::uint32_t way = 0; way < used.size(); ++way) {
     if (!used[way]) continue;
     for (const topology::LinkShare& use : lowered.ways[way])
-      graph_.connect(item, link_item(use.link), label(way, use.share));
+      graph_.connect(item, link_item(use.link), label(first_way + way, use.share));
+  }
+}
+
+void Incidence::add(std::uint32_t group_class, const std::vector<Detours::Other>& detours) {
+  const Group& group = groups_[alike_.groups()[group_class].first];
+  const std::uint32_t item = item_of_group(group_class);
+  for (std::uint32_t d = 0; d < detours.size(); ++d) {
+    const Detours::Other& other = detours[d];
+    if (other.same) continue;
+    Colour colour = mix(graph_.colour(item), mix(d, other.cut.empty() ? 1 : 2));
+    for (const auto& call : other.lowered.calls)
+      colour = mix(mix(colour, static_cast<Colour>(call.activity.latency.count())), call.way);
+    graph_.recolour(item, colour);
+    if (other.cut.empty()) connect(item, *group.calls, other.lowered, way_on(d, 0));
   }
 }
 

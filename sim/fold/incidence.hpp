@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/fold/alike.hpp"
+#include "sim/fold/detours.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/fold/groups.hpp"
 #include "sim/fold/refine.hpp"
@@ -39,6 +40,12 @@ class Incidence {
   void add(std::uint32_t group_class, const collective::LoweredCalls& lowered);
   void add(std::uint32_t group_class, const std::vector<Side>& sides);
   void add_all_links();
+  // What the calls of a group become on detours. REQUIRES: it has been added, and is a class of one.
+  void add(std::uint32_t group_class, const std::vector<Detours::Other>& detours);
+  // The way of a share is that of a call, on a detour one of these.
+  static std::uint32_t way_on(std::uint32_t detour, std::uint32_t way) {
+    return (detour + 1) * kWaysOfADetour + way;
+  }
 
   // What the label of an edge from a group to a link stands for.
   struct Share {
@@ -71,6 +78,9 @@ class Incidence {
   static Colour colour(const Group& group, std::span<const collective::LoweredCalls::Call> calls);
 
  private:
+  static constexpr std::uint32_t kWaysOfADetour = 1U << 16;
+  void connect(std::uint32_t item, const std::vector<CallShape>& calls,
+               const collective::LoweredCalls& lowered, std::uint32_t first_way);
   std::uint32_t label(std::uint32_t way, double coefficient);
   std::uint32_t link_item(LinkId link);
 

@@ -33,6 +33,7 @@ class LabelledGraph {
   // An item; indices ascend from 0.
   std::uint32_t add(Colour initial, std::uint32_t weight = 1);
   void recolour(std::uint32_t item, Colour initial) { colours_[item] = initial; }
+  [[nodiscard]] Colour colour(std::uint32_t item) const { return colours_[item]; }
   // Labels are small numbers. REQUIRES: count x weight of `from` is a multiple of the weight of `to`.
   void connect(std::uint32_t from, std::uint32_t to, std::uint32_t label, std::uint32_t count = 1) {
     edges_.push_back({from, to, label, count});

@@ -97,20 +97,42 @@ void AnalyticNetwork::advance(SimTime now, std::vector<Completion>& completed) {
   }
 }
 
+void AnalyticNetwork::change_rate(std::uint32_t number, SimTime now) {
+  Active& active = active_[number];
+  const double rate = rate_of(active);
+  if (rate == active.rate) return;
+  active.left -= active.rate * seconds(now - active.since);
+  active.since = now;
+  load(active, rate - active.rate, now);
+  active.rate = rate;
+  ends_.set(number, after_seconds(now, active.left / rate));
+}
+
 void AnalyticNetwork::set_capacity(LinkIndex index, double bytes_per_second, SimTime now) {
   now_ = now;
   links_[index].capacity = bytes_per_second;
-  for (std::uint32_t number = 0; number < active_.size(); ++number) {
-    Active& active = active_[number];
-    if (!active.sending) continue;
-    const double rate = rate_of(active);
-    if (rate == active.rate) continue;
-    active.left -= active.rate * seconds(now - active.since);
-    active.since = now;
-    load(active, rate - active.rate, now);
-    active.rate = rate;
-    ends_.set(number, after_seconds(now, active.left / rate));
-  }
+  for (std::uint32_t number = 0; number < active_.size(); ++number)
+    if (active_[number].sending) change_rate(number, now);
+}
+
+void AnalyticNetwork::reroute(const Transfer& again, SimTime now) {
+  now_ = now;
+  const auto found = std::find_if(active_.begin(), active_.end(),
+                                  [&](const Active& a) { return a.sending && a.tag == again.tag; });
+  if (found == active_.end()) return;
+  Active& active = *found;
+  active.left -= active.rate * seconds(now - active.since);
+  active.since = now;
+  for (const Usage& use : active.usage) --links_[use.link].active;
+  load(active, -active.rate, now);
+  // What has been sent stays on the links that carried it.
+  active.usage.assign(again.usage.begin(), again.usage.end());
+  active.cap = again.rate_cap, active.latency = again.latency;
+  for (const Usage& use : active.usage) ++links_[use.link].active;
+  active.rate = rate_of(active);
+  load(active, active.rate, now);
+  ends_.set(static_cast<std::uint32_t>(found - active_.begin()),
+            after_seconds(now, active.left / active.rate));
 }
 
 LinkRecord AnalyticNetwork::record(LinkIndex index) const {

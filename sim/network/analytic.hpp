@@ -20,6 +20,7 @@ class AnalyticNetwork final : public Network {
   [[nodiscard]] SimTime next_event() override;
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
+  void reroute(const Transfer& again, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override { return events_; }
 
@@ -41,6 +42,7 @@ class AnalyticNetwork final : public Network {
 
   [[nodiscard]] double rate_of(const Active& active) const;
   void load(const Active& active, double rate, SimTime now);
+  void change_rate(std::uint32_t number, SimTime now);
   void finish_sending(std::uint32_t number, SimTime now);
 
   std::vector<Link> links_;

@@ -14,7 +14,10 @@ void FlowNetwork::change(SimTime now) {
 
 void FlowNetwork::start(const Transfer& transfer, SimTime now) {
   change(now);
-  const std::uint64_t order = started_++;
+  send(transfer, started_++, now);
+}
+
+void FlowNetwork::send(const Transfer& transfer, std::uint64_t order, SimTime now) {
   std::span<const Usage> usage = transfer.usage;
   LinkIndex cap = MaxMin::kNone;
   if (transfer.bytes > 0 && transfer.rate_cap > 0) {
@@ -29,7 +32,7 @@ void FlowNetwork::start(const Transfer& transfer, SimTime now) {
   }
   const MaxMin::Activity activity = sharing_.start(transfer.bytes, transfer.weight, usage, now);
   if (activity >= active_.size()) active_.resize(activity + 1);
-  active_[activity] = {transfer.tag, order, transfer.latency, cap};
+  active_[activity] = {transfer.tag, order, transfer.latency, cap, true};
 }
 
 void FlowNetwork::arrive(std::uint64_t tag, std::uint64_t order, SimTime time) {
@@ -56,7 +59,8 @@ void FlowNetwork::advance(SimTime now, std::vector<Completion>& completed) {
   sharing_.end_due(now, ended_);
   events_ += ended_.size();
   for (const MaxMin::Activity activity : ended_) {
-    const Active& active = active_[activity];
+    Active& active = active_[activity];
+    active.sending = false;
     if (active.cap != MaxMin::kNone) sharing_.release_link(active.cap);
     if (active.latency > Duration{})
       arrive(active.tag, active.order, now + active.latency);
@@ -80,5 +84,19 @@ void FlowNetwork::advance(SimTime now, std::vector<Completion>& completed) {
 void FlowNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTime now) {
   change(now);
   sharing_.set_capacity(link, bytes_per_second, now);
+}
+
+void FlowNetwork::reroute(const Transfer& again, SimTime now) {
+  change(now);
+  const auto active = std::find_if(active_.begin(), active_.end(),
+                                   [&](const Active& a) { return a.sending && a.tag == again.tag; });
+  if (active == active_.end()) return;
+  sharing_.solve(now);
+  const Active before = *active;
+  active->sending = false;
+  Transfer rest = again;
+  rest.bytes = sharing_.take(static_cast<MaxMin::Activity>(active - active_.begin()), now);
+  if (before.cap != MaxMin::kNone) sharing_.release_link(before.cap);
+  send(rest, before.order, now);
 }
 }  // namespace topsim::network

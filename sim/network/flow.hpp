@@ -23,6 +23,7 @@ class FlowNetwork final : public Network {
   [[nodiscard]] SimTime next_event() override;
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
+  void reroute(const Transfer& again, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override { return sharing_.record(link, now_); }
   [[nodiscard]] std::uint64_t events() const override { return events_; }
 
@@ -33,6 +34,7 @@ class FlowNetwork final : public Network {
     std::uint64_t tag, order;
     Duration latency;
     LinkIndex cap;  // private link, kNone without a cap
+    bool sending = true;
   };
   struct Arrival {  // the last byte has left; by number in arrivals_
     std::uint64_t tag, order;
@@ -40,6 +42,7 @@ class FlowNetwork final : public Network {
   };
 
   void change(SimTime now);
+  void send(const Transfer& transfer, std::uint64_t order, SimTime now);
   void arrive(std::uint64_t tag, std::uint64_t order, SimTime time);
 
   MaxMin sharing_;

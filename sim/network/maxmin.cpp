@@ -197,6 +197,17 @@ void MaxMin::remove(Activity activity, SimTime now) {
   free_activities_.push_back(activity);
 }
 
+double MaxMin::take(Activity activity, SimTime now) {
+  Column& column = activities_[activity];
+  if (column.stalled) stall(activity, false, now);
+  const double done = progress(column, now);
+  const double left = std::max(column.work - done, 0.0) * column.weight;
+  column.work = done;
+  forget(components_.root(anchor(activity)));
+  remove(activity, now);
+  return left;
+}
+
 SimTime MaxMin::end_of(const Link& link) const {
   if (link.level <= 0) return kNever;
   return after_seconds(link.clock_at, (link.crossings[0].finish - link.clock) / link.level);

@@ -56,6 +56,8 @@ class MaxMin {
   // the next solve().
   Activity start(double work, double weight, std::span<const Usage> usage, SimTime now);
   void set_capacity(LinkIndex link, double capacity, SimTime now);
+  // Ends it before its time; the work that is left. REQUIRES: not dirty.
+  double take(Activity activity, SimTime now);
   // Shares again all that changed since the last solve, which must all have happened at `now`.
   void solve(SimTime now);
   [[nodiscard]] bool dirty() const { return !dirty_.empty(); }

@@ -65,6 +65,12 @@ class Network {
   // Advances to `now` (<= next_event()) and appends what completed at or before it, in (time, start order).
   virtual void advance(SimTime now, std::vector<Completion>& completed) = 0;
   virtual void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) = 0;
+  // What is left of the transfer under way with this tag goes on as `again` says (its usage, cap, latency);
+  // nothing where its last byte has left. REQUIRES: tags of transfers under way differ.
+  virtual void reroute(const Transfer& again, SimTime now) = 0;
+  // For models that find ways themselves: those of another router that they were given hold from now on, also
+  // for what is under way.
+  virtual void take_routes(std::uint32_t /*detour*/, SimTime /*now*/) {}
   // Models that skip what repeats make up for it, so that record() is exact and not interpolated.
   virtual void settle() {}
   // Byte integrals up to the last advance().

@@ -178,6 +178,10 @@ void SimGridNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTi
   out_ += fmt::format("C {} {:.17g}\n", link, bytes_per_second);
 }
 
+void SimGridNetwork::reroute(const Transfer&, SimTime) {
+  refuse("transfers that take other paths under way");
+}
+
 LinkRecord SimGridNetwork::record(LinkIndex link) const {
   if (!recorded_) {
     const std::string answer = ask("R");

@@ -30,6 +30,7 @@ class SimGridNetwork final : public Network {
   [[nodiscard]] SimTime next_event_before(SimTime horizon) override;
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
+  void reroute(const Transfer& again, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override { return events_; }
 

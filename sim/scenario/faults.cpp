@@ -1,5 +1,7 @@
 #include "sim/scenario/faults.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -23,7 +25,9 @@ class Faults {
       case FaultKind::link_degraded:
         return change(fault, path, links_named(fault.target), fault.factor);
       case FaultKind::nic_down:
-        return change(fault, path, links_of_nic(fault.target), 0);
+        return change(fault, path, links_of(fault.target, DeviceKind::nic), 0);
+      case FaultKind::switch_down:
+        return change(fault, path, links_of(fault.target, DeviceKind::fabric_switch), 0);
       case FaultKind::link_flapping:
         return flap(fault, path);
       case FaultKind::gpu_slow:
@@ -34,6 +38,7 @@ class Faults {
   }
   AppliedFaults finish() {
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
+    add_routes();
     return std::move(applied_);
   }
 
@@ -52,19 +57,23 @@ class Faults {
     for (std::size_t i = 0; i < topology_.links().size(); ++i) {
       const topology::Link& link = topology_.links()[i];
       const std::string from = topology_.name(link.from), to = topology_.name(link.to);
-      if (target == from + " -> " + to || target == from + " - " + to || target == to + " - " + from) {
+      // One of several cables side by side has a number of its own ("#1").
+      const std::string number = topology_.name(LinkId(i)).substr((from + " -> " + to).size());
+      for (const std::string& name : {from + " -> " + to, from + " - " + to, to + " - " + from}) {
+        if (target != name && target != name + number) continue;
         found.emplace_back(i);
+        break;
       }
     }
     return found;
   }
-  [[nodiscard]] std::vector<LinkId> links_of_nic(const std::string& target) const {
+  [[nodiscard]] std::vector<LinkId> links_of(const std::string& target, DeviceKind kind) const {
     std::vector<LinkId> found;
-    const auto nic = topology_.find_device(target);
-    if (!nic || topology_.device(*nic).kind != DeviceKind::nic) return found;
+    const auto device = topology_.find_device(target);
+    if (!device || topology_.device(*device).kind != kind) return found;
     for (std::size_t i = 0; i < topology_.links().size(); ++i) {
       const topology::Link& link = topology_.links()[i];
-      if (link.from == *nic || link.to == *nic) found.emplace_back(i);
+      if (link.from == *device || link.to == *device) found.emplace_back(i);
     }
     return found;
   }
@@ -86,6 +95,15 @@ class Faults {
       applied_.notes.push_back(fault.target + " is down for the whole run: what used it takes other paths");
       return;
     }
+    if (factor == 0) {
+      const Duration failover = fault.at + fault.failover;
+      outages_.push_back({failover, end_of(fault), links});
+      if (failover < end_of(fault))
+        applied_.notes.push_back(
+            fmt::format("{} is down from {:.6g} s on; where other paths are left they are taken from "
+                        "{:.6g} s on",
+                        fault.target, seconds(fault.at), seconds(failover)));
+    }
     for (const LinkId link : links) {
       options_.capacity_changes.push_back({SimTime(fault.at), link, factor});
       if (fault.lasts) options_.capacity_changes.push_back({SimTime(fault.at + *fault.lasts), link, 1});
@@ -99,11 +117,38 @@ class Faults {
     if (*fault.lasts / *fault.period > kMostOutages)
       return problem(path + ".period", "more than 100,000 outages", "a longer period, or a shorter \"for\"");
     const Duration end = fault.at + *fault.lasts;
-    for (Duration outage = fault.at; outage < end; outage += *fault.period)
+    for (Duration outage = fault.at; outage < end; outage += *fault.period) {
+      outages_.push_back({outage + fault.failover, std::min(outage + *fault.down, end), links});
       for (const LinkId link : links) {
         options_.capacity_changes.push_back({SimTime(outage), link, 0});
         options_.capacity_changes.push_back({SimTime(std::min(outage + *fault.down, end)), link, 1});
       }
+    }
+  }
+
+  static Duration end_of(const FaultSpec& fault) {
+    return fault.lasts ? fault.at + *fault.lasts : Duration::max();
+  }
+
+  // Which links no route takes, from each instant to the next one.
+  void add_routes() {
+    std::erase_if(outages_, [](const Outage& outage) { return outage.begin >= outage.end; });
+    std::vector<Duration> instants;
+    for (const Outage& outage : outages_) {
+      instants.push_back(outage.begin);
+      if (outage.end != Duration::max()) instants.push_back(outage.end);
+    }
+    std::sort(instants.begin(), instants.end());
+    instants.erase(std::unique(instants.begin(), instants.end()), instants.end());
+    for (const Duration at : instants) {
+      std::vector<LinkId> dead;
+      for (const Outage& outage : outages_)
+        if (outage.begin <= at && at < outage.end)
+          dead.insert(dead.end(), outage.links.begin(), outage.links.end());
+      std::sort(dead.begin(), dead.end());
+      dead.erase(std::unique(dead.begin(), dead.end()), dead.end());
+      applied_.routes.push_back({at, std::move(dead)});
+    }
   }
 
   // The step itself is that of the whole job: it restarts on a spare.
@@ -147,6 +192,11 @@ class Faults {
   bool restarts_;
   executor::RunOptions& options_;
   AppliedFaults applied_;
+  struct Outage {
+    Duration begin, end;  // of what routes know
+    std::vector<LinkId> links;
+  };
+  std::vector<Outage> outages_;
   std::vector<Problem> problems_;
 };
 }  // namespace
@@ -159,20 +209,20 @@ AppliedFaults apply_faults(const Scenario& scenario, const Topology& topology,
   return all.finish();
 }
 
-std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults) {
+std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults, const std::string& why) {
   std::vector<Problem> problems;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const FaultSpec& fault = faults[i];
     const bool down = fault.kind == FaultKind::link_down || fault.kind == FaultKind::nic_down ||
+                      fault.kind == FaultKind::switch_down ||
                       (fault.kind == FaultKind::link_degraded && fault.factor == 0);
     if (!down || fault.lasts) continue;
     Problem problem;
     problem.path = "faults[" + std::to_string(i) + "].target";
-    problem.message =
-        "the workload cannot finish: its transfers wait for " + fault.target + ", which stays down";
-    problem.help =
-        "say how long with \"for\", e.g. \"for\": \"2 s\"; without \"at\" it is down from the beginning and "
-        "other paths are taken";
+    problem.message = fmt::format("the workload cannot finish: {} stays down from {:.6g} s on", fault.target,
+                                  seconds(fault.at));
+    if (!why.empty()) problem.message += ", and " + why;
+    problem.help = "say how long with \"for\", e.g. \"for\": \"2 s\"; or build a second path";
     problems.push_back(std::move(problem));
   }
   return problems;

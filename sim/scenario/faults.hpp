@@ -12,17 +12,26 @@
 
 namespace topsim::scenario {
 struct AppliedFaults {
-  std::vector<LinkId> dead;      // down from the beginning to the end: no route takes them
+  std::vector<LinkId> dead;  // down from the beginning to the end: no route takes them
+  // From `at` on no route takes these either; the last one holds to the end.
+  struct Routes {
+    Duration at;
+    std::vector<LinkId> dead;
+  };
+  std::vector<Routes> routes;
   std::vector<Duration> losses;  // when accelerators are lost, for the goodput
   std::vector<std::string> notes;
 };
 
 // Adds to options.capacity_changes, pace_changes and slow_ranks. A part that is down from 0 to the end is
-// routed around; one that fails later and comes back stalls what is under way until then. Throws ConfigError
+// routed around; one that fails later stalls what is on its way until it is back or its failover time is
+// over, when other paths are taken. Throws ConfigError
 // (paths only) for targets that do not exist and for a lost accelerator without a `reliability` section.
 [[nodiscard]] AppliedFaults apply_faults(const Scenario& scenario, const topology::Topology& topology,
                                          executor::RunOptions& options);
 
-// Why a run with these faults came to a stand: the parts that stay down. Empty where none does.
-[[nodiscard]] std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults);
+// Why a run with these faults came to a stand, as `why` says where ranks are cut off: the parts that stay
+// down. Empty where none does.
+[[nodiscard]] std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults,
+                                                        const std::string& why = {});
 }  // namespace topsim::scenario

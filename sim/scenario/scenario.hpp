@@ -48,7 +48,15 @@ struct RunSpec {
   std::uint64_t seed = 1;
 };
 
-enum class FaultKind : std::uint8_t { link_down, link_degraded, link_flapping, gpu_slow, nic_down, gpu_down };
+enum class FaultKind : std::uint8_t {
+  link_down,
+  link_degraded,
+  link_flapping,
+  gpu_slow,
+  nic_down,
+  switch_down,
+  gpu_down
+};
 
 struct FaultSpec {
   FaultKind kind = FaultKind::link_down;
@@ -57,6 +65,10 @@ struct FaultSpec {
   std::string target;                    // "node0/nic1 -> leaf1" or "node0/nic1"
   double factor = 0.5;                   // degraded link: share of its capacity; slow GPU: share of its speed
   std::optional<Duration> period, down;  // flapping: from outage to outage, and how long each lasts
+  // From the failure until other paths carry what was on the way. NCCL_IB_TIMEOUT is 20 by default (NCCL
+  // 2.23 and later, net_ib.cc): the NIC sends again after 4.096 us x 2^20 (IBTA, section 9.7.6.1.3). The
+  // fabric itself is faster: milliseconds to a second (RFC 7938 section 7).
+  Duration failover = std::chrono::nanoseconds(4'294'967'296);
 };
 
 struct Scenario {

@@ -9,9 +9,11 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "sim/base/parallel.hpp"
+#include "sim/executor/carrier.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
@@ -145,6 +147,33 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   return prepared;
 }
 
+// A router and what is built on it for every set of links that fails during the run.
+void add_detours(const Scenario& scenario, const Prepared& prepared, const AppliedFaults& faults,
+                 executor::RunOptions& run) {
+  std::map<std::vector<LinkId>, std::uint32_t> known;
+  for (std::size_t i = 0; i < faults.routes.size(); ++i) {
+    const AppliedFaults::Routes& routes = faults.routes[i];
+    executor::RouteChange change;
+    change.at = SimTime(routes.at);
+    change.last = i + 1 == faults.routes.size();
+    if (!routes.dead.empty()) {
+      const auto number = static_cast<std::uint32_t>(run.detours.size());
+      const auto [detour, fresh] = known.try_emplace(routes.dead, number);
+      change.detour = detour->second;
+      if (fresh) {
+        std::vector<LinkId> dead = faults.dead;
+        dead.insert(dead.end(), routes.dead.begin(), routes.dead.end());
+        executor::Detour made;
+        made.router = std::make_shared<const topology::Router>(prepared.topology, scenario.run.seed, dead);
+        made.nccl = std::make_shared<const collective::NcclModel>(
+            *made.router, scenario.network.nccl, collective::TimeOptions{}, prepared.searches);
+        run.detours.push_back(std::move(made));
+      }
+    }
+    run.route_changes.push_back(change);
+  }
+}
+
 // The first rank that rank 0 does not reach: threads lower collectives side by side and any of them may be
 // the first to fail, a message must be the same every time.
 std::optional<Problem> unreachable_rank(const topology::Router& router, bool faulty) {
@@ -192,6 +221,10 @@ class Runs {
   void explained(const Work& work) const {
     try {
       work();
+    } catch (const executor::CutOff& cut) {
+      auto down = parts_that_stay_down(scenario_.faults, cut.problems().front().message);
+      if (down.empty()) throw;
+      throw ConfigError(std::move(down));
     } catch (const executor::Blocked&) {
       auto down = parts_that_stay_down(scenario_.faults);
       if (down.empty()) throw;
@@ -255,7 +288,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
                              executor::Progress* progress) {
   const double begin = wall_seconds();
   AppliedFaults faults;
-  const executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
+  executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
+  add_detours(scenario, prepared, faults, run);
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
   const Runs runs(scenario, prepared, router, run);
   const executor::Outcome outcome = runs.run(run, progress);
@@ -287,6 +321,7 @@ std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalo
     AppliedFaults faults;
     executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
     run.critical_path = false;
+    add_detours(scenario, prepared, faults, run);
     const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
     const executor::Outcome outcome = Runs(scenario, prepared, router, run).run(run, progress);
     if (!outcome.complete) return {};

@@ -106,16 +106,16 @@ const config::Object<RunSpec>& table(config::Type<RunSpec>) {
 const config::Object<FaultSpec>& table(config::Type<FaultSpec>) {
   static const auto object =
       config::Object<FaultSpec>("fault", "Something that breaks during the run")
-          .field("kind", &FaultSpec::kind, "What happens", config::required(),
-                 config::names<FaultKind>(
-                     {{"link_down", FaultKind::link_down,
-                       "carries nothing; from 0 to the end: other paths are taken"},
-                      {"link_degraded", FaultKind::link_degraded, "has \"factor\" of its capacity left"},
-                      {"link_flapping", FaultKind::link_flapping, "is down for \"down\" every \"period\""},
-                      {"gpu_slow", FaultKind::gpu_slow, "computes at \"factor\" of its speed"},
-                      {"nic_down", FaultKind::nic_down,
-                       "all its cables down; from 0 to the end: other NICs of the node take over"},
-                      {"gpu_down", FaultKind::gpu_down, "lost: the job restarts, as \"reliability\" says"}}))
+          .field(
+              "kind", &FaultSpec::kind, "What happens", config::required(),
+              config::names<FaultKind>(
+                  {{"link_down", FaultKind::link_down, "carries nothing; other paths are taken"},
+                   {"link_degraded", FaultKind::link_degraded, "has \"factor\" of its capacity left"},
+                   {"link_flapping", FaultKind::link_flapping, "is down for \"down\" every \"period\""},
+                   {"gpu_slow", FaultKind::gpu_slow, "computes at \"factor\" of its speed"},
+                   {"nic_down", FaultKind::nic_down, "all its cables down; other NICs of the node take over"},
+                   {"switch_down", FaultKind::switch_down, "all cables of a switch of the fabric down"},
+                   {"gpu_down", FaultKind::gpu_down, "lost: the job restarts, as \"reliability\" says"}}))
           .field(
               "target", &FaultSpec::target,
               "Device or link it happens to, as topsim topo show names it; an accelerator also by its rank",
@@ -124,6 +124,8 @@ const config::Object<FaultSpec>& table(config::Type<FaultSpec>) {
           .field("for", &FaultSpec::lasts, "How long", config::default_text("to the end"))
           .field("factor", &FaultSpec::factor, "Share of the capacity or speed that is left",
                  config::between(0, 1))
+          .field("failover", &FaultSpec::failover,
+                 "down: how long until other paths carry what was on the way; from 0 to the end: at once")
           .field("period", &FaultSpec::period, "flapping: from one outage to the next", config::positive())
           .field("down", &FaultSpec::down, "flapping: how long each outage lasts", config::positive())
           .check(check_fault);

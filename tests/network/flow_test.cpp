@@ -187,4 +187,38 @@ TEST(Analytic, ACapacityThatChangesMidRunChangesTheRate) {
   network.set_capacity(0, 2 * kGB, ms(3));
   EXPECT_EQ(network.next_event(), ms(3.25));
 }
+// Links of 100 GB/s. A (1,000 MB) has sent 400 on the first when it is moved to the second at 4 ms, where B
+// (2,000) has 1,600 left: 50 each, A ends at 16 ms, and B, with 1,000 left then, at 26 ms.
+TEST(FlowNetwork, ATransferThatIsReroutedGoesOnWithWhatIsLeft) {
+  for (const double cap : {0.0, 1e12}) {
+    Harness h({100 * kGB, 100 * kGB});
+    h.start(1e9, {{0, 1}}, {}, cap);
+    h.start(2e9, {{1, 1}});
+    const std::vector<Usage> second{{1, 1}};
+    EXPECT_EQ(h.network.next_event(), ms(10));
+    h.network.reroute({1e9, second, cap, 1, {}, 0, {}, {}, 0}, ms(4));
+    EXPECT_EQ(h.finish(), (Ends{{0, 16}, {1, 26}}));
+    EXPECT_DOUBLE_EQ(h.network.record(0).bytes, 4e8);
+    EXPECT_DOUBLE_EQ(h.network.record(1).bytes, 2.6e9);
+    EXPECT_EQ(h.network.record(0).busy, 4_ms);
+  }
+}
+
+// The same from a link that has stopped at 4 ms, at 7 ms and without company: 3 ms later than it would have
+// been.
+TEST(FlowNetwork, ATransferLeavesALinkThatHasStopped) {
+  std::vector<double> capacities{100 * kGB, 100 * kGB};
+  const std::vector<Usage> first{{0, 1}}, second{{1, 1}};
+  FlowNetwork flow(capacities);
+  AnalyticNetwork analytic(capacities);
+  for (Network* network : {static_cast<Network*>(&flow), static_cast<Network*>(&analytic)}) {
+    network->start({1e9, first, 0, 1, {}, 0, {}, {}, 0}, {});
+    network->set_capacity(0, 0, ms(4));
+    EXPECT_EQ(network->next_event(), kNever);
+    network->reroute({1e9, second, 0, 1, {}, 0, {}, {}, 0}, ms(7));
+    EXPECT_EQ(network->next_event(), ms(13));
+    EXPECT_DOUBLE_EQ(network->record(0).bytes, 4e8);
+    EXPECT_EQ(network->record(0).busy, 4_ms);
+  }
+}
 }  // namespace topsim::network::flow_test

@@ -16,7 +16,7 @@ struct Channel {
     std::vector<PortIndex> there, back;  // ports in order
   };
   std::uint32_t number = 0;
-  std::vector<Ends> pairs;
+  std::vector<Ends> pairs;  // as they are by now; others before a move (Episodes::move)
   Duration path_latency{};
   // What it shares with whoever has the same entry: its ports; devices whose buffer several ports fill (PFC,
   // loss) as ports.size() + device. Ascending.

@@ -115,34 +115,16 @@ Way Core::way(const Connection& connection, bool forward_way, std::uint64_t hash
 
 PairIndex Core::connect(const Connection& connection) {
   const auto pair = static_cast<PairIndex>(pairs_.size());
-  const std::uint64_t hash = mix(
-      mix(spec.seed) ^ mix((std::uint64_t{connection.from} << 32U) | connection.to) ^ mix(connection.number));
-  const Way there = way(connection, true, hash), back = way(connection, false, hash);
-  if (there.count == 0 || back.count == 0) {
-    throw ConfigError(fmt::format("device {} cannot reach device {}", connection.from, connection.to));
-  }
   QueuePair q;
-  q.first_hop = there.first + static_cast<std::uint32_t>(hash % there.count);
-  q.first_count = there.count, q.back_count = back.count;
-  q.back_hop = back.first + static_cast<std::uint32_t>(hash % back.count);
-  q.port = paths_[q.first_hop].port;
-  q.back_port = paths_[q.back_hop].port;
-  q.hash = static_cast<std::uint32_t>(hash);
   q.from = connection.from, q.to = connection.to;
   q.lane = static_cast<std::uint8_t>(1 + std::clamp(connection.lane, 0, spec.lanes.count - 1));
   q.ack_lane = settings.control_first ? std::uint8_t{0} : q.lane;
-  Port& port = ports[q.port];
-  if (port.injector == kNone) {
-    port.injector = static_cast<std::uint32_t>(injectors_.size());
-    injectors_.emplace_back();
-    injectors_.back().ready.resize(settings.classes);
-  }
+  find_way(q, connection);
   // Round trip of one packet on the idle path, its acknowledgement free of size ([HPCC] pairRtt).
   Picoseconds trip = 0;
   double slowest = 0;
   for (std::uint32_t hop = q.first_hop;; hop = paths_[hop].next) {
     const Port& on = ports[paths_[hop].port];
-    q.path_latency += on.latency;
     trip +=
         on.latency + ports[on.reverse].latency + static_cast<Picoseconds>((settings.mtu * on.cost) >> 20U);
     const double rate = graph.ports[paths_[hop].port].rate.value();

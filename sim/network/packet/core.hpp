@@ -44,6 +44,7 @@ class Core {
 
   PairIndex connect(const Connection& connection);
   void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);
+  void move(PairIndex pair, const Connection& connection, Picoseconds now);
   void run_until(Picoseconds limit, bool stop_at_delivery = false);
   [[nodiscard]] std::string leak() const;
   [[nodiscard]] bool is_quiet() const;           // no packet anywhere, nobody about to send
@@ -144,6 +145,12 @@ class Core {
   [[nodiscard]] std::uint32_t payload_of(const QueuePair& q, std::uint32_t number, bool& last) const;
   [[nodiscard]] std::uint32_t message_of(const QueuePair& q, std::uint32_t number) const;
   void drop_finished(PortIndex p);
+
+  // detour.cpp
+  void find_way(QueuePair& q, const Connection& connection);
+  void take_out(PairIndex pair);
+  void drop_waiting(PortIndex p, PairIndex pair);
+  void drop(std::uint32_t packet, PortIndex p, Picoseconds time);
 
   // receiver.cpp
   void receive(std::uint32_t packet, PortIndex p);

@@ -20,6 +20,10 @@ SimTime Engine::next_event() const {
   return core_->events.empty() ? kNever : SimTime(Duration(core_->events.next_time()));
 }
 
+void Engine::move(PairIndex pair, const Connection& connection, SimTime now) {
+  core_->move(pair, connection, now.time_since_epoch().count());
+}
+
 void Engine::run_until(SimTime time) {
   core_->run_until(time.time_since_epoch().count());
 }

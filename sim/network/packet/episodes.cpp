@@ -27,11 +27,18 @@ Episodes::~Episodes() = default;
 const Channel& Episodes::open(const std::vector<Connection>& connections) {
   Channel channel;
   channel.number = static_cast<std::uint32_t>(channels_.size());
+  find_ways(connections, channel);
+  channels_.push_back(std::move(channel));
+  return channels_.back();
+}
+
+void Episodes::find_ways(const std::vector<Connection>& connections, Channel& channel) {
   const auto claim = [&](PortIndex port) {
     channel.claims.push_back(port);
     if (graph_.ports[port].flow_control != FlowControl::credit)
       channel.claims.push_back(static_cast<std::uint32_t>(graph_.ports.size()) + graph_.ports[port].to);
   };
+  channel.one_path = true;
   for (const Connection& connection : connections) {
     const PairIndex pair = planner_.connect(connection);
     Channel::Ends ends{connection, {}, {}};
@@ -43,8 +50,6 @@ const Channel& Episodes::open(const std::vector<Connection>& connections) {
   }
   std::sort(channel.claims.begin(), channel.claims.end());
   channel.claims.erase(std::unique(channel.claims.begin(), channel.claims.end()), channel.claims.end());
-  channels_.push_back(std::move(channel));
-  return channels_.back();
 }
 
 void Episodes::start(const Channel& channel, Bytes bytes, Duration extra, std::uint64_t tag,

@@ -53,6 +53,9 @@ class Episodes {
   // Completions known since it was last emptied, also of times to come.
   [[nodiscard]] std::vector<Done>& done() { return done_; }
   void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);  // 0: the link is down
+  // From now on the channel goes these ways (Engine::move), also what is under way; nothing where they are
+  // its own. REQUIRES: it was opened here, with the same ends and as many pairs.
+  void move(const Channel& channel, const std::vector<Connection>& connections, SimTime now);
 
   // Simulates what has been skipped of episodes under way, so that what follows is exact.
   void settle();
@@ -70,11 +73,17 @@ class Episodes {
  private:
   using Input = Record::Input;
 
-  struct RateChange {
+  // What happens to the network itself: a link's rate, or a channel's way.
+  struct Change {
     SimTime time;
     std::uint64_t arrival;  // among messages
-    PortIndex port;
-    BytesPerSecond before, after;
+    PortIndex port = kNone;
+    BytesPerSecond before{}, after{};
+    struct Ways {
+      std::uint32_t channel;
+      std::vector<Channel::Ends> before, after;
+    };
+    std::shared_ptr<const Ways> ways = nullptr;
   };
 
   // episodes.cpp
@@ -87,8 +96,15 @@ class Episodes {
   Region& join(const std::vector<std::uint32_t>& numbers);
   void claim(Region& region, const Channel& channel);
   void add_input(Region& region, const Channel& channel, Bytes bytes, Duration extra, SimTime now);
-  void attach(Region& region);                               // gives it an engine with the messages so far
-  void follow_rates(Region& region, std::uint64_t arrival);  // all changes before that
+  void attach(Region& region);                                 // gives it an engine with the messages so far
+  void follow_changes(Region& region, std::uint64_t arrival);  // all before that
+  void make(Workplace& work, const Change& change, bool undo, SimTime time);
+  void changed();  // records are those of another network
+  [[nodiscard]] std::vector<std::uint32_t> touched_by(const Channel& channel, SimTime now);
+  void find_ways(const std::vector<Connection>& connections, Channel& channel);
+  // The ways of a channel as they were when the engine's changes ended.
+  [[nodiscard]] const std::vector<Channel::Ends>& ways_in(const Workplace& work,
+                                                          const Channel& channel) const;
   void send(Region& region, std::uint32_t input);
   void collect(Region& region);
   void hand_out(Region& region, std::uint32_t input, SimTime time);
@@ -108,10 +124,10 @@ class Episodes {
   const PacketSpec spec_;
   const bool apart_, skip_;
   LocalNames::Classes classes_;
-  Engine planner_;  // finds ways, sends nothing
-  std::deque<Channel> channels_;
+  Engine planner_;                                            // finds ways, sends nothing
+  std::deque<Channel> channels_;                              // by number
   std::vector<std::unique_ptr<Workplace>> idle_;              // engines at rest
-  std::vector<RateChange> changes_;                           // of the links' rates, by time
+  std::vector<Change> changes_;                               // by time
   std::map<std::uint32_t, std::unique_ptr<Region>> regions_;  // by number
   std::uint32_t next_region_ = 0;
   std::vector<std::uint32_t> claimed_;  // by claim: the region's number; kNone

@@ -77,9 +77,12 @@ PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& s
       messages_(std::make_unique<Episodes>(graph_, spec_, skip_repeats)),
       scale_up_(capacities_of(router.topology())) {}
 
+const topology::Router& PacketNetwork::routes() const {
+  return detour_ < detours_.size() ? *detours_[detour_] : router_;
+}
+
 const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
-  const auto key =
-      std::tuple(transfer.from, transfer.to, transfer.connection, transfer.slot, transfer.rate_cap);
+  const Key key(transfer.from, transfer.to, transfer.connection, transfer.slot, transfer.rate_cap);
   const auto known = ends_.find(key);
   if (known != ends_.end()) return known->second;
   Ends ends;
@@ -87,20 +90,30 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
     open_way(transfer, ends);
     return ends_.emplace(key, std::move(ends)).first->second;
   }
-  topology::Route route;
   std::vector<Connection> connections;
+  // One without any way for now waits where its way was.
+  if (!find_ways(routes(), key, ends, connections) && !find_ways(router_, key, ends, connections))
+    throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
+  if (!connections.empty()) ends.channel = &messages_->open(connections);
+  return ends_.emplace(key, std::move(ends)).first->second;
+}
+
+bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, Ends& ends,
+                              std::vector<Connection>& connections) const {
+  const auto& [from, to, number, slot, rate_cap] = key;
+  topology::Route route;
   const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
+  connections.clear();
   for (std::uint64_t k = 0; k < queue_pairs; ++k) {
-    Connection connection{
-        transfer.from.value, transfer.to.value, transfer.connection * queue_pairs + k, 0, {}, {}, {}};
+    Connection connection{from.value, to.value, number * queue_pairs + k, 0, {}, {}, {}};
     topology::RouteQuery query;
-    query.from = transfer.from, query.to = transfer.to, query.connection = connection.number;
+    query.from = from, query.to = to, query.connection = connection.number;
     query.one_port = true;
-    router_.route(query, route);
-    if (!route.reachable()) throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
+    router.route(query, route);
+    if (!route.reachable()) return false;
     ends.scale_up =
         std::all_of(route.links.begin(), route.links.end(), [&](const topology::LinkShare& share) {
-          return router_.topology().link(share.link).kind == LinkKind::nvlink;
+          return router.topology().link(share.link).kind == LinkKind::nvlink;
         });
     if (ends.scale_up) {
       for (const topology::LinkShare& share : route.links)
@@ -111,16 +124,28 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
       connection.path.push_back(share.link.value);
       connection.back.push_back(graph_.ports[share.link.index()].reverse);
     }
-    connection.rate_cap = BytesPerSecond(transfer.rate_cap / static_cast<double>(queue_pairs));
+    connection.rate_cap = BytesPerSecond(rate_cap / static_cast<double>(queue_pairs));
     connections.push_back(std::move(connection));
     if (!route.crosses_fabric) break;  // queue pairs spread over a fabric's paths; inside a node there is one
   }
-  if (!connections.empty()) ends.channel = &messages_->open(connections);
-  return ends_.emplace(key, std::move(ends)).first->second;
+  return true;
+}
+
+void PacketNetwork::take_routes(std::uint32_t detour, SimTime now) {
+  detour_ = detour;
+  std::vector<Connection> connections;
+  for (auto& [key, ends] : ends_) {
+    if (ends.scale_up || ends.named) continue;
+    Ends other;
+    if (!find_ways(routes(), key, other, connections) || other.scale_up) continue;
+    messages_->move(*ends.channel, connections, now);
+  }
+  collect();
 }
 
 // One queue pair along the links that the message names.
 void PacketNetwork::open_way(const Transfer& transfer, Ends& ends) {
+  ends.named = true;
   ends.scale_up = std::all_of(transfer.way.begin(), transfer.way.end(), [&](LinkIndex link) {
     return router_.topology().link(LinkId(link)).kind == LinkKind::nvlink;
   });

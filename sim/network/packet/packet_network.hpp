@@ -29,6 +29,10 @@ class PacketNetwork final : public Network {
   // second time is not simulated again (episodes.hpp); the answer is the same either way.
   PacketNetwork(const topology::Router& router, const PacketSpec& spec, bool skip_repeats = true);
 
+  // A router for take_routes(), which counts them from 0. REQUIRES: it outlives the network and knows the
+  // same topology.
+  void add_detour(const topology::Router& router) { detours_.push_back(&router); }
+
   // REQUIRES: transfer.from and .to are set. Throws ConfigError when there is no way between them.
   void start(const Transfer& transfer, SimTime now) override;
   [[nodiscard]] SimTime next_event() override;
@@ -36,6 +40,10 @@ class PacketNetwork final : public Network {
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void settle() override { messages_->settle(); }
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
+  // Channels find their ways themselves, when routes change.
+  void reroute(const Transfer&, SimTime) override {}
+  // Queue pairs whose way is another one now move to it; those without any wait where they are.
+  void take_routes(std::uint32_t detour, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override;
   [[nodiscard]] std::uint64_t packets() const;
@@ -48,6 +56,7 @@ class PacketNetwork final : public Network {
   struct Ends {
     const Channel* channel = nullptr;
     bool scale_up = false;  // NVLink alone
+    bool named = false;     // the transfer says its way
     std::vector<Usage> usage;
   };
   struct Pending {
@@ -58,17 +67,26 @@ class PacketNetwork final : public Network {
     }
   };
 
+  // What a channel is found by: ends, connection, slot and rate cap of a transfer.
+  using Key = std::tuple<DeviceId, DeviceId, std::uint64_t, std::uint32_t, double>;
+
   const Ends& ends_of(const Transfer& transfer);
+  [[nodiscard]] const topology::Router& routes() const;
+  // False: no way by this router.
+  bool find_ways(const topology::Router& router, const Key& key, Ends& ends,
+                 std::vector<Connection>& connections) const;
   void open_way(const Transfer& transfer, Ends& ends);
   void collect();
 
   const topology::Router& router_;
+  std::vector<const topology::Router*> detours_;
+  std::size_t detour_ = SIZE_MAX;  // in force; beyond detours_: the first router
   const PacketSpec spec_;
   const Graph graph_;
   std::unique_ptr<Episodes> messages_;
   FlowNetwork scale_up_;
   std::vector<Completion> completed_;
-  std::map<std::tuple<DeviceId, DeviceId, std::uint64_t, std::uint32_t, double>, Ends> ends_;
+  std::map<Key, Ends> ends_;
   std::priority_queue<Pending, std::vector<Pending>, std::greater<>> pending_;
   std::uint64_t started_ = 0;
 };

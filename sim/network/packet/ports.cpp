@@ -320,6 +320,11 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
   row.time = now;
   if (in.cut_through) row.time = std::max(now, now + time_on(in, row) - time_on(ports[out], row));
   const unsigned lane = row.lane;
+  if (ports[out].down && pairs_[row.pair].moved) {
+    start_timer(row.pair, now + spec.loss.timeout.count());
+    drop(packet, out, now);
+    return;
+  }
   enqueue(out, packet);
   if (in.flow_control == FlowControl::pfc && lane != 0) pause_if_full(p, lane);
 }

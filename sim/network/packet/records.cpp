@@ -162,16 +162,10 @@ void Episodes::set_rate(PortIndex port, BytesPerSecond rate, SimTime now) {
   now_ = std::max(now_, now);
   settle();
   const auto last = std::find_if(changes_.rbegin(), changes_.rend(),
-                                 [&](const RateChange& change) { return change.port == port; });
+                                 [&](const Change& change) { return change.port == port; });
   const BytesPerSecond before = last == changes_.rend() ? graph_.ports[port].rate : last->after;
   changes_.push_back({now_, arrivals_++, port, before, rate});
-  for (const auto& [number, region] : regions_) {
-    region->recording = false;  // records are those of other rates; the episodes under way become none
-    follow_rates(*region, arrivals_);
-  }
   classes_.set_apart(port);
-  records_.clear();
-  by_first_.clear();
-  recorded_inputs_ = 0;
+  changed();
 }
 }  // namespace topsim::network::packet

@@ -8,6 +8,23 @@ namespace topsim::network::packet {
 
 // The region that the channel touches, made one where there are several; a new one where there is none.
 Region& Episodes::region_for(const Channel& channel, SimTime now) {
+  const std::vector<std::uint32_t> touched = touched_by(channel, now);
+  Region* region = nullptr;
+  if (touched.empty()) {
+    auto fresh = std::make_unique<Region>();
+    fresh->number = next_region_++;
+    fresh->begin = now;
+    region = fresh.get();
+    regions_.emplace(region->number, std::move(fresh));
+  } else {
+    region = touched.size() == 1 ? regions_.at(touched.front()).get() : &join(touched);
+  }
+  claim(*region, channel);
+  return *region;
+}
+
+// The regions under way that have something of what the channel claims.
+std::vector<std::uint32_t> Episodes::touched_by(const Channel& channel, SimTime now) {
   std::vector<std::uint32_t> touched;
   if (apart_) {
     for (const std::uint32_t claim : channel.claims)
@@ -23,18 +40,7 @@ Region& Episodes::region_for(const Channel& channel, SimTime now) {
     advance(region, now);
     return close(region, now);
   });
-  Region* region = nullptr;
-  if (touched.empty()) {
-    auto fresh = std::make_unique<Region>();
-    fresh->number = next_region_++;
-    fresh->begin = now;
-    region = fresh.get();
-    regions_.emplace(region->number, std::move(fresh));
-  } else {
-    region = touched.size() == 1 ? regions_.at(touched.front()).get() : &join(touched);
-  }
-  claim(*region, channel);
-  return *region;
+  return touched;
 }
 
 void Episodes::claim(Region& region, const Channel& channel) {
@@ -102,36 +108,89 @@ void Episodes::attach(Region& region) {
     region.workplace = std::move(idle_.back());
     idle_.pop_back();
   }
-  // The rates of its first message: an idle engine may know later ones.
+  // The network of its first message: an idle engine may know later ones.
   Workplace& work = *region.workplace;
   for (; work.changes > 0 && changes_[work.changes - 1].arrival > region.messages.front().arrival;
-       --work.changes) {
-    const RateChange& change = changes_[work.changes - 1];
-    work.engine.set_rate(change.port, change.before, work.engine.now());
-  }
+       --work.changes)
+    make(work, changes_[work.changes - 1], true, work.engine.now());
   region.shift = region.begin - work.engine.now();
   region.outputs.clear();
   for (Region::Message& message : region.messages) message.parts = 0;
   for (std::uint32_t input = 0; input < region.inputs.size(); ++input) {
-    follow_rates(region, region.messages[input].arrival);
+    follow_changes(region, region.messages[input].arrival);
     work.engine.run_until(region.at(region.inputs[input].time) - region.shift);
     collect(region);
     send(region, input);
   }
-  follow_rates(region, arrivals_);
+  follow_changes(region, arrivals_);
 }
 
-void Episodes::follow_rates(Region& region, std::uint64_t arrival) {
+void Episodes::follow_changes(Region& region, std::uint64_t arrival) {
   if (!region.workplace) return;
   Workplace& work = *region.workplace;
   for (; work.changes < changes_.size() && changes_[work.changes].arrival < arrival; ++work.changes) {
-    const RateChange& change = changes_[work.changes];
+    const Change& change = changes_[work.changes];
     // Long past for an engine that was idle then.
     const SimTime time = std::max(change.time - region.shift, work.engine.now());
     work.engine.run_until(time);
     collect(region);
-    work.engine.set_rate(change.port, change.after, time);
+    make(work, change, false, time);
   }
+}
+
+void Episodes::make(Workplace& work, const Change& change, bool undo, SimTime time) {
+  if (!change.ways) return work.engine.set_rate(change.port, undo ? change.before : change.after, time);
+  const auto pairs = work.pairs.find(change.ways->channel);
+  if (pairs == work.pairs.end()) return;
+  const std::vector<Channel::Ends>& ways = undo ? change.ways->before : change.ways->after;
+  for (std::size_t k = 0; k < ways.size(); ++k) work.engine.move(pairs->second[k], ways[k].connection, time);
+}
+
+const std::vector<Channel::Ends>& Episodes::ways_in(const Workplace& work, const Channel& channel) const {
+  for (std::size_t c = work.changes; c < changes_.size(); ++c)
+    if (changes_[c].ways && changes_[c].ways->channel == channel.number) return changes_[c].ways->before;
+  return channel.pairs;
+}
+
+void Episodes::move(const Channel& channel, const std::vector<Connection>& connections, SimTime now) {
+  now_ = std::max(now_, now);
+  Channel other;
+  find_ways(connections, other);
+  const auto same = [](const Channel::Ends& a, const Channel::Ends& b) {
+    return a.there == b.there && a.back == b.back;
+  };
+  if (std::equal(channel.pairs.begin(), channel.pairs.end(), other.pairs.begin(), other.pairs.end(), same))
+    return;
+  settle();
+  Channel& moved = channels_[channel.number];
+  changes_.push_back({now_, arrivals_++});
+  changes_.back().ways =
+      std::make_shared<const Change::Ways>(Change::Ways{moved.number, moved.pairs, other.pairs});
+  Channel both = moved;
+  moved.pairs = std::move(other.pairs);
+  moved.claims = std::move(other.claims);
+  moved.one_path = other.one_path, moved.path_latency = other.path_latency;
+  changed();
+  // What it has under way touches from now on what its new ways touch.
+  const bool busy = !apart_ || std::any_of(regions_.begin(), regions_.end(), [&](const auto& region) {
+    return region.second->local.count(moved.number) > 0;
+  });
+  if (!apart_ || !busy) return;
+  both.claims.insert(both.claims.end(), moved.claims.begin(), moved.claims.end());
+  const std::vector<std::uint32_t> touched = touched_by(both, now_);
+  if (touched.empty()) return;
+  claim(touched.size() == 1 ? *regions_.at(touched.front()) : join(touched), moved);
+}
+
+// Records, and episodes under way, are those of another network.
+void Episodes::changed() {
+  for (const auto& [number, region] : regions_) {
+    region->recording = false;
+    follow_changes(*region, arrivals_);
+  }
+  records_.clear();
+  by_first_.clear();
+  recorded_inputs_ = 0;
 }
 
 void Episodes::send(Region& region, std::uint32_t number) {
@@ -139,7 +198,8 @@ void Episodes::send(Region& region, std::uint32_t number) {
   const Channel& channel = *region.channels[input.channel];
   auto& pairs = region.workplace->pairs[channel.number];
   if (pairs.empty()) {
-    for (const Channel::Ends& pair : channel.pairs) pairs.push_back(region.engine().connect(pair.connection));
+    for (const Channel::Ends& pair : ways_in(*region.workplace, channel))
+      pairs.push_back(region.engine().connect(pair.connection));
   }
   const auto count = static_cast<std::int64_t>(pairs.size());
   const std::int64_t bytes = input.bytes.value(), parts = std::clamp<std::int64_t>(bytes, 1, count);

@@ -196,6 +196,7 @@ struct QueuePair {
   std::uint8_t lane = 0, ack_lane = 0;
   SendState state = SendState::idle;
   bool timer = false;           // a retransmission timer is pending
+  bool moved = false;           // to another way: what still comes to a port that stopped is lost
   Picoseconds progress_at = 0;  // when the oldest unacknowledged number last moved
   DeviceIndex from = 0, to = 0;
 };

@@ -1,0 +1,170 @@
+// Parts that fail for good during a run: what was on its way waits for the failover time, then takes another
+// way.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "sim/base/error.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario::failover_test {
+using testing::HasSubstr;
+
+const std::string kConfigs = std::string(TOPSIM_SOURCE_DIR) + "/configs";
+
+const topology::Catalogue& catalogue() {
+  static const topology::Catalogue loaded = topology::Catalogue::load(kConfigs);
+  return loaded;
+}
+
+// One message of 10^9 bytes from the first GPU of the first node to the first of the second.
+const std::string& message_trace() {
+  static const std::string path = [] {
+    const std::string file = testing::TempDir() + "one-message.goal";
+    std::ofstream out(file);
+    out << "num_ranks 32\n";
+    for (int rank = 0; rank < 32; ++rank) {
+      out << "rank " << rank << " {\n"
+          << (rank == 0   ? "s: send 1000000000b to 8 tag 0"
+              : rank == 8 ? "r: recv 1000000000b from 0 tag 0"
+                          : "c: calc 1000")
+          << "\n}\n";
+    }
+    return file;
+  }();
+  return path;
+}
+
+// Four nodes, each on a leaf of its own, below two spines.
+std::string fabric(const std::string& link, const std::string& routing) {
+  return R"("topology": {"node": "hgx-h100", "nodes": 4, "fabric": {"kind": "fat-tree", "link": ")" + link +
+         R"(", "switch": {"use": "qm9700", "ports": 16}, "tiers": 2, "nodes_per_leaf": 1, "routing": ")" +
+         routing + "\"}}";
+}
+
+report::Result result_of(const std::string& text, bool fold = true) {
+  SimulateOptions options;
+  options.fold = fold;
+  return simulate(parse_scenario(text, "test", {}, config::Library({kConfigs})), catalogue(), options,
+                  nullptr)
+      .result;
+}
+
+report::Result message_over(const std::string& faults, const std::string& network, bool fold = true,
+                            const std::string& link = "ib-ndr", const std::string& routing = "static") {
+  return result_of("{" + fabric(link, routing) + R"(, "workload": {"trace": {"format": "goal", "path": ")" +
+                       message_trace() + R"("}}, "network": {"model": ")" + network +
+                       R"("}, "run": {"steps": 1, "warmup": 0}, "faults": )" + faults + "}",
+                   fold);
+}
+
+// Over the first leaf's cables to a spine.
+double carried(const report::Result& result, const std::string& spine) {
+  double bytes = 0;
+  for (const report::LinkRow& link : result.links)
+    if (link.from == "leaf0" && link.to == spine) bytes += link.bytes;
+  return bytes;
+}
+
+// 10^9 B at 49.685 GB/s (400 Gbit/s, 4096 of 4122 bytes) take 20.13 ms; nothing moves from 5 ms to 15 ms, so
+// all arrives exactly 10 ms later. Packets send again what was on the way: under credits the buffers of three
+// links, below 1 MB or 20 us; under PFC what a switch of 32 MB lets wait at one port, 4 MB or 80 us.
+TEST(Failover, AMessageGoesOnOverTheOtherSpineAfterTheFailoverTime) {
+  const std::string fails =
+      R"([{"kind": "switch_down", "target": "spine0", "at": "5 ms", "failover": "10 ms"}])";
+  const report::Result fluid = message_over("[]", "flow");
+  for (const bool fold : {true, false}) {
+    const report::Result moved = message_over(fails, "flow", fold);
+    EXPECT_NEAR(static_cast<double>((moved.step - fluid.step).count()), 10e9, 2);  // picoseconds
+    EXPECT_NEAR(carried(moved, "spine0"), 0.005 * 4e11 / 8 * 4096 / 4122, 2e-4 * 1e9)
+        << "what passed in 5 ms";
+    EXPECT_NEAR(carried(moved, "spine0") + carried(moved, "spine1"), 1e9, 1);
+  }
+  for (const char* link : {"ib-ndr", "roce-400g"}) {
+    for (const char* routing : {"static", "ecmp", "adaptive"}) {
+      SCOPED_TRACE(std::string(link) + " " + routing);
+      const Duration whole = message_over("[]", "packet", true, link, routing).step;
+      const report::Result both = message_over(
+          R"([{"kind": "switch_down", "target": "spine0", "at": "5 ms", "failover": "10 ms"},
+              {"kind": "switch_down", "target": "spine1", "at": "5 ms", "failover": "10 ms", "for": "10 ms"}])",
+          "packet", true, link, routing);
+      EXPECT_GE(both.step, whole + std::chrono::milliseconds(10));
+      const bool credits = std::string(link) == "ib-ndr";
+      EXPECT_LT(both.step, whole + std::chrono::microseconds(10'000 + (credits ? 20 : 80)));
+    }
+  }
+}
+
+// The NIC itself, or its cable at the far end: the next NIC of the node takes over.
+TEST(Failover, AnotherNicOfTheNodeTakesOver) {
+  for (const char* target :
+       {R"("nic_down", "target": "node0/nic0")", R"("link_down", "target": "leaf1 - node1/nic0")"}) {
+    const std::string fails =
+        std::string(R"([{"kind": )") + target + R"(, "at": "5 ms", "failover": "10 ms"}])";
+    for (const char* network : {"flow", "packet", "analytic"}) {
+      SCOPED_TRACE(std::string(network) + " " + target);
+      const report::Result moved = message_over(fails, network);
+      EXPECT_NEAR(microseconds(moved.step - message_over("[]", network).step), 10'000, 20);
+    }
+    const report::Result moved = message_over(fails, "flow");
+    const bool sender = std::string(target).find("node0") != std::string::npos;
+    // (20.13 - 5) / 20.13 of the bytes on the NIC that took over.
+    const double late = 1e9 - 0.005 * 4e11 / 8 * 4096 / 4122;
+    const std::string by = sender ? "node0/nic1" : "leaf1";
+    double bytes = 0;
+    for (const report::LinkRow& link : moved.links)
+      if (link.from == by && (sender ? link.to == "leaf0" : link.to == "node1/nic1")) bytes += link.bytes;
+    EXPECT_NEAR(bytes, late, 2e-4 * 1e9);
+  }
+}
+
+TEST(Failover, WithoutAnotherWayTheRunEndsWithTheRanksAndTheTime) {
+  for (const char* network : {"flow", "packet", "analytic"}) {
+    try {
+      static_cast<void>(message_over(
+          R"([{"kind": "switch_down", "target": "leaf1", "at": "5 ms", "failover": "10 ms"}])", network));
+      FAIL() << network;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.problems().at(0).path, "faults[0].target");
+      EXPECT_THAT(error.problems().at(0).message, HasSubstr("leaf1 stays down from 0.005 s on"));
+      EXPECT_THAT(error.problems().at(0).message, HasSubstr("node0/gpu0 cannot reach node1/gpu0"));
+    }
+  }
+}
+
+// Down for 20 ms without another way, or for less than the failover time: it waits, and goes on where it was.
+TEST(Failover, WhatComesBackIsWaitedFor) {
+  for (const char* network : {"flow", "packet"}) {
+    const Duration whole = message_over("[]", network).step;
+    const auto late = [&](const std::string& more) {
+      return microseconds(
+          message_over(R"([{"kind": "switch_down", "at": "5 ms", )" + more + "}]", network).step - whole);
+    };
+    EXPECT_NEAR(late(R"("target": "leaf1", "failover": "10 ms", "for": "20 ms")"), 20'000, 1);
+    EXPECT_NEAR(late(R"("target": "spine0", "for": "3 ms")"), 3'000, 1);
+  }
+}
+
+// Two jobs alike but for a cable that fails: its ring's paths change, those of the others stay. What the
+// folded run says of every rank is what the unfolded one says.
+TEST(Failover, AFoldedStepIsTheUnfoldedOne) {
+  const auto step = [](const std::string& faults, bool fold) {
+    return result_of("{" + fabric("ib-ndr", "ecmp") +
+                         R"(, "workload": {"model": "llama3-8b", "sequence": 4096, "framework": "megatron",
+                              "plan": {"tp": 8, "dp": 4, "micro_batch": 1, "global_batch": 8, "zero": 1}},
+                             "run": {"steps": 2, "warmup": 1}, "faults": )" +
+                         faults + "}",
+                     fold)
+        .step;
+  };
+  const Duration whole = step("[]", true);
+  for (const char* target : {"spine0", "spine1"}) {
+    const std::string fails =
+        std::string(R"([{"kind": "switch_down", "at": "200 ms", "failover": "5 ms", "target": ")") + target +
+        "\"}]";
+    const Duration folded = step(fails, true);
+    EXPECT_NEAR(microseconds(folded), microseconds(step(fails, false)), 1e-9 * microseconds(folded));
+    EXPECT_GT(folded, whole) << "one spine carries what two carried";
+  }
+}
+}  // namespace topsim::scenario::failover_test
