@@ -104,6 +104,7 @@ std::array<Framework, 12> make_table() {
   megatron2021.summary = "Megatron-LM of SC'21 and Megatron-DeepSpeed: nothing hides behind matmuls";
   megatron2021.tp_overlap = TensorOverlap::none;
   megatron2021.fused_accumulation = false;
+  megatron2021.apex_norms = true;       // megatron/model/fused_layer_norm.py: MixedFusedLayerNorm
   megatron2021.gradients_fp32 = false;  // --accumulate-allreduce-grads-in-fp32 is off in fp16
   megatron2021.bucket_copies = 2;  // megatron/model/distributed.py flattens gradients and copies them back
 

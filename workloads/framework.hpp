@@ -37,6 +37,7 @@ struct Framework {
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
   bool dropout = false;
+  bool apex_norms = false;      // apex's first kernels for norms, else as other fused kernels
   bool fused_adam = true;       // one pass over gradient, weight and moments; else torch.optim's foreach
   bool wide_inputs = false;     // matmuls of 8 bits keep their input for the backward pass as it came
   bool dynamic_scales = false;  // of 8-bit formats: the tensor's own maximum is read before it is cast

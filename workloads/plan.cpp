@@ -131,6 +131,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.splits_messages = defaults.splits_messages && plan.tp > 1 && !plan.sequence_parallel;
   plan.dropout = workload.dropout.value_or(defaults.dropout);
   plan.fused_adam = defaults.fused_adam;
+  plan.apex_norms = defaults.apex_norms;
   plan.wide_inputs = defaults.wide_inputs;
   plan.ring_fp32 = defaults.ring_fp32;
   plan.dynamic_scales = defaults.dynamic_scales;

@@ -79,7 +79,7 @@ struct Plan {
   bool expert_overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   double optimizer_bytes = 4;   // of each number that the optimiser keeps
-  bool fused_adam = true;
+  bool fused_adam = true, apex_norms = false;
   Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
   bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
   bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
