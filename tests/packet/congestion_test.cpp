@@ -13,7 +13,8 @@ constexpr double kPace = 1e12 * (1 << 20);
 
 class Pair {
  public:
-  Pair(CongestionControlKind kind, const CongestionControl& spec) : congestion_(kind, spec, kLine, 1000) {
+  Pair(CongestionControlKind kind, const CongestionControl& spec)
+      : congestion_(kind, spec, kLine, 1000, 320'000'000) {
     congestion_.add(pair_, kLine, 10'000'000);
   }
   double rate(Duration at) {

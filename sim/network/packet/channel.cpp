@@ -8,8 +8,9 @@ namespace topsim::network::packet {
 LocalNames::Classes::Classes(const Graph& graph, const PacketSpec& spec) {
   using Look = std::tuple<double, Duration, Duration, FlowControl, bool, PortIndex, std::uint32_t>;
   std::map<Look, std::uint32_t> known;
+  const CongestionControlKind kind = settled_congestion_control(graph, spec);
   const bool draws =
-      spec.ecn.enabled && settled_congestion_control(graph, spec) == CongestionControlKind::dcqcn;
+      spec.ecn.enabled && (kind == CongestionControlKind::dcqcn || kind == CongestionControlKind::dctcp);
   for (PortIndex p = 0; p < graph.ports.size(); ++p) {
     const PortSpec& port = graph.ports[p];
     // Every port that marks by chance draws numbers of its own.

@@ -10,8 +10,8 @@ constexpr double kPace = 1e12 * (1 << 20);  // picoseconds a byte, times 2^20, a
 }  // namespace
 
 Congestion::Congestion(CongestionControlKind kind, const CongestionControl& spec, double slowest_nic,
-                       std::uint32_t mtu)
-    : kind_(kind), spec_(spec), scale_(slowest_nic / k25G), mtu_(mtu) {}
+                       std::uint32_t mtu, Picoseconds idle)
+    : kind_(kind), spec_(spec), scale_(slowest_nic / k25G), mtu_(mtu), idle_(idle) {}
 
 void Congestion::add(QueuePair& pair, double line_rate, Picoseconds base_round_trip) {
   if (!active()) return;
@@ -75,6 +75,8 @@ void Congestion::before_send(std::uint32_t index, QueuePair& pair, std::uint32_t
     set_rate(pair, s, s.rate);
   } else if (kind_ == CongestionControlKind::infiniband) {
     forget(pair, s, time);
+  } else if (keeps_averages() && pair.unacknowledged + 1 == pair.next && time >= s.heard_at + idle_) {
+    renew(index, pair, pair.unacknowledged);
   }
 }
 
@@ -103,7 +105,7 @@ Picoseconds Congestion::recovers_at(std::uint32_t index) const {
   State s = states_[index];
   if (kind_ == CongestionControlKind::infiniband)
     return s.index == 0 ? 0 : s.index_at + (s.index - 1) * spec_.infiniband.timer.count();
-  if (kind_ != CongestionControlKind::dcqcn) return kForever;
+  if (keeps_averages()) return s.heard_at + idle_;
   Picoseconds time = 0;
   while (s.congested && (s.cut_flag || s.rate < s.line)) {
     time = std::min(s.timer_at, s.cut_flag ? s.cut_at : kForever);
@@ -113,7 +115,7 @@ Picoseconds Congestion::recovers_at(std::uint32_t index) const {
   return time;
 }
 
-void Congestion::renew(std::uint32_t index, QueuePair& pair) {
+void Congestion::renew(std::uint32_t index, QueuePair& pair, std::uint32_t next) {
   if (!active()) return;
   State& s = states_[index];
   s.congested = s.alpha_flag = s.cut_flag = false;
@@ -123,6 +125,16 @@ void Congestion::renew(std::uint32_t index, QueuePair& pair) {
   s.timer_stage = s.byte_stage = 0;
   s.byte_count = 0;
   s.index = 0;
+  if (keeps_averages()) {
+    s.alpha = 1;
+    s.update_after = s.marked = s.batch = s.reduced_until = 0;
+    s.reduced = false;
+    s.current = s.line;
+    s.utilisation = s.last_round_trip = s.gradient = 0;
+    s.stage = 0;
+    s.last.hops = 0;
+    s.first = next;
+  }
   set_rate(pair, s, s.line);
 }
 
@@ -233,6 +245,7 @@ void Congestion::advance_dcqcn(State& s, Picoseconds time) const {
 void Congestion::acknowledged(std::uint32_t index, QueuePair& pair, const Acknowledgement& ack,
                               Picoseconds time) {
   State& s = states_[index];
+  s.heard_at = time;
   switch (kind_) {
     case CongestionControlKind::dcqcn:
       if (spec_.dcqcn.cnp_in_ack && ack.marked) notified(index, pair, time);
@@ -326,7 +339,7 @@ void Congestion::dctcp(QueuePair& pair, State& s, const Acknowledgement& ack) {
       s.marked = 0;
       s.batch = pair.next - ack.number + 1;
     } else {
-      s.batch = pair.next + 1;
+      s.batch = pair.next - s.first + 1;
     }
     s.update_after = pair.next;
   }

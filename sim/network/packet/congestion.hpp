@@ -33,8 +33,11 @@ struct Acknowledgement {
 
 class Congestion {
  public:
-  Congestion(CongestionControlKind kind, const CongestionControl& spec, double slowest_nic,
-             std::uint32_t mtu);
+  // `idle`: controls that keep windows and averages (HPCC, TIMELY, DCTCP) begin anew, as a new flow does,
+  // with a packet that is sent so long after the last acknowledgement with nothing under way (RFC 5681
+  // section 4.1: a retransmission timeout).
+  Congestion(CongestionControlKind kind, const CongestionControl& spec, double slowest_nic, std::uint32_t mtu,
+             Picoseconds idle);
 
   void add(QueuePair& pair, double line_rate, Picoseconds base_round_trip);
   [[nodiscard]] bool active() const { return kind_ != CongestionControlKind::none; }
@@ -46,10 +49,10 @@ class Congestion {
   // The rate at that time, without a packet.
   void review(std::uint32_t index, QueuePair& pair, Picoseconds time);
   // When a pair that stays idle is as if it had never been slowed. A rate limiter that has come back to the
-  // line rate is released (IEEE 802.1Qau 31.2); controls that keep windows and averages never forget:
-  // kForever.
+  // line rate is released (IEEE 802.1Qau 31.2).
   [[nodiscard]] Picoseconds recovers_at(std::uint32_t index) const;
-  void renew(std::uint32_t index, QueuePair& pair);  // as if it had never been slowed
+  // As if it had never been slowed; its next packet has that number.
+  void renew(std::uint32_t index, QueuePair& pair, std::uint32_t next);
   void acknowledged(std::uint32_t index, QueuePair& pair, const Acknowledgement& ack, Picoseconds time);
   void notified(std::uint32_t index, QueuePair& pair, Picoseconds time);  // CNP or BECN
 
@@ -70,6 +73,8 @@ class Congestion {
     bool reduced = false;
     double current = 0, utilisation = 0;
     int stage = 0;
+    std::uint32_t first = 0;   // number of the packet it began with
+    Picoseconds heard_at = 0;  // last acknowledgement
     Telemetry last;
     double last_round_trip = 0, gradient = 0;
     // InfiniBand
@@ -86,10 +91,16 @@ class Congestion {
   void timely(QueuePair& pair, State& s, const Acknowledgement& ack, Picoseconds time);
   void dctcp(QueuePair& pair, State& s, const Acknowledgement& ack);
 
+  [[nodiscard]] bool keeps_averages() const {
+    return kind_ == CongestionControlKind::hpcc || kind_ == CongestionControlKind::timely ||
+           kind_ == CongestionControlKind::dctcp;
+  }
+
   CongestionControlKind kind_;
   CongestionControl spec_;
   double scale_;  // NIC rate / 25 Gbit/s
   std::uint32_t mtu_;
+  Picoseconds idle_;
   std::vector<State> states_;
 };
 }  // namespace topsim::network::packet

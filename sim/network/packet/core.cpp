@@ -38,7 +38,8 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       devices_(graph_.devices),
       out_begin_(graph_.devices + 1, 0),
       out_(graph_.ports.size()),
-      congestion_(settings.congestion, spec_.congestion_control, slowest_framed(graph_), settings.mtu),
+      congestion_(settings.congestion, spec_.congestion_control, slowest_framed(graph_), settings.mtu,
+                  spec_.loss.timeout.count()),
       random_(graph_.ports.size()) {
   const bool dctcp = settings.congestion == CongestionControlKind::dctcp;
   const bool marks = spec.ecn.enabled && (dctcp || settings.congestion == CongestionControlKind::dcqcn);
@@ -304,7 +305,7 @@ void Core::rest() {
   for (PairIndex pair = 0; pair < pairs_.size(); ++pair) {
     QueuePair& q = pairs_[pair];
     if (q.posted == 0) continue;
-    congestion_.renew(pair, q);
+    congestion_.renew(pair, q, 0);
     QueuePair anew;
     anew.port = q.port, anew.pace = q.pace, anew.pace_cap = q.pace_cap, anew.window = q.window;
     anew.path_latency = q.path_latency, anew.first_hop = q.first_hop, anew.first_count = q.first_count;

@@ -115,7 +115,7 @@ class Engine {
   [[nodiscard]] SimTime now() const;  // nothing can be sent before
 
   // For episodes.hpp. At rest: nothing under way, every credit back, every queue pair at full rate again.
-  // kNever: not before something happens, or never (congestion control that remembers, loss, a deadlock).
+  // kNever: not before something happens, or never (loss, a deadlock).
   [[nodiscard]] SimTime rests_from() const;
   // Packet numbers, turns and the random sequences begin anew. REQUIRES: rests_from() has come.
   void rest();

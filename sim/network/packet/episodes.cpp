@@ -3,20 +3,11 @@
 #include <algorithm>
 
 namespace topsim::network::packet {
-namespace {
-// Congestion control that time does not bring back, and loss: every queue pair has a history.
-bool forgetful(const Graph& graph, const PacketSpec& spec) {
-  const CongestionControlKind kind = settled_congestion_control(graph, spec);
-  return spec.loss.probability == 0 &&
-         (kind == CongestionControlKind::none || kind == CongestionControlKind::dcqcn ||
-          kind == CongestionControlKind::infiniband);
-}
-}  // namespace
 
 Episodes::Episodes(const Graph& graph, const PacketSpec& spec, bool skip)
     : graph_(graph),
       spec_(spec),
-      apart_(forgetful(graph, spec)),
+      apart_(spec.loss.probability == 0),
       skip_(skip && apart_),
       classes_(graph, spec),
       planner_(graph, spec),
@@ -121,8 +112,9 @@ void Episodes::run_ahead(SimTime limit) {
     }
     if (furthest_behind == nullptr || first > limit) return;
     Region& region = *furthest_behind;
+    const std::size_t before = done_.size();  // the messages so far may complete something too
     if (!region.workplace) attach(region);
-    const std::size_t before = done_.size();
+    for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
     region.engine().run_to_delivery(std::min(limit, second) - region.shift);
     collect(region);
     for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);

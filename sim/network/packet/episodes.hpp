@@ -14,8 +14,7 @@
 //
 // At rest: no packet, acknowledgement, credit or timer is under way and every queue pair sends at full rate.
 // Packet numbers and random sequences then begin anew, in skipped and simulated episodes alike. Not
-// skipped, and one region for good: with loss (each repetition must draw its own), and under congestion
-// control that remembers more than a rate limit which time takes away (HPCC, TIMELY, DCTCP).
+// skipped, and one region for good: with loss (each repetition must draw its own).
 #pragma once
 
 #include <deque>

@@ -205,6 +205,8 @@ void Episodes::send(Region& region, std::uint32_t number) {
   const std::int64_t bytes = input.bytes.value(), parts = std::clamp<std::int64_t>(bytes, 1, count);
   region.messages[number].parts = static_cast<std::uint32_t>(parts);
   const SimTime time = region.at(input.time) - region.shift;
+  if (time < region.engine().now())
+    throw InternalError("a message of the packet model starts when its region is further already");
   for (std::int64_t k = 0; k < parts; ++k) {
     const std::int64_t part = bytes * (k + 1) / parts - bytes * k / parts;
     region.engine().send(pairs[static_cast<std::size_t>(k)], Bytes(part), time, number);
