@@ -176,6 +176,10 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("recompute", &PlanSpec::recompute,
                  "what the backward pass computes again; a number: that many layers a stage",
                  default_text("the framework's"))
+          .field("recompute_modules", &PlanSpec::recompute_modules,
+                 "what selective recompute does again, by Megatron's names",
+                 config::list_of<std::string>(one_of({"core_attn", "mla_up_proj", "moe_act", "layernorm"})),
+                 default_text("core_attn; with latent attention mla_up_proj and moe_act"))
           .field("overlap_grad_reduce", &PlanSpec::overlap_grad_reduce,
                  "reduce gradients while the backward pass runs", default_text("the framework's"))
           .field("overlap_param_gather", &PlanSpec::overlap_param_gather,
@@ -197,7 +201,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("token_dispatcher", &PlanSpec::token_dispatcher, "how tokens reach their experts",
                  names<TokenDispatcher>(
                      {{"alltoall", TokenDispatcher::alltoall, "a copy for each expert, as Megatron does"},
-                      {"deepep", TokenDispatcher::deepep, "a copy for each node (or rank) that holds some"}}))
+                      {"deepep", TokenDispatcher::deepep, "a copy for each node (or rank) that holds some"},
+                      {"hybridep", TokenDispatcher::hybridep,
+                       "the same; rows are padded for 8-bit products as they are sorted"}}))
           .field("overlap_expert_exchange", &PlanSpec::overlap_expert_exchange,
                  "a forward and a backward take turns, so that all-to-alls "
                  "hide behind kernels; DualPipe does")

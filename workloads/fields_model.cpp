@@ -37,7 +37,9 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
           .field("window", &AttentionSpec::window,
                  "sliding window: keys a token sees at most, itself the last; 0: all before it", at_least(0))
           .field("full_every", &AttentionSpec::full_every,
-                 "with a window: one layer in so many sees all keys; 0: none", at_least(0));
+                 "with a window: one layer in so many sees all keys; 0: none", at_least(0))
+          .field("scaled_rotary", &AttentionSpec::scaled_rotary,
+                 "positions are scaled as YaRN does: rotated by single operators");
   return object;
 }
 
@@ -55,7 +57,9 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
           .field("pad_to_capacity", &ExpertSpec::pad_to_capacity,
                  "experts compute their whole capacity, padded with zeros")
           .field("imbalance", &ExpertSpec::imbalance,
-                 "rows of the most loaded rank's experts over the mean; all ranks wait for it", at_least(1));
+                 "rows of the most loaded rank's experts over the mean; all ranks wait for it", at_least(1))
+          .field("biases", &ExpertSpec::biases,
+                 "each expert adds a bias to its answer, times the router's probability");
   return object;
 }
 

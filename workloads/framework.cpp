@@ -73,6 +73,10 @@ std::array<Framework, 12> make_table() {
   megatron.host = kMegatron2024;
   megatron.host.experts = kMegatronExperts;
   megatron.graph_launch = kGraph;
+  // TELinear and TEGroupedLinear pass is_first_microbatch unless disable_parameter_transpose_cache is set
+  // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
+  // together are as large as 16-bit weights, and NVIDIA's recipes have no others (fp8_param).
+  megatron.keeps_narrow_weights = true;
   megatron.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
 
   Framework megatron2022 = megatron;

@@ -37,11 +37,12 @@ struct Framework {
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
   bool dropout = false;
-  bool apex_norms = false;      // apex's first kernels for norms, else as other fused kernels
-  bool fused_adam = true;       // one pass over gradient, weight and moments; else torch.optim's foreach
-  bool wide_inputs = false;     // matmuls of 8 bits keep their input for the backward pass as it came
-  bool dynamic_scales = false;  // of 8-bit formats: the tensor's own maximum is read before it is cast
-  bool ring_fp32 = false;       // PyTorch's ring attention: fp32, every operator a kernel
+  bool apex_norms = false;   // apex's first kernels for norms, else as other fused kernels
+  bool fused_adam = true;    // one pass over gradient, weight and moments; else torch.optim's foreach
+  bool wide_inputs = false;  // matmuls of 8 bits keep their input for the backward pass as it came
+  bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
+  bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
+  bool ring_fp32 = false;             // PyTorch's ring attention: fp32, every operator a kernel
 
   // Gradients.
   bool gradients_fp32 = true;      // accumulated and reduced in fp32

@@ -93,7 +93,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
           fmt::format("{} heads do not divide over tp x cp = {}", workload.model.heads, plan.tp * plan.cp),
           "Ulysses splits heads: lower cp, or choose cp_kind ring");
   }
-  plan.recompute = spec.recompute.value_or(RecomputeSpec{defaults.recompute, std::nullopt});
+  set_recompute(workload, defaults, plan, mistakes);
   plan.attention = workload.model.attention.kernel.value_or(defaults.attention);
   // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (recalled of
   // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
@@ -135,6 +135,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.wide_inputs = defaults.wide_inputs;
   plan.ring_fp32 = defaults.ring_fp32;
   plan.dynamic_scales = defaults.dynamic_scales;
+  plan.keeps_narrow_weights = defaults.keeps_narrow_weights;
   plan.fused_kernels = defaults.fused_kernels;
   plan.eager_norms = defaults.eager_norms;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;

@@ -39,6 +39,11 @@ struct Plan {
   bool sequence_parallel = false;
   int zero = 0;
   RecomputeSpec recompute;
+  // What selective recompute does again: the attention core, latent attention's projections up, the experts'
+  // activation, both norms.
+  struct Again {
+    bool core = true, latent = false, activation = false, norms = false;
+  } again;
   AttentionKernel attention = AttentionKernel::flash;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
   ContextKind cp_kind = ContextKind::ring;
@@ -74,6 +79,7 @@ struct Plan {
   double expert_load = 1;       // rows that the busiest rank computes over the mean
   bool expert_padding = false;  // rows are known beforehand
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
+  [[nodiscard]] bool fused_dispatch() const { return token_dispatcher != TokenDispatcher::alltoall; }
   double dispatch_bytes = 2;    // of one element on its way to an expert
   int domain_ranks = 0;         // ranks joined by NVLink; 0: all
   bool expert_overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
@@ -91,7 +97,7 @@ struct Plan {
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false, timed_passes = false, splits_messages = false;
   bool dropout = false;
-  bool ring_fp32 = false, dynamic_scales = false, wide_inputs = false;
+  bool ring_fp32 = false, dynamic_scales = false, wide_inputs = false, keeps_narrow_weights = false;
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
   double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp

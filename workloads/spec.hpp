@@ -24,8 +24,8 @@ enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers };
 // How tokens reach their experts: one copy for each expert (Megatron), or one for each node or rank that
-// holds some of them (DeepEP).
-enum class TokenDispatcher : std::uint8_t { alltoall, deepep };
+// holds some of them (DeepEP; HybridEP also pads each expert's rows for 8-bit products as they are sorted).
+enum class TokenDispatcher : std::uint8_t { alltoall, deepep, hybridep };
 enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
 
 struct AttentionSpec {
@@ -33,8 +33,9 @@ struct AttentionSpec {
   std::optional<AttentionKernel> kernel;
   bool causal = true;
   int q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
-  int window = 0;      // keys that a token sees at most, itself the last; 0: all before it
-  int full_every = 0;  // one layer in so many sees all; 0: none where there is a window
+  int window = 0;              // keys that a token sees at most, itself the last; 0: all before it
+  int full_every = 0;          // one layer in so many sees all; 0: none where there is a window
+  bool scaled_rotary = false;  // YaRN's factor on queries and keys, which no fused rotation knows
 };
 
 struct ExpertSpec {
@@ -46,6 +47,7 @@ struct ExpertSpec {
   int node_limit = 0;            // nodes on which the experts of one token lie; 0: any
   bool pad_to_capacity = false;  // every expert computes capacity_factor times the mean, zeros included
   double imbalance = 1;          // rows of the most loaded rank's experts over the mean
+  bool biases = false;           // behind the second product, times the router's probability
 };
 
 struct ModelSpec {
@@ -95,6 +97,7 @@ struct PlanSpec {
   std::optional<int> hsdp_shard;
   Offload offload = Offload::none;
   std::optional<RecomputeSpec> recompute;
+  std::vector<std::string> recompute_modules;  // what selective recompute does again; empty: as usual
   std::optional<bool> overlap_grad_reduce, overlap_param_gather, overlap_p2p;
   std::optional<Bytes> bucket_size;  // of the gradient reduction
   std::optional<TensorOverlap> tp_overlap;

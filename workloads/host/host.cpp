@@ -43,7 +43,7 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   const bool latent = model.attention.kind == AttentionKind::mla;
   HostPasses experts = calls.experts;
   experts =
-      experts + (plan.token_dispatcher == TokenDispatcher::deepep ? calls.fused_exchange : calls.exchange);
+      experts + (plan.fused_dispatch() ? calls.fused_exchange : calls.exchange);
   // One kernel for all experts is one call.
   const double called = plan.fused_experts ? 1 : here;
   experts = experts + calls.each * called;

@@ -79,8 +79,8 @@ int Attention::forward(PieceList& list) const {
   if (latent_)
     list.compute(Part::attention, down_.forward + kernels_.norm_forward(kernels_.rows, latent_width_),
                  Piece::kNone, parameters_.latent);
-  kernels_.gathered_product(list, Part::attention, qkv_.forward, qkv_.forward_tile, rotary(), gathered_bytes_,
-                            parameters_.qkv / t);
+  kernels_.gathered_product(list, Part::attention, qkv_.forward, qkv_.forward_tile, rotary(Pass::forward),
+                            gathered_bytes_, parameters_.qkv / t);
   const int answered = core_forward(list);
   return kernels_.reduced_product(list, Part::attention, proj_, parameters_.proj / t, answered);
 }
@@ -92,16 +92,15 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
   if (recompute == RecomputeKind::selective) {
     PieceList again;
-    if (latent_) {
+    if (kernels_.plan.again.latent) {
       const int gathered = kernels_.gather(again, Part::attention, gathered_bytes_);
-      again.compute(Part::attention, qkv_.forward + rotary(), gathered);
-    } else {
-      core_forward(again);
+      again.compute(Part::attention, qkv_.forward + rotary(Pass::forward), gathered);
     }
+    if (kernels_.plan.again.core) core_forward(again);
     list.append(again.recomputed());
   }
   const int answered = core_backward(list);
-  list.compute(Part::attention, rotary(), answered);
+  list.compute(Part::attention, rotary(Pass::backward), answered);
   const int projected =
       kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered_bytes_);
   if (!latent_) return projected;
@@ -205,9 +204,19 @@ int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
 }
 
 // GPT shapes add the QKV bias in the matmul's epilogue and have no rotary embedding.
-KernelCost Attention::rotary() const {
+KernelCost Attention::rotary(Pass pass) const {
   if (!kernels_.model.gated_ffn) return {};
   const double elements = kernels_.tokens * rotated_width_;
+  // YaRN's factor is in no fused kernel (Megatron: rope_utils.py, apply_rotary_pos_emb), so that queries and
+  // keys pass through single operators, in numbers read and written of each one. Forward: product with the
+  // cosine 2, half of them negated 1, joined 2, product with the sine 2, sum 3, joined with what is not
+  // rotated 2. Backward: both products 4, negation 1, halves joined 2, sum 3, and of the two slices zeros
+  // written 2, a copy 2 and a sum 3. Sines and cosines are the tokens' own, far fewer.
+  if (kernels_.model.attention.scaled_rotary && kernels_.plan.fused_kernels) {
+    const bool forward = pass == Pass::forward;
+    return kernels_.compute.memory_bound((forward ? 12 : 17) * elements * kernels_.element,
+                                         MemoryKernel::elementwise, 2 * (forward ? 6 : 10));
+  }
   // Eager: cast to fp32 (6 bytes an element), turned (8), cast back (6) in torchtitan; in transformers two
   // products (8), a half negated and joined (6), a sum (6).
   if (kernels_.plan.eager_norms && kernels_.element == 2)

@@ -12,8 +12,7 @@ namespace topsim::workloads {
 // From the layer's input to the sum over the tensor group after the output projection. Latent attention
 // first projects every token down to q_lora_rank + kv_lora_rank + qk_rope_head_dim numbers, on weights that
 // every tensor rank holds whole, and gathers those instead of hidden (Megatron: multi_latent_attention.py).
-// Selective recompute does the core again (Korthikanti et al. 2022); with latent attention what DeepSeek-V3's
-// report does again (3.2.3), the projections up and the experts' activation.
+// What selective recompute does again: plan.hpp.
 class Attention {
  public:
   // REQUIRES: kernels outlives the object.
@@ -26,7 +25,8 @@ class Attention {
   int core_backward(PieceList& list) const;
   int exchange(PieceList& list, const KernelCost& core, int passes) const;
   int ring(PieceList& list, const KernelCost& core, int passes) const;
-  [[nodiscard]] KernelCost rotary() const;
+  enum class Pass { forward, backward };
+  [[nodiscard]] KernelCost rotary(Pass pass) const;
   // The core's cost, mean over layers with and without a sliding window.
   template <class Cost>
   [[nodiscard]] KernelCost core(const Cost& cost) const;

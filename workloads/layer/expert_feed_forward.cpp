@@ -9,9 +9,9 @@
 //   combine      reduce-scatter over x, all-to-all of T K h elements, sum of each token's K answers
 // and the same backwards. Shared experts are a dense network beside them, after them in time.
 //
-// DeepEP sends one copy of a token to every node that holds some of its
-// experts, and inside one NVLink domain to every such rank; it permutes on
-// arrival and carries the probabilities along. Copies of a token that visits K
+// DeepEP and HybridEP send one copy of a token to every node that holds some
+// of its experts, and inside one NVLink domain to every such rank; they permute
+// on arrival and carry the probabilities along. Copies of a token that visits K
 // of E experts, evenly spread over n places and at most g of them:
 //   g (1 - prod_{i < K} ((g - 1) E/n - i) / (g E/n - i))
 // All bytes are scaled by it, those within the node too: the network sets the
@@ -36,6 +36,13 @@ struct Launches {
 };
 constexpr Launches kFused{10, 1, 1}, kEager{20, 4, 3};
 
+// Bytes of each number that pass memory where experts add biases: torch.cat([t + b p ...]).to(...), t and b
+// in 16 bits. Forward: b p 2, the sum 2 + 2 + 2, joined 4; in fp32: 4, 2 + 4 + 4, 8, and 6 back to 16 bits.
+// Backward: split's gradients joined 4; of b p the product with p 4 and its sum 2, with b 4 and its sum 2; in
+// fp32 also 6 to it, 6 from it, 4, and 8 + 4 twice.
+constexpr double kBiasForward = 12, kWideBiasForward = 28;
+constexpr double kBiasBackward = 16, kWideBiasBackward = 40;
+
 class ExpertFeedForward final : public FeedForward {
  public:
   ExpertFeedForward(const LayerKernels& kernels, const LayerParameters& parameters)
@@ -48,9 +55,10 @@ class ExpertFeedForward final : public FeedForward {
     const Plan& plan = kernels.plan;
     entering_ = kernels.tokens / plan.tp;
     routed_ = entering_ * experts.top_k * plan.expert_load;
-    fused_ = plan.token_dispatcher == TokenDispatcher::deepep;
+    fused_ = plan.fused_dispatch();
     sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.expert_load;
     rows_ = split_ * routed_;
+    arrived_ = fused_ ? split_ * entering_ * copies(plan.ep, plan.ep) * plan.expert_load : rows_;
     ffn_ = experts.ffn / split_;
     logits_ = entering_ * experts.count;
     router_forward_ = kernels.compute.gemm({entering_, static_cast<double>(experts.count), kernels.hidden},
@@ -82,7 +90,9 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::dispatch, permute());
     const int arrived = exchange(list, Part::dispatch, kernels_.plan.dispatch_bytes, true);
     const int whole = gather(list, Part::dispatch, arrived);
-    list.compute(Part::experts, sort() + fc1_.forward + activation_forward_ + fc2_.forward + sort(),
+    list.compute(Part::experts,
+                 sort() + pad() + fc1_.forward + activation_forward_ + fc2_.forward + pad() +
+                     bias(kBiasForward, kWideBiasForward, 3) + sort(),
                  last_of(arrived, whole), parameters_.routed() / owned(), weights());
     const int summed = scatter(list, Part::combine);
     const int back = exchange(list, Part::combine, kernels_.element, false, summed);
@@ -105,8 +115,10 @@ class ExpertFeedForward final : public FeedForward {
     }
     const int arrived = exchange(list, Part::combine, kernels_.plan.dispatch_bytes, false);
     const int whole = gather(list, Part::combine, arrived);
-    list.compute(Part::experts, sort() + fc2_.input_gradient, last_of(arrived, whole));
-    if (recompute == RecomputeKind::selective && kernels_.model.attention.kind == AttentionKind::mla) {
+    list.compute(Part::experts,
+                 sort() + bias(kBiasBackward, kWideBiasBackward, 6) + pad() + fc2_.input_gradient,
+                 last_of(arrived, whole));
+    if (recompute == RecomputeKind::selective && kernels_.plan.again.activation) {
       KernelCost again = kernels_.activation_forward(rows_, ffn_);
       again.flops = 0;
       list.compute(Part::experts, again);
@@ -116,7 +128,7 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::experts, activation_backward_ + fc1_.input_gradient);
     list.weight_gradient(Part::experts, fc1_.weight_gradient, Piece::kNone, parameters_.expert_fc1 / owned(),
                          weights());
-    list.compute(Part::experts, sort());
+    list.compute(Part::experts, pad() + sort());
     const int summed = scatter(list, Part::dispatch);
     const int back = exchange(list, Part::dispatch, kernels_.element, true, summed);
     list.compute(Part::router, permute() + scores(2) + router_input_, last_of(summed, back));
@@ -152,13 +164,20 @@ class ExpertFeedForward final : public FeedForward {
   }
   [[nodiscard]] double copies_of_a_token() const {
     const Plan& plan = kernels_.plan;
-    const ExpertSpec& experts = kernels_.model.experts;
+    const int limit = kernels_.model.experts.node_limit;
+    const int nodes = this->nodes();
+    if (nodes == 1) return copies(plan.ep, plan.ep);
+    return copies(nodes, limit > 0 ? std::min(nodes, limit) : nodes);
+  }
+  [[nodiscard]] int nodes() const {
+    const Plan& plan = kernels_.plan;
     const int domain = plan.domain_ranks > 0 ? plan.domain_ranks : plan.ep * plan.etp;
-    const int nodes = (plan.ep * plan.etp + domain - 1) / domain;
-    const double places = nodes > 1 ? nodes : plan.ep;
+    return (plan.ep * plan.etp + domain - 1) / domain;
+  }
+  // Of a token whose experts lie on `open` of `places`.
+  [[nodiscard]] double copies(double places, double open) const {
+    const ExpertSpec& experts = kernels_.model.experts;
     const double held = experts.count / places;
-    const double open =
-        nodes > 1 && experts.node_limit > 0 ? std::min(places, 1.0 * experts.node_limit) : places;
     double missed = 1;
     for (int i = 0; i < experts.top_k; ++i)
       missed *= std::max(0.0, ((open - 1) * held - i) / (open * held - i));
@@ -178,16 +197,36 @@ class ExpertFeedForward final : public FeedForward {
     return kernels_.compute.memory_bound(passes * 4 * 4 * logits_, MemoryKernel::elementwise,
                                          launches_.route);
   }
+  // Fused: a token is read, or its sum written, once (transformer_engine/common/triton/permutation.py).
   [[nodiscard]] KernelCost permute() const {
     if (fused_) return {};
-    return kernels_.compute.memory_bound(2 * routed_ * kernels_.hidden * kernels_.element,
-                                         MemoryKernel::elementwise, launches_.permute);
+    const double rows = kernels_.plan.fused_kernels ? entering_ + routed_ : 2 * routed_;
+    return kernels_.compute.memory_bound(rows * kernels_.hidden * kernels_.element, MemoryKernel::elementwise,
+                                         launches_.permute);
   }
-  // From the order of arrival to the order of the local experts, and back.
+  // From the order of arrival to the order of the local experts, and back; where one copy came for several
+  // experts of this rank, it is permuted here.
   [[nodiscard]] KernelCost sort() const {
     if (!fused_ && (here_ <= 1 || (kernels_.plan.ep == 1 && kernels_.plan.etp == 1))) return {};
-    return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
+    return kernels_.compute.memory_bound((arrived_ + rows_) * kernels_.hidden * kernels_.element,
                                          MemoryKernel::elementwise, launches_.sort);
+  }
+  // Each expert's rows to a multiple of what 8-bit products want, and back (Megatron: TEGroupedMLP,
+  // quantization_padding): a copy of all rows, nothing where they came padded.
+  [[nodiscard]] KernelCost pad() const {
+    const Plan& plan = kernels_.plan;
+    if (bytes_of(plan.gemm) >= kernels_.element || plan.expert_padding || plan.fused_experts ||
+        plan.token_dispatcher == TokenDispatcher::hybridep)
+      return {};
+    return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
+                                         MemoryKernel::elementwise);
+  }
+  // TEGroupedMLP._apply_bias, expert by expert; probabilities are fp32 for DeepEP and HybridEP and make all
+  // of it so.
+  [[nodiscard]] KernelCost bias(double bytes, double wide_bytes, double kernels) const {
+    if (!kernels_.model.experts.biases || kernels_.plan.fused_experts) return {};
+    return kernels_.compute.memory_bound((fused_ ? wide_bytes : bytes) * rows_ * kernels_.hidden,
+                                         MemoryKernel::elementwise, kernels * here_);
   }
 
   const LayerKernels& kernels_;
@@ -195,6 +234,7 @@ class ExpertFeedForward final : public FeedForward {
   Launches launches_;
   bool fused_ = false;                      // DeepEP
   double entering_ = 0, sent_ = 0;          // T; copies that leave for other ranks
+  double arrived_ = 0;                      // copies that this rank's experts share
   double split_, here_;                     // x, E / e
   double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part
   double logits_ = 0;

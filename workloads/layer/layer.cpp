@@ -27,6 +27,11 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   result.forward = forward(kernels, attention, *feed_forward);
   PieceList& list = result.backward;
   if (recompute == RecomputeKind::full) list = result.forward.recomputed();
+  if (recompute == RecomputeKind::selective && plan.again.norms) {
+    PieceList norms;
+    norms.compute(Part::norm, kernels.norm_forward() + kernels.norm_forward());
+    list.append(norms.recomputed());
+  }
   const double norm = parameters.norms / 2 / plan.tp;
   list.compute(Part::norm, kernels.residual_backward());
   const int fed = feed_forward->backward(list, recompute);

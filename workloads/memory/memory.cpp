@@ -148,7 +148,8 @@ double attention_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind r
   const double compressed =
       rows_of(plan) * ((a.q_lora_rank + a.kv_lora_rank) * (e + input) + a.qk_rope_head_dim * e);
   const double whole = e * heads * (2 * key_width(model) + value_width(model));
-  return compressed + tokens * ((recompute == RecomputeKind::selective ? 0 : whole) + context);
+  return compressed +
+         tokens * ((recompute == RecomputeKind::selective && plan.again.latent ? 0 : whole) + context);
 }
 
 // Input of the activation function and of FC2, `ffn` columns on this rank; eager SwiGLU keeps the activated
@@ -174,6 +175,9 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
   double bytes = rows * h * (2 * e + kept(on.qkv) + kept(on.fc1) + 2 * mask);
+  // A dense network's first product needs its normed rows, experts need theirs sorted.
+  if (recompute == RecomputeKind::selective && plan.again.norms)
+    bytes -= rows * h * (kept(on.qkv) + kept(on.fc1));
   bytes += attention_bytes(model, plan, recompute, e, input);
   bytes += tokens * e * on.rank * (int{on.qkv} + int{on.proj} + int{on.fc1} + int{on.fc2});
   if (kind == LayerKind::dense) {
@@ -185,8 +189,7 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
     bytes += 8 * rows * experts.count + arrived * h * input;
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += feed_forward_bytes(model, plan, arrived, ffn, e, input);
-    if (recompute == RecomputeKind::selective && model.attention.kind == AttentionKind::mla)
-      bytes -= arrived * ffn * input;
+    if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;
     bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, input);
   }
   if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {

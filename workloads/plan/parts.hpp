@@ -31,6 +31,8 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
 [[nodiscard]] int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes);
 void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
 void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
+// What the backward pass does again.
+void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
 // Which ranks hold which routed experts, and their load. Reads tp, cp, dp, rank_order, sequence_parallel.
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);

@@ -1,0 +1,126 @@
+// What passes through memory beside an expert's products: permutation, padding, casts, biases; and what
+// selective recompute does again.
+#include <gmock/gmock.h>
+
+#include "tests/workloads/mixtures.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads::expert_kernels_test {
+using namespace testing;
+using program::OpKind;
+
+// An H100 moves 0.8 of 3.35 TB/s; each kernel takes 2 us beside.
+constexpr double kBandwidth = 0.8 * 3.35e12, kKernel = 2e-6;
+// small_moe(1, 4): 4 layers, 2 micro-batches; 512 tokens visit 2 experts each: 1024 rows of 1024 numbers on
+// each rank, for 2 experts of width 2048.
+constexpr double kPasses = 4 * 2, kRows = 1024, kHidden = 1024, kHere = 2;
+
+double part_seconds(const WorkloadSpec& workload, const char* part) {
+  const auto program = training_step(workload, h100(), 8);
+  double sum = 0;
+  for (const auto& op : program.classes[0].ops)
+    if (op.kind == OpKind::compute && program.labels[op.label].find(part) == 0) sum += seconds(op.duration);
+  return sum;
+}
+double all_seconds(const WorkloadSpec& workload) {
+  return part_seconds(workload, "");
+}
+
+// 12 bytes of each number forward, 16 backward, in 3 and 6 kernels an expert; with fp32 probabilities, as
+// DeepEP wants them, 28 and 40.
+TEST(ExpertKernels, BiasesPassOverAllAnswers) {
+  for (const auto& [dispatcher, bytes] :
+       {std::pair{TokenDispatcher::alltoall, 28.0}, {TokenDispatcher::deepep, 68.0}}) {
+    WorkloadSpec plain = small_moe(1, 4), biased = plain;
+    plain.plan.token_dispatcher = biased.plan.token_dispatcher = dispatcher;
+    biased.model.experts.biases = true;
+    EXPECT_NEAR(part_seconds(biased, "experts") - part_seconds(plain, "experts"),
+                kPasses * (bytes * kRows * kHidden / kBandwidth + 9 * kHere * kKernel), 1e-9);
+  }
+}
+
+// Two ways of 2 x 1024 rows, forward and backward; HybridEP's rows come padded, a single kernel pads itself,
+// and 16 bits need none.
+TEST(ExpertKernels, EightBitProductsWantPaddedRows) {
+  WorkloadSpec padded = small_moe(1, 4);
+  padded.precision.gemm = Precision::fp8;
+  padded.plan.token_dispatcher = TokenDispatcher::deepep;
+  WorkloadSpec hybrid = padded;
+  hybrid.plan.token_dispatcher = TokenDispatcher::hybridep;
+  const double passes = kPasses * 4 * (2 * kRows * kHidden * 2 / kBandwidth + kKernel);
+  EXPECT_NEAR(part_seconds(padded, "experts") - part_seconds(hybrid, "experts"), passes, 1e-9);
+  padded.precision.gemm = hybrid.precision.gemm = Precision::bf16;
+  EXPECT_NEAR(part_seconds(padded, "experts"), part_seconds(hybrid, "experts"), 1e-12);
+}
+
+// A token's 2 experts lie on 4 (1 - 6/8 x 5/7) = 13/7 of 4 ranks: so many copies of each are read where rows
+// are sorted on arrival and written where their answers are summed, instead of 2.
+TEST(ExpertKernels, CopiesForSeveralExpertsAreReadOnce) {
+  WorkloadSpec all = small_moe(1, 4), once = all;
+  once.plan.token_dispatcher = TokenDispatcher::deepep;
+  EXPECT_NEAR(part_seconds(all, "experts") - part_seconds(once, "experts"),
+              kPasses * 4 * (2 - 13.0 / 7) * 512 * kHidden * 2 / kBandwidth, 1e-9);
+}
+
+// Before they are sent, 512 tokens are read and 1024 rows written; where their answers are summed, and
+// backward, the other way (the fourth is the router's).
+TEST(ExpertKernels, APermutationReadsATokenOnce) {
+  EXPECT_NEAR(part_seconds(small_moe(1, 4), "dispatch") + part_seconds(small_moe(1, 4), "combine"),
+              kPasses * 3 * ((512 + 1024) * kHidden * 2 / kBandwidth + kKernel), 1e-9);
+}
+
+// Transformer Engine casts weights for a step's first micro-batch and keeps them: four micro-batches cast
+// once what one does. 2 experts of 3 x 2048 x 1024 weights, 4 bytes each, in two kernels a layer.
+TEST(ExpertKernels, WeightsAreCastOnceAStep) {
+  WorkloadSpec one = small_moe(1, 4), four = one;
+  one.precision.gemm = four.precision.gemm = Precision::fp8;
+  one.plan.grad_accumulation = 1, four.plan.grad_accumulation = 4;
+  const double cast = kHere * 3 * 2048 * 1024 * 4 / kBandwidth + 2 * kKernel;
+  EXPECT_NEAR(4 * part_seconds(one, "experts") - part_seconds(four, "experts"), 3 * 4 * cast, 1e-9);
+}
+
+// YaRN's rotation in single operators: 12 numbers of each element forward and 17 backward instead of 2 and 2,
+// in 12 and 20 kernels instead of 2 and 2. Queries and keys: 512 tokens x 32 heads x 64.
+TEST(ExpertKernels, ScaledPositionsAreRotatedOperatorByOperator) {
+  WorkloadSpec plain = small_moe(1, 4), scaled = plain;
+  scaled.model.attention.scaled_rotary = true;
+  const double elements = 512 * 2 * 1024;
+  EXPECT_NEAR(part_seconds(scaled, "attention") - part_seconds(plain, "attention"),
+              kPasses * ((29 - 4) * elements * 2 / kBandwidth + (32 - 4) * kKernel), 1e-9);
+}
+
+// Activation: reads 2 x 2048 columns of each row, writes 2048. Norms: two that read and write 512 tokens.
+TEST(ExpertKernels, RecomputeDoesTheChosenModulesAgain) {
+  const WorkloadSpec none = small_moe(1, 4);
+  const auto added = [&](std::vector<std::string> modules) {
+    WorkloadSpec again = none;
+    again.plan.recompute_modules = std::move(modules);
+    return all_seconds(again) - all_seconds(none);
+  };
+  const double activation = kPasses * (3 * 2048 * kRows * 2 / kBandwidth + kKernel);
+  const double norms = kPasses * 2 * (2 * 512 * kHidden * 2 / kBandwidth + kKernel);
+  EXPECT_NEAR(added({"moe_act"}), activation, 1e-9);
+  EXPECT_NEAR(added({"layernorm"}), norms, 1e-9);
+  EXPECT_NEAR(added({"layernorm", "moe_act"}), activation + norms, 1e-9);
+}
+
+// Not held: the activation of 1024 rows of 2048, and the normed rows that QKV and the router read.
+TEST(ExpertKernels, WhatIsDoneAgainIsNotHeld) {
+  WorkloadSpec none = small_moe(1, 4), again = none;
+  again.plan.recompute_modules = {"moe_act", "layernorm"};
+  const auto held = [](const WorkloadSpec& workload) {
+    return memory_use(workload, h100(), 8).peak().activations;
+  };
+  EXPECT_NEAR(held(none) - held(again), 4 * 2 * (kRows * 2048 + 2 * 512 * kHidden), 1e-3);
+}
+
+TEST(ExpertKernels, ModulesMustBeThere) {
+  WorkloadSpec workload = small_moe(1, 4);
+  workload.plan.recompute_modules = {"mla_up_proj"};
+  EXPECT_THROW((void)training_step(workload, h100(), 8), ConfigError);
+  workload.plan.recompute_modules = {"moe_act"};
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::full, {}};
+  EXPECT_THROW((void)training_step(workload, h100(), 8), ConfigError);
+}
+}  // namespace topsim::workloads::expert_kernels_test

@@ -1,0 +1,32 @@
+// What the backward pass computes again (training-and-collectives.md 4.10).
+#include <algorithm>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+// Left open, selective recompute does the attention core again (Korthikanti et al. 2022), with latent
+// attention what DeepSeek-V3's report does (3.2.3). Names are those of Megatron's --recompute-modules.
+void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  const PlanSpec& spec = workload.plan;
+  const std::vector<std::string>& modules = spec.recompute_modules;
+  const RecomputeKind usual = modules.empty() ? defaults.recompute : RecomputeKind::selective;
+  plan.recompute = spec.recompute.value_or(RecomputeSpec{usual, std::nullopt});
+  const bool latent = workload.model.attention.kind == AttentionKind::mla;
+  plan.again = {!latent, latent, latent, false};
+  if (modules.empty()) return;
+  if (plan.recompute.kind != RecomputeKind::selective)
+    mistakes.add("plan.recompute_modules", "only selective recompute chooses modules",
+                 "set recompute to selective, or leave it out");
+  const auto named = [&](const char* module) {
+    return std::find(modules.begin(), modules.end(), module) != modules.end();
+  };
+  plan.again = {named("core_attn"), named("mla_up_proj"), named("moe_act"), named("layernorm")};
+  if (plan.again.latent && !latent)
+    mistakes.add("plan.recompute_modules",
+                 "mla_up_proj belongs to latent attention, which the model has not");
+  if (plan.again.activation && workload.model.experts.count == 0)
+    mistakes.add("plan.recompute_modules",
+                 "moe_act is the experts' activation, and the model has no experts");
+}
+}  // namespace topsim::workloads
