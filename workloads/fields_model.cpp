@@ -38,6 +38,7 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                  "sliding window: keys a token sees at most, itself the last; 0: all before it", at_least(0))
           .field("full_every", &AttentionSpec::full_every,
                  "with a window: one layer in so many sees all keys; 0: none", at_least(0))
+          .field("qk_norm", &AttentionSpec::qk_norm, "each head's queries and keys are normed (Qwen3)")
           .field("scaled_rotary", &AttentionSpec::scaled_rotary,
                  "positions are scaled as YaRN does: rotated by single operators");
   return object;

@@ -44,7 +44,11 @@ constexpr HostProfile kMegatron2024{
 // them by dispatch, permute, unpermute, combine. Experts (moe/experts.py: TEGroupedMLP): two grouped linears
 // and the activation; padding and its removal in 8 bits. Each local expert: in both linears two views and a
 // product forward, two products, two views, a parameter's hook (distributed_data_parallel.py) backward; in 8
-// bits a quantised tensor each way (transformer_engine/pytorch/module/grouped_linear.py).
+// bits a quantised tensor each way (transformer_engine/pytorch/module/grouped_linear.py). Norms of queries
+// and keys: a module, a Function and an operator each. Where forward and backward overlap, attention,
+// dispatch, experts and combine are nodes with a graph of their own (pipeline_parallel/utils.py:
+// ScheduleNode): forward an event waited for and one recorded, two streams set, an input detached; backward a
+// pass of the autograd engine, its gradient recorded on the stream.
 constexpr ExpertCalls kMegatronExperts{true,
                                        {{6, 8, 7, 6, 2}, {10, 8, 7, 0, 2}},
                                        {{6, 4, 2, 3, 3}, {6, 4, 2, 0, 3}},
@@ -55,7 +59,9 @@ constexpr ExpertCalls kMegatronExperts{true,
                                        {{2, 4, 1, 4, 2}, {2, 4, 1, 0, 2}},
                                        {{0, 4, 0, 0, 0, 2}, {0, 6, 0, 2, 0, 4}},
                                        {{0, 0, 2, 2}, {0, 0, 2, 0}},
-                                       {{2, 0, 0, 0}, {2, 0, 0, 0}}};
+                                       {{2, 0, 0, 0}, {2, 0, 0, 0}},
+                                       {{2, 0, 2, 2}, {2, 0, 2, 0}},
+                                       {{0, 4, 0, 3}, {0, 3, 1, 3}}};
 // Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
 // FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
 // copy-out, resharding), DDP a hook a parameter in C++.

@@ -63,11 +63,14 @@ TEST(ExpertKernels, CopiesForSeveralExpertsAreReadOnce) {
               kPasses * 4 * (2 - 13.0 / 7) * 512 * kHidden * 2 / kBandwidth, 1e-9);
 }
 
-// Before they are sent, 512 tokens are read and 1024 rows written; where their answers are summed, and
-// backward, the other way (the fourth is the router's).
+// Where a copy is sent for each expert, 512 tokens are read and 1024 rows written before; where their answers
+// are summed, and backward, the other way. Fused dispatchers do none of it.
 TEST(ExpertKernels, APermutationReadsATokenOnce) {
-  EXPECT_NEAR(part_seconds(small_moe(1, 4), "dispatch") + part_seconds(small_moe(1, 4), "combine"),
-              kPasses * 3 * ((512 + 1024) * kHidden * 2 / kBandwidth + kKernel), 1e-9);
+  WorkloadSpec all = small_moe(1, 4), once = all;
+  once.plan.token_dispatcher = TokenDispatcher::deepep;
+  const double permutations = kPasses * 4 * ((512 + 1024) * kHidden * 2 / kBandwidth + kKernel);
+  EXPECT_NEAR(all_seconds(all) - all_seconds(once),
+              permutations + kPasses * 4 * (2 - 13.0 / 7) * 512 * kHidden * 2 / kBandwidth, 1e-9);
 }
 
 // Transformer Engine casts weights for a step's first micro-batch and keeps them: four micro-batches cast
@@ -86,8 +89,17 @@ TEST(ExpertKernels, ScaledPositionsAreRotatedOperatorByOperator) {
   WorkloadSpec plain = small_moe(1, 4), scaled = plain;
   scaled.model.attention.scaled_rotary = true;
   const double elements = 512 * 2 * 1024;
-  EXPECT_NEAR(part_seconds(scaled, "attention") - part_seconds(plain, "attention"),
+  EXPECT_NEAR(all_seconds(scaled) - all_seconds(plain),
               kPasses * ((29 - 4) * elements * 2 / kBandwidth + (32 - 4) * kKernel), 1e-9);
+}
+
+// Queries and keys of 512 tokens x 16 heads x 64: read and written, and backward the gradient read too; two
+// kernels forward, four backward.
+TEST(ExpertKernels, NormsOfHeadsPassOverQueriesAndKeys) {
+  WorkloadSpec plain = small_moe(1, 4), normed = plain;
+  normed.model.attention.qk_norm = true;
+  EXPECT_NEAR(all_seconds(normed) - all_seconds(plain),
+              kPasses * (2 * 5 * 512 * kHidden * 2 / kBandwidth + 6 * kKernel), 1e-9);
 }
 
 // Activation: reads 2 x 2048 columns of each row, writes 2048. Norms: two that read and write 512 tokens.

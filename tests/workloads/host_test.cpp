@@ -96,6 +96,23 @@ TEST(Host, EveryLocalExpertCostsItsOwnCalls) {
   EXPECT_NEAR(host_of(mixture()) - host_of(fused), 3 * 104e-6, 1e-9);
 }
 
+// Overlapped, attention, dispatch, experts and combine are nodes: 4 views and 3 calls forward, 3 views, a
+// pass of the autograd engine and 3 calls backward; 20.5 + 44 us.
+TEST(Host, OverlappedPartsAreLaunchedAsNodes) {
+  const HostPasses node = framework("megatron").host.experts.node;
+  EXPECT_NEAR(seconds(host_time(node.forward) + host_time(node.backward)), 64.5e-6, 1e-9);
+  WorkloadSpec overlapped = mixture();
+  overlapped.plan.overlap_expert_exchange = true;
+  EXPECT_NEAR(host_of(overlapped) - host_of(mixture()), 4 * 64.5e-6, 1e-9);
+}
+
+// Norms of queries and keys: 20 + 52 us each way, and two calls of modules forward.
+TEST(Host, NormsOfHeadsAreCalledToo) {
+  WorkloadSpec normed = mixture();
+  normed.model.attention.qk_norm = true;
+  EXPECT_NEAR(host_of(normed) - host_of(mixture()), 2 * 72e-6 + 7e-6, 1e-9);
+}
+
 // A graph of a part is one replay instead of its calls: 20 + 26 + 3.5 us each way.
 TEST(Host, AGraphOfAPartReplacesThatPartsCallsOnly) {
   const ExpertCalls& calls = framework("megatron").host.experts;

@@ -81,6 +81,12 @@ constexpr std::array<FlashConstants, 2> kFlash8{{{103, 0.64, 0.385, 800}, {100, 
 // Heads of 64 numbers on Blackwell need as many exponentials as those of 128 for half the products:
 // FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
 constexpr double kNarrowHeads = 0.65;
+// Backward in 8 bits cuDNN has less of them to offer, and computes the keys outside a window too: 9.23 on a
+// GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, as long as all keys before
+// a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k (benchmark/sdpa_benchmark_training/results/
+// gpt_oss/gb200, 20260529). Forward, and in 16 bits both ways, the window is what is computed: 0.21 and 0.455
+// ms at 4 k.
+constexpr double kNarrowHeads8Backward = 0.5;
 // FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
 // abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
 // test of it.
@@ -97,10 +103,10 @@ constexpr FlashConstants kFlash1OnHopper{90, 0.19, 0.17, 384};
 constexpr double kFlashDropout = 1.05;
 
 // Share of the rate at heads of 128 that narrower ones have; linear in between.
-double narrowness(int compute_capability, const AttentionShape& shape) {
+double narrowness(int compute_capability, const AttentionShape& shape, double at_64) {
   const double width = (shape.head_dim + shape.value_dim) / 2;
   if (compute_capability < 100 || width >= 128) return 1;
-  return 1 - (1 - kNarrowHeads) * (128 - std::max(width, 64.0)) / 64;
+  return 1 - (1 - at_64) * (128 - std::max(width, 64.0)) / 64;
 }
 
 const FlashConstants& flash_constants(int compute_capability, AttentionKernel kernel, Precision precision) {
@@ -260,8 +266,10 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
   KernelCost cost;
-  const double compute = (shape.dropout ? kFlashDropout : 1) * work /
-                         (peak_rate * share * narrowness(accelerator.compute_capability, shape) * filled);
+  const double at_64 = matmuls > 1 && element == 1 ? kNarrowHeads8Backward : kNarrowHeads;
+  const double compute =
+      (shape.dropout ? kFlashDropout : 1) * work /
+      (peak_rate * share * narrowness(accelerator.compute_capability, shape, at_64) * filled);
   const double memory =
       (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
   cost.seconds = std::max(compute, memory);
@@ -328,7 +336,9 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
     const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel, precision);
-    cost = flash(accelerator_, shape, peak(precision).value() * held(precision), constants.backward, 2.5,
+    AttentionShape computed = shape;
+    if (accelerator_.compute_capability >= 100 && bytes_of(precision) == 1) computed.window = 0;
+    cost = flash(accelerator_, computed, peak(precision).value() * held(precision), constants.backward, 2.5,
                  constants.key_offset, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion
   } else {

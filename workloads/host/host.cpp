@@ -42,8 +42,7 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   const double here = model.experts.count / static_cast<double>(plan.ep);
   const bool latent = model.attention.kind == AttentionKind::mla;
   HostPasses experts = calls.experts;
-  experts =
-      experts + (plan.fused_dispatch() ? calls.fused_exchange : calls.exchange);
+  experts = experts + (plan.fused_dispatch() ? calls.fused_exchange : calls.exchange);
   // One kernel for all experts is one call.
   const double called = plan.fused_experts ? 1 : here;
   experts = experts + calls.each * called;
@@ -51,11 +50,16 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   const double kernels = plan.gemm == Precision::fp8 ? 3 : 1;
   if (narrow) experts = experts + calls.narrow + calls.each_narrow * (called * kernels);
   HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
+  if (model.attention.qk_norm) attention = attention + calls.normed_heads;
+  // Nodes of their own: attention and, beside it, dispatch, experts and combine.
+  const HostPasses nodes = calls.node * (plan.expert_overlap ? 1 : 0);
+  experts = experts + nodes * 3;
   const auto eager = [&](HostPasses passes) {
     for (HostCalls* one : {&passes.forward, &passes.backward}) one->linears *= narrow ? kNarrowLinear : 1;
     return passes;
   };
-  return {{{{Part::attention, Part::norm, Part::norm}, plan.graph_attention ? replay : eager(attention)},
+  return {{{{Part::attention, Part::norm, Part::norm},
+            nodes + (plan.graph_attention ? replay : eager(attention))},
            {{Part::router, Part::router, Part::router}, plan.graph_router ? replay : eager(calls.router)},
            {{Part::dispatch, Part::experts, Part::combine}, eager(experts)},
            {{Part::mlp, Part::mlp, Part::mlp}, plan.graph_mlp ? replay : eager(calls.shared)}}};

@@ -36,6 +36,8 @@ struct ExpertCalls {
   HostPasses exchange, fused_exchange;  // Megatron's all-to-all dispatcher; DeepEP
   HostPasses experts, each;             // what each local expert adds
   HostPasses narrow, each_narrow;       // in 8 bits and fewer, beside them
+  HostPasses normed_heads;              // norms of queries and keys
+  HostPasses node;  // where exchanges overlap: what each part launched on its own costs beside its calls
 };
 
 struct HostProfile {

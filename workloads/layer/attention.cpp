@@ -206,6 +206,20 @@ int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
 // GPT shapes add the QKV bias in the matmul's epilogue and have no rotary embedding.
 KernelCost Attention::rotary(Pass pass) const {
   if (!kernels_.model.gated_ffn) return {};
+  const KernelCost turned = rotation(pass);
+  if (!kernels_.model.attention.qk_norm) return turned;
+  // A norm of all queries and one of all keys.
+  const bool forward = pass == Pass::forward;
+  KernelCost cost = turned;
+  for (const double heads : {heads_, kv_heads_}) {
+    const double width = heads * kernels_.model.head_dim;
+    cost += forward ? kernels_.norm_forward(kernels_.tokens, width)
+                    : kernels_.norm_backward(kernels_.tokens, width);
+  }
+  return cost;
+}
+
+KernelCost Attention::rotation(Pass pass) const {
   const double elements = kernels_.tokens * rotated_width_;
   // YaRN's factor is in no fused kernel (Megatron: rope_utils.py, apply_rotary_pos_emb), so that queries and
   // keys pass through single operators, in numbers read and written of each one. Forward: product with the

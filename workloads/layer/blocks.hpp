@@ -26,7 +26,9 @@ class Attention {
   int exchange(PieceList& list, const KernelCost& core, int passes) const;
   int ring(PieceList& list, const KernelCost& core, int passes) const;
   enum class Pass { forward, backward };
+  // Queries and keys on their way between projection and core: normed where the model does, and turned.
   [[nodiscard]] KernelCost rotary(Pass pass) const;
+  [[nodiscard]] KernelCost rotation(Pass pass) const;
   // The core's cost, mean over layers with and without a sliding window.
   template <class Cost>
   [[nodiscard]] KernelCost core(const Cost& cost) const;

@@ -90,10 +90,17 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::dispatch, permute());
     const int arrived = exchange(list, Part::dispatch, kernels_.plan.dispatch_bytes, true);
     const int whole = gather(list, Part::dispatch, arrived);
-    list.compute(Part::experts,
-                 sort() + pad() + fc1_.forward + activation_forward_ + fc2_.forward + pad() +
-                     bias(kBiasForward, kWideBiasForward, 3) + sort(),
-                 last_of(arrived, whole), parameters_.routed() / owned(), weights());
+    KernelCost first = sort() + pad() + fc1_.forward, second = activation_forward_ + fc2_.forward + pad() +
+                                                               bias(kBiasForward, kWideBiasForward, 3) +
+                                                               sort();
+    if (waits_for_offset()) {
+      list.compute(Part::experts, first, last_of(arrived, whole));
+      list.host_reads();
+      list.compute(Part::experts, second, Piece::kNone, parameters_.routed() / owned(), weights());
+    } else {
+      list.compute(Part::experts, first + second, last_of(arrived, whole), parameters_.routed() / owned(),
+                   weights());
+    }
     const int summed = scatter(list, Part::combine);
     const int back = exchange(list, Part::combine, kernels_.element, false, summed);
     list.compute(Part::combine, permute(), last_of(summed, back));
@@ -153,6 +160,11 @@ class ExpertFeedForward final : public FeedForward {
     list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
                     Group::expert);
     list.host_reads();
+  }
+  // torch.tensor(linear_offset, device=...) in weighted_bias_quick_geglu_impl (fusions/fused_bias_geglu.py),
+  // the clamped activation, copies a number from pageable memory: the host waits for all before it.
+  [[nodiscard]] bool waits_for_offset() const {
+    return kernels_.model.clamped_ffn && !kernels_.plan.fused_experts && !kernels_.plan.graph;
   }
   int exchange(PieceList& list, Part part, double element, bool probabilities,
                int after = Piece::kNone) const {
