@@ -361,44 +361,4 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
   cost.flops = 2 * score_flops(shape);
   return cost;
 }
-
-double bytes_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-    case Precision::tf32:
-      return 4;
-    case Precision::fp16:
-    case Precision::bf16:
-      return 2;
-    case Precision::fp8:
-    case Precision::mxfp8:
-    case Precision::fp8_blockwise:
-      return 1;
-    case Precision::nvfp4:
-      return 0.5;
-  }
-  return 2;
-}
-
-std::string_view name_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp8:
-      return "fp8";
-    case Precision::mxfp8:
-      return "mxfp8";
-    case Precision::fp8_blockwise:
-      return "fp8-blockwise";
-    case Precision::nvfp4:
-      return "nvfp4";
-  }
-  return "unknown";
-}
 }  // namespace topsim::workloads

@@ -177,9 +177,9 @@ class ExpertFeedForward final : public FeedForward {
   [[nodiscard]] double copies_of_a_token() const {
     const Plan& plan = kernels_.plan;
     const int limit = kernels_.model.experts.node_limit;
-    const int nodes = this->nodes();
-    if (nodes == 1) return copies(plan.ep, plan.ep);
-    return copies(nodes, limit > 0 ? std::min(nodes, limit) : nodes);
+    const int over = nodes();
+    if (over == 1) return copies(plan.ep, plan.ep);
+    return copies(over, limit > 0 ? std::min(over, limit) : over);
   }
   [[nodiscard]] int nodes() const {
     const Plan& plan = kernels_.plan;

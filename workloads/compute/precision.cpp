@@ -1,0 +1,45 @@
+// Number formats: their size and their names.
+#include "workloads/compute/compute_model.hpp"
+
+namespace topsim::workloads {
+
+double bytes_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+    case Precision::tf32:
+      return 4;
+    case Precision::fp16:
+    case Precision::bf16:
+      return 2;
+    case Precision::fp8:
+    case Precision::mxfp8:
+    case Precision::fp8_blockwise:
+      return 1;
+    case Precision::nvfp4:
+      return 0.5;
+  }
+  return 2;
+}
+
+std::string_view name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp8:
+      return "fp8";
+    case Precision::mxfp8:
+      return "mxfp8";
+    case Precision::fp8_blockwise:
+      return "fp8-blockwise";
+    case Precision::nvfp4:
+      return "nvfp4";
+  }
+  return "unknown";
+}
+}  // namespace topsim::workloads
