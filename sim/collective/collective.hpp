@@ -97,10 +97,11 @@ struct SketchedCalls {
   };
   struct Way {
     double wire = 1;  // bytes on the wire per byte of payload
-    std::vector<Use> uses;
+    std::uint32_t route = 0;
   };
   std::vector<LoweredCalls::Call> calls;
   std::vector<Way> ways;
+  std::vector<std::vector<Use>> routes;
 };
 
 // One message of the step-by-step lowering. Steps of one channel follow each other through `after`.
@@ -157,8 +158,8 @@ class NcclModel {
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The links of one message of it; cap and latency are the message's.
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;
-  // One point-to-point message (send/recv) between two GPUs.
-  void lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
+  // One point-to-point message (send/recv) between two GPUs: the same for any number of bytes.
+  void lower_message(DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
   // REQUIRES: messages all. They share one way.
   [[nodiscard]] SketchedCalls sketch_messages(std::size_t count, DeviceId from, DeviceId to,
                                               std::uint64_t connection) const;

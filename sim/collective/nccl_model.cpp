@@ -54,10 +54,12 @@ struct NcclModel::Impl {
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
   void route(CollectiveKind kind, const Choice& choice, const Placement& placement,
              std::span<const DeviceId> gpus, UsageBuilder& usage) const;
-  // `take_way(wire, usage)`: a way that no earlier call has taken, in order.
+  using Routed = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
+  // `take_way(wire, usage)`: a way that no earlier call has taken, in order, with an entry of `routed`.
   template <class TakeWay>
   std::vector<LoweredCalls::Call> lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus,
-                                        UsageBuilder::Grain grain, const TakeWay& take_way) const;
+                                        UsageBuilder::Grain grain, std::map<Routed, UsageBuilder>& routed,
+                                        const TakeWay& take_way) const;
   LoweredCalls lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const;
   UsageBuilder message(DeviceId from, DeviceId to, std::uint64_t connection, UsageBuilder::Grain grain,
                        Activity& out) const;
@@ -131,18 +133,17 @@ template <class TakeWay>
 std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
                                                        std::span<const DeviceId> gpus,
                                                        UsageBuilder::Grain grain,
+                                                       std::map<Routed, UsageBuilder>& routed,
                                                        const TakeWay& take_way) const {
   std::vector<LoweredCalls::Call> out;
   const Placement placement = placer.place(gpus);
-  using Way = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
-  std::map<Way, UsageBuilder> routed;
-  std::map<std::pair<Way, double>, std::uint32_t> known;  // the flags on the wire scale it
+  std::map<std::pair<Routed, double>, std::uint32_t> known;  // the flags on the wire scale it
   for (const CollectiveCall& call : calls) {
     LoweredCalls::Call& lowered = out.emplace_back();
     lowered.choice = choose(call.kind, call.bytes, placement);
     const Choice& choice = lowered.choice;
     const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
-    const Way way{choice.algorithm, choice.channels, wire};
+    const Routed way{choice.algorithm, choice.channels, wire};
     const auto [usage, fresh] = routed.try_emplace(way, router, grain);
     if (fresh) route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
@@ -168,7 +169,8 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
 LoweredCalls NcclModel::Impl::lower(std::span<const CollectiveCall> calls,
                                     std::span<const DeviceId> gpus) const {
   LoweredCalls out;
-  out.calls = lower(calls, gpus, UsageBuilder::Grain::links,
+  std::map<Routed, UsageBuilder> routed;
+  out.calls = lower(calls, gpus, UsageBuilder::Grain::links, routed,
                     [&](double wire, UsageBuilder& usage) { usage.finish(wire, out.ways.emplace_back()); });
   return out;
 }
@@ -177,16 +179,19 @@ SketchedCalls NcclModel::sketch(std::span<const CollectiveCall> calls, std::span
   SketchedCalls out;
   if (gpus.size() < 2) {
     out.calls.resize(calls.size());
-    if (!calls.empty()) out.ways.resize(1);
+    out.ways.resize(calls.empty() ? 0 : 1);
+    out.routes.resize(out.ways.size());
     return out;
   }
-  out.calls =
-      impl_->lower(calls, gpus, UsageBuilder::Grain::stretches, [&](double wire, const UsageBuilder& usage) {
-        SketchedCalls::Way& way = out.ways.emplace_back();
-        way.wire = wire;
-        way.uses.reserve(usage.entries().size());
-        for (const UsageBuilder::Entry& each : usage.entries()) way.uses.push_back({each.link, each.share});
-      });
+  std::map<Impl::Routed, UsageBuilder> routed;
+  std::vector<UsageBuilder*> taken;
+  out.calls = impl_->lower(calls, gpus, UsageBuilder::Grain::stretches, routed,
+                           [&](double wire, UsageBuilder& usage) {
+                             const auto at = std::find(taken.begin(), taken.end(), &usage);
+                             out.ways.push_back({wire, static_cast<std::uint32_t>(at - taken.begin())});
+                             if (at == taken.end()) taken.push_back(&usage);
+                           });
+  for (UsageBuilder* usage : taken) out.routes.push_back(usage->take_stretches());
   return out;
 }
 
@@ -215,22 +220,19 @@ UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t 
   return usage;
 }
 
-void NcclModel::lower_message(Bytes bytes, DeviceId from, DeviceId to, std::uint64_t connection,
-                              Activity& out) const {
+void NcclModel::lower_message(DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const {
   out = {};
-  (void)bytes;
   impl_->message(from, to, connection, UsageBuilder::Grain::links, out).finish(1, out.usage);
 }
 
 SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, DeviceId to,
                                          std::uint64_t connection) const {
   LoweredCalls::Call call;
-  const UsageBuilder usage =
-      impl_->message(from, to, connection, UsageBuilder::Grain::stretches, call.activity);
+  UsageBuilder usage = impl_->message(from, to, connection, UsageBuilder::Grain::stretches, call.activity);
   SketchedCalls out;
   out.calls.assign(count, call);
-  SketchedCalls::Way& way = out.ways.emplace_back();
-  for (const UsageBuilder::Entry& each : usage.entries()) way.uses.push_back({each.link, each.share});
+  out.ways.emplace_back();
+  out.routes.push_back(usage.take_stretches());
   return out;
 }
 

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "topology/routes.hpp"
+#include "sim/collective/collective.hpp"
 
 namespace topsim::collective {
 
@@ -32,7 +33,7 @@ class UsageBuilder {
     if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
   }
   void add(LinkId link, double coefficient) {
-    if (grain_ == Grain::stretches) return entries_.push_back({link, 1, coefficient});
+    if (grain_ == Grain::stretches) return stretches_.push_back({link, coefficient});
     if (4 * (entries_.size() + 1) > 3 * slots_.size()) grow();
     std::uint32_t& slot = slots_[slot_of(link, coefficient)];
     if (slot == kFree) {
@@ -46,13 +47,8 @@ class UsageBuilder {
   [[nodiscard]] const topology::Topology& topology() const { return router_.topology(); }
   [[nodiscard]] Duration fabric_latency() const { return longest_; }
 
-  // What was added: `times` times each share; at the grain of stretches one by one.
-  struct Entry {
-    LinkId link;
-    std::uint32_t times;
-    double share;
-  };
-  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  // REQUIRES: stretches. What was added, one by one.
+  [[nodiscard]] std::vector<SketchedCalls::Use> take_stretches() { return std::move(stretches_); }
 
   // REQUIRES: whole links. Sorted by link, one entry a link; `wire` bytes travel for each byte of payload.
   // Shares of one link are added in order of size, so that alike communicators get the same sums whatever
@@ -70,6 +66,11 @@ class UsageBuilder {
   }
 
  private:
+  struct Entry {  // `times` times the share
+    LinkId link;
+    std::uint32_t times;
+    double share;
+  };
   static constexpr std::uint32_t kFree = ~0U;
   // Where this share of this link is counted, or would be.
   [[nodiscard]] std::size_t slot_of(LinkId link, double share) const {
@@ -91,6 +92,7 @@ class UsageBuilder {
   topology::Route route_;
   std::vector<Entry> entries_;        // a link crossed many times with one share is one
   std::vector<std::uint32_t> slots_;  // hash table of entries_, a power of two
+  std::vector<SketchedCalls::Use> stretches_;
   Duration longest_{};
 };
 }  // namespace topsim::collective

@@ -271,7 +271,7 @@ class Steps final : public Carrier {
       if (of_protocol(message))
         nccl.lower_step(message, gpus, lowered);
       else
-        nccl.lower_message(message.bytes, gpus[message.from], gpus[message.to], message.channel, lowered);
+        nccl.lower_message(gpus[message.from], gpus[message.to], message.channel, lowered);
       return lowered;
     };
     if (routes_.detour == RouteChange::kFirst) return by(nccl_);

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <unordered_set>
 
 #include "sim/base/parallel.hpp"
 #include "sim/fold/incidence.hpp"
@@ -26,21 +27,44 @@ struct Traits {
   std::vector<Part> parts;
 };
 
-// The ways that calls which move data take.
+// The uses of calls that move data, with the way they belong to and its bytes on the wire.
 template <class Take>
-void for_each_way(const Group& group, const collective::SketchedCalls& sketched, const Take& take) {
+void for_each_use(const Group& group, const collective::SketchedCalls& sketched, const Take& take) {
   std::vector<bool> used(sketched.ways.size());
   for (std::size_t s = 0; s < sketched.calls.size(); ++s)
     if (Incidence::moves_data((*group.calls)[s])) used[sketched.calls[s].way] = true;
-  for (std::uint32_t way = 0; way < used.size(); ++way)
-    if (used[way]) take(way, sketched.ways[way]);
+  for (std::uint32_t way = 0; way < used.size(); ++way) {
+    if (!used[way]) continue;
+    const double wire = sketched.ways[way].wire;
+    const Colour mark = mix(way, std::bit_cast<std::uint64_t>(wire));
+    for (const collective::SketchedCalls::Use& use : sketched.routes[sketched.ways[way].route])
+      take(use, way, wire, mark);
+  }
 }
 
-class Sketcher {
+// Same uses of one place follow each other, counted; members come in order.
+void order(CellPattern& pattern) {
+  std::sort(pattern.members.begin(), pattern.members.end());
+  auto& uses = pattern.uses;
+  const auto what = [](const CellPattern::Use& use) { return std::tie(use.way, use.at, use.share); };
+  std::sort(uses.begin(), uses.end(), [&](const auto& a, const auto& b) { return what(a) < what(b); });
+  std::size_t kept = 0;
+  for (const CellPattern::Use& use : uses) {
+    if (kept > 0 && what(uses[kept - 1]) == what(use))
+      ++uses[kept - 1].times;
+    else
+      uses[kept++] = use;
+  }
+  uses.resize(kept);
+}
+
+}  // namespace
+
+class Alike::Sketcher {
  public:
   Sketcher(const program::Program& program, const topology::Router& router, const GroupLowering& lowering)
       : program_(program), router_(router), lowering_(lowering), scratch_([&router] {
-          return Scratch{std::vector<Colour>(router.cells(), 0), {}};
+          return Scratch{std::vector<Colour>(router.cells(), 0), {}, {}, {}};
         }) {}
 
   // Thread-safe.
@@ -61,10 +85,15 @@ class Sketcher {
     return std::move(traits);
   }
 
+  // What a label that some sketch has given stands for.
+  CellPattern take_pattern(Colour label) { return std::move(patterns_.at(label)); }
+
  private:
   struct Scratch {
     std::vector<Colour> label;  // by cell
     std::vector<std::uint32_t> touched;
+    std::unordered_set<Colour> known;                         // labels whose patterns are kept
+    std::unordered_map<std::uint32_t, CellPattern> patterns;  // new ones, by cell
     void add(std::uint32_t cell, Colour what) {
       if (label[cell] == 0) touched.push_back(cell);
       label[cell] += what | 1;  // never nothing
@@ -88,22 +117,44 @@ class Sketcher {
     for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
       scratch.add(cell_of(rank), mix(router_.place_of(lowering_.device(rank)), role));
     });
-    for_each_way(group, sketched, [&](std::uint32_t number, const collective::SketchedCalls::Way& way) {
-      const Colour wire = mix(number, std::bit_cast<std::uint64_t>(way.wire));
-      for (const collective::SketchedCalls::Use& use : way.uses) {
-        const auto [cell, at] = router_.place(use.stretch);
-        scratch.add(cell, mix(at, wire + std::bit_cast<std::uint64_t>(use.share)));
-        inside = inside && (use.stretch.index() >= router_.topology().links().size() ||
-                            router_.place_of(use.stretch, cell).has_value());
-      }
+    for_each_use(group, sketched, [&](const auto& use, std::uint32_t, double, Colour mark) {
+      const auto [cell, at] = router_.place(use.stretch);
+      scratch.add(cell, mix(at, mark + std::bit_cast<std::uint64_t>(use.share)));
+      inside = inside && (use.stretch.index() >= router_.topology().links().size() ||
+                          router_.place_of(use.stretch, cell).has_value());
     });
     traits.parts.reserve(scratch.touched.size());
     for (const std::uint32_t cell : scratch.touched) {
-      traits.parts.push_back({cell, scratch.label[cell]});
+      const Colour label = scratch.label[cell];
+      traits.parts.push_back({cell, label});
+      if (scratch.known.insert(label).second) scratch.patterns.try_emplace(cell);
       scratch.label[cell] = 0;
     }
     scratch.touched.clear();
+    if (!scratch.patterns.empty()) learn(group, sketched, traits, scratch);
     return {std::move(traits), inside};
+  }
+
+  // Labels are sums: what they stand for is kept of the first cell that has one.
+  void learn(const Group& group, const collective::SketchedCalls& sketched, const Traits& traits,
+             Scratch& scratch) {
+    for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
+      const auto fresh = scratch.patterns.find(cell_of(rank));
+      if (fresh != scratch.patterns.end())
+        fresh->second.members.emplace_back(router_.place_of(lowering_.device(rank)), role);
+    });
+    for_each_use(group, sketched, [&](const auto& use, std::uint32_t way, double wire, Colour) {
+      const auto [cell, at] = router_.place(use.stretch);
+      const auto fresh = scratch.patterns.find(cell);
+      if (fresh != scratch.patterns.end()) fresh->second.uses.push_back({way, at, 1, use.share, wire});
+    });
+    for (auto& each : scratch.patterns) order(each.second);
+    const std::lock_guard lock(mutex_);
+    for (const Traits::Part& part : traits.parts) {
+      const auto fresh = scratch.patterns.find(part.cell);
+      if (fresh != scratch.patterns.end()) patterns_.try_emplace(part.label, std::move(fresh->second));
+    }
+    scratch.patterns.clear();
   }
 
   const program::Program& program_;
@@ -112,9 +163,8 @@ class Sketcher {
   oneapi::tbb::enumerable_thread_specific<Scratch> scratch_;
   std::mutex mutex_;
   std::map<std::vector<std::uint64_t>, Twin> twins_;
+  std::unordered_map<Colour, CellPattern> patterns_;
 };
-
-}  // namespace
 
 Alike::Alike(const program::Program& program, const topology::Router& router, std::size_t groups)
     : router_(router), rank_slot_(program.ranks) {
@@ -166,6 +216,7 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
   }
   first_edge.push_back(graph.edges().size());
   patterns_.resize(labels.size());
+  for (const auto& [label, number] : labels) patterns_[number] = sketcher.take_pattern(label);
 
   const std::vector<std::uint32_t> classes = graph.classes(true);
   std::vector<std::uint32_t> local(classes.size(), kNone);
@@ -200,60 +251,6 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
     rank_slot_[r] = entry->second;
     ++ranks_[entry->second].count;
   }
-  learn(program, lowering, groups);
-}
-
-// Labels are sums; what they stand for is asked once more of one group each.
-void Alike::learn(const program::Program& program, const GroupLowering& lowering,
-                  const std::vector<Group>& groups) {
-  struct Lesson {
-    std::uint32_t group_class;
-    std::unordered_map<std::uint32_t, std::uint32_t> labels;  // by cell
-  };
-  std::vector<Lesson> lessons;
-  std::vector<bool> seen(patterns_.size());
-  for (std::uint32_t c = 0; c < parts_.size(); ++c) {
-    std::unordered_map<std::uint32_t, std::uint32_t> fresh;
-    for (const auto& [cell, label] : parts_[c]) {
-      if (seen[label]) continue;
-      seen[label] = true;
-      fresh.emplace(cell, label);
-    }
-    if (!fresh.empty()) lessons.push_back({c, std::move(fresh)});
-  }
-  parallel::for_each(lessons.size(), [&](std::size_t i) {
-    const auto& [group_class, labels] = lessons[i];
-    const Group& group = groups[groups_[group_class].first];
-    for_each_member(program, group, [&](RankId rank, std::uint32_t role) {
-      const DeviceId device = lowering.device(rank);
-      const auto label = labels.find(router_.topology().device(device).node);
-      if (label != labels.end())
-        patterns_[label->second].members.emplace_back(router_.place_of(device), role);
-    });
-    const collective::SketchedCalls sketched = lowering.sketch(group);
-    for_each_way(group, sketched, [&](std::uint32_t number, const collective::SketchedCalls::Way& way) {
-      for (const collective::SketchedCalls::Use& use : way.uses) {
-        const auto [cell, at] = router_.place(use.stretch);
-        const auto label = labels.find(cell);
-        if (label != labels.end())
-          patterns_[label->second].uses.push_back({number, at, 1, use.share, way.wire});
-      }
-    });
-    for (const auto& [cell, label] : labels) count_equal(patterns_[label].uses);
-  });
-}
-
-void Alike::count_equal(std::vector<Use>& uses) {
-  const auto what = [](const Use& use) { return std::tie(use.way, use.at, use.share); };
-  std::sort(uses.begin(), uses.end(), [&](const Use& a, const Use& b) { return what(a) < what(b); });
-  std::size_t kept = 0;
-  for (const Use& use : uses) {
-    if (kept > 0 && what(uses[kept - 1]) == what(use))
-      ++uses[kept - 1].times;
-    else
-      uses[kept++] = use;
-  }
-  uses.resize(kept);
 }
 
 void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
@@ -273,7 +270,7 @@ void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
 }
 
 // Sums at each link as collective::UsageBuilder makes them, to the bit.
-void Alike::expand(const Pattern& pattern, std::uint32_t cell, std::uint32_t count,
+void Alike::expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
                    std::vector<Side>& out) const {
   for (const auto& [place, role] : pattern.members)
     out.push_back({rank_slots_.at(key(cell_class_[cell], place)), LinkId(), role, 0, count});
@@ -286,7 +283,7 @@ void Alike::expand(const Pattern& pattern, std::uint32_t cell, std::uint32_t cou
   };
   std::vector<Crossing> crossings;
   std::vector<topology::LinkShare> links;
-  for (const Use& use : pattern.uses) {
+  for (const CellPattern::Use& use : pattern.uses) {
     router_.expand({cell, use.at}, links);
     for (const topology::LinkShare& each : links)
       crossings.push_back({use.way, each.link, each.share * use.share, use.times, use.wire});

@@ -27,6 +27,17 @@ struct Side {
   std::uint32_t count;  // how many of the slot
 };
 
+// What a group puts on a cell, place by place.
+struct CellPattern {
+  struct Use {
+    std::uint32_t way, at;
+    std::uint32_t times;
+    double share, wire;
+  };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // place, role
+  std::vector<Use> uses;
+};
+
 class Alike {
  public:
   // Nothing is: slots are the ranks and links, classes the groups.
@@ -63,20 +74,9 @@ class Alike {
   struct Part {  // what a group has to do with a cell
     std::uint32_t cell, label;
   };
-  // What a label stands for, place by place.
-  struct Use {
-    std::uint32_t way, at;
-    std::uint32_t times;
-    double share, wire;
-  };
-  struct Pattern {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // place, role
-    std::vector<Use> uses;
-  };
-  void learn(const program::Program& program, const GroupLowering& lowering,
-             const std::vector<Group>& groups);
-  static void count_equal(std::vector<Use>& uses);
-  void expand(const Pattern& pattern, std::uint32_t cell, std::uint32_t count, std::vector<Side>& out) const;
+  class Sketcher;
+  void expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
+              std::vector<Side>& out) const;
   [[nodiscard]] std::uint32_t slot(topology::Router::Place place) const {
     return place.at == topology::Router::kNowhere ? place.at
                                                   : cells_[cell_class_[place.cell]].first_slot + place.at;
@@ -93,6 +93,6 @@ class Alike {
   std::uint32_t link_slots_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> rank_slots_;  // by class of cells and place
   std::vector<std::vector<Part>> parts_;                         // by class of groups
-  std::vector<Pattern> patterns_;                                // by label
+  std::vector<CellPattern> patterns_;                            // by label
 };
 }  // namespace topsim::fold

@@ -82,14 +82,12 @@ collective::LoweredCalls GroupLowering::lower(const Group& group) const {
   }
   const auto [from, to] = ends(group);
   collective::LoweredCalls result;
-  for (const CallShape& call : *group.calls) {
-    collective::LoweredCalls::Call& lowered = result.calls.emplace_back();
-    nccl_.lower_message(Bytes(call.bytes), from, to, group.slot, lowered.activity);
-    lowered.choice.algorithm = collective::Algorithm::direct;
-    // A message of any size takes the same links.
-    if (result.ways.empty()) result.ways.push_back(std::move(lowered.activity.usage));
-    lowered.activity.usage = {};
-  }
+  collective::LoweredCalls::Call call;
+  nccl_.lower_message(from, to, group.slot, call.activity);
+  call.choice.algorithm = collective::Algorithm::direct;
+  result.ways.push_back(std::move(call.activity.usage));
+  call.activity.usage = {};
+  result.calls.assign(group.calls->size(), call);
   return result;
 }
 

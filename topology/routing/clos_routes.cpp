@@ -235,7 +235,9 @@ bool ClosRoutes::find(DeviceId from, DeviceId to, std::uint64_t connection, Link
                       Route& out) const {
   const auto here = ports_.cables(from), there = ports_.cables(to);
   if (here.empty() || there.empty()) return false;
-  PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
+  PathChoice choice;
+  choice.routing = topology_.routing;
+  if (!choice.even()) choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
   const std::size_t a = position(here.front().at), b = position(there.front().at);
   if (a != b && (pod_of_[a] == kNone || pod_of_[b] == kNone || (pod_of_[a] != pod_of_[b] && !cores_)))
     return false;

@@ -53,6 +53,8 @@ class NodeShape {
   // The nearest port that serves a device on this connection, as NCCL deals equally near NICs to the
   // accelerators that share them; none without a port.
   [[nodiscard]] std::uint32_t own_port(std::uint32_t device, std::uint64_t connection) const;
+  // Connections that differ by a multiple of it get the same ports.
+  [[nodiscard]] std::uint32_t turns() const { return turns_; }
   // The accelerator beside `port` that `from` hands its data to over scale-up links (PXN); `from` itself when
   // it is beside the port, or nobody is.
   [[nodiscard]] std::uint32_t proxy(std::uint32_t from, std::uint32_t port) const {
@@ -97,6 +99,7 @@ class NodeShape {
     std::uint32_t start = 0, spread = 1;
   };
   std::vector<Share> shares_;            // by device: where in its ports it starts, how many it goes round
+  std::uint32_t turns_ = 1;              // least common multiple of those rounds
   std::vector<std::uint32_t> by_local_;  // accelerators
   mutable std::unique_ptr<Row[]> rows_;
 };

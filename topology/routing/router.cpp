@@ -6,6 +6,7 @@
 #include "topology/routes.hpp"
 #include "topology/routing/cells.hpp"
 #include "topology/routing/fabric_routes.hpp"
+#include "topology/routing/journeys.hpp"
 #include "topology/routing/node_paths.hpp"
 
 namespace topsim::topology {
@@ -42,6 +43,8 @@ struct Router::Impl {
   std::vector<std::uint32_t> domain;  // by device: scale-up domain of accelerators and their switches
   // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
   std::vector<LinkId> to_domain_switch, from_domain_switch;
+  bool shared_switches = false;
+  Journeys journeys;
 
   void find_domains();
   [[nodiscard]] bool works(LinkId l) const { return dead.empty() || !dead[l.index()]; }
@@ -60,11 +63,16 @@ struct Router::Impl {
     const LocalPath path = nodes.shape(node).path(a, b);
     if (!path.reachable) return false;
     out.latency += path.latency;
+    add_way(node, a, b, grain, out);
+    return true;
+  }
+  void add_way(std::uint32_t node, std::uint32_t a, std::uint32_t b, Grain grain, Route& out) const {
+    if (a == b) return;
     if (const LinkId way = grain == Grain::stretches ? cells->way(node, a, b) : LinkId(); way.valid())
       out.links.push_back({way, 1});
     else
-      for (const std::uint32_t l : path.links) out.links.push_back({nodes.link(node, l), 1});
-    return true;
+      for (const std::uint32_t l : nodes.shape(node).path(a, b).links)
+        out.links.push_back({nodes.link(node, l), 1});
   }
   bool over_fabric(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Grain grain,
                    Route& out) const {
@@ -86,6 +94,12 @@ struct Router::Impl {
   [[nodiscard]] DeviceId nearest_port(DeviceId device, std::uint64_t connection) const;
   [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
   [[nodiscard]] DeviceId proxy_for(DeviceId gpu, DeviceId port) const;
+  struct Stops {
+    DeviceId proxy, leave, enter;  // as those of a journey
+  };
+  [[nodiscard]] Stops stops(const RouteQuery& query) const;
+  [[nodiscard]] std::optional<Journey::Key> journey_key(const RouteQuery& query) const;
+  [[nodiscard]] Journey journey(const RouteQuery& query) const;
   bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;
   void route(const RouteQuery& query, Grain grain, Route& out) const;
 };
@@ -108,6 +122,7 @@ void Router::Impl::find_domains() {
     if (a.node == b.node) continue;
     if (b.kind == DeviceKind::nvswitch) to_domain_switch[l.from.index()] = LinkId(i);
     if (a.kind == DeviceKind::nvswitch) from_domain_switch[l.to.index()] = LinkId(i);
+    shared_switches = true;
   }
   // Numbered in the order of their first accelerator.
   domain.assign(devices.size(), kNone);
@@ -144,7 +159,29 @@ DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
   return nodes.device(node, nodes.shape(node).proxy(nodes.position(gpu), nodes.position(port)));
 }
 
-bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
+// None where it does not follow from the shapes of two nodes alone.
+std::optional<Journey::Key> Router::Impl::journey_key(const RouteQuery& q) const {
+  const std::uint32_t from = node_of(q.from), to = node_of(q.to);
+  const auto strange = [&](DeviceId nic, std::uint32_t node) { return nic.valid() && node_of(nic) != node; };
+  if (!dead.empty() || shared_switches || from == kNone || to == kNone || strange(q.from_nic, from) ||
+      strange(q.to_nic, to))
+    return std::nullopt;
+  const auto position = [&](DeviceId device) { return device.valid() ? nodes.position(device) : kNone; };
+  const auto turn = [&](std::uint32_t node) {
+    return static_cast<std::uint32_t>(q.connection % nodes.shape(node).turns());
+  };
+  return Journey::Key{nodes.shape_number(from),
+                      nodes.shape_number(to),
+                      position(q.from),
+                      position(q.to),
+                      position(q.from_nic),
+                      position(q.to_nic),
+                      turn(from),
+                      turn(to),
+                      q.allow_pxn};
+}
+
+Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
   const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
   DeviceId from = q.from_nic, to = q.to_nic;
   // A channel graph may ask for a NIC that has lost its cables: another one of the node takes over.
@@ -154,16 +191,54 @@ bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) c
   if (!to.valid()) to = nearest_port(q.to, q.connection);
   if (!from.valid())
     from = gpu && q.allow_pxn ? rail_port(q.from, q.to, q.connection) : nearest_port(q.from, q.connection);
-  if (!from.valid() || !to.valid()) return false;
-  DeviceId at = q.from;
-  if (gpu && q.allow_pxn) at = proxy_for(q.from, from);
-  if (at != q.from) {
-    if (!inside(q.from, at, grain, out)) return false;
-    out.proxied = true;
+  DeviceId proxy = q.from;
+  if (gpu && q.allow_pxn && from.valid() && to.valid()) proxy = proxy_for(q.from, from);
+  return {proxy, from, to};
+}
+
+// REQUIRES: `q` has a key.
+Journey Router::Impl::journey(const RouteQuery& q) const {
+  const auto [proxy, leave, enter] = stops(q);
+  Journey result;
+  Route inner;
+  result.reachable = leave.valid() && enter.valid() && inside(q.from, proxy, Grain::stretches, inner) &&
+                     inside(proxy, leave, Grain::stretches, inner) &&
+                     inside(enter, q.to, Grain::stretches, inner);
+  if (!result.reachable) return result;
+  result.proxy = nodes.position(proxy);
+  result.leave = nodes.position(leave);
+  result.enter = nodes.position(enter);
+  result.latency = inner.latency;
+  return result;
+}
+
+bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
+  if (const auto key = journey_key(q)) {
+    const Journey* known = journeys.find(*key);
+    Journey fresh;
+    if (known == nullptr) {
+      fresh = journey(q);
+      journeys.keep(*key, fresh);
+      known = &fresh;
+    }
+    if (!known->reachable) return false;
+    const std::uint32_t from = node_of(q.from), to = node_of(q.to);
+    add_way(from, key->from, known->proxy, grain, out);
+    add_way(from, known->proxy, known->leave, grain, out);
+    out.latency += known->latency;
+    if (!over_fabric(nodes.device(from, known->leave), nodes.device(to, known->enter), q.connection,
+                     q.one_port, grain, out))
+      return false;
+    add_way(to, known->enter, key->to, grain, out);
+    out.proxied = known->proxy != key->from;
+  } else {
+    const auto [proxy, leave, enter] = stops(q);
+    if (!leave.valid() || !enter.valid() || !inside(q.from, proxy, grain, out)) return false;
+    out.proxied = proxy != q.from;
+    if (!inside(proxy, leave, grain, out) ||
+        !over_fabric(leave, enter, q.connection, q.one_port, grain, out) || !inside(enter, q.to, grain, out))
+      return false;
   }
-  if (!inside(at, from, grain, out) || !over_fabric(from, to, q.connection, q.one_port, grain, out))
-    return false;
-  if (!inside(to, q.to, grain, out)) return false;
   out.crosses_fabric = true;
   out.latency += topology.nic_latency;
   return true;
