@@ -97,8 +97,10 @@ Topology TopologyBuilder::finish() && {
     const Device &x = t.device(a), &y = t.device(b);
     return std::tie(x.node, x.local, a) < std::tie(y.node, y.local, b);
   };
-  std::sort(t.accelerators_.begin(), t.accelerators_.end(), by_node);
-  std::sort(t.nics_.begin(), t.nics_.end(), by_node);
+  for (auto* devices_of_nodes : {&t.accelerators_, &t.nics_}) {  // recipes make them in order
+    if (!std::is_sorted(devices_of_nodes->begin(), devices_of_nodes->end(), by_node))
+      std::sort(devices_of_nodes->begin(), devices_of_nodes->end(), by_node);
+  }
   return std::move(result_);
 }
 

@@ -50,6 +50,7 @@ struct Placer::Impl {
 
   // Equal for nodes that are wired alike.
   std::uint64_t signature(std::uint32_t node) const;
+  std::uint64_t wiring(std::uint32_t node) const;
   std::uint64_t box_of(DeviceId gpu) const;
   const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
   void find_nics(PlacedBox& box) const;
@@ -69,6 +70,9 @@ struct Placer::Impl {
   std::vector<DeviceId> devices;
   std::vector<bool> domain_spans_nodes;
   mutable std::vector<std::atomic<std::uint64_t>> signatures;
+  mutable std::mutex kinds_mutex;
+  mutable std::unordered_map<std::uint64_t, std::uint64_t>
+      signature_of_kind;  // nodes of a kind are wired alike
 };
 
 Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, std::shared_ptr<Searches> s)
@@ -103,7 +107,23 @@ Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, s
 std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
   std::uint64_t hash = signatures[node].load(std::memory_order_relaxed);
   if (hash != 0) return hash;
-  hash = 1;
+  const std::uint64_t kind = router.kind_of_cell(node);
+  {
+    const std::lock_guard lock(kinds_mutex);
+    if (const auto known = signature_of_kind.find(kind); known != signature_of_kind.end())
+      hash = known->second;
+  }
+  if (hash == 0) {
+    hash = wiring(node);
+    const std::lock_guard lock(kinds_mutex);
+    signature_of_kind.emplace(kind, hash);
+  }
+  signatures[node].store(hash, std::memory_order_relaxed);
+  return hash;
+}
+
+std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
+  std::uint64_t hash = 1;
   for (std::uint32_t i = devices_begin[node]; i < devices_begin[node + 1]; ++i) {
     const Device& d = topology.device(devices[i]);
     hash = mixed(mixed(mixed(hash, static_cast<std::uint64_t>(d.kind)), d.local), d.model);
@@ -117,9 +137,7 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
       if (to.node == node) hash = mixed(hash, to.local);
     }
   }
-  hash |= 1;
-  signatures[node].store(hash, std::memory_order_relaxed);
-  return hash;
+  return hash | 1;
 }
 
 // Ranks that reach each other over NVLink alone are one node to NCCL, even across chassis.

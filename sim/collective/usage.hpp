@@ -17,7 +17,12 @@ class UsageBuilder {
  public:
   enum class Grain { links, stretches };
   explicit UsageBuilder(const topology::Router& router, Grain grain = Grain::links)
-      : router_(router), grain_(grain) {}
+      : router_(router), grain_(grain) {
+    if (grain == Grain::links) return;
+    constexpr std::size_t kOneMessage = 16;  // more than its route has stretches
+    route_.links.reserve(kOneMessage);
+    stretches_.reserve(kOneMessage);
+  }
 
   // `coefficient` bytes along the route for every byte of the collective. The longest latency
   // through the fabric is kept. Throws

@@ -35,12 +35,15 @@ class CutOff : public ConfigError {
 class Carrier {
  public:
   virtual ~Carrier() = default;
-  // `call` comes back in `done` of advance() when its last byte has arrived.
-  virtual void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) = 0;
+  // `call` comes back in `done` of advance() when its last byte has arrived. False: it has nothing to send.
+  [[nodiscard]] virtual bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity,
+                                   SimTime now) = 0;
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
   // Other routes hold from now on, also for calls under way. Throws CutOff, as start() does from then on, for
   // a call that has no way and will not have one again.
   virtual void change_routes(const RouteChange& change, SimTime now) = 0;
+  // A fault leaves a link class `factor` of its capacity.
+  virtual void scale_capacity(std::uint32_t link, double factor, SimTime now) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   // The call when nothing else uses its links; nullopt: only the network can tell.
   [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;

@@ -15,13 +15,14 @@ class Pipelined final : public Carrier {
                                             [](const fold::Activity& a) { return !a.detours.empty(); });
   }
 
-  void start(std::uint32_t call, std::uint32_t, std::uint32_t activity, SimTime now) override {
+  bool start(std::uint32_t call, std::uint32_t, std::uint32_t activity, SimTime now) override {
     network_.start(transfer_of(call, activity), now);
     ++transfers_;
-    if (!remembers_) return;
+    if (!remembers_) return true;
     if (calls_.size() <= call) calls_.resize(call + 1U);
     calls_[call] = {activity, true};
     if (contention_) contention_->started(activity, network_, now);
+    return true;
   }
 
   void advance(SimTime now, std::vector<std::uint32_t>& done) override {
@@ -50,6 +51,13 @@ class Pipelined final : public Carrier {
       network_.reroute(transfer_of(call, a), now);
       if (contention_) contention_->started(a, network_, now);
     });
+  }
+
+  void scale_capacity(std::uint32_t link, double factor, SimTime now) override {
+    if (varies(link))
+      contention_->scale(link, factor, network_, now);
+    else
+      network_.set_capacity(link, system_.links[link].capacity.value() * factor, now);
   }
 
   // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.

@@ -8,21 +8,21 @@
 namespace topsim::executor {
 namespace {
 
-// The messages of one kind of call on one communicator, with who waits for whom turned round.
-struct Plan {
-  std::vector<collective::StepMessage> messages;
-  std::vector<std::uint32_t> missing;                     // per message: how many must have arrived before it
-  std::vector<std::uint32_t> followers_begin, followers;  // per message: who waits for it
-  std::vector<DeviceId> gpus;                             // and behind them switches that sum
-  std::vector<std::vector<LinkId>> ways;                  // of messages that do not ask the router
-};
-
 // Lowered message between two GPUs, for networks that are told the links.
 struct Path {
   std::vector<network::Usage> usage;
   std::vector<network::LinkIndex> way;  // in order, where the message names its links
   double rate_cap = 0, weight = 1;
   Duration latency{};
+};
+
+// The messages of one kind of call on one communicator, with who waits for whom turned round.
+struct Plan {
+  std::vector<collective::StepMessage> messages;
+  std::vector<std::uint32_t> missing;                     // per message: how many must have arrived before it
+  std::vector<std::uint32_t> followers_begin, followers;  // per message: who waits for it
+  std::vector<DeviceId> gpus;                             // and behind them switches that sum
+  std::vector<Path> ways;                                 // of messages that do not ask the router
 };
 
 struct Instance {
@@ -71,8 +71,11 @@ class Steps final : public Carrier {
         fluid_nvlink_(fluid_nvlink && !plain_),
         plans_(system.activities.size()) {}
 
-  void start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
-    transfers_ += begin(network_, call, plan_of(group, activity), now);
+  bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity, SimTime now) override {
+    const Plan& plan = plan_of(group, activity);
+    if (plan.messages.empty()) return false;  // a communicator of one
+    transfers_ += begin(network_, call, plan, now);
+    return true;
   }
 
   void advance(SimTime now, std::vector<std::uint32_t>& done) override {
@@ -86,10 +89,15 @@ class Steps final : public Carrier {
     for (const std::uint64_t tag : under_way_) network_.reroute(transfer_of(tag), now);
   }
 
+  void scale_capacity(std::uint32_t link, double factor, SimTime now) override {
+    network_.set_capacity(link, system_.links[link].capacity.value() * factor, now);
+  }
+
   // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
   [[nodiscard]] std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) override {
     if (!fluid_nvlink_ || system_.activities[activity].bytes == Bytes(0)) return std::nullopt;
     const Plan& plan = plan_of(group, activity);
+    if (plan.messages.empty()) return std::nullopt;
     std::vector<std::uint32_t> links;
     for (const collective::StepMessage& message : plan.messages) {
       for (const network::Usage& use : path_of(message, plan).usage) {
@@ -208,7 +216,13 @@ class Steps final : public Carrier {
     }
     plan.messages = std::move(steps.messages);
     plan.gpus.insert(plan.gpus.end(), steps.devices.begin(), steps.devices.end());
-    plan.ways = std::move(steps.ways);
+    for (const std::vector<LinkId>& links : steps.ways) {
+      Path& path = plan.ways.emplace_back();
+      for (const LinkId link : links) {
+        path.usage.push_back({link.value, 1});
+        path.way.push_back(link.value);
+      }
+    }
     plan.missing.resize(plan.messages.size());
     plan.followers_begin.assign(plan.messages.size() + 1, 0);
     for (std::size_t m = 0; m < plan.messages.size(); ++m) {
@@ -244,19 +258,13 @@ class Steps final : public Carrier {
   static bool of_protocol(const collective::StepMessage& message) { return message.latency > Duration{}; }
 
   const Path& path_of(const collective::StepMessage& message, const Plan& plan) {
+    if (message.way != collective::StepMessage::kRouted) return plan.ways[message.way];
     const std::vector<DeviceId>& gpus = plan.gpus;
     const DeviceId from = gpus[message.from], to = gpus[message.to];
-    const auto key = std::tuple(from, to, message.channel, message.bytes, of_protocol(message));
+    const auto key =
+        std::tuple(from, to, message.from_nic, message.to_nic, message.channel, of_protocol(message));
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
-    if (message.way != collective::StepMessage::kRouted) {
-      Path path;
-      for (const LinkId link : plan.ways[message.way]) {
-        path.usage.push_back({link.value, 1});
-        path.way.push_back(link.value);
-      }
-      return paths_.emplace(key, std::move(path)).first->second;
-    }
     const collective::Activity lowered = lower(message, gpus);
     Path path{{}, {}, lowered.cap.value(), lowered.weight, lowered.latency};
     for (const topology::LinkShare& use : lowered.usage) path.usage.push_back({use.link.value, use.share});
@@ -291,7 +299,8 @@ class Steps final : public Carrier {
   const RunOptions& options_;
   bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
-  std::map<std::tuple<DeviceId, DeviceId, std::uint16_t, Bytes, bool>, Path> paths_;
+  // By what a route follows from: the ends, the NICs that a channel names, the channel.
+  std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, bool>, Path> paths_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;

@@ -42,12 +42,6 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     const std::size_t row = (fabric == "roce" ? 0U : 2U) + (to == DeviceKind::fabric_switch ? 0U : 1U);
     if (!curves_[row].empty()) ports_[l].curve = &curves_[row];
   }
-  for (const CapacityChange& change : options.capacity_changes) {
-    for (std::size_t l = 0; l < ports_.size(); ++l) {
-      const auto& members = system.links[l].members;
-      if (std::binary_search(members.begin(), members.end(), change.link)) ports_[l].curve = nullptr;
-    }
-  }
 }
 
 const std::vector<Contention::Share>& Contention::shares_of(std::uint32_t activity) {
@@ -71,17 +65,22 @@ const std::vector<Contention::Share>& Contention::shares_of(std::uint32_t activi
   return shares;
 }
 
+double Contention::efficiency_of(const Port& port) {
+  if (port.factor == 0) return 1;  // of nothing
+  // Sums of many shares round: what is 1 but for the last digits meets nobody.
+  return port.curve->at(std::max(port.load / port.factor - 1e-9, 0.0));
+}
+
 void Contention::change(std::uint32_t activity, int by, network::Network& network, SimTime now) {
   for (const Share& share : shares_of(activity)) {
     Port& port = ports_[share.link];
     port.activities += by;
     port.load = port.activities == 0 ? 0 : port.load + by * share.load;
-    // Sums of many shares round: what is 1 but for the last digits meets nobody.
-    const double efficiency = port.curve->at(std::max(port.load - 1e-9, 0.0));
+    const double efficiency = efficiency_of(port);
     if (efficiency == port.efficiency) continue;
     port.efficiency = efficiency;
     least_ = std::min(least_, efficiency);
-    network.set_capacity(share.link, port.capacity * efficiency, now);
+    network.set_capacity(share.link, port.capacity * port.factor * efficiency, now);
   }
 }
 
@@ -92,6 +91,14 @@ void Contention::change_routes(std::uint32_t detour) {
     known_[a] = 0;
     shares_[a].clear();
   }
+}
+
+void Contention::scale(std::uint32_t link, double factor, network::Network& network, SimTime now) {
+  Port& port = ports_[link];
+  port.factor = factor;
+  port.efficiency = efficiency_of(port);
+  least_ = std::min(least_, port.efficiency);
+  network.set_capacity(link, port.capacity * factor * port.efficiency, now);
 }
 
 void Contention::started(std::uint32_t activity, network::Network& network, SimTime now) {

@@ -20,13 +20,14 @@ namespace topsim::executor {
 
 class Contention {
  public:
-  // Links that change during the run (faults) are left alone.
   Contention(const fold::System& system, const topology::Topology& topology, const RunOptions& options);
 
   void started(std::uint32_t activity, network::Network& network, SimTime now);
   void ended(std::uint32_t activity, network::Network& network, SimTime now);
   // Other routes hold; what runs and takes other ways there has been told as ended.
   void change_routes(std::uint32_t detour);
+  // A fault leaves a link `factor` of its capacity, from now on: its load and what it has to lose follow.
+  void scale(std::uint32_t link, double factor, network::Network& network, SimTime now);
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
   // Least efficiency any link had so far; 1: nothing met.
   [[nodiscard]] double least() const { return least_; }
@@ -37,12 +38,13 @@ class Contention {
     double load;
   };
   struct Port {
-    double capacity = 0, load = 0, efficiency = 1;
+    double capacity = 0, factor = 1, load = 0, efficiency = 1;
     int activities = 0;
     const network::CongestionCurve* curve = nullptr;
   };
 
   const std::vector<Share>& shares_of(std::uint32_t activity);
+  [[nodiscard]] static double efficiency_of(const Port& port);
   void change(std::uint32_t activity, int by, network::Network& network, SimTime now);
 
   const fold::System& system_;

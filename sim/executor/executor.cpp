@@ -132,7 +132,7 @@ void Executor::change_capacity(const CapacityChange& change) {
   for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
     const auto& members = system_.links[l].members;
     if (std::binary_search(members.begin(), members.end(), change.link)) {
-      network_.set_capacity(l, system_.links[l].capacity.value() * change.factor, now());
+      carrier_.scale_capacity(l, change.factor, now());
     }
   }
 }
@@ -261,7 +261,7 @@ void Executor::start_call(std::uint32_t index) {
     engine_.after(isolated_.duration(call.activity), payload(EventKind::call_done, 0, index));
     return;
   }
-  carrier_.start(index, call.group, call.activity, now());
+  if (!carrier_.start(index, call.group, call.activity, now())) done_.push_back(index);
 }
 
 void Executor::finish_call(std::uint32_t index) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <span>
 #include <tuple>
 #include <unordered_set>
 
@@ -29,8 +30,9 @@ struct Traits {
 
 // The uses of calls that move data, with the way they belong to and its bytes on the wire.
 template <class Take>
-void for_each_use(const Group& group, const collective::SketchedCalls& sketched, const Take& take) {
-  std::vector<bool> used(sketched.ways.size());
+void for_each_use(const Group& group, const collective::SketchedCalls& sketched, std::vector<bool>& used,
+                  const Take& take) {
+  used.assign(sketched.ways.size(), false);
   for (std::size_t s = 0; s < sketched.calls.size(); ++s)
     if (Incidence::moves_data((*group.calls)[s])) used[sketched.calls[s].way] = true;
   for (std::uint32_t way = 0; way < used.size(); ++way) {
@@ -64,7 +66,7 @@ class Alike::Sketcher {
  public:
   Sketcher(const program::Program& program, const topology::Router& router, const GroupLowering& lowering)
       : program_(program), router_(router), lowering_(lowering), scratch_([&router] {
-          return Scratch{std::vector<Colour>(router.cells(), 0), {}, {}, {}};
+          return Scratch{std::vector<Colour>(router.cells(), 0), {}, {}, {}, {}};
         }) {}
 
   // Thread-safe.
@@ -92,6 +94,7 @@ class Alike::Sketcher {
   struct Scratch {
     std::vector<Colour> label;  // by cell
     std::vector<std::uint32_t> touched;
+    std::vector<bool> used;                                   // by way
     std::unordered_set<Colour> known;                         // labels whose patterns are kept
     std::unordered_map<std::uint32_t, CellPattern> patterns;  // new ones, by cell
     void add(std::uint32_t cell, Colour what) {
@@ -117,7 +120,7 @@ class Alike::Sketcher {
     for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
       scratch.add(cell_of(rank), mix(router_.place_of(lowering_.device(rank)), role));
     });
-    for_each_use(group, sketched, [&](const auto& use, std::uint32_t, double, Colour mark) {
+    for_each_use(group, sketched, scratch.used, [&](const auto& use, std::uint32_t, double, Colour mark) {
       const auto [cell, at] = router_.place(use.stretch);
       scratch.add(cell, mix(at, mark + std::bit_cast<std::uint64_t>(use.share)));
       inside = inside && (use.stretch.index() >= router_.topology().links().size() ||
@@ -143,12 +146,15 @@ class Alike::Sketcher {
       if (fresh != scratch.patterns.end())
         fresh->second.members.emplace_back(router_.place_of(lowering_.device(rank)), role);
     });
-    for_each_use(group, sketched, [&](const auto& use, std::uint32_t way, double wire, Colour) {
+    for (const auto& each : scratch.patterns) scratch.label[each.first] = 1;
+    for_each_use(group, sketched, scratch.used, [&](const auto& use, std::uint32_t way, double wire, Colour) {
       const auto [cell, at] = router_.place(use.stretch);
-      const auto fresh = scratch.patterns.find(cell);
-      if (fresh != scratch.patterns.end()) fresh->second.uses.push_back({way, at, 1, use.share, wire});
+      if (scratch.label[cell] != 0) scratch.patterns.at(cell).uses.push_back({way, at, 1, use.share, wire});
     });
-    for (auto& each : scratch.patterns) order(each.second);
+    for (auto& [cell, pattern] : scratch.patterns) {
+      scratch.label[cell] = 0;
+      order(pattern);
+    }
     const std::lock_guard lock(mutex_);
     for (const Traits::Part& part : traits.parts) {
       const auto fresh = scratch.patterns.find(part.cell);
@@ -164,6 +170,50 @@ class Alike::Sketcher {
   std::mutex mutex_;
   std::map<std::vector<std::uint64_t>, Twin> twins_;
   std::unordered_map<Colour, CellPattern> patterns_;
+};
+
+// Groups that follow each other and have to do with the same cells (the edges between two nodes, one a place)
+// are one item: runs are alike where the first of one is like the first of the other, and so on.
+struct Alike::Runs {
+  std::vector<Part> parts;            // of all groups
+  std::vector<std::size_t> begin{0};  // by group, where its parts begin; and where the last one's end
+  std::vector<Colour> colours;        // by group
+  std::vector<std::uint32_t> first;   // by run: its first group
+
+  // The parts of one more group have been added.
+  void add(Colour colour) {
+    const auto g = static_cast<std::uint32_t>(colours.size());
+    colours.push_back(colour);
+    begin.push_back(parts.size());
+    const auto same_cell = [](const Part& a, const Part& b) { return a.cell == b.cell; };
+    const auto here = parts_of(g);
+    if (g > 0) {
+      const auto before = parts_of(g - 1);
+      if (std::equal(here.begin(), here.end(), before.begin(), before.end(), same_cell)) return;
+    }
+    first.push_back(g);
+  }
+  [[nodiscard]] std::span<const Part> parts_of(std::uint32_t g) const {
+    return std::span(parts).subspan(begin[g], begin[g + 1] - begin[g]);
+  }
+  [[nodiscard]] std::uint32_t end(std::uint32_t run) const {
+    return run + 1 < first.size() ? first[run + 1] : static_cast<std::uint32_t>(colours.size());
+  }
+  void connect(LabelledGraph& graph) const {
+    std::unordered_map<Colour, std::uint32_t> labels;
+    for (std::uint32_t run = 0; run < first.size(); ++run) {
+      Colour colour = 0;
+      for (std::uint32_t g = first[run]; g < end(run); ++g) colour = mix(colour, colours[g]);
+      const std::uint32_t item = graph.add(colour);
+      const std::size_t cells = parts_of(first[run]).size();
+      for (std::size_t p = 0; p < cells; ++p) {
+        Colour label = 0;
+        for (std::uint32_t g = first[run]; g < end(run); ++g) label = mix(label, parts_of(g)[p].label);
+        const auto number = static_cast<std::uint32_t>(labels.size());
+        graph.connect(item, parts_of(first[run])[p].cell, labels.try_emplace(label, number).first->second);
+      }
+    }
+  }
 };
 
 Alike::Alike(const program::Program& program, const topology::Router& router, std::size_t groups)
@@ -189,35 +239,30 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
   }
   for (const auto& [link, mark] : marked_links)
     colours[router.place(link).cell] += mix(mix(router.place(link).at, mark), 0x44);
-  LabelledGraph graph;
-  graph.reserve(cells + groups.size(), 4 * groups.size());
-  for (const Colour colour : colours) graph.add(colour);
-
   // Parallel in blocks, merged in order, so any thread count gives the same graph.
   Sketcher sketcher(program, router, lowering);
   constexpr std::size_t kBlock = 2048;
   std::vector<Traits> block(std::min(kBlock, groups.size()));
   std::unordered_map<Colour, std::uint32_t> labels;
-  std::vector<std::size_t> first_edge;  // by group
-  std::vector<Colour> group_colours;
+  Runs runs;
   for (std::size_t begin = 0; begin < groups.size(); begin += kBlock) {
     const std::size_t end = std::min(begin + kBlock, groups.size());
     parallel::for_each(end - begin, [&](std::size_t i) { block[i] = sketcher(groups[begin + i]); });
-    for (std::size_t g = begin; g < end; ++g) {
-      const Traits& traits = block[g - begin];
-      group_colours.push_back(mix(traits.colour, 0x22));
-      first_edge.push_back(graph.edges().size());
-      const std::uint32_t item = graph.add(group_colours.back());
-      for (const Traits::Part& part : traits.parts) {
+    for (std::size_t i = 0; i < end - begin; ++i) {
+      for (const Traits::Part& part : block[i].parts) {
         const auto number = static_cast<std::uint32_t>(labels.size());
-        graph.connect(item, part.cell, labels.try_emplace(part.label, number).first->second);
+        runs.parts.push_back({part.cell, labels.try_emplace(part.label, number).first->second});
       }
+      runs.add(mix(block[i].colour, 0x22));
     }
   }
-  first_edge.push_back(graph.edges().size());
   patterns_.resize(labels.size());
   for (const auto& [label, number] : labels) patterns_[number] = sketcher.take_pattern(label);
 
+  LabelledGraph graph;
+  graph.reserve(cells + runs.first.size(), runs.parts.size());
+  for (const Colour colour : colours) graph.add(colour);
+  runs.connect(graph);
   const std::vector<std::uint32_t> classes = graph.classes(true);
   std::vector<std::uint32_t> local(classes.size(), kNone);
   cell_class_.resize(cells);
@@ -231,16 +276,19 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
     ++cells_[id].count;
     cell_class_[c] = id;
   }
-  for (std::uint32_t g = 0; g < groups.size(); ++g) {
-    std::uint32_t& id = local[classes[cells + g]];
-    if (id == kNone) {
-      id = static_cast<std::uint32_t>(groups_.size());
-      groups_.push_back({g, 0, group_colours[g]});
-      std::vector<Part>& parts = parts_.emplace_back();
-      for (std::size_t e = first_edge[g]; e < first_edge[g + 1]; ++e)
-        parts.push_back({graph.edges()[e].to, graph.edges()[e].label});
+  for (std::uint32_t run = 0; run < runs.first.size(); ++run) {
+    std::uint32_t& id = local[classes[cells + run]];
+    const bool fresh = id == kNone;
+    if (fresh) id = static_cast<std::uint32_t>(groups_.size());
+    const std::uint32_t first = runs.first[run];
+    for (std::uint32_t g = first; g < runs.end(run); ++g) {
+      if (fresh) {
+        const auto parts = runs.parts_of(g);
+        groups_.push_back({g, 0, runs.colours[g]});
+        parts_.emplace_back(parts.begin(), parts.end());
+      }
+      ++groups_[id + g - first].count;
     }
-    ++groups_[id].count;
   }
   for (std::uint32_t r = 0; r < program.ranks; ++r) {
     const DeviceId device = lowering.device(RankId(r));

@@ -75,6 +75,7 @@ class Alike {
     std::uint32_t cell, label;
   };
   class Sketcher;
+  struct Runs;
   void expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
               std::vector<Side>& out) const;
   [[nodiscard]] std::uint32_t slot(topology::Router::Place place) const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/fold/incidence.hpp"
 
 namespace topsim::fold {
 
@@ -76,12 +77,25 @@ std::pair<DeviceId, DeviceId> GroupLowering::ends(const Group& group) const {
 }
 
 collective::LoweredCalls GroupLowering::lower(const Group& group) const {
+  collective::LoweredCalls result;
   if (group.is_communicator()) {
     const auto [gpus, calls] = communicator(group);
-    return nccl_.lower(calls, gpus);
+    std::vector<collective::CollectiveCall> loading;
+    for (std::size_t s = 0; s < calls.size(); ++s)
+      if (Incidence::moves_data((*group.calls)[s])) loading.push_back(calls[s]);
+    if (loading.size() == calls.size()) return nccl_.lower(calls, gpus);
+    // Calls that load no link are not asked for any.
+    const collective::SketchedCalls sketched = nccl_.sketch(calls, gpus);
+    result.calls = sketched.calls;
+    result.ways.resize(sketched.ways.size());
+    if (loading.empty()) return result;
+    const collective::LoweredCalls loads = nccl_.lower(loading, gpus);
+    for (std::size_t s = 0, l = 0; s < calls.size(); ++s)
+      if (Incidence::moves_data((*group.calls)[s]))
+        result.ways[sketched.calls[s].way] = loads.ways[loads.calls[l++].way];
+    return result;
   }
   const auto [from, to] = ends(group);
-  collective::LoweredCalls result;
   collective::LoweredCalls::Call call;
   nccl_.lower_message(from, to, group.slot, call.activity);
   call.choice.algorithm = collective::Algorithm::direct;

@@ -38,6 +38,8 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
   sizes_.resize(kinds_.size());
   for (std::uint32_t n = 0; n < nodes_; ++n) {
     kinds_[n] = nodes.shape_number(n);
+    for (std::uint32_t p = 0; p < nodes.shape(n).members().size(); ++p)
+      kinds_[n] = mixed(kinds_[n], topology.device(nodes.device(n, p)).model);
     sizes_[n] = nodes.inner_links(n);
   }
   for (std::size_t b = 0; b < bundles_.size(); ++b) {
@@ -71,6 +73,10 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
       const bool leaves = topology.device(links[i].from).node == cell;
       const std::uint32_t at = nodes.position(leaves ? links[i].from : links[i].to);
       kinds_[cell] = mixed(mixed(kinds_[cell], 2 * at + (leaves ? 1 : 0)), kind_of(i));
+    } else if (places_.at[i] == kNone) {  // a dead one inside a node
+      const std::uint64_t ends =
+          std::uint64_t{nodes.position(links[i].from)} << 32 | nodes.position(links[i].to);
+      kinds_[cell] = mixed(mixed(kinds_[cell], ends), kind_of(i));
     }
   }
 

@@ -53,8 +53,13 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
       return std::tuple(a.first, end(a.second), a.second) < std::tuple(b.first, end(b.second), b.second);
     };
   };
-  std::sort(ups.begin(), ups.end(), by_port_and_switch(true));
-  std::sort(downs.begin(), downs.end(), by_port_and_switch(false));
+  // Recipes make them in order.
+  const auto sort = [](auto& cables, const auto& before) {
+    if (!std::is_sorted(cables.begin(), cables.end(), before))
+      std::sort(cables.begin(), cables.end(), before);
+  };
+  sort(ups, by_port_and_switch(true));
+  sort(downs, by_port_and_switch(false));
   // Pair the k-th cable up with the k-th down of the same two devices.
   std::vector<std::pair<std::uint32_t, Cable>> paired;
   std::size_t d = 0;

@@ -1,0 +1,98 @@
+// What a link is left with where flows meet, while it has all of its capacity and after a fault.
+#include "sim/executor/contention.hpp"
+
+#include <gtest/gtest.h>
+
+namespace topsim::executor::contention_test {
+
+// Remembers what links were left with.
+class Capacities final : public network::Network {
+ public:
+  void start(const network::Transfer&, SimTime) override {}
+  [[nodiscard]] SimTime next_event() override { return kNever; }
+  void reroute(const network::Transfer&, SimTime) override {}
+  void advance(SimTime, std::vector<network::Completion>&) override {}
+  void set_capacity(network::LinkIndex link, double bytes_per_second, SimTime) override {
+    of[link] = bytes_per_second;
+  }
+  [[nodiscard]] network::LinkRecord record(network::LinkIndex) const override { return {}; }
+  [[nodiscard]] std::uint64_t events() const override { return 0; }
+  std::vector<double> of = {50e9, 50e9, 50e9};
+};
+
+// Two NICs send to a third through one switch; all cables carry 50 GB/s. The table: two senders to a NIC
+// leave 0.8 of its port, four 0.6.
+class TwoSenders : public testing::Test {
+ protected:
+  TwoSenders() {
+    topology::TopologyBuilder builder;
+    topology::Device nic{topology::DeviceKind::nic};
+    nic.model = builder.model("nic");
+    std::vector<DeviceId> nics;
+    for (std::uint32_t n = 0; n < 3; ++n) {
+      nic.node = n;
+      nics.push_back(builder.device(nic));
+    }
+    builder.set_nodes(3);
+    topology::Device leaf{topology::DeviceKind::fabric_switch};
+    leaf.tier = 1;
+    leaf.model = builder.model("switch");
+    const DeviceId at = builder.device(leaf);
+    topology::Link cable;
+    cable.kind = topology::LinkKind::ethernet;
+    cable.type = builder.link_type({"roce-400g", "400 Gbit/s", "a test"});
+    cable.capacity = cable.line_rate = BytesPerSecond(50e9);
+    for (std::uint32_t l = 0; l < 3; ++l) {
+      cable.from = l < 2 ? nics[l] : at;
+      cable.to = l < 2 ? at : nics[2];
+      system_.links.push_back({{builder.link(cable)}, cable.capacity});
+    }
+    topology_ = std::move(builder).finish();
+    for (std::uint32_t sender = 0; sender < 2; ++sender) {
+      fold::Activity message;
+      message.usage = message.own_usage =
+          std::make_shared<std::vector<network::Usage>>(std::vector<network::Usage>{{sender, 1}, {2, 1}});
+      system_.activities.push_back(message);
+    }
+    network::CongestionEntry two, four;
+    two.fabric = four.fabric = "roce";
+    two.routing = four.routing = "any";
+    two.incast_degree = 2;
+    two.efficiency = two.low = two.high = 0.8;
+    four.incast_degree = 4;
+    four.efficiency = four.low = four.high = 0.6;
+    options_.congestion =
+        std::make_shared<network::CongestionTable>(std::vector<network::CongestionEntry>{two, four});
+  }
+
+  topology::Topology topology_;
+  fold::System system_;
+  RunOptions options_;
+  Capacities network_;
+};
+
+TEST_F(TwoSenders, leave_their_receiver_what_the_table_says) {
+  Contention contention(system_, topology_, options_);
+  contention.started(0, network_, SimTime{});
+  EXPECT_EQ(network_.of[2], 50e9);
+  contention.started(1, network_, SimTime{});
+  EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
+  contention.ended(0, network_, SimTime{});
+  EXPECT_EQ(network_.of[2], 50e9);
+}
+
+// Half of the port: what two can offer are four capacities of it, so 0.6 of 25 GB/s; restored, 0.8 of 50.
+TEST_F(TwoSenders, meet_on_a_port_that_a_fault_has_halved_too) {
+  options_.capacity_changes = {{SimTime{}, LinkId(2), 0.5}, {SimTime(Duration(1)), LinkId(2), 1}};
+  Contention contention(system_, topology_, options_);
+  EXPECT_TRUE(contention.governs(2));
+  contention.started(0, network_, SimTime{});
+  contention.started(1, network_, SimTime{});
+  contention.scale(2, 0.5, network_, SimTime{});
+  EXPECT_NEAR(network_.of[2], 0.6 * 25e9, 100);
+  contention.scale(2, 1, network_, SimTime{});
+  EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
+  contention.scale(2, 0, network_, SimTime{});
+  EXPECT_EQ(network_.of[2], 0);
+}
+}  // namespace topsim::executor::contention_test
