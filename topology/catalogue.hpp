@@ -39,7 +39,8 @@ struct Accelerator {
   std::map<std::string, double, std::less<>> dense_flops;       // "bf16" -> FLOP/s, dense, no sparsity
   std::map<std::string, double, std::less<>> achievable_flops;  // measured best matmul (MAMF), where known
   std::map<std::string, double, std::less<>> sustained_flops;   // 8192-cube product at the power limit
-  // Least and most that sources measured, the best and the sustained product alike.
+  // Least and most that sources measured of the sustained product; of the best one where only that is known.
+  // Between the two lies no doubt but a power limit.
   std::map<std::string, std::pair<double, double>, std::less<>> measured_flops;
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};

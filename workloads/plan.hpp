@@ -130,4 +130,11 @@ struct Plan {
 // REQUIRES: the model is complete() (model.hpp). Throws ConfigError with every mistake at once; paths are
 // those of a scenario ("workload.plan.tp").
 [[nodiscard]] Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators);
+// Multi-token prediction looks words up again, on the last stage: a copy of a table that is not tied to the
+// head there (Megatron-Core, GPTModel: an embedding where mtp_process). Its gradients are summed with the
+// first stage's.
+[[nodiscard]] inline bool copies_embedding(const ModelSpec& model, const Plan& plan) {
+  return model.prediction_layers > 0 && !plan.inference() && plan.pp > 1 && !plan.ends_meet() &&
+         !model.tied_embeddings;
+}
 }  // namespace topsim::workloads

@@ -10,6 +10,20 @@
 #include "workloads/step/stage_program.hpp"
 
 namespace topsim::workloads {
+namespace {
+// The first module's embedding is a copy with weights of its own where the model's lies on another stage.
+void add_predictions(const ModelSpec& model, const Plan& plan, const ComputeModel& compute, bool recomputed,
+                     StepPieces& pieces) {
+  const PiecePair& layer = pieces.layer_at(kind_of(model, model.layers - 1), recomputed);
+  const PiecePair shared{pieces.embedding.forward.without_parameters(),
+                         pieces.embedding.backward.without_parameters()};
+  pieces.prediction = prediction(model, plan, compute, shared, layer, pieces.head);
+  pieces.first_prediction = copies_embedding(model, plan)
+                                ? prediction(model, plan, compute, pieces.embedding, layer, pieces.head)
+                                : pieces.prediction;
+}
+}  // namespace
+
 program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                                std::uint32_t accelerators, int domain_ranks) {
   WorkloadSpec completed = workload;
@@ -50,9 +64,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     set_host_time(pieces.layer[index], kind, model, plan, RecomputeKind::none);
     set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute.kind);
   }
-  if (model.prediction_layers > 0 && !plan.inference())
-    pieces.prediction = prediction(model, plan, compute, pieces.embedding,
-                                   pieces.layer_at(kind_of(model, model.layers - 1), full), pieces.head);
+  if (model.prediction_layers > 0 && !plan.inference()) add_predictions(model, plan, compute, full, pieces);
 
   program::Program program;
   if (plan.single_process) {
@@ -60,7 +72,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     whole_batch.micro_batch = plan.micro_batch * plan.dp;
     add_single_process(program, plan, compute, pieces, head(model, whole_batch, compute), model);
   } else {
-    const Slots slots = lay_out(plan, model.tied_embeddings, program);
+    const Slots slots = lay_out(plan, model.tied_embeddings || copies_embedding(model, plan), program);
     for (int stage = 0; stage < plan.pp; ++stage)
       add_stage(program, model, plan, compute, pieces, slots, stage);
   }

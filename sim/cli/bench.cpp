@@ -25,8 +25,12 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
   const auto size = [](const std::string& given, const char* otherwise) {
     return static_cast<double>(scenario::bench_size(given.empty() ? otherwise : given).value());
   };
+  if (!(options.factor >= 1.01))
+    throw ConfigError("--stepfactor must be at least 1.01", "-f 2 doubles the size from row to row");
+  const double least = size(options.begin, first), most = size(options.end, last);
+  if (least > most) throw ConfigError("--minbytes is more than --maxbytes", "-b 8 -e 8G is the usual range");
   std::vector<Bytes> sizes;
-  for (double bytes = size(options.begin, first); bytes <= size(options.end, last); bytes *= options.factor)
+  for (double bytes = least; bytes <= most; bytes *= options.factor)
     sizes.emplace_back(static_cast<std::int64_t>(bytes + 0.5));
   return sizes;
 }
@@ -121,12 +125,12 @@ Action configure_bench(CLI::App& app) {
   add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
       .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
-  add_option(app, "--channels", options->channels, "Force a number of channels").type_name("N");
+  add_option(app, "--channels", options->channels, "Force a number of channels").type_name("N").range(1, 64);
   add_option(app, "--from", options->from, "p2p: the sender, node0/nic0 or node0/gpu0").type_name("DEVICE");
   add_option(app, "--to", options->to, "p2p: the receiver").type_name("DEVICE");
   add_option(app, "--verb", options->verb, "p2p: what perftest tool is meant, ib_send_* or ib_write_*")
       .type_name("send|write");
-  add_option(app, "--senders", options->senders, "incast: how many send").type_name("N");
+  add_option(app, "--senders", options->senders, "incast: how many send").type_name("N").range(1, 1'000'000);
   add_flag(app, "--textbook", options->textbook,
            "incast: around one switch with the scenario's cables, not on its topology");
   add_option(app, "--window", options->window, "parking_lot, victim: how long is looked at (10 ms)")

@@ -144,6 +144,7 @@ Action configure_compare(CLI::App& app) {
   add_option(app, "--format", options->format, "What is printed; md: a memo with the bills of materials")
       .type_name("table|md|json");
   add_option(app, "--html", options->html, "The comparison as a page: one file that opens offline")
+      .not_empty()
       .type_name("FILE");
   add_option(app, "--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
       .range(1, 100000)
@@ -153,6 +154,7 @@ Action configure_compare(CLI::App& app) {
   add_flag(app, "--no-cost", options->no_cost, "Leave prices and power out");
   add_option(app, "--fail-if", options->fail_if,
              "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")
+      .not_empty()
       .type_name("EXPR");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
   add_flag(app, "--quiet", options->quiet, "No progress on stderr");

@@ -1,5 +1,7 @@
 #include "sim/cli/declare.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
@@ -22,7 +24,19 @@ Declared Declared::range(int least, int most) {
   return *this;
 }
 Declared Declared::range(double least, double most) {
-  option_.check(CLI::Range(least, most));
+  const auto problem = [least, most](std::string& text) {
+    double value = 0;
+    const bool number = CLI::detail::lexical_cast(text, value);
+    return number && value >= least && value <= most  // false of NaN, which CLI::Range lets pass
+               ? std::string()
+               : fmt::format("Value {} not in range {:g} to {:g}", text, least, most);
+  };
+  option_.check(CLI::Validator(problem, fmt::format("FLOAT in [{:g} - {:g}]", least, most)));
+  return *this;
+}
+Declared Declared::not_empty() {
+  option_.check(
+      [](const std::string& text) { return text.empty() ? std::string("is empty") : std::string(); });
   return *this;
 }
 Declared Declared::check(std::function<std::string(const std::string& value)> problem) {

@@ -20,6 +20,7 @@ class Declared {
   explicit Declared(CLI::Option& option) : option_(option) {}
   Declared type_name(const std::string& name);  // what completion offers: "a|b|c", "FILE", "DIR", "SCENARIO"
   Declared required();
+  Declared not_empty();  // --out "$DIR" with DIR unset is a mistake, not a wish for nothing
   Declared range(int least, int most);
   Declared range(double least, double most);
   Declared check(std::function<std::string(const std::string& value)> problem);  // empty: none

@@ -1,9 +1,12 @@
 #include "sim/cli/fail_if.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -40,16 +43,37 @@ ConfigError no_condition(std::string_view text, const std::string& why) {
       "write a key of the result, a comparison and a figure, e.g. --fail-if 'step_time > 500 ms'");
 }
 
-double parse_limit(std::string_view whole, std::string_view text) {
+// What the figures of a key are, by a word in it; a key with none of them is not judged here.
+struct Kind {
+  std::string_view word, name;
+  std::optional<Dimension> dimension;
+};
+constexpr std::array kKinds = {Kind{"bytes_per_second", "a bandwidth", Dimension::bandwidth},
+                               Kind{"per_second", "a plain number", {}},
+                               Kind{"seconds", "a time", Dimension::time},
+                               Kind{"bytes", "a size", Dimension::size},
+                               Kind{"mfu", "a share", {}},
+                               Kind{"fraction", "a share", {}},
+                               Kind{"utilization", "a share", {}}};
+
+double parse_limit(std::string_view whole, const std::string& key, std::string_view text) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = trim(text.substr(static_cast<std::size_t>(result.ptr - text.data())));
-  if (result.ec == std::errc{} && unit.empty()) return value;
-  if (result.ec == std::errc{} && unit == "%") return value / 100;
+  if (result.ec == std::errc{} && std::isfinite(value)) {
+    if (unit.empty()) return value;
+    if (unit == "%") return value / 100;
+  }
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
+                                 [&](const Kind& each) { return key.find(each.word) != std::string::npos; });
   for (const Dimension dimension :
        {Dimension::time, Dimension::size, Dimension::bandwidth, Dimension::flop_rate}) {
     const config::ParsedQuantity parsed = config::parse_quantity(dimension, text);
-    if (!parsed.error) return dimension == Dimension::time ? parsed.value * 1e-12 : parsed.value;
+    if (parsed.error) continue;
+    if (kind != kKinds.end() && kind->dimension != dimension)
+      throw no_condition(whole,
+                         fmt::format("\"{}\" is no figure for {}, which is {}", text, key, kind->name));
+    return dimension == Dimension::time ? parsed.value * 1e-12 : parsed.value;
   }
   throw no_condition(whole, '"' + std::string(text) + "\" is no figure with a unit");
 }
@@ -87,7 +111,7 @@ Condition parse_condition(std::string_view text) {
   for (const Alias& alias : kAliases) {
     if (condition.key == alias.name) condition.key = alias.path;
   }
-  condition.limit = parse_limit(text, trim(rest));
+  condition.limit = parse_limit(text, condition.key, trim(rest));
   return condition;
 }
 

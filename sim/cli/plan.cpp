@@ -103,6 +103,7 @@ Action configure_plan(CLI::App& app) {
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--out", options->out, "Write the scenario with the best plan there")
+      .not_empty()
       .type_name("FILE.json");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
   add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");

@@ -124,12 +124,16 @@ Action configure_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   options->scenario.declare(app);
   add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
-  add_option(app, "--out", options->out, "Write result.json, run.json and tables there").type_name("DIR");
+  add_option(app, "--out", options->out, "Write result.json, run.json and tables there")
+      .not_empty()
+      .type_name("DIR");
   add_option(app, "--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json)")
       .type_name("FILE");
   add_option(app, "--html", options->html, "The report page: one file that opens in a browser, offline")
+      .not_empty()
       .type_name("FILE");
   add_option(app, "--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
+      .not_empty()
       .type_name("EXPR");
   add_option(app, "--rank", options->ranks, "Print one rank in place of the result; may be repeated")
       .type_name("RANK")

@@ -133,6 +133,7 @@ Action configure_sweep(CLI::App& app) {
       .type_name("FILE");
   add_option(app, "--out", options->out,
              "Rows go to this SQLite file as they finish; given again, it goes on")
+      .not_empty()
       .type_name("FILE.sqlite");
   add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
   add_option(app, "--best", options->best,
@@ -143,6 +144,7 @@ Action configure_sweep(CLI::App& app) {
       .type_name("KEY,KEY");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
   add_option(app, "--html", options->html, "The sweep as a page: one file that opens offline")
+      .not_empty()
       .type_name("FILE");
   add_flag(app, "--all", options->all, "Every point in the table, not the first 20");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");

@@ -48,6 +48,7 @@ Action configure_validate(CLI::App& app) {
       .type_name("CASE");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
   add_option(app, "--html", options->html, "Predicted against published as a page that opens offline")
+      .not_empty()
       .type_name("FILE");
   add_flag(app, "--each", options->each, "Also a line for each case");
   add_option(app, "--jobs", options->jobs, "Cases at a time; all cores when left out").type_name("N");

@@ -22,8 +22,9 @@ class Engine {
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   [[nodiscard]] std::uint64_t events() const { return events_; }
 
-  // REQUIRES: time >= now().
+  // Throws ConfigError when `time` is before now(): what was added to the clock does not fit it.
   Handle at(SimTime time, std::uint64_t payload) {
+    if (time < now_) too_late();
     if (free_.empty()) {
       free_.push_back(static_cast<Handle>(payloads_.size()));
       payloads_.push_back(0);
@@ -34,10 +35,16 @@ class Engine {
     queue_.set(handle, {time, sequence_++});
     return handle;
   }
-  Handle after(Duration delay, std::uint64_t payload) { return at(now_ + delay, payload); }
+  Handle after(Duration delay, std::uint64_t payload) {
+    if (delay > kNever - now_) too_late();  // the sum would wrap round
+    return at(now_ + delay, payload);
+  }
 
-  // REQUIRES: handle is pending, time >= now().
-  void retime(Handle handle, SimTime time) { queue_.set(handle, {time, sequence_++}); }
+  // REQUIRES: handle is pending. Throws as at().
+  void retime(Handle handle, SimTime time) {
+    if (time < now_) too_late();
+    queue_.set(handle, {time, sequence_++});
+  }
   void cancel(Handle handle) {
     queue_.erase(handle);
     free_.push_back(handle);
@@ -63,6 +70,8 @@ class Engine {
   }
 
  private:
+  [[noreturn]] static void too_late();
+
   struct Key {
     SimTime time;
     std::uint64_t sequence;

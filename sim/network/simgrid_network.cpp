@@ -50,7 +50,13 @@ SimGridNetwork::SimGridNetwork(std::span<const double> capacities) : records_(ca
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   std::string program = child_program();
   char* arguments[] = {program.data(), nullptr};
-  const int failed = posix_spawnp(&child_, program.c_str(), &actions, nullptr, arguments, environ);
+  // A process group of its own: Ctrl-C reaches topsim alone, which stops at the next event and ends the
+  // child.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  const int failed = posix_spawnp(&child_, program.c_str(), &actions, &attributes, arguments, environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   socket_ = ends[0];

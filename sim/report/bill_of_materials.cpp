@@ -152,10 +152,18 @@ class Counter {
   }
 
   void accelerators() {
+    bool power = false;
     for (DeviceId id : topology_.accelerators()) {
       const std::string& model = topology_.model_of(id);
-      add(BomCategory::accelerator, model, model, 1, 0, known(model));
+      const bool listed = find(model, "accelerator");
+      const topology::Accelerator* entry = listed ? &catalogue_.accelerator(model) : nullptr;
+      add(BomCategory::accelerator, model, listed ? entry->name : model, 1, listed ? entry->tdp.value() : 0,
+          known(model));
+      power |= listed;
     }
+    if (power)
+      remarks_.emplace_back(
+          "power of accelerators is their thermal design power; the rest of their servers is not counted");
   }
 
   void nics(bool in_servers = false, bool with_power = true) {

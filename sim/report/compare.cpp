@@ -21,7 +21,9 @@ class Rows {
  public:
   explicit Rows(std::size_t candidates) : candidates_(candidates) {}
 
-  void add(const std::string& metric, Unit unit, std::size_t candidate, double value, double weight) {
+  // `shared`: a row only where every candidate has one.
+  void add(const std::string& metric, Unit unit, std::size_t candidate, double value, double weight,
+           bool shared = false) {
     auto [at, fresh] = index_.try_emplace(metric, rows_.size());
     if (fresh) {
       ComparisonRow row;
@@ -30,13 +32,22 @@ class Rows {
       row.values.resize(candidates_, 0);
       rows_.push_back(std::move(row));
       weights_.push_back(0);
+      lacking_.push_back(shared ? candidates_ : 0);
     }
+    if (shared) --lacking_[at->second];
     rows_[at->second].values[candidate] = value;
     weights_[at->second] = std::max(weights_[at->second], weight);
   }
   ComparisonRow& of(const std::string& metric) { return rows_[index_.at(metric)]; }
 
   [[nodiscard]] std::vector<ComparisonRow> finish() && {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (lacking_[i] > 0) continue;
+      if (i != kept) rows_[kept] = std::move(rows_[i]);
+      weights_[kept++] = weights_[i];
+    }
+    rows_.resize(kept);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       ComparisonRow& row = rows_[i];
       const double base = row.values[0];
@@ -60,6 +71,7 @@ class Rows {
   std::size_t candidates_;
   std::vector<ComparisonRow> rows_;
   std::vector<double> weights_;
+  std::vector<std::size_t> lacking_;  // candidates without the row, of those that all must have
   std::map<std::string, std::size_t> index_;
 };
 
@@ -94,7 +106,7 @@ void add_collectives(Rows& rows, std::size_t c, const Result& result, double per
     // Time a rank spends in it in a step, lost or won in proportion to the bandwidth.
     const double each_rank = sum.ranks / steps / std::max<double>(result.accelerators, 1);
     rows.add(name + ".bus_bandwidth", Unit::bytes_per_second, c, bus,
-             bus > 0 ? each_rank * per_step / bus : 0);
+             bus > 0 ? each_rank * per_step / bus : 0, true);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,38 @@ namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
 using topology::Topology;
+
+// From `begin` to `end` a link or a rank has this factor of what it would have.
+template <class Item>
+struct Spell {
+  Item item;
+  Duration begin, end;
+  double factor;
+};
+
+// Spells as changes in time: where several hold at once their factors multiply.
+template <class Change, class Item>
+std::vector<Change> changes_of(const std::vector<Spell<Item>>& spells) {
+  std::map<Item, std::vector<const Spell<Item>*>> of_item;
+  for (const Spell<Item>& spell : spells) of_item[spell.item].push_back(&spell);
+  std::vector<Change> changes;
+  for (const auto& [item, own] : of_item) {
+    std::set<Duration> instants;
+    for (const Spell<Item>* spell : own) instants.insert({spell->begin, spell->end});
+    double before = 1;
+    for (const Duration at : instants) {
+      if (at == Duration::max()) continue;
+      double factor = 1;
+      for (const Spell<Item>* spell : own)
+        if (spell->begin <= at && at < spell->end) factor *= spell->factor;
+      if (factor != before) changes.push_back({SimTime(at), item, factor});
+      before = factor;
+    }
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Change& a, const Change& b) { return a.at < b.at; });
+  return changes;
+}
 
 class Faults {
  public:
@@ -39,6 +73,8 @@ class Faults {
   AppliedFaults finish() {
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     add_routes();
+    options_.capacity_changes = changes_of<executor::CapacityChange>(capacities_);
+    options_.pace_changes = changes_of<executor::PaceChange>(paces_);
     return std::move(applied_);
   }
 
@@ -80,8 +116,11 @@ class Faults {
 
   // False, and said so: there are none.
   bool found(const std::vector<LinkId>& links, const FaultSpec& fault, const std::string& path) {
+    const bool other = topology_.find_device(fault.target).has_value();
     if (links.empty())
-      problem(path + ".target", "the topology has no \"" + fault.target + '"',
+      problem(path + ".target",
+              other ? '"' + fault.target + "\" is another kind of part than this fault is of"
+                    : "the topology has no \"" + fault.target + '"',
               "topsim topo show names devices; a link is \"node0/nic0 -> leaf0\", both its directions "
               "\"node0/nic0 - leaf0\"");
     return !links.empty();
@@ -104,10 +143,7 @@ class Faults {
                         "{:.6g} s on",
                         fault.target, seconds(fault.at), seconds(failover)));
     }
-    for (const LinkId link : links) {
-      options_.capacity_changes.push_back({SimTime(fault.at), link, factor});
-      if (fault.lasts) options_.capacity_changes.push_back({SimTime(fault.at + *fault.lasts), link, 1});
-    }
+    for (const LinkId link : links) capacities_.push_back({link, fault.at, end_of(fault), factor});
   }
 
   void flap(const FaultSpec& fault, const std::string& path) {
@@ -119,10 +155,8 @@ class Faults {
     const Duration end = fault.at + *fault.lasts;
     for (Duration outage = fault.at; outage < end; outage += *fault.period) {
       outages_.push_back({outage + fault.failover, std::min(outage + *fault.down, end), links});
-      for (const LinkId link : links) {
-        options_.capacity_changes.push_back({SimTime(outage), link, 0});
-        options_.capacity_changes.push_back({SimTime(std::min(outage + *fault.down, end)), link, 1});
-      }
+      for (const LinkId link : links)
+        capacities_.push_back({link, outage, std::min(outage + *fault.down, end), 0});
     }
   }
 
@@ -184,8 +218,7 @@ class Faults {
       options_.slow_ranks.emplace_back(*rank, 1 / fault.factor);
       return;
     }
-    options_.pace_changes.push_back({SimTime(fault.at), *rank, fault.factor});
-    if (fault.lasts) options_.pace_changes.push_back({SimTime(fault.at + *fault.lasts), *rank, 1});
+    paces_.push_back({*rank, fault.at, end_of(fault), fault.factor});
   }
 
   const Topology& topology_;
@@ -197,6 +230,8 @@ class Faults {
     std::vector<LinkId> links;
   };
   std::vector<Outage> outages_;
+  std::vector<Spell<LinkId>> capacities_;
+  std::vector<Spell<RankId>> paces_;
   std::vector<Problem> problems_;
 };
 }  // namespace

@@ -26,7 +26,8 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
                                          const Topology& topology, DeviceId from, DeviceId to) {
   Scenario verbs = scenario;
   topology::FabricSpec& fabric = verbs.topology.fabric;
-  if (fabric.nic_latency || fabric.link.latency) return std::nullopt;
+  const bool of_catalogue = !scenario.topology.node.use.empty();  // a file of devices names its own parts
+  if (!of_catalogue || fabric.nic_latency || fabric.link.latency) return std::nullopt;
   const auto nic_of = [&](DeviceId id) -> const topology::NicEntry* {
     const topology::Device& device = topology.device(id);
     return device.kind == DeviceKind::nic ? &catalogue.nic(topology.models()[device.model]) : nullptr;
@@ -117,7 +118,8 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
       ground.run(keep);
       // From the first delivery on: what comes before it is latency.
       const double took = seconds(end - row.library);
-      row.message_rate = took > 0 ? (row.iterations - 1) / took : 0;
+      // Where messages do not share a link (analytic), each has all of it.
+      row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(row.library);
       row.bandwidth = row.message_rate * static_cast<double>(size.value());
       result.rows.push_back(row);
     }

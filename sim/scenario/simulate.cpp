@@ -21,6 +21,7 @@
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/faults.hpp"
+#include "sim/scenario/hardware_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -243,12 +244,6 @@ class Runs {
   fold::System system_;
 };
 
-double mean_step(const executor::Outcome& outcome) {
-  double sum = 0;
-  for (const Duration step : outcome.step_times) sum += seconds(step);
-  return outcome.step_times.empty() ? 0 : sum / static_cast<double>(outcome.step_times.size());
-}
-
 // What the network has to say: the packet model's remarks; where flows met, by how much and how sure.
 void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
                           bool interval, report::Result& result) {
@@ -269,7 +264,7 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
       executor::RunOptions other = run;
       other.congestion_bound = bound;
       other.timeline = false;
-      return mean_step(runs.run(other, nullptr));
+      return seconds(metrics::mean_step(runs.run(other, nullptr).step_times));
     };
     std::array<double, 2> steps{};
     parallel::in_order(steps.size(), 0, [&](std::size_t i) {
@@ -298,6 +293,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
   add_network_findings(runs, run, outcome, options.contention_interval, simulated.result);
+  for (report::Finding& finding : hardware_findings(scenario, prepared.topology, catalogue))
+    simulated.result.findings.push_back(std::move(finding));
   for (const std::string& note : faults.notes)
     simulated.result.findings.push_back(
         {report::Severity::note, note, "faults", "repair it, or compare with a run without it"});

@@ -64,6 +64,7 @@ std::vector<Pair> pairs_of(const Ends& ends, TrafficPattern pattern, const Traff
   std::mt19937_64 random(seed);
   for (const auto& circle : circles(ends)) {
     const std::size_t n = circle.size();
+    if (n < 2) continue;
     if (pattern == TrafficPattern::permutation) {
       // Sattolo's algorithm: one cycle through all, so that nobody sends to itself.
       std::vector<std::size_t> order(n);

@@ -168,7 +168,8 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
       for (const int cp : cps) {
         if (accelerators % (tp * pp * cp) != 0) continue;
         for (const int ep : eps) {
-          if ((accelerators / (tp * pp)) % ep != 0) continue;
+          // Experts are divided over ep x etp of a stage's ranks; etp is tp where it is left out.
+          if ((accelerators / pp) % (ep * workload.plan.etp.value_or(tp)) != 0) continue;
           for (const int micro_batch : micro_batches) {
             for (const RecomputeKind recompute : recomputes) {
               PlanChoice choice;

@@ -40,7 +40,7 @@ std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
           report::duration_text(r.step),
           report::percent_text(r.throughput.mfu),
           report::percent_text(idle),
-          report::bytes_text(static_cast<double>(r.memory.per_accelerator.value()))};
+          report::memory_text(r.memory.per_accelerator)};
 }
 
 bool needs_zero_bubble_runtime(const PlanChoice& choice) {

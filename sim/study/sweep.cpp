@@ -17,6 +17,7 @@
 #include "sim/study/digest.hpp"
 #include "sim/study/ensemble.hpp"
 #include "sim/study/sweep_figures.hpp"
+#include "workloads/trace/load.hpp"
 
 namespace topsim::study {
 namespace {
@@ -43,7 +44,9 @@ std::string key_of(const SweepBase& base, const Scenario& scenario) {
   digest.add(base.inputs).add(base.allow_oom ? "oom" : "").add(scenario::to_json(scenario));
   const fs::path folder = scenario.topology.directory;
   if (!scenario.topology.file.empty()) digest.add(content(folder / scenario.topology.file));
-  if (scenario.workload.trace) digest.add(content(folder / scenario.workload.trace->path));
+  if (scenario.workload.trace)
+    for (const std::string& file : workloads::trace::files_of(*scenario.workload.trace, folder.string()))
+      digest.add(file).add(content(file));
   return digest.text();
 }
 
@@ -131,8 +134,9 @@ std::string inputs_digest(const std::string& config_directory) {
   digest.add(report::version()).add(report::commit());
   std::error_code ignored;
   std::set<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(config_directory) / "hardware", ignored))
-    if (entry.path().extension() == ".json") files.insert(entry.path());
+  for (const char* folder : {"hardware", "calibration"})
+    for (const auto& entry : fs::directory_iterator(fs::path(config_directory) / folder, ignored))
+      if (entry.path().extension() == ".json") files.insert(entry.path());
   for (const fs::path& file : files) digest.add(content(file));
   return digest.text();
 }

@@ -25,6 +25,10 @@ std::string number_text(double value) {
   return value >= 1000 ? report::count_text(value) : report::three_digits(value);
 }
 
+std::string gibibytes_text(double value) {
+  return report::memory_text(Bytes(static_cast<std::int64_t>(value)));
+}
+
 double dollars_a_second(const CostModel& cost) {
   return cost.per_second(Draws(0));
 }
@@ -63,11 +67,11 @@ std::span<const Column> columns() {
        [](const Result& r, const CostModel&) -> Value {
          return r.step > Duration{} ? Value(si(r.account.idle_total()) / si(r.step)) : Value();
        }},
-      {{"memory_bytes", "of the fullest accelerator", false, report::bytes_text},
+      {{"memory_bytes", "of the fullest accelerator", false, gibibytes_text},
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.per_accelerator.value()));
        }},
-      {{"memory_capacity_bytes", "of one accelerator", true, report::bytes_text},
+      {{"memory_capacity_bytes", "of one accelerator", true, gibibytes_text},
        [](const Result& r, const CostModel&) {
          return unless_zero(static_cast<double>(r.memory.capacity.value()));
        }},

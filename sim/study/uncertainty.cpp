@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "workloads/compute/compute_model.hpp"
@@ -26,16 +27,17 @@ HopRange hop_range(const Scenario& scenario, const topology::Topology& topology,
   return {{seconds(entry.port_to_port_low) - usual, 0, seconds(entry.port_to_port_high) - usual}, entry.id};
 }
 
-// The same of what lies before the first link and behind the last: both NICs, hosts, their software.
-report::Interval base_range(const Scenario& scenario, const topology::Topology& topology,
-                            const topology::Catalogue& catalogue) {
+BaseRange base_range(const Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue) {
   const topology::FabricSpec& fabric = scenario.topology.fabric;
   if (fabric.nic_latency || fabric.link.latency || scenario.topology.node.use.empty()) return {};
   for (const topology::Link& link : topology.links()) {
     if (link.kind != topology::LinkKind::infiniband && link.kind != topology::LinkKind::ethernet) continue;
-    const topology::LinkEntry& entry = catalogue.link(topology.link_types()[link.type].id);
+    const std::string use = topology::resolve_fabric(fabric, catalogue).link.use;
+    if (use.empty()) return {};
+    const topology::LinkEntry& entry = catalogue.link(use);
     const double usual = seconds(entry.nic_base);
-    return {seconds(entry.nic_base_low) - usual, 0, seconds(entry.nic_base_high) - usual};
+    return {{seconds(entry.nic_base_low) - usual, 0, seconds(entry.nic_base_high) - usual}, entry.id};
   }
   return {};
 }
@@ -95,7 +97,7 @@ std::vector<std::string> in_words(const Scenario& scenario, const Ranges& ranges
   if (chances.packets) list.emplace_back("the seed of every packet's hash, mark and loss");
   if (chances.placements) list.emplace_back("placements");
   add("the latency of a hop through " + ranges.hop.id, ranges.hop.seconds, 1e-9, "ns");
-  add("the latency of NICs and hosts of " + scenario.topology.fabric.link.use, ranges.base, 1e-6, "us");
+  add("the latency of NICs and hosts of " + ranges.base.id, ranges.base.seconds, 1e-6, "us");
   const report::Interval& kernels = ranges.kernels.factor;
   add("the time of matrix products on " + ranges.kernels.id, {kernels.low - 1, 0, kernels.high - 1}, 1e-2,
       "%");
@@ -113,7 +115,8 @@ scenario::Prepared drawn(const Ranges& ranges, std::size_t sample, const scenari
                          }),
                          usual.program, usual.memory, usual.searches};
   own.topology.nic_latency =
-      std::max(Duration{}, topology.nic_latency + from_seconds(ranges.base.at(draws("nic base"))));
+      std::max(Duration{}, topology.nic_latency +
+                               from_seconds(ranges.base.seconds.at(draws("NICs of " + ranges.base.id))));
   const double factor = ranges.kernels.factor.at(draws("kernels of " + ranges.kernels.id));
   if (factor == 1) return own;
   for (program::RankProgram& ranks : own.program.classes) {

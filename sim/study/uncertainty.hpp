@@ -21,6 +21,13 @@ struct HopRange {
   [[nodiscard]] bool varies() const { return seconds.low < seconds.high; }
 };
 
+// The same of what lies before the first link and behind the last: both NICs, hosts, their software.
+// InfiniBand and RoCE were measured by different people on different NICs, so each draws for itself.
+struct BaseRange {
+  report::Interval seconds;
+  std::string id;  // of the link
+};
+
 // How long kernels take, beside the usual: the rate of a large matrix product in the scenario's precision, as
 // far as the catalogue's sources are apart on it. The same draw for everybody who has the accelerator.
 // Nothing where times were measured or given by the user.
@@ -32,10 +39,10 @@ struct KernelRange {
 // What the catalogue leaves open about a candidate.
 struct Ranges {
   HopRange hop;
-  report::Interval base;
+  BaseRange base;
   KernelRange kernels;
   [[nodiscard]] bool vary() const {
-    return hop.varies() || base.low < base.high || kernels.factor.low < kernels.factor.high;
+    return hop.varies() || base.seconds.low < base.seconds.high || kernels.factor.low < kernels.factor.high;
   }
 };
 [[nodiscard]] Ranges ranges_of(const scenario::Scenario& scenario, const topology::Topology& topology,

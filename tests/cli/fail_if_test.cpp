@@ -26,6 +26,20 @@ TEST(FailIf, RefusesWhatIsNoCondition) {
   }
 }
 
+// A gate that can never close is a mistake, not a pass.
+TEST(FailIf, RefusesAFigureOfAnotherKind) {
+  for (const char* text : {"step_time > 3 GB", "mfu > nan", "mfu > inf", "mfu > 1 ms", "memory > 10 s",
+                           "tokens_per_second < 3 GB/s", "accelerators.idle_seconds.straggler > 1 GB"}) {
+    EXPECT_THROW((void)parse_condition(text), ConfigError) << text;
+  }
+  try {
+    (void)parse_condition("step_time > 3 GB");
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().message,
+                testing::HasSubstr("\"3 GB\" is no figure for step.seconds, which is a time"));
+  }
+}
+
 TEST(FailIf, AnUnknownKeyGetsTheClosest) {
   try {
     (void)judge(parse_condition("step_tim > 1 s"), kResult);

@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+#include "sim/base/error.hpp"
+
 namespace topsim::engine::engine_test {
 using namespace literals;
 constexpr SimTime at(std::int64_t ps) {
@@ -59,6 +61,17 @@ TEST(Engine, ACancelledEventNeverComesAndItsHandleIsUsedAgain) {
 }
 
 // The reference is a std::multimap that is filled, re-timed and emptied in the same way.
+// 2^63 - 1 picoseconds are 106 days: a sum beyond wraps round and would run time backwards.
+TEST(Engine, refuses_what_does_not_fit_its_clock) {
+  Engine engine;
+  engine.advance(SimTime(Duration(1000)));
+  EXPECT_THROW(engine.after(Duration::max(), 0), ConfigError);
+  EXPECT_THROW(engine.at(SimTime(Duration(999)), 0), ConfigError);
+  const Handle last = engine.after(Duration::max() - Duration(1000), 7);
+  EXPECT_THROW(engine.retime(last, SimTime(Duration(0))), ConfigError);
+  EXPECT_EQ(engine.pop(), 7U);
+}
+
 TEST(Engine, AgreesWithAnOrderedMapOverRandomOperations) {
   std::mt19937_64 random(7);
   Engine engine;

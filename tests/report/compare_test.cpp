@@ -51,6 +51,22 @@ TEST(Compare, RowsAlikeAreLeftOut) {
                                             "throughput.tokens_per_second"));
 }
 
+// Another plan has other collectives: their bandwidth has nothing to be compared with.
+TEST(Compare, ACollectiveThatOneCandidateLacksIsNoRow) {
+  Candidate a = candidate("tp8", 10_ms), b = candidate("tp4", 12_ms);
+  CollectiveRow row;
+  row.group = "data", row.kind = "all_reduce", row.bytes = Bytes(1000), row.calls = 1, row.group_size = 8;
+  row.each = 1_ms, row.bus_bandwidth = 100e9;
+  a.result.collectives.push_back(row);
+  b.result.collectives.push_back(row);
+  row.bytes = Bytes(2000);
+  a.result.collectives.push_back(row);
+  std::vector<std::string> metrics;
+  for (const ComparisonRow& each : of({a, b}).rows) metrics.push_back(each.metric);
+  EXPECT_THAT(metrics, ::testing::Contains("collectives.data.all_reduce.1000.bus_bandwidth"));
+  EXPECT_THAT(metrics, ::testing::Not(::testing::Contains("collectives.data.all_reduce.2000.bus_bandwidth")));
+}
+
 TEST(Compare, SaysByWhatFactorTheFasterOneWins) {
   EXPECT_EQ(of({candidate("ib", 10_ms), candidate("roce", 12_ms)}).verdict,
             "ib is 1.20 times faster per step than roce; 100 % of the difference is data parallel");

@@ -108,6 +108,15 @@ TEST_F(Bill, CountsServersSwitchesAndEachCableOnce) {
   EXPECT_TRUE(find(bill, BomCategory::nic)->included) << "a server's price contains its NICs";
 }
 
+// Of a topology from a file there are no servers to look up, but its accelerators are the catalogue's: 700 W
+// each.
+TEST_F(Bill, AcceleratorsOfAFileDrawTheirPower) {
+  const BillOfMaterials bill = bill_of_materials(two_nodes(), topology::TopologySpec{}, catalogue(), {});
+  ASSERT_NE(find(bill, BomCategory::accelerator), nullptr);
+  EXPECT_EQ(find(bill, BomCategory::accelerator)->id, "h100-sxm5");
+  EXPECT_DOUBLE_EQ(find(bill, BomCategory::accelerator)->watts, 700);
+}
+
 TEST_F(Bill, AServerMadeFromAnotherRecipeIsPricedAsThatOne) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";

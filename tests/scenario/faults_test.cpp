@@ -44,6 +44,26 @@ TEST(Faults, ADeadNicsTrafficTakesAnotherNicOfTheNode) {
   EXPECT_THAT(left.findings.back().message + left.findings.front().message, HasSubstr("node0/nic3 is down"));
 }
 
+// Half of a half is a quarter, and a link that comes back from an outage is still degraded by what lasts
+// longer.
+TEST(Faults, FaultsOfOnePartAddUp) {
+  const auto degraded = [](const std::string& factor, const std::string& at = "0 s") {
+    return R"({"kind": "link_degraded", "target": "node0/nic3 - leaf3", "factor": )" + factor +
+           R"(, "at": ")" + at + "\"}";
+  };
+  const Duration quarter = step_with("[" + degraded("0.25") + "]");
+  EXPECT_GT(quarter, step_with("[" + degraded("0.5") + "]"));
+  EXPECT_EQ(step_with("[" + degraded("0.5") + ", " + degraded("0.5") + "]"), quarter);
+  const std::string blink =
+      R"({"kind": "link_down", "target": "node0/nic3 - leaf3", "at": "10 us", "for": "1 us"})";
+  EXPECT_GE(step_with("[" + degraded("0.25") + ", " + blink + "]"), quarter);
+  const auto slow = [](const std::string& factor) {
+    return R"({"kind": "gpu_slow", "target": "node0/gpu0", "at": "1 us", "for": "1000 s", "factor": )" +
+           factor + "}";
+  };
+  EXPECT_EQ(step_with("[" + slow("0.5") + ", " + slow("0.5") + "]"), step_with("[" + slow("0.25") + "]"));
+}
+
 TEST(Faults, WithoutAnyPathTheRankThatCannotBeReachedIsNamed) {
   std::string all = "[";
   for (int nic = 0; nic < 8; ++nic)

@@ -114,6 +114,16 @@ TEST(Traffic, point_to_point_prints_goodput_and_latency_of_the_link) {
 }
 
 // Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
+// Each message has the link to itself in the analytic model: 8 MiB in 8 MiB / 49.68 GB/s + 2.8 us.
+TEST(Traffic, point_to_point_has_a_bandwidth_where_nothing_is_shared) {
+  Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
+  scenario.network.model = "analytic";
+  TrafficOptions options;
+  options.sizes = {Bytes(8 << 20)};
+  const double seconds = (8 << 20) / 49.68e9 + 2.8e-6;
+  EXPECT_NEAR(point_to_point(scenario, catalogue(), options).rows[0].bandwidth, (8 << 20) / seconds, 1e8);
+}
+
 TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
   Scenario scenario = scenario_of("8", R"("roce-400g")", R"({"congestion_control": "none"})");
   TrafficOptions options;

@@ -45,8 +45,11 @@ std::vector<report::Candidate> run(const std::vector<Scenario>& scenarios, int j
   return run_ensembles(scenarios, catalogue(), options, progress);
 }
 
+// Accelerators on whose rate sources disagree.
+const std::string kMi300x = R"("mi300x-8")";
+
 std::vector<report::Candidate> run(int jobs) {
-  return run({two_nodes(kInfiniBand), two_nodes(kRoce)}, jobs);
+  return run({two_nodes(kInfiniBand, kMi300x), two_nodes(kRoce, kMi300x)}, jobs);
 }
 
 scenario::Prepared prepared(const Scenario& each) {
@@ -57,7 +60,7 @@ Ranges ranges(const Scenario& each) {
   return ranges_of(each, prepared(each).topology, catalogue());
 }
 
-// The catalogue's two rates of an H100's best bf16 product are 730 and 794.5 TFLOP/s, 8.1 % of the time
+// The catalogue's rates of an MI300X's best bf16 product are 668.4, 765 and 781.9 TFLOP/s, 17 % of the time
 // apart, so steps spread by percents; both candidates compute on it, so their ratio does not: it spreads by
 // less than a fifth of that.
 TEST(Ensemble, draws_what_sources_disagree_about_the_same_for_all_candidates) {
@@ -73,7 +76,7 @@ TEST(Ensemble, draws_what_sources_disagree_about_the_same_for_all_candidates) {
     return report::quantile(values, 0.95) - report::quantile(values, 0.05);
   };
   EXPECT_GT(width(steps), 0.01);
-  EXPECT_LT(width(steps), 0.081);
+  EXPECT_LT(width(steps), 0.17);
   EXPECT_LT(width(ratios), width(steps) / 5);
   EXPECT_GT(width(ratios), 0);  // switches and NICs are not the same
 }
@@ -82,8 +85,8 @@ TEST(Ensemble, draws_what_sources_disagree_about_the_same_for_all_candidates) {
 // time, and every hop through the switch both have by the same time off the usual.
 TEST(Ensemble, the_same_sample_of_all_candidates_has_the_same_draws) {
   const std::string switch_model = R"(, "switch": "qm9700")";
-  const Scenario flat = two_nodes(kInfiniBand + switch_model);
-  const Scenario tree = two_nodes(R"("kind": "fat-tree", "link": "ib-ndr")" + switch_model);
+  const Scenario flat = two_nodes(kInfiniBand + switch_model, kMi300x);
+  const Scenario tree = two_nodes(R"("kind": "fat-tree", "link": "ib-ndr")" + switch_model, kMi300x);
   const scenario::Prepared usual[] = {prepared(flat), prepared(tree)};
   const Ranges apart[] = {ranges(flat), ranges(tree)};
   std::set<Duration> kernels, hops;
@@ -112,31 +115,50 @@ TEST(Ensemble, the_same_sample_of_all_candidates_has_the_same_draws) {
     EXPECT_EQ(hop[0], hop[1]) << sample;
     kernels.insert(kernel[0]), hops.insert(hop[0]);
   }
-  EXPECT_GT(kernels.size(), 3U);  // half of them at the usual, which is the slowest that anyone measured
+  EXPECT_GT(kernels.size(), 5U);  // half of them at the usual, which is the slowest that anyone measured
   EXPECT_GT(hops.size(), 10U);
 }
 
-// H100, bf16: the model's product runs at the sustained 730 TFLOP/s, the fastest measured is 794.5: time is
-// 730/794.5 = 0.919 of the usual at least, and nobody measured slower. fp8: 1402.6 and 1530, the model keeps
-// below the first.
+// MI300X, bf16: 668.4 TFLOP/s to 781.9 were measured of the best product; the model's large one runs below
+// the former.
 TEST(Ensemble, kernels_are_as_uncertain_as_the_sources_of_their_precision) {
-  const auto bf16 = ranges(two_nodes(kInfiniBand)).kernels;
-  EXPECT_EQ(bf16.id, "h100-sxm5");
-  EXPECT_NEAR(bf16.factor.low, 730 / 794.5, 1e-3);
-  EXPECT_NEAR(bf16.factor.high, 1, 1e-3);
-  const auto fp8 = ranges(two_nodes(kInfiniBand, R"("hgx-h100")", R"("precision": "fp8")")).kernels.factor;
-  EXPECT_LT(fp8.low, 1402.6 / 1530 + 1e-3);
-  EXPECT_EQ(fp8.high, 1);
+  const auto bf16 = ranges(two_nodes(kInfiniBand, kMi300x)).kernels;
+  EXPECT_EQ(bf16.id, "mi300x");
+  EXPECT_NEAR(bf16.factor.low, 668.4 / 781.9, 0.01);
+  EXPECT_EQ(bf16.factor.high, 1);
 }
 
+// An H100's best product (794.5 TFLOP/s) and its sustained one (730) are two quantities, not two opinions.
 TEST(Ensemble, kernels_that_one_source_measured_are_not_drawn) {
   const auto certain = [](const Scenario& each) {
     const report::Interval factor = ranges(each).kernels.factor;
     return factor == report::Interval{1, 1, 1};
   };
+  EXPECT_TRUE(certain(two_nodes(kInfiniBand)));
   EXPECT_TRUE(certain(two_nodes(R"("kind": "rail", "link": "ib-hdr")", R"("hgx-a100")")));
-  EXPECT_TRUE(certain(two_nodes(kInfiniBand, R"({"use": "hgx-h100", "accelerator": "h100-sxm5-96gb"})")));
-  EXPECT_TRUE(certain(two_nodes(kInfiniBand, R"("hgx-h100")", R"("compute": {"gemm_efficiency": 0.6})")));
+  EXPECT_TRUE(certain(two_nodes(kInfiniBand, kMi300x, R"("compute": {"gemm_efficiency": 0.6})")));
+}
+
+// 2.35 us of InfiniBand's NICs and hosts may be 1.27, 2.6 of RoCE's 1.8: two pairs of measurements by four
+// people. A switch tells nothing about the other's NIC, so the same sample has them at different places of
+// their ranges; two fabrics of one link have them at the same.
+TEST(Ensemble, nics_are_drawn_by_link) {
+  const auto place = [](const std::string& fabric, double width, std::size_t sample) {
+    const Scenario each = two_nodes(fabric);
+    const scenario::Prepared usual = prepared(each);
+    const Duration lower =
+        usual.topology.nic_latency - drawn(ranges(each), sample, usual).topology.nic_latency;
+    return seconds(lower) / width;
+  };
+  double apart = 0;
+  for (std::size_t sample = 1; sample < 9; ++sample) {
+    const double infiniband = place(kInfiniBand, 1.08e-6, sample), roce = place(kRoce, 0.8e-6, sample);
+    EXPECT_NEAR(place(R"("kind": "fat-tree", "link": "ib-ndr")", 1.08e-6, sample), infiniband, 1e-5);
+    EXPECT_GE(infiniband, 0);
+    EXPECT_LE(infiniband, 1);
+    apart = std::max(apart, std::abs(infiniband - roce));
+  }
+  EXPECT_GT(apart, 0.1);
 }
 
 TEST(Ensemble, counts_every_run_as_done) {
@@ -155,7 +177,7 @@ TEST(Ensemble, says_what_it_draws) {
   };
   EXPECT_TRUE(says(0, "NICs and hosts of ib-ndr"));     // 2.35 us or 1.27
   EXPECT_TRUE(says(1, "NICs and hosts of roce-400g"));  // 2.6 us or 1.8
-  EXPECT_TRUE(says(0, "matrix products on h100-sxm5"));
+  EXPECT_TRUE(says(0, "matrix products on mi300x"));
 }
 
 std::string words(const Scenario& each, const scenario::Simulated& usual) {

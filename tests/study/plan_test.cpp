@@ -140,6 +140,20 @@ TEST_F(Plans, WhatIsKeptStays) {
   }
 }
 
+// Eight experts on eight ranks of tp 8: possible once etp is 1, each rank having whole ones; divided like the
+// rest (etp = tp) they would need 64 ranks.
+TEST_F(Plans, ExpertsAreDividedByEpAndEtpNotByEpAlone) {
+  const std::vector<std::string> experts = {
+      "workload.model.experts={\"count\": 8, \"top_k\": 2, \"ffn\": 2048}", "workload.plan.tp=8",
+      "workload.plan.pp=1", "workload.plan.ep=8", "workload.plan.micro_batch=1"};
+  PlanOptions options;
+  options.space.keep = {"tp", "pp", "ep", "cp", "recompute", "micro_batch", "schedule"};
+  std::vector<std::string> whole = experts;
+  whole.emplace_back("workload.plan.etp=1");
+  EXPECT_EQ(search(two_boxes(whole), options).rows.size(), 1U);
+  EXPECT_THROW((void)search(two_boxes(experts), options), ConfigError);
+}
+
 TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {
   PlanOptions options = quick();
   options.space.schedules = {Schedule::one_f_one_b};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "sim/base/error.hpp"
 #include "sim/scenario/simulate.hpp"
@@ -113,6 +114,30 @@ TEST_F(Sweeps, RowsOfAnotherScenarioAreNotTakenForThese) {
   run_sweep(space, base_, store, 1, progress_);
   EXPECT_EQ(progress_.found, 0u);
   EXPECT_EQ(store.rows().size(), 1u);
+}
+
+// A Chakra trace is named by what its files begin with, which is no file itself.
+TEST_F(Sweeps, ATraceWhoseFilesChangedIsRunAgain) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "sweep_traces";
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const std::string& bytes) {
+    std::ofstream(folder / "job.0.et", std::ios::binary) << bytes;
+  };
+  base_.read = [&](std::span<const std::string>) {
+    scenario::Scenario scenario = scenario::parse_scenario(kTwoBoxes, "two", {}, library_);
+    scenario.workload.trace.emplace().path = (folder / "job").string();
+    return scenario;
+  };
+  const auto key = [&] { return point_key(base_, {}); };
+  write("one");
+  const std::string first = key();
+  EXPECT_EQ(key(), first);
+  write("two");
+  EXPECT_NE(key(), first);
+  write("one");
+  std::ofstream(folder / "job.json") << "{}";  // process groups, taken when they lie beside
+  EXPECT_NE(key(), first);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(Sweeps, PointsThatAreTheSameScenarioRunOnce) {

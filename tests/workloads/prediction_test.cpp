@@ -56,6 +56,46 @@ TEST(Prediction, IsHeldInMemoryAndNoPartOfInference) {
             training_step(plain, h100(), 8).facts.model_flops.value());
 }
 
+// On two stages the last looks words up in a copy of the table: its memory (2 bytes a weight), its gradients
+// over the replicas (fp32) and a sum with the first stage's, once, however many modules.
+TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
+  WorkloadSpec workload = small_moe(1, 4);
+  workload.plan.pp = 2;
+  workload.plan.virtual_stages = 1;
+  const auto last = [&] { return memory_use(workload, h100(), 8).stages.back().weights; };
+  const auto sums = [&] {
+    return collectives(training_step(workload, h100(), 8), Dimension::embedding).size();
+  };
+  const double before = last();
+  EXPECT_EQ(sums(), 0U);  // not tied
+  workload.model.prediction_layers = 1;
+  const ModelSpec model = complete(workload.model);
+  const LayerParameters layer = layer_parameters(model, LayerKind::experts);
+  const double words = embedding_parameters(model);
+  EXPECT_DOUBLE_EQ(last() - before, 2 * (layer.split() + layer.whole() + layer.routed() / 4 +
+                                         prediction_parameters(model) + words));
+  EXPECT_EQ(sums(), 1U);  // of each rank
+  workload.model.prediction_layers = 2;
+  EXPECT_EQ(sums(), 1U);
+  workload.model.tied_embeddings = true;  // the head's own copy serves
+  const double tied = last();
+  workload.model.prediction_layers = 1;
+  EXPECT_DOUBLE_EQ(tied - last(),
+                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model)));
+}
+
+// Its projection is split over tensor ranks by columns, with sequence parallelism or without.
+TEST(Prediction, ProjectsTheSameShareOnEveryTensorRank) {
+  WorkloadSpec workload = small_moe(4, 1);
+  workload.model.experts.count = 0;
+  workload.model.prediction_layers = 1;
+  const auto flops = [&](bool sequence_parallel) {
+    workload.plan.sequence_parallel = sequence_parallel;
+    return flops_of_all_ranks(training_step(workload, h100(), 8));
+  };
+  EXPECT_DOUBLE_EQ(flops(true), flops(false));
+}
+
 // FC1, activation and casts in one kernel: what passes through memory between them is gone, products stay.
 TEST(Experts, FusedExpertsLeaveTheProducts) {
   WorkloadSpec apart = small_moe(1, 4);

@@ -117,15 +117,11 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
   const auto measured = [&](const MeasuredRates& rates, auto& used) {
     for (const auto& [precision, rate] : rates) {
       used[precision] = rate.use.value();
-      const auto [range, first] =
-          raw.measured_flops.try_emplace(precision, rate.low.value(), rate.high.value());
-      if (first) continue;
-      range->second.first = std::min(range->second.first, rate.low.value());
-      range->second.second = std::max(range->second.second, rate.high.value());
+      raw.measured_flops.insert_or_assign(precision, std::pair(rate.low.value(), rate.high.value()));
     }
   };
   measured(raw.achievable, raw.achievable_flops);
-  measured(raw.sustained, raw.sustained_flops);
+  measured(raw.sustained, raw.sustained_flops);  // where both are known, kernels follow this one
   raw.memory = raw.memory_facts.size;
   raw.memory_bandwidth = raw.memory_facts.bandwidth;
   if (raw.scale_up) {

@@ -38,7 +38,10 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       if (!model.tied_embeddings || plan.pp > 1) parts.weights += head_parameters(model) / t * element;
       parts.activations = std::max(parts.activations, plan.micro_batch * (element + 4.0) * model.vocab);
     }
-    parts.kv_cache = layers * cache_bytes_per_token(model, plan) * plan.sequence / plan.cp * requests;
+    // Layers with a sliding window keep the keys of the window.
+    const double full = full_attention_share(model), window = model.attention.window;
+    const double kept = full * plan.sequence + (1 - full) * std::min<double>(window, plan.sequence);
+    parts.kv_cache = layers * cache_bytes_per_token(model, plan) * kept / plan.cp * requests;
     use.stages.push_back(parts);
     if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }

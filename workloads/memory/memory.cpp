@@ -95,7 +95,8 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
     for (int i = 0; last && !plan.inference() && i < model.prediction_layers; ++i) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, model.layers - 1));
       const double routed = layer.routed() / (plan.ep * plan.etp);
-      units.push_back((layer.split() + prediction_parameters(model)) / plan.tp + layer.whole() +
+      const double words = i == 0 && copies_embedding(model, plan) ? embedding_parameters(model) : 0;
+      units.push_back((layer.split() + prediction_parameters(model) + words) / plan.tp + layer.whole() +
                       (plan.expert_ranks ? 0 : routed));
       if (plan.expert_ranks) result.routed += routed;
     }

@@ -95,6 +95,12 @@ void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   }
   plan.global_batch = plan.micro_batches * per_round;
   if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
+  // Passes of both chunks, or of two micro-batches in flight, wait for each other where a message holds its
+  // stage up.
+  const bool crossed = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::zb_2p;
+  if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
+    mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
+                 "leave overlap_p2p out: zb-v and zb-2p overlap them");
   if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0)
     mistakes.add(
         "plan.global_batch",

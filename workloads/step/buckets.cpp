@@ -22,7 +22,9 @@ class GroupBuckets {
         slot_(weights == Weights::dense ? slots.data : slots.expert_data),
         replicas_(weights == Weights::dense ? slots.replicas : Slots::kNoSlot),
         stream_(weights == Weights::dense ? "data" : "expert data"),
-        optimizer_shards_(weights == Weights::dense ? plan.optimizer_shards : plan.expert_optimizer_shards) {
+        optimizer_shards_(slot_ == Slots::kNoSlot     ? 1  // nobody else has these weights
+                          : weights == Weights::dense ? plan.optimizer_shards
+                                                      : plan.expert_optimizer_shards) {
     for (const ChunkParameters& given : chunks) {
       Chunk& chunk = chunks_.emplace_back();
       chunk.parameters = given.total(weights);

@@ -27,7 +27,8 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   };
   const bool trains = !plan.inference();
   const auto predictions = [&] {
-    for (int i = 0; trains && i < model.prediction_layers; ++i) add(pieces.prediction, model.layers - 1);
+    for (int i = 0; trains && i < model.prediction_layers; ++i)
+      add(pieces.prediction_at(i), model.layers - 1);
   };
   if (forward_) {
     if (chunk.first) add(pieces.embedding, 0);

@@ -93,7 +93,7 @@ std::uint8_t add_peers(Program& program, const Plan& plan, const Layout& layout,
 }
 }  // namespace
 
-Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
+Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
   const Layout layout(plan);
   Slots slots;
   program.ranks = static_cast<std::uint32_t>(plan.ranks());
@@ -156,7 +156,7 @@ Slots lay_out(const Plan& plan, bool tied_embeddings, Program& program) {
                                           &ExpertCoordinates::dp, plan.expert_copies, mirrored);
   // ZB-V and DualPipe put the first and the last part of the model on the same stage: nothing to sum between
   // stages.
-  if (tied_embeddings && plan.pp > 1 && !plan.ends_meet()) {
+  if (shared_embedding && plan.pp > 1 && !plan.ends_meet()) {
     Groups groups(program, Dimension::embedding);
     slots.embedding = groups.slot();
     for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {

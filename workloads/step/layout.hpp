@@ -48,5 +48,6 @@ struct Slots {
 };
 
 // Fills ranks, class_of_rank (one class a stage), communicators, members and peers of the program.
-Slots lay_out(const Plan& plan, bool tied_embeddings, program::Program& program);
+// `shared_embedding`: the first stage and the last hold copies of one table of words.
+Slots lay_out(const Plan& plan, bool shared_embedding, program::Program& program);
 }  // namespace topsim::workloads

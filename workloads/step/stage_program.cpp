@@ -95,7 +95,7 @@ class StageProgram {
     };
     if (chunk.last) walk(pieces_.head);
     for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
-      walk(pieces_.prediction);
+      walk(pieces_.prediction_at(i));
     for (int i = chunk.layers - 1; i >= 0; --i)
       walk(pieces_.layer_at(kind_of(model_, chunk.first_layer + i), i < chunk.recomputed));
     if (chunk.first) walk(pieces_.embedding);

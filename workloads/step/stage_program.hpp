@@ -13,7 +13,10 @@ namespace topsim::workloads {
 // The lists that every stage draws on.
 struct StepPieces {
   PiecePair embedding, head;
-  PiecePair prediction;  // a module of it
+  PiecePair first_prediction, prediction;  // modules of it
+  [[nodiscard]] const PiecePair& prediction_at(int module) const {
+    return module == 0 ? first_prediction : prediction;
+  }
   // By LayerKind: as the plan's recompute asks; full recompute, where only some layers of a stage do it.
   std::array<PiecePair, 2> layer, layer_recomputed;
   [[nodiscard]] const PiecePair& layer_at(LayerKind kind, bool recomputed) const {

@@ -104,15 +104,21 @@ ChakraPaths chakra_paths(const std::string& path) {
   return result;
 }
 
+// The file of process groups; empty: there is none.
+std::string groups_file(const TraceSpec& spec, const ChakraPaths& paths, const std::string& folder) {
+  std::error_code error;
+  if (!spec.groups.empty()) return find_path(spec.groups, folder);
+  const std::string usual = paths.prefix + ".json";
+  return fs::is_regular_file(usual, error) ? usual : std::string();
+}
+
 Trace load_chakra(const TraceSpec& spec, const std::string& path, const std::string& folder) {
   const ChakraPaths paths = chakra_paths(path);
   std::vector<std::string> bytes;
   for (const std::string& file : paths.ranks) bytes.push_back(read_file(file));
-  std::string groups = spec.groups.empty() ? paths.prefix + ".json" : find_path(spec.groups, folder);
-  std::error_code error;
-  std::string text;
-  if (!spec.groups.empty() || fs::is_regular_file(groups, error)) text = read_file(groups);
-  return read_chakra(paths.ranks, bytes, text, groups);
+  const std::string groups = groups_file(spec, paths, folder);
+  const std::string text = groups.empty() ? std::string() : read_file(groups);
+  return read_chakra(paths.ranks, bytes, text, groups.empty() ? paths.prefix + ".json" : groups);
 }
 }  // namespace
 
@@ -129,6 +135,15 @@ std::string detect_format(const std::string& path) {
   if (text.find("num_ranks") != std::string::npos || text[first] == '/') return "goal";
   fail(path, "no trace that topsim knows",
        "formats: chakra (NAME.0.et), goal (num_ranks ...), aicb, native (topsim.trace/1)");
+}
+
+std::vector<std::string> files_of(const TraceSpec& spec, const std::string& folder) {
+  const std::string path = find_path(spec.path, folder);
+  if ((spec.format.empty() ? detect_format(path) : spec.format) != "chakra") return {path};
+  const ChakraPaths paths = chakra_paths(path);
+  std::vector<std::string> files = paths.ranks;
+  if (const std::string groups = groups_file(spec, paths, folder); !groups.empty()) files.push_back(groups);
+  return files;
 }
 
 Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks) {

@@ -1,0 +1,11 @@
+#include "sim/engine/engine.hpp"
+
+#include "sim/base/error.hpp"
+
+namespace topsim::engine {
+
+void Engine::too_late() {
+  throw ConfigError("the run takes longer than 106 days, the most that picoseconds in 64 bits can count",
+                    "look for a latency, a launch_overhead or a bandwidth with the wrong unit");
+}
+}  // namespace topsim::engine

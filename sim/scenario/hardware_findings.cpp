@@ -1,0 +1,97 @@
+#include "sim/scenario/hardware_findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "topology/build.hpp"
+#include "topology/catalogue/device_entries.hpp"
+#include "topology/catalogue/link_entry.hpp"
+
+namespace topsim::scenario {
+namespace {
+using topology::DeviceKind;
+using workloads::Precision;
+
+// What the catalogue calls the units that a format needs.
+std::string_view units_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp8:
+    case Precision::mxfp8:
+    case Precision::fp8_blockwise:
+      return "fp8";
+    case Precision::nvfp4:
+      return "fp4";
+  }
+  return {};
+}
+
+void find_formats(const Scenario& scenario, const topology::Topology& topology,
+                  const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
+  const workloads::WorkloadSpec& workload = scenario.workload;
+  if (workload.trace || !workload.compute.stage_times.forward.empty() || topology.accelerators().empty())
+    return;
+  const topology::Accelerator& entry =
+      catalogue.accelerator(topology.model_of(topology.accelerators().front()));
+  const std::string_view units = units_of(workload.precision.gemm);
+  if (entry.dense_flops.empty() || entry.dense_flops.contains(units)) return;
+  out.push_back(
+      {report::Severity::warning,
+       fmt::format(
+           "{} has no {} units that the catalogue knows of; the rate of the nearest format stands for theirs",
+           entry.name, units),
+       "workload.precision", "topsim list hardware " + entry.id + " shows its formats"});
+}
+
+void find_links(const topology::Topology& topology, const topology::Catalogue& catalogue,
+                const std::string& use, std::vector<report::Finding>& out) {
+  const topology::LinkEntry& link = catalogue.link(use);
+  std::set<std::uint32_t> seen;
+  const auto other_kind = [&](const std::vector<std::string>& spoken) {
+    return std::none_of(spoken.begin(), spoken.end(),
+                        [&](const std::string& id) { return catalogue.link(id).kind == link.kind; });
+  };
+  for (const topology::Link& each : topology.links()) {
+    if (each.kind != link.kind) continue;
+    const topology::Device& device = topology.device(each.from);
+    if (!seen.insert(device.model).second) continue;
+    const std::string& model = topology.models()[device.model];
+    if (device.kind == DeviceKind::nic) {
+      const topology::NicEntry& nic = catalogue.nic(model);
+      const bool slower = nic.port_rate.value() > 0 && each.line_rate / nic.port_rate > 1.001 * each.count;
+      if (!other_kind(nic.links) && !slower) continue;
+      out.push_back(
+          {report::Severity::warning,
+           fmt::format("a port of {} does not do {}; it is simulated as if it did", nic.name, link.label),
+           "topology.fabric.link", "topology.node.nic names another NIC"});
+    } else if (device.kind == DeviceKind::fabric_switch &&
+               other_kind(catalogue.network_switch(model).links)) {
+      out.push_back({report::Severity::warning,
+                     fmt::format("{} has no ports for {}; it is simulated as if it had",
+                                 catalogue.network_switch(model).name, link.label),
+                     "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
+    }
+  }
+}
+}  // namespace
+
+std::vector<report::Finding> hardware_findings(const Scenario& scenario, const topology::Topology& topology,
+                                               const topology::Catalogue& catalogue) {
+  std::vector<report::Finding> out;
+  if (scenario.topology.node.use.empty()) return out;
+  find_formats(scenario, topology, catalogue, out);
+  const std::string use = topology::resolve_fabric(scenario.topology.fabric, catalogue).link.use;
+  if (!use.empty()) find_links(topology, catalogue, use, out);
+  return out;
+}
+}  // namespace topsim::scenario

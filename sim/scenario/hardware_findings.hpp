@@ -1,0 +1,19 @@
+// What a run says of hardware that cannot do what the scenario asks of it. It is simulated as asked all the
+// same: the next generation of a NIC, say, under today's name.
+#pragma once
+
+#include <vector>
+
+#include "sim/report/result.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::scenario {
+
+// Formats that the accelerator has no units for; NICs and switches at the end of a link they do not speak.
+// Nothing of a topology from a file, whose parts need not be the catalogue's.
+[[nodiscard]] std::vector<report::Finding> hardware_findings(const Scenario& scenario,
+                                                             const topology::Topology& topology,
+                                                             const topology::Catalogue& catalogue);
+}  // namespace topsim::scenario
