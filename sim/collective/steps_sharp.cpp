@@ -14,12 +14,17 @@ namespace {
 using topology::DeviceKind;
 using Links = std::vector<LinkId>;
 
+struct Way {
+  Links links;  // none: as the router says
+  Duration latency{};
+};
+
 // One head's tree. Positions: a box's head or a switch of the fabric.
 struct SumTree {
   struct Node {
     std::uint32_t position;
     std::uint32_t parent = StepBuilder::kNothing;  // a node
-    Links up, down;                                // to the parent and back
+    Way up, down;                                  // to the parent and back
     std::vector<std::uint32_t> children;
   };
   std::vector<Node> nodes;  // children before parents
@@ -69,8 +74,23 @@ class SharpSteps {
     return known->second;
   }
 
-  // One path of the route, in parts that end at the fabric's switches and at the receiver.
-  [[nodiscard]] std::vector<Links> parts(const PlacedBox& from, const PlacedBox& to, int head) const {
+  // Of alternatives the one that fewest heads have taken, and of those the head's own by number, so that all
+  // leaves lead one head to one spine: heads whose route divides over all uplinks take one each.
+  LinkId least_taken(const std::vector<LinkId>& ways, int head) {
+    const std::size_t own = static_cast<std::size_t>(head) % ways.size();
+    LinkId best = ways[own];
+    for (std::size_t i = 1; i < ways.size(); ++i) {
+      const LinkId way = ways[(own + i) % ways.size()];
+      if (heads_on_[way] < heads_on_[best]) best = way;
+    }
+    ++heads_on_[best];
+    return best;
+  }
+
+  // One path of the route, in parts that end at the fabric's switches and at the receiver, or at the first
+  // switch that `known` leads on from.
+  template <class Known>
+  std::vector<Links> parts(const PlacedBox& from, const PlacedBox& to, int head, const Known& known) {
     const auto nic = [&](const PlacedBox& box) {
       return box.nics[static_cast<std::size_t>(channel(box, head).enter_net)];
     };
@@ -86,24 +106,34 @@ class SharpSteps {
                   route);
     if (!route.reachable()) throw ConfigError(router_.why_unreachable(at, end));
     std::vector<Links> parts(1);
-    for (const topology::LinkShare& use : route.links) {
-      const topology::Link& link = topology_.link(use.link);
-      if (link.from != at) continue;  // an alternative to one that was taken
-      parts.back().push_back(use.link);
-      at = link.to;
-      if (topology_.device(at).kind == DeviceKind::fabric_switch) parts.emplace_back();
+    while (at != end) {
+      std::vector<LinkId> ways;
+      for (const topology::LinkShare& use : route.links)
+        if (topology_.link(use.link).from == at) ways.push_back(use.link);
+      if (ways.empty()) throw InternalError("a route of a sum in the fabric ends before its end");
+      const LinkId way = least_taken(ways, head);
+      parts.back().push_back(way);
+      at = topology_.link(way).to;
+      if (topology_.device(at).kind != DeviceKind::fabric_switch) continue;
+      if (known(at)) break;
+      parts.emplace_back();
     }
     return parts;
   }
 
+  // The k-th link from a to b and the k-th from b to a are one cable.
+  [[nodiscard]] LinkId other_way(LinkId id) const {
+    const topology::Link& link = topology_.link(id);
+    std::size_t place = 0;
+    for (const LinkId beside : topology_.links_from(link.from))
+      if (beside < id && topology_.link(beside).to == link.to) ++place;
+    for (const LinkId back : topology_.links_from(link.to))
+      if (topology_.link(back).to == link.from && place-- == 0) return back;
+    throw ConfigError("a sum in the fabric needs cables of both directions");
+  }
   [[nodiscard]] Links turned(const Links& links) const {
     Links back;
-    for (auto link = links.rbegin(); link != links.rend(); ++link) {
-      const topology::Link& row = topology_.link(*link);
-      const auto other = topology_.find_link(row.to, row.from);
-      if (!other) throw ConfigError("a sum in the fabric needs cables of both directions");
-      back.push_back(*other);
-    }
+    for (auto link = links.rbegin(); link != links.rend(); ++link) back.push_back(other_way(*link));
     return back;
   }
 
@@ -118,14 +148,17 @@ class SharpSteps {
     std::vector<Edge> of_box(boxes.size());
     DeviceId top{};
     for (std::size_t b = 1; b < boxes.size(); ++b) {
-      const std::vector<Links> way = parts(boxes[b], boxes[0], head);
+      const auto known = [&](DeviceId at) { return b > 1 && (at == top || above.count(at) > 0); };
+      const std::vector<Links> way = parts(boxes[b], boxes[0], head, known);
       DeviceId at = topology_.link(way[0].back()).to;
       of_box[b] = {at, way[0]};
-      for (std::size_t i = 1; i + 1 < way.size(); ++i) {
+      const bool to_the_end = topology_.link(way.back().back()).to == boxes[0].gpus[head_of(boxes[0], head)];
+      for (std::size_t i = 1; i + (to_the_end ? 1 : 0) < way.size(); ++i) {
         const DeviceId next = topology_.link(way[i].back()).to;
         above.try_emplace(at, Edge{next, way[i]});
         at = next;
       }
+      if (b > 1) continue;
       top = at;
       of_box[0] = {at, turned(way.back())};
     }
@@ -133,7 +166,8 @@ class SharpSteps {
     std::map<DeviceId, std::uint32_t> node_of;
     const auto add = [&](std::uint32_t at, const Edge* edge) {
       tree.nodes.push_back({at, StepBuilder::kNothing, {}, {}, {}});
-      if (edge != nullptr) tree.nodes.back().up = edge->up, tree.nodes.back().down = turned(edge->up);
+      if (edge != nullptr)
+        tree.nodes.back().up = along(edge->up), tree.nodes.back().down = along(turned(edge->up));
       return static_cast<std::uint32_t>(tree.nodes.size() - 1);
     };
     for (std::size_t b = 0; b < boxes.size(); ++b) add(boxes[b].ranks[head_of(boxes[b], head)], &of_box[b]);
@@ -155,29 +189,29 @@ class SharpSteps {
     for (const auto& [distance, device] : switches)
       node_of[device] = add(position(device), device == top ? nullptr : &above.at(device));
     for (std::uint32_t n = 0; n + 1 < tree.nodes.size(); ++n) {
-      const DeviceId parent = topology_.link(tree.nodes[n].up.back()).to;
+      const DeviceId parent = topology_.link(tree.nodes[n].up.links.back()).to;
       tree.nodes[n].parent = node_of.at(parent);
       tree.nodes[node_of.at(parent)].children.push_back(n);
     }
     return tree;
   }
 
-  // One message over these links. `rate` above 0: a source, which sends piece after piece at that rate; its
-  // first carries what a call takes before anything moves.
-  std::uint32_t send(std::uint32_t from, std::uint32_t to, const Links& links, int head, std::int64_t bytes,
+  // One message that way. `rate` above 0: a source, which sends piece after piece at that rate; its first
+  // carries what a call takes before anything moves.
+  std::uint32_t send(std::uint32_t from, std::uint32_t to, const Way& way, int head, std::int64_t bytes,
                      double start_us, double rate, std::vector<std::uint32_t> after) {
-    Duration latency{};
-    for (const LinkId link : links) latency += topology_.link(link).latency;
     StepMessage message{from, to, Bytes(bytes), static_cast<std::uint16_t>(head), 0, 0};
-    message.latency = std::max(latency, Duration(1)) + from_microseconds(start_us);
-    const auto [known, fresh] =
-        way_of_.try_emplace(std::tuple(from, to, head), static_cast<std::uint32_t>(ways_.size()));
-    if (fresh) ways_.push_back(links);
-    message.way = known->second;
+    message.latency = std::max(way.latency, Duration(1)) + from_microseconds(start_us);
+    const std::tuple line(from, to, head);
+    if (!way.links.empty()) {
+      const auto [known, fresh] = way_of_.try_emplace(line, static_cast<std::uint32_t>(ways_.size()));
+      if (fresh) ways_.push_back(way.links);
+      message.way = known->second;
+    }
     if (rate > 0) {
-      const double moving = static_cast<double>(bytes) / rate - seconds(latency);
+      const double moving = static_cast<double>(bytes) / rate - seconds(way.latency);
       if (moving > 0) message.rate_cap = BytesPerSecond(static_cast<double>(bytes) / moving);
-      const auto [last, first] = last_of_.try_emplace(known->second, StepBuilder::kNothing);
+      const auto [last, first] = last_of_.try_emplace(line, StepBuilder::kNothing);
       after.push_back(last->second);
       return last->second = plan_.add(message, after);
     }
@@ -192,7 +226,7 @@ class SharpSteps {
     for (std::uint32_t b = 0; b < boxes.size(); ++b) {
       double us = 0;
       for (std::uint32_t n = b; n != StepBuilder::kNothing; n = tree.nodes[n].parent)
-        for (const LinkId link : tree.nodes[n].up) us += 2 * microseconds(topology_.link(link).latency);
+        us += 2 * microseconds(tree.nodes[n].up.latency);
       fabric_us = std::max(fabric_us, us);
     }
     const double rate = timing_.cap / heads_;
@@ -242,18 +276,22 @@ class SharpSteps {
     return chips[static_cast<std::size_t>(head) % chips.size()];
   }
 
-  [[nodiscard]] Links inside(DeviceId from, DeviceId to) const {
-    if (const auto link = topology_.find_link(from, to)) return {*link};
+  [[nodiscard]] Way along(Links links) const {
+    Duration latency{};
+    for (const LinkId link : links) latency += topology_.link(link).latency;
+    return {std::move(links), latency};
+  }
+  // To or from an NVSwitch over their link, between GPUs as the router says: over all switches at once.
+  const Way& inside(DeviceId from, DeviceId to) {
+    const auto [known, fresh] = inside_.try_emplace({from, to});
+    if (!fresh) return known->second;
+    const bool gpus = topology_.device(from).kind == DeviceKind::accelerator &&
+                      topology_.device(to).kind == DeviceKind::accelerator;
+    if (!gpus) return known->second = along({topology_.find_link(from, to).value()});
     topology::Route route;
     router_.route({.from = from, .to = to}, route);
-    Links links;
-    DeviceId at = from;
-    for (const topology::LinkShare& use : route.links) {
-      if (topology_.link(use.link).from != at) continue;
-      links.push_back(use.link);
-      at = topology_.link(use.link).to;
-    }
-    return links;
+    known->second.latency = route.latency;
+    return known->second;
   }
 
   // A box's piece at its head: the messages that bring it.
@@ -295,9 +333,11 @@ class SharpSteps {
   StepBuilder plan_;
   std::vector<DeviceId> devices_;
   std::map<DeviceId, std::uint32_t> position_;
+  std::map<LinkId, int> heads_on_;
   std::vector<Links> ways_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, int>, std::uint32_t> way_of_;
-  std::map<std::uint32_t, std::uint32_t> last_of_;  // of a source's way: its last piece
+  std::map<std::tuple<std::uint32_t, std::uint32_t, int>, std::uint32_t> last_of_;  // a source's last piece
+  std::map<std::pair<DeviceId, DeviceId>, Way> inside_;
 };
 }  // namespace
 
