@@ -32,15 +32,17 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
 // 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few
 // channels work).
 constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
-// LL128's share of the tuner's rate: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100).
+// LL128's share of the tuner's rate: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100). Blackwell's
+// is no measurement, its few LL128 rows fit no line: assumed between the two.
 constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
 // Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own
 // part is taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over
 // one NDR NIC.
 constexpr double kSimpleShare = 0.97;
 // A ring inside a box also copies its own n-th of the data without sending it: with Simple at this many times
-// the ring's rate (2.0-2.6 on A100, 3 on H100, 1.9 on B200), with LL at that rate. So two GPUs reach 2/3 to
-// 3/4 of what eight do.
+// the ring's rate, with LL at that rate. Slopes of all-gather and reduce-scatter between 64, 128, 256 and
+// 512 MiB over 2, 4 and 8 GPUs give 2.0-2.8 (A100), 2.0-3.0 (H100, more the larger) and 1.5-2.1 (B200). So
+// two GPUs reach 2/3 to 3/4 of what eight do.
 constexpr std::array<double, 4> kOwnCopy = {2.5, 2.5, 2.5, 1.9};
 constexpr double kOwnCopyLowLatency = 1;
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
@@ -158,8 +160,16 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
   return half_buffer ? 4 * slot : slot;
 }
 
+double piece_bytes(const Choice& choice, double share, double chunk) {
+  constexpr double kMostPieces = 512;
+  if (choice.protocol == Protocol::simple) return chunk;
+  const auto p = static_cast<std::size_t>(choice.protocol);
+  const double threads = nccl::kThreads[p] / (choice.algorithm == Algorithm::tree ? 2.0 : 1.0);
+  const double pass = threads * (choice.protocol == Protocol::ll ? 8 : 60);
+  return std::min(chunk, std::max(pass, share / kMostPieces));
+}
+
 TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
-  const std::size_t p = static_cast<std::size_t>(choice.protocol);
   const double channels = choice.channels, share = static_cast<double>(bytes) / channels;
   TreePipeline pipe;
   pipe.rate =
@@ -170,13 +180,9 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2,
                together = graph.bandwidth_intra * graph.channels / channels;
   pipe.hop_rate = std::max(pipe.rate, std::min(alone, together) * 1e9);
-  // Simple hands on whole chunks; LL and LL128 what one half of the threads moves in one pass (8 and 60 bytes
-  // of payload a thread; device code of NCCL 2.30). Very large calls in larger pieces: nobody waits for them.
-  const double pass = nccl::kThreads[p] / 2.0 * (p == 0 ? 8 : 60);
   const double chunk = static_cast<double>(chunk_bytes(
       CollectiveKind::all_reduce, choice.algorithm, choice.protocol, choice.channels, bytes, tuner.facts()));
-  constexpr double kMostPieces = 512;
-  pipe.piece = std::min(share, p == 2 ? chunk : std::min(chunk, std::max(pass, share / kMostPieces)));
+  pipe.piece = std::min(share, piece_bytes(choice, share, chunk));
   return pipe;
 }
 
@@ -187,7 +193,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   const double n = facts.ranks, s = static_cast<double>(bytes);
   const bool ring = choice.algorithm == Algorithm::ring, tree = choice.algorithm == Algorithm::tree;
   const bool chains = ring || tree;
-  Timing t{cost.latency, cost.bandwidth * 1e9, 1};
+  Timing t{cost.latency, 0, cost.bandwidth * 1e9, 1};
   // Where NCCL found no channel its figure means nothing; the links decide.
   if (facts.ring.bandwidth_intra <= nccl::kNoChannel) {
     t.cap = 0;
@@ -291,7 +297,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const double n = facts.ranks;
   Timing t;
   const std::size_t gpu = generation(facts);
-  t.latency_us = static_cast<double>(bytes) / n < kDirectSimple ? kDirectStart[gpu] : kDirectStartSimple[gpu];
+  t.start_us = static_cast<double>(bytes) / n < kDirectSimple ? kDirectStart[gpu] : kDirectStartSimple[gpu];
+  t.latency_us = t.start_us;
   if (options.network && facts.nodes > 1) t.latency_us += nccl::kNetLatency[1][2] + std::max(0.0, network_us);
   const double rate = facts.ring.bandwidth_intra * facts.ring.channels * 1e9;
   if (kind == CollectiveKind::all_to_all) {

@@ -12,6 +12,7 @@ namespace topsim::collective {
 
 struct Timing {
   double latency_us = 0;  // before the last byte counts as arrived
+  double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)
   double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own
   double wire = 1;        // bytes on the wire per byte of payload (flags of LL and LL128)
 };
@@ -30,6 +31,12 @@ struct StepTiming {
 // `latency_us`: the whole collective's.
 [[nodiscard]] StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner,
                                     double network_us, double latency_us, const TimeOptions& options);
+
+// What a channel of a pipeline (tree, broadcast, reduction) hands on at a time. Simple: its chunk; LL and
+// LL128: what the threads at work move in one pass (8 and 60 bytes of payload a thread; device code of NCCL
+// 2.30), half of them in a tree, whose other half sends the other way. A very large share of a channel in
+// larger pieces: nobody waits for them.
+[[nodiscard]] double piece_bytes(const Choice& choice, double share, double chunk);
 
 // How a tree's channel moves its share: in pieces, each handed on when it has arrived.
 struct TreePipeline {
