@@ -116,8 +116,11 @@ struct StepMessage {
   std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
   std::uint32_t way = kRouted;    // into StepPlan::ways
   static constexpr std::uint32_t kRouted = ~0U;  // as the router says
+  // Messages of one line leave one after the other, whatever is still on its way; 0: none.
+  std::uint32_t line = 0;
 };
 struct StepPlan {
+  Choice choice;  // whose messages these are: not choose()'s where that has no message form
   std::vector<StepMessage> messages;
   std::vector<std::uint32_t> after;
   std::vector<DeviceId> devices;          // switches that sum: they receive and send
@@ -140,6 +143,7 @@ class NcclModel {
   ~NcclModel();
 
   [[nodiscard]] const topology::Router& router() const;
+  [[nodiscard]] bool allows_pxn() const;
   // The choice for one call. `gpus` in communicator rank order.
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.
@@ -153,8 +157,9 @@ class NcclModel {
   // they leave their node.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> key_in_node(std::span<const CollectiveCall> calls,
                                                                       std::span<const DeviceId> gpus) const;
-  // The same, as messages in NCCL's chunks and windows. Reduction inside switches has no messages between
-  // ranks: in this form the best of ring and tree stands in for NVLS and SHARP.
+  // The same, as messages in NCCL's chunks and windows. All-reduce summed by the fabric's switches (CollNet,
+  // NVLS over several boxes) goes to them and back. NVLS inside one box, NVLSTree and PAT have no message
+  // form: the best of ring and tree stands in, and the plan says which.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The links of one message of it; cap and latency are the message's.
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;

@@ -79,6 +79,10 @@ const topology::Router& NcclModel::router() const {
   return impl_->router;
 }
 
+bool NcclModel::allows_pxn() const {
+  return impl_->overrides.pxn.value_or(true);
+}
+
 NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOptions time,
                      std::shared_ptr<Searches> searches)
     : impl_(std::make_unique<Impl>(router, std::move(overrides), time, std::move(searches))) {}
@@ -250,7 +254,9 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
       const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
       const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
       const Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
-      return sharp_steps(impl_->router, payload, best, placement, timing);
+      StepPlan plan = sharp_steps(impl_->router, payload, best, placement, timing);
+      plan.choice = best;
+      return plan;
     }
   }
   Overrides overrides = impl_->overrides;
@@ -260,7 +266,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
   const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
   Choice choice;
-  choice.algorithm = Algorithm::direct;
+  if (!tuned(wire)) choice = impl_->choose(wire, bytes, placement);
   if (tuned(wire)) {
     if (!overrides.algorithm) {
       const auto ring = placement.tuner->time(wire, Algorithm::ring, Protocol::simple, payload);
@@ -282,15 +288,19 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
   if (choice.algorithm == Algorithm::direct) {
     const Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
-    return direct_steps(wire, payload, placement, timing);
+    StepPlan plan = direct_steps(wire, payload, placement, timing);
+    plan.choice = choice;
+    return plan;
   }
   const Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
   const StepTiming steps =
       time_steps(wire, choice, *placement.tuner, network, timing.latency_us, impl_->time);
-  if (choice.algorithm == Algorithm::tree)
-    return tree_steps(payload, choice, placement, tree_pipeline(choice, payload, *placement.tuner),
-                      timing.wire, steps);
-  return ring_steps(wire, payload, choice, placement, timing, steps);
+  StepPlan plan = choice.algorithm == Algorithm::tree
+                      ? tree_steps(payload, choice, placement,
+                                   tree_pipeline(choice, payload, *placement.tuner), timing.wire, steps)
+                      : ring_steps(wire, payload, choice, placement, timing, steps);
+  plan.choice = choice;
+  return plan;
 }
 
 void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const {
@@ -301,7 +311,7 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
              .connection = message.channel,
              .from_nic = message.from_nic,
              .to_nic = message.to_nic,
-             .allow_pxn = impl_->overrides.pxn.value_or(true)},
+             .allow_pxn = allows_pxn()},
             1);
   usage.finish(1, out.usage);
   out.cap = message.rate_cap;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "sim/collective/steps.hpp"
 
@@ -47,18 +48,23 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
   const std::int64_t rounds = pipeline ? n - 1 : kind == CollectiveKind::all_reduce ? 2 * (n - 1) : n - 1;
   const std::int64_t chunk =
       chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, placement.tuner->facts());
+  const std::int64_t piece =
+      pipeline ? std::llround(piece_bytes(choice, static_cast<double>(bytes) / static_cast<double>(channels),
+                                          static_cast<double>(chunk)))
+               : chunk;
   const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
-  // A pipeline's chunks leave one after the other, each at all the channel has: eight at an eighth of it
-  // would take eight times as long to pass down an empty ring.
-  const std::size_t window = static_cast<std::size_t>(slices);
+  // A pipeline's pieces leave one after the other, each at all the channel has, as far as eight slots of a
+  // chunk reach.
+  const std::size_t window =
+      pipeline ? static_cast<std::size_t>(8 * chunk / piece) : static_cast<std::size_t>(slices);
   // Between boxes a step's latency is on the wire, and the proxies keep all eight slots busy. The tuner's hop
   // also holds their waiting for each other, so slices, not slots, are counted: with four slices (eight
   // slots) a ring over two H100 boxes takes 277 us at 256 KiB where the tuner says 193.
-  const std::size_t window_between = 8;
+  const std::size_t window_between = std::max<std::size_t>(window, 8);
   // All channels and the slices in flight share what the algorithm reaches on an edge.
   const double per_edge = pipeline ? 1 : static_cast<double>(rounds) / static_cast<double>(n);
   const double rate =
-      timing.cap * per_edge * timing.wire / static_cast<double>(channels) / static_cast<double>(window);
+      timing.cap * per_edge * timing.wire / static_cast<double>(channels) / static_cast<double>(slices);
 
   StepBuilder plan;
   for (std::int64_t c = 0; c < channels; ++c) {
@@ -85,6 +91,9 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
                           hop.from_nic,
                           hop.to_nic,
                           static_cast<std::uint8_t>(slice)};
+      // The next one leaves behind this one, at the channel's rate, while this one is still on its way.
+      if (hop.between || pipeline)
+        message.line = static_cast<std::uint32_t>((c * n + position) * slices + slice + 1);
       line.push_back(plan.add(message, {arrived, slot}));
       return line.back();
     };
@@ -93,10 +102,10 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       std::int64_t root = 0;
       while (ring.hops[static_cast<std::size_t>(root)].rank != 0) ++root;
       const std::int64_t source = kind == CollectiveKind::broadcast ? root : (root + 1) % n;
-      for (std::int64_t done = 0; done < share; done += chunk) {
+      for (std::int64_t done = 0; done < share; done += piece) {
         std::uint32_t arrived = StepBuilder::kNothing;
         for (std::int64_t s = 0; s < rounds; ++s)
-          arrived = send((source + s) % n, std::min(chunk, share - done), 0, arrived, s == 0 && done == 0);
+          arrived = send((source + s) % n, std::min(piece, share - done), 0, arrived, s == 0 && done == 0);
       }
       continue;
     }

@@ -47,6 +47,8 @@ class Carrier {
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   // The call when nothing else uses its links; nullopt: only the network can tell.
   [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;
+  // What a call became on the wire; null: what NCCL chose for it.
+  [[nodiscard]] virtual const collective::Choice* choice(std::uint32_t /*activity*/) const { return nullptr; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
   // Whether what a link class can carry depends on what runs.
   [[nodiscard]] virtual bool varies(std::uint32_t /*link*/) const { return false; }

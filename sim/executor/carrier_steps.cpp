@@ -18,6 +18,7 @@ struct Path {
 
 // The messages of one kind of call on one communicator, with who waits for whom turned round.
 struct Plan {
+  std::optional<collective::Choice> choice;  // none: a plain message
   std::vector<collective::StepMessage> messages;
   std::vector<std::uint32_t> missing;                     // per message: how many must have arrived before it
   std::vector<std::uint32_t> followers_begin, followers;  // per message: who waits for it
@@ -32,20 +33,21 @@ struct Instance {
   std::vector<std::uint32_t> missing;
 };
 
-// All messages between the same two ranks and NICs become one, all start at once, and each arrives after the
-// collective's whole latency.
+// All messages between the same two ranks, NICs or named links become one, all start at once, and each
+// arrives after the collective's whole latency.
 collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration latency) {
   collective::StepPlan hops;
   hops.devices = steps.devices;
   hops.ways = steps.ways;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId>, std::size_t> known;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId, std::uint32_t>, std::size_t> known;
   for (const collective::StepMessage& message : steps.messages) {
-    const auto [entry, first] =
-        known.try_emplace({message.from, message.to, message.from_nic, message.to_nic}, hops.messages.size());
+    const auto [entry, first] = known.try_emplace(
+        {message.from, message.to, message.from_nic, message.to_nic, message.way}, hops.messages.size());
     if (first) {
       collective::StepMessage hop = message;
       hop.bytes = Bytes(0);
       hop.channel = 0;
+      hop.line = 0;
       hop.after_begin = hop.after_count = 0;
       hop.latency = latency;
       hops.messages.push_back(hop);
@@ -91,6 +93,11 @@ class Steps final : public Carrier {
 
   void scale_capacity(std::uint32_t link, double factor, SimTime now) override {
     network_.set_capacity(link, system_.links[link].capacity.value() * factor, now);
+  }
+
+  [[nodiscard]] const collective::Choice* choice(std::uint32_t activity) const override {
+    const auto& plan = plans_[activity];
+    return plan && plan->choice ? &*plan->choice : nullptr;
   }
 
   // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
@@ -177,6 +184,10 @@ class Steps final : public Carrier {
     transfer.to = plan.gpus[message.to];
     transfer.connection = message.channel;
     transfer.slot = message.slice;
+    transfer.from_nic = message.from_nic, transfer.to_nic = message.to_nic;
+    transfer.allow_pxn = nccl_.allows_pxn();
+    // A communicator has its connections to itself.
+    if (message.line != 0) transfer.line = (tag & ~std::uint64_t{0xFFFFFFFF}) | message.line;
     const Path& path = path_of(message, plan);
     transfer.bytes = static_cast<double>(message.bytes.value());
     transfer.usage = path.usage;
@@ -212,6 +223,7 @@ class Steps final : public Carrier {
       steps.messages.push_back({0, 1, a.bytes, 0, 0, 0});
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
+      plan.choice = steps.choice;
       if (hops_) steps = merge_into_hops(steps, a.latency);
     }
     plan.messages = std::move(steps.messages);

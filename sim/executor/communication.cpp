@@ -160,7 +160,7 @@ void Calls::record(std::uint32_t group, std::uint32_t activity, Duration total, 
   tally.total += total * static_cast<std::int64_t>(system_.groups[group].count);
 }
 
-std::vector<CollectiveRecord> Calls::records() const {
+std::vector<CollectiveRecord> Calls::records(const Carrier& carrier) const {
   // Classes of communicators that differ only in who shares their links are one row for the reader.
   using Key = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t,
                          collective::Algorithm, collective::Protocol, std::uint16_t>;
@@ -170,10 +170,10 @@ std::vector<CollectiveRecord> Calls::records() const {
     if (tally.calls == 0) continue;
     const fold::Activity& activity = system_.activities[a];
     const fold::GroupClass& group = system_.groups[tally.group];
-    const Key key{group.dimension,           activity.kind,
-                  activity.bytes.value(),    group.size,
-                  activity.choice.algorithm, activity.choice.protocol,
-                  activity.choice.channels};
+    const collective::Choice* became = carrier.choice(static_cast<std::uint32_t>(a));
+    const collective::Choice& choice = became != nullptr ? *became : activity.choice;
+    const Key key{group.dimension,  activity.kind,   activity.bytes.value(), group.size,
+                  choice.algorithm, choice.protocol, choice.channels};
     CollectiveRecord& row = rows[key];
     row.dimension = group.dimension;
     row.kind = activity.kind;
@@ -182,7 +182,7 @@ std::vector<CollectiveRecord> Calls::records() const {
     row.calls += tally.calls;
     row.total += tally.total;
     row.bus_factor = activity.bus_factor;
-    row.choice = activity.choice;
+    row.choice = choice;
   }
   std::vector<CollectiveRecord> result;
   for (auto& [key, row] : rows) result.push_back(row);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/executor/carrier.hpp"
 #include "sim/executor/outcome.hpp"
 #include "sim/executor/trace.hpp"
 #include "sim/fold/fold.hpp"
@@ -55,7 +56,7 @@ class Calls {
   void record(std::uint32_t group, std::uint32_t activity, Duration total, std::uint64_t calls = 1);
   // A call that all members have joined already, each with its op `index`.
   std::uint32_t joined(std::uint32_t group, std::uint32_t activity, std::uint32_t index, SimTime ready);
-  [[nodiscard]] std::vector<CollectiveRecord> records() const;
+  [[nodiscard]] std::vector<CollectiveRecord> records(const Carrier& carrier) const;
 
  private:
   std::uint32_t fresh(std::uint32_t group, std::uint32_t activity);

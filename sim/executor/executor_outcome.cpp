@@ -86,7 +86,7 @@ Outcome Executor::outcome() {
                          record.busy - before_[l].busy});
   }
   if (sampler_) out.link_samples = sampler_->samples(rows);
-  out.collectives = calls_.records();
+  out.collectives = calls_.records(carrier_);
   out.timeline = std::move(timeline_);
   out.idle = std::move(idle_);
   if (finished_ && options_.critical_path) {

@@ -14,7 +14,27 @@ void FlowNetwork::change(SimTime now) {
 
 void FlowNetwork::start(const Transfer& transfer, SimTime now) {
   change(now);
-  send(transfer, started_++, now);
+  const std::uint64_t order = started_++;
+  if (transfer.line != 0) {
+    const auto [line, idle] = lines_.try_emplace(transfer.line);
+    if (!idle) {
+      line->second.push_back({transfer, {transfer.usage.begin(), transfer.usage.end()}, order});
+      return;
+    }
+  }
+  send(transfer, order, now);
+}
+
+void FlowNetwork::send_next(std::uint64_t line, SimTime now) {
+  const auto at = lines_.find(line);
+  if (at->second.empty()) {
+    lines_.erase(at);
+    return;
+  }
+  Waiting next = std::move(at->second.front());
+  at->second.pop_front();
+  next.transfer.usage = next.usage;
+  send(next.transfer, next.order, now);
 }
 
 void FlowNetwork::send(const Transfer& transfer, std::uint64_t order, SimTime now) {
@@ -28,11 +48,12 @@ void FlowNetwork::send(const Transfer& transfer, std::uint64_t order, SimTime no
   }
   if (!(transfer.bytes > 0) || usage.empty()) {  // nothing to carry, or nothing that limits it
     arrive(transfer.tag, order, now + transfer.latency);
+    if (transfer.line != 0) send_next(transfer.line, now);
     return;
   }
   const MaxMin::Activity activity = sharing_.start(transfer.bytes, transfer.weight, usage, now);
   if (activity >= active_.size()) active_.resize(activity + 1);
-  active_[activity] = {transfer.tag, order, transfer.latency, cap, true};
+  active_[activity] = {transfer.tag, order, transfer.latency, cap, transfer.line, true};
 }
 
 void FlowNetwork::arrive(std::uint64_t tag, std::uint64_t order, SimTime time) {
@@ -66,7 +87,10 @@ void FlowNetwork::advance(SimTime now, std::vector<Completion>& completed) {
       arrive(active.tag, active.order, now + active.latency);
     else
       done_.push_back({active.tag, active.order, now});
+    if (active.line != 0) lines_ended_.push_back(active.line);
   }
+  for (const std::uint64_t line : lines_ended_) send_next(line, now);
+  lines_ended_.clear();
   arrived_.clear();
   latencies_.take_until(now, arrived_);
   events_ += arrived_.size();
@@ -90,7 +114,16 @@ void FlowNetwork::reroute(const Transfer& again, SimTime now) {
   change(now);
   const auto active = std::find_if(active_.begin(), active_.end(),
                                    [&](const Active& a) { return a.sending && a.tag == again.tag; });
-  if (active == active_.end()) return;
+  if (active == active_.end()) {
+    const auto line = lines_.find(again.line);
+    if (line == lines_.end()) return;
+    for (Waiting& waiting : line->second) {
+      if (waiting.transfer.tag != again.tag) continue;
+      waiting.transfer = again;
+      waiting.usage.assign(again.usage.begin(), again.usage.end());
+    }
+    return;
+  }
   sharing_.solve(now);
   const Active before = *active;
   active->sending = false;

@@ -5,6 +5,8 @@
 // one solve.
 #pragma once
 
+#include <deque>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -34,7 +36,13 @@ class FlowNetwork final : public Network {
     std::uint64_t tag, order;
     Duration latency;
     LinkIndex cap;  // private link, kNone without a cap
+    std::uint64_t line;
     bool sending = true;
+  };
+  struct Waiting {  // for those before it in its line; `transfer.usage` is `usage`
+    Transfer transfer;
+    std::vector<Usage> usage;
+    std::uint64_t order;
   };
   struct Arrival {  // the last byte has left; by number in arrivals_
     std::uint64_t tag, order;
@@ -43,14 +51,17 @@ class FlowNetwork final : public Network {
 
   void change(SimTime now);
   void send(const Transfer& transfer, std::uint64_t order, SimTime now);
+  void send_next(std::uint64_t line, SimTime now);
   void arrive(std::uint64_t tag, std::uint64_t order, SimTime time);
 
   MaxMin sharing_;
   std::vector<Active> active_;
+  std::map<std::uint64_t, std::deque<Waiting>> lines_;  // on which something is being sent
   std::vector<Arrival> arrivals_;
   std::vector<std::uint32_t> free_arrivals_;
   engine::IndexedHeap<SimTime> latencies_;
   std::vector<MaxMin::Activity> ended_;
+  std::vector<std::uint64_t> lines_ended_;
   std::vector<std::uint32_t> arrived_;
   std::vector<Arrival> done_;
   std::vector<Usage> capped_usage_;

@@ -35,8 +35,11 @@ struct Transfer {
   DeviceId from{}, to{};
   std::uint64_t connection = 0;
   std::uint32_t slot = 0;  // messages of one connection follow each other within a slot, side by side else
-  // Links in order, where an end is a switch and no route is known; the same whenever ends and connection
-  // are.
+  DeviceId from_nic{}, to_nic{};  // where the connection names them
+  bool allow_pxn = true;          // where it does not
+  // Fluid: transfers of one line are sent one after the other, latencies side by side; 0: none.
+  std::uint64_t line = 0;
+  // Links in order, where an end is a switch and no route is known.
   std::span<const LinkIndex> way{};
 };
 

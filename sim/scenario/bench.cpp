@@ -61,9 +61,7 @@ SimTime drain(network::Network& network, const Arrived& arrived) {
   return now;
 }
 
-Duration pipelined_time(const Setting& setting, CollectiveKind kind, Bytes bytes) {
-  collective::Activity activity;
-  setting.nccl.lower(kind, bytes, setting.gpus, activity);
+Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes) {
   const std::vector<network::Usage> usage = usage_of(activity);
   const auto network = make_network(setting);
   network::Transfer transfer;
@@ -76,8 +74,7 @@ Duration pipelined_time(const Setting& setting, CollectiveKind kind, Bytes bytes
   return drain(*network, [](std::uint64_t, SimTime) {}).time_since_epoch();
 }
 
-Duration stepwise_time(const Setting& setting, CollectiveKind kind, Bytes bytes) {
-  const collective::StepPlan plan = setting.nccl.steps(kind, bytes, setting.gpus);
+Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
   std::vector<DeviceId> ends = setting.gpus;  // and switches that sum
   ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
   std::vector<std::uint32_t> missing;
@@ -114,6 +111,9 @@ Duration stepwise_time(const Setting& setting, CollectiveKind kind, Bytes bytes)
     transfer.to = ends[message.to];
     transfer.connection = message.channel;
     transfer.slot = message.slice;
+    transfer.from_nic = message.from_nic, transfer.to_nic = message.to_nic;
+    transfer.allow_pxn = setting.nccl.allows_pxn();
+    transfer.line = message.line;
     network->start(transfer, now);
   };
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
@@ -152,10 +152,16 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
     if (progress != nullptr && progress->stop) break;
     BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
-    row.choice = setting.nccl.choose(kind, row.size, setting.gpus);
     collective::Activity activity;
     setting.nccl.lower(kind, row.size, setting.gpus, activity);
-    row.time = in_steps ? stepwise_time(setting, kind, row.size) : pipelined_time(setting, kind, row.size);
+    if (in_steps) {
+      const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
+      row.choice = plan.choice;
+      row.time = stepwise_time(setting, plan);
+    } else {
+      row.choice = setting.nccl.choose(kind, row.size, setting.gpus);
+      row.time = pipelined_time(setting, activity, row.size);
+    }
     if (row.time > Duration{}) {
       row.bytes_per_second = static_cast<double>(row.size.value()) / seconds(row.time);
     }

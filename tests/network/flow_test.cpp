@@ -54,6 +54,19 @@ TEST(Flow, OneTransferTakesItsBytesOverTheTightestLinkThenItsLatency) {
   EXPECT_EQ(h.finish(), (Ends{{0, 0.51}}));  // 1 MB / 2 GB/s = 0.5 ms, + 0.01
 }
 
+// 1 MB at 1 GB/s each, one after the other: sent by 1 and 2 ms; each arrives 5 ms later, side by side. Of
+// another line, or of none, nobody waits.
+TEST(Flow, TransfersOfOneLineAreSentOneAfterTheOtherAndTravelSideBySide) {
+  Harness h({4 * kGB});
+  const std::vector<Usage> usage{{0, 1}};
+  for (const std::uint64_t line : {7, 7, 8, 0}) {
+    Transfer transfer{1e6, usage, 1 * kGB, 1, from_seconds(5e-3), h.tag++, {}, {}, 0};
+    transfer.line = line;
+    h.network.start(transfer, SimTime{});
+  }
+  EXPECT_EQ(h.finish(), (Ends{{0, 6.0}, {2, 6.0}, {3, 6.0}, {1, 7.0}}));
+}
+
 // The reproducer of simgrid.md section 0: three flows that share their first link of 1 GB/s.
 TEST(Flow, ALinkIsNeverLoadedPastItsCapacity) {
   Harness h({1 * kGB, 1 * kGB, 2 * kGB});

@@ -42,6 +42,30 @@ Transfer message(const topology::Router& router, std::size_t from, std::size_t t
   return transfer;
 }
 
+// One connection number, two pairs of NICs: each message leaves by the NIC that it names, whichever came
+// first.
+TEST(PacketNetwork, takes_the_nics_that_a_message_names) {
+  const Topology cluster = two_nodes("ib-ndr");
+  const topology::Router router(cluster, 1);
+  PacketNetwork network(router, {});
+  const auto here = cluster.nics_of_node(0), there = cluster.nics_of_node(1);
+  std::vector<Completion> done;
+  for (const std::size_t rail : {0, 3}) {
+    Transfer transfer;
+    transfer.from = cluster.accelerators()[0], transfer.to = cluster.accelerators()[8];
+    transfer.from_nic = here[rail], transfer.to_nic = there[rail];
+    transfer.bytes = 1e6;
+    network.start(transfer, SimTime{});
+  }
+  while (done.size() < 2) network.advance(network.next_event(), done);
+  for (std::size_t rail = 0; rail < 8; ++rail) {
+    for (const LinkId cable : cluster.links_from(here[rail])) {
+      if (cluster.device(cluster.link(cable).to).kind != topology::DeviceKind::fabric_switch) continue;
+      EXPECT_EQ(network.record(cable.value).bytes > 9e5, rail == 0 || rail == 3) << rail;
+    }
+  }
+}
+
 // A packet of 4 KiB at the slowest link's goodput; RoCE has 82 bytes around it, InfiniBand 26.
 TEST(PacketNetwork, agrees_with_the_fluid_model_on_an_idle_path_within_one_packet_time) {
   for (const char* link : {"ib-ndr", "roce-400g"}) {

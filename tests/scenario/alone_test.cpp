@@ -35,4 +35,30 @@ TEST(StepsOfATensorGroup, take_what_the_same_messages_take_one_by_one) {
     EXPECT_GT(result.flows, 1000U);  // counted message by message
   }
 }
+
+// NVLS inside a box has no message form: rows name the ring that stands in, in a bench and in a run.
+TEST(StepsOfATensorGroup, are_named_for_what_is_sent) {
+  const config::Library library({"configs"});
+  const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  for (const char* form : {"pipelined", "steps"}) {
+    const Scenario scenario = parse_scenario(
+        std::string(R"({"topology": {"node": "hgx-h100", "nodes": 1, "fabric": {"kind": "none"}},
+          "workload": {"model": "llama3-8b", "plan": {"tp": 8, "micro_batch": 1, "global_batch": 1, "sequence_parallel": false},
+            "sequence": 8192},
+          "network": {"model": "flow", "collectives": ")") +
+            form + R"("}, "run": {"steps": 1}})",
+        "test.json", {}, library);
+    const bool in_steps = form[0] == 's';
+    const Bytes bytes(64 << 20);
+    const auto rows = bench(scenario, catalogue, collective::CollectiveKind::all_reduce, {bytes, bytes, 2});
+    EXPECT_EQ(name_of(rows.at(0).choice.algorithm), in_steps ? "Ring" : "NVLS");
+    int checked = 0;
+    for (const report::CollectiveRow& row : simulate(scenario, catalogue, {}, nullptr).result.collectives) {
+      if (row.kind != "all_reduce" || row.bytes != bytes) continue;
+      EXPECT_EQ(row.algorithm, in_steps ? "Ring" : "NVLS");
+      ++checked;
+    }
+    EXPECT_GE(checked, 1);
+  }
+}
 }  // namespace topsim::scenario::alone_test

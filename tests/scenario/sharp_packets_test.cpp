@@ -69,11 +69,12 @@ Scenario two_leaves(std::uint32_t nodes, const char* network, const char* form) 
   return scenario;
 }
 
-// Leaves of 20 NICs and 20 cables up, and of every leaf the eight heads go to the first box's: each takes a
-// cable of its own, so no cable between switches carries more than a NIC does, an eighth. 5 nodes are two
-// leaves, 11 are five, of which the last has heads 0 to 7 of one node.
+// Leaves of two nodes, 16 NICs, with a cable up for each; from every leaf the eight heads go to the first
+// box's, each over a cable of its own: no cable between switches carries more than a NIC's does, an eighth of
+// 8 MiB. Of 5 nodes some cables lie side by side, one link of several; of 42 (21 leaves) each leads to
+// another spine.
 TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
-  for (const std::uint32_t nodes : {5U, 11U}) {
+  for (const std::uint32_t nodes : {5U, 42U}) {
     const Scenario scenario = two_leaves(nodes, "packet", "steps");
     topology::BuildOptions apart;
     apart.merge_switches_above = 1'000'000;
@@ -81,7 +82,8 @@ TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
     const topology::Router router(topology, 1);
     const collective::NcclModel nccl(router, scenario.network.nccl);
     const collective::StepPlan plan =
-        nccl.steps(collective::CollectiveKind::all_reduce, Bytes(64 << 20), topology.accelerators());
+        nccl.steps(collective::CollectiveKind::all_reduce, Bytes(8 << 20), topology.accelerators());
+    EXPECT_EQ(plan.choice.algorithm, collective::Algorithm::collnet_direct);
     std::map<LinkId, std::int64_t> bytes;
     for (const collective::StepMessage& message : plan.messages)
       if (message.way != collective::StepMessage::kRouted)
@@ -89,14 +91,14 @@ TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
     const auto is_switch = [&](DeviceId device) {
       return topology.device(device).kind == topology::DeviceKind::fabric_switch;
     };
-    int between = 0;
+    std::size_t between = 0;
     for (const auto& [link, carried] : bytes) {
       const topology::Link& row = topology.link(link);
       if (!is_switch(row.from) || !is_switch(row.to)) continue;
-      EXPECT_EQ(carried, 8 << 20) << topology.name(link);
+      EXPECT_LE(carried, (1 << 20) * row.count) << topology.name(link);
       ++between;
     }
-    EXPECT_GT(between, 0);
+    if (nodes == 42) EXPECT_EQ(between, 2U * 21 * 8);  // of every leaf eight, up and down
   }
 }
 

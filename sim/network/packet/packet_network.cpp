@@ -82,7 +82,9 @@ const topology::Router& PacketNetwork::routes() const {
 }
 
 const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
-  const Key key(transfer.from, transfer.to, transfer.connection, transfer.slot, transfer.rate_cap);
+  const Key key{transfer.from,   transfer.to,        transfer.from_nic,
+                transfer.to_nic, transfer.allow_pxn, transfer.connection,
+                transfer.slot,   transfer.rate_cap,  {transfer.way.begin(), transfer.way.end()}};
   const auto known = ends_.find(key);
   if (known != ends_.end()) return known->second;
   Ends ends;
@@ -100,16 +102,19 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
 
 bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, Ends& ends,
                               std::vector<Connection>& connections) const {
-  const auto& [from, to, number, slot, rate_cap] = key;
   topology::Route route;
   const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
   connections.clear();
   for (std::uint64_t k = 0; k < queue_pairs; ++k) {
-    Connection connection{from.value, to.value, number * queue_pairs + k, 0, {}, {}, {}};
-    topology::RouteQuery query;
-    query.from = from, query.to = to, query.connection = connection.number;
-    query.one_port = true;
-    router.route(query, route);
+    Connection connection{key.from.value, key.to.value, key.connection * queue_pairs + k, 0, {}, {}, {}};
+    router.route({.from = key.from,
+                  .to = key.to,
+                  .connection = connection.number,
+                  .from_nic = key.from_nic,
+                  .to_nic = key.to_nic,
+                  .allow_pxn = key.allow_pxn,
+                  .one_port = true},
+                 route);
     if (!route.reachable()) return false;
     ends.scale_up =
         std::all_of(route.links.begin(), route.links.end(), [&](const topology::LinkShare& share) {
@@ -124,7 +129,7 @@ bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, En
       connection.path.push_back(share.link.value);
       connection.back.push_back(graph_.ports[share.link.index()].reverse);
     }
-    connection.rate_cap = BytesPerSecond(rate_cap / static_cast<double>(queue_pairs));
+    connection.rate_cap = BytesPerSecond(key.rate_cap / static_cast<double>(queue_pairs));
     connections.push_back(std::move(connection));
     if (!route.crosses_fabric) break;  // queue pairs spread over a fabric's paths; inside a node there is one
   }

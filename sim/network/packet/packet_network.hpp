@@ -7,6 +7,7 @@
 // Transfer::latency holds beyond the sum over the path (NIC and host base) is added after the last byte.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <queue>
@@ -67,8 +68,16 @@ class PacketNetwork final : public Network {
     }
   };
 
-  // What a channel is found by: ends, connection, slot and rate cap of a transfer.
-  using Key = std::tuple<DeviceId, DeviceId, std::uint64_t, std::uint32_t, double>;
+  // What a channel is found by, of a transfer.
+  struct Key {
+    DeviceId from, to, from_nic, to_nic;
+    bool allow_pxn;
+    std::uint64_t connection;
+    std::uint32_t slot;
+    double rate_cap;
+    std::vector<LinkIndex> way;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
 
   const Ends& ends_of(const Transfer& transfer);
   [[nodiscard]] const topology::Router& routes() const;
