@@ -68,12 +68,15 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
     const std::string& model = topology.models()[device.model];
     if (device.kind == DeviceKind::nic) {
       const topology::NicEntry& nic = catalogue.nic(model);
-      const bool slower = nic.port_rate.value() > 0 && each.line_rate / nic.port_rate > 1.001 * each.count;
+      const bool slower = nic.port_rate.value() > 0 && link.line_rate > 1.001 * nic.port_rate;
       if (!other_kind(nic.links) && !slower) continue;
-      out.push_back(
-          {report::Severity::warning,
-           fmt::format("a port of {} does not do {}; it is simulated as if it did", nic.name, link.label),
-           "topology.fabric.link", "topology.node.nic names another NIC"});
+      std::string message =
+          other_kind(nic.links)
+              ? fmt::format("{} does not do {}; it is simulated as if it did", nic.name, link.label)
+              : fmt::format("a port of {} runs at {:g} Gbit/s, which is what {} carries here", nic.name,
+                            nic.port_rate.value() * 8e-9, link.label);
+      out.push_back({report::Severity::warning, std::move(message), "topology.fabric.link",
+                     "topology.node.nic names another NIC"});
     } else if (device.kind == DeviceKind::fabric_switch &&
                other_kind(catalogue.network_switch(model).links)) {
       out.push_back({report::Severity::warning,

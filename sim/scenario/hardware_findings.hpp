@@ -1,5 +1,4 @@
-// What a run says of hardware that cannot do what the scenario asks of it. It is simulated as asked all the
-// same: the next generation of a NIC, say, under today's name.
+// What a run says of hardware that cannot do what the scenario asks of it. It runs all the same.
 #pragma once
 
 #include <vector>

@@ -346,4 +346,17 @@ TEST(Experts, MistakesSayWhatWouldDo) {
   latent.model.attention.kv_lora_rank = 0;
   expect_mistake(latent, "model.attention.kv_lora_rank", "512");
 }
+// Without expert parallelism nobody else has a rank's experts: nothing of theirs is gathered after the
+// update.
+TEST(Experts, ThatNobodyElseHoldsAreNotGathered) {
+  WorkloadSpec workload = small_moe(8, 1);
+  workload.plan.zero = 1;
+  workload.plan.overlap_param_gather = false;
+  for (const int tp : {1, 2, 8}) {
+    workload.plan.tp = tp;
+    program::validate(training_step(workload, h100(), 8));
+  }
+  EXPECT_TRUE(collectives(training_step(workload, h100(), 8), Dimension::expert_data).empty());
+}
+
 }  // namespace topsim::workloads::experts_test

@@ -107,6 +107,14 @@ TEST(Inference, MoreMicroBatchesThanStagesAreSentAndReceivedInTheSameNumber) {
   }
 }
 
+// With a window of 128 on every other of 80 layers, 40 layers keep 8192 tokens and 40 keep 128.
+TEST(Inference, LayersWithAWindowKeepItsKeysOnly) {
+  WorkloadSpec workload = serving(Task::decode, 1, 4);
+  workload.model.attention.window = 128, workload.model.attention.full_every = 2;
+  EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().kv_cache,
+                   2.0 * 128 * 2 * 64 * (40 * 8192 + 40 * 128));
+}
+
 // 2 x 80 layers x 1 head of 128 x 2 B x 8192 tokens x 64 requests; weights 2 B each.
 TEST(Inference, HoldsWeightsAndTheKeyValueCache) {
   WorkloadSpec workload = serving(Task::decode, 1, 4);

@@ -1,0 +1,36 @@
+// What a run says of hardware that cannot do what is asked of it.
+#include "sim/scenario/hardware_findings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario::hardware_findings_test {
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string words(const std::vector<std::string>& changes) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const Scenario scenario = read_scenario("configs/8xH100-ib.json", changes, library);
+  std::string all;
+  for (const report::Finding& finding :
+       hardware_findings(scenario, prepare(scenario, catalogue, {}).topology, catalogue))
+    all += finding.message + "\n";
+  return all;
+}
+
+TEST(HardwareFindings, nothing_of_hardware_that_fits) {
+  EXPECT_THAT(words({}), IsEmpty());
+  EXPECT_THAT(words({"workload.precision=fp8"}), IsEmpty());
+}
+
+// A ConnectX-7 has ports of 400 Gbit/s, a Spectrum-4 is an Ethernet switch, an H100 has no 4-bit units.
+TEST(HardwareFindings, say_what_cannot_be) {
+  EXPECT_THAT(words({"topology.fabric.link=ib-xdr"}),
+              HasSubstr("runs at 400 Gbit/s, which is what InfiniBand XDR 800 Gbit/s carries"));
+  EXPECT_THAT(words({"topology.fabric.switch=sn5600"}), HasSubstr("has no ports for InfiniBand NDR"));
+  EXPECT_THAT(words({"workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
+}
+}  // namespace topsim::scenario::hardware_findings_test
