@@ -20,7 +20,9 @@ RankColours::RankColours(const program::Program& program, const topology::Topolo
     const Colour kind = topology.device(topology.accelerators()[r]).model;
     colours_[r] = mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r]));
   }
-  for (const RankId rank : options.marked_ranks) colours_[rank.index()] += rank.value + 1;
+  // Mixed, not added: one that changes twice must not look like another that changes once.
+  for (const RankId rank : options.marked_ranks)
+    colours_[rank.index()] = mix(colours_[rank.index()], rank.value + 1);
 }
 
 Incidence::Incidence(const program::Program& program, const topology::Topology& topology,
