@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -25,8 +26,9 @@ Declared Declared::range(int least, int most) {
 }
 Declared Declared::range(double least, double most) {
   const auto problem = [least, most](std::string& text) {
-    double value = 0;
-    const bool number = CLI::detail::lexical_cast(text, value);
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool number = !text.empty() && *end == '\0';
     return number && value >= least && value <= most  // false of NaN, which CLI::Range lets pass
                ? std::string()
                : fmt::format("Value {} not in range {:g} to {:g}", text, least, most);

@@ -9,32 +9,11 @@
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
+#include "workloads/compute/compute_model.hpp"
 
 namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
-using workloads::Precision;
-
-// What the catalogue calls the units that a format needs.
-std::string_view units_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp8:
-    case Precision::mxfp8:
-    case Precision::fp8_blockwise:
-      return "fp8";
-    case Precision::nvfp4:
-      return "fp4";
-  }
-  return {};
-}
 
 void find_formats(const Scenario& scenario, const topology::Topology& topology,
                   const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
@@ -43,7 +22,7 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
     return;
   const topology::Accelerator& entry =
       catalogue.accelerator(topology.model_of(topology.accelerators().front()));
-  const std::string_view units = units_of(workload.precision.gemm);
+  const std::string_view units = workloads::units_of(workload.precision.gemm);
   if (entry.dense_flops.empty() || entry.dense_flops.contains(units)) return;
   out.push_back(
       {report::Severity::warning,

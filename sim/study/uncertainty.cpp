@@ -31,15 +31,16 @@ BaseRange base_range(const Scenario& scenario, const topology::Topology& topolog
                      const topology::Catalogue& catalogue) {
   const topology::FabricSpec& fabric = scenario.topology.fabric;
   if (fabric.nic_latency || fabric.link.latency || scenario.topology.node.use.empty()) return {};
-  for (const topology::Link& link : topology.links()) {
-    if (link.kind != topology::LinkKind::infiniband && link.kind != topology::LinkKind::ethernet) continue;
-    const std::string use = topology::resolve_fabric(fabric, catalogue).link.use;
-    if (use.empty()) return {};
-    const topology::LinkEntry& entry = catalogue.link(use);
-    const double usual = seconds(entry.nic_base);
-    return {{seconds(entry.nic_base_low) - usual, 0, seconds(entry.nic_base_high) - usual}, entry.id};
-  }
-  return {};
+  const bool crossed =
+      std::any_of(topology.links().begin(), topology.links().end(), [](const topology::Link& link) {
+        return link.kind == topology::LinkKind::infiniband || link.kind == topology::LinkKind::ethernet;
+      });
+  if (!crossed) return {};
+  const std::string use = topology::resolve_fabric(fabric, catalogue).link.use;
+  if (use.empty()) return {};
+  const topology::LinkEntry& entry = catalogue.link(use);
+  const double usual = seconds(entry.nic_base);
+  return {{seconds(entry.nic_base_low) - usual, 0, seconds(entry.nic_base_high) - usual}, entry.id};
 }
 
 KernelRange kernel_range(const Scenario& scenario, const topology::Topology& topology,

@@ -66,8 +66,8 @@ struct FlashConstants {
 // Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
 // (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
 // dsv3; held to them in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and
-// 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). Before, TensorRT-LLM's prefill kernels
-// stood here, which no training library launches. GB300 has twice the exponentials a clock.
+// 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels are
+// others, which no training library launches. GB300 has twice the exponentials a clock.
 constexpr std::array<FlashConstants, 4> kFlash{
     {{103, 0.82, 0.635, 550}, {100, 0.71, 0.60, 650}, {90, 0.595, 0.50, 1152}, {0, 0.73, 0.62, 384}}};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
@@ -123,6 +123,10 @@ const FlashConstants& flash_constants(int compute_capability, AttentionKernel ke
   return kFlash.back();
 }
 }  // namespace
+
+std::string_view units_of(Precision precision) {
+  return lookup_order(precision).front();
+}
 
 ComputeModel::ComputeModel(const topology::Accelerator& accelerator, ComputeSettings settings)
     : accelerator_(accelerator), settings_(settings) {

@@ -120,4 +120,5 @@ class ComputeModel {
 
 [[nodiscard]] double bytes_of(Precision precision);  // of one stored element, scales not counted
 [[nodiscard]] std::string_view name_of(Precision precision);
+[[nodiscard]] std::string_view units_of(Precision precision);  // the catalogue's name of the units it needs
 }  // namespace topsim::workloads
