@@ -82,7 +82,8 @@ const config::Object<LinkChoice>& table(config::Type<LinkChoice>) {
                  config::positive())
           .field("capacity", &LinkChoice::capacity, "payload rate; left out: line rate x encoding x headers",
                  config::positive())
-          .field("latency", &LinkChoice::latency, "of one hop, everything included")
+          .field("latency", &LinkChoice::latency, "of one hop, everything included",
+                 config::at_most_a_second())
           .shorthand("use");
   return object;
 }
@@ -95,7 +96,8 @@ const config::Object<SwitchChoice>& table(config::Type<SwitchChoice>) {
                  config::at_least(2))
           .field(
               "latency", &SwitchChoice::latency,
-              "port to port; with it a hop costs this + FEC + 5 ns/m instead of the link's measured figure")
+              "port to port; with it a hop costs this + FEC + 5 ns/m instead of the link's measured figure",
+              config::at_most_a_second())
           .shorthand("use");
   return object;
 }
@@ -159,7 +161,7 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  config::one_or_list<Metres>())
           .field("sharp", &FabricSpec::sharp, "in-network reduction in the switches")
           .field("nic_latency", &FabricSpec::nic_latency, "of both NICs and hosts together, one way",
-                 config::default_text("measured for the link"))
+                 config::at_most_a_second(), config::default_text("measured for the link"))
           .field("dimensions", &FabricSpec::dimensions,
                  "torus and mesh: nodes per dimension; dragonfly: groups, switches a group, nodes' ports a "
                  "switch, "
@@ -200,7 +202,8 @@ const config::Object<LinkSpec>& table(config::Type<LinkSpec>) {
               "capacity", [](auto& s) -> auto& { return s.link.capacity; },
               "payload rate of all its cables together", config::positive())
           .field(
-              "latency", [](auto& s) -> auto& { return s.link.latency; }, "per crossing, far end included")
+              "latency", [](auto& s) -> auto& { return s.link.latency; }, "per crossing, far end included",
+              config::at_most_a_second())
           .field("lanes", &LinkSpec::lanes, "PCIe width", config::between(1, 32))
           .field("count", &LinkSpec::count, "parallel cables that every message may share",
                  config::between(1, 65535))

@@ -7,6 +7,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/quantity.hpp"
+#include "sim/network/packet/spec.hpp"
 #include "sim/scenario/bench_text.hpp"
 #include "sim/scenario/traffic.hpp"
 
@@ -49,6 +50,7 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
   if (!options.window.empty()) {
     const config::ParsedQuantity window = config::parse_quantity(config::Dimension::time, options.window);
     if (window.error) throw ConfigError("--window: " + window.error->message, "--window '10 ms'");
+    if (window.exact <= 0) throw ConfigError("--window must be above 0", "--window '10 ms'");
     traffic.window = Duration(window.exact);
   }
   const bool json = options.format == "json";
@@ -135,7 +137,9 @@ Action configure_bench(CLI::App& app) {
            "incast: around one switch with the scenario's cables, not on its topology");
   add_option(app, "--window", options->window, "parking_lot, victim: how long is looked at (10 ms)")
       .type_name("DURATION");
-  add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority").type_name("N");
+  add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority")
+      .type_name("N")
+      .range(0, static_cast<int>(network::packet::kMaxClasses) - 1);
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
   return [options] { return run(*options); };
 }

@@ -12,6 +12,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/cost.hpp"
+#include "sim/report/write.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
@@ -43,8 +44,7 @@ void write(const Options& options, const std::string& text) {
     std::cout << text;
     return;
   }
-  std::ofstream file(options.out, std::ios::binary);
-  if (!(file << text)) throw ConfigError("cannot write " + options.out, "does the folder exist?");
+  report::write_file(options.out, text);
   std::cerr << "wrote " << options.out << '\n';
 }
 
@@ -64,6 +64,9 @@ std::string format_of(const Options& options, const std::string& usual) {
   if (extension == ".svg" || extension == ".dot" || extension == ".json" || extension == ".csv")
     return extension.substr(1);
   if (extension == ".gv") return "dot";
+  if (extension == ".png" || extension == ".pdf" || extension == ".jpg")
+    throw ConfigError("no topology is written as " + extension,
+                      "write .svg, which browsers and inkscape turn into others; --as svg keeps the name");
   if (extension == ".xml") return "nccl";
   return usual;
 }

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -12,7 +11,9 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/config/value.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/write.hpp"
 #include "workloads/trace/formats.hpp"
 #include "workloads/trace/load.hpp"
 
@@ -67,18 +68,26 @@ int info(const Options& options) {
     }
   }
   if (options.format == "json") {
-    std::string kinds, calls;
+    using config::Value;
+    const auto whole = [](std::uint64_t n) { return Value::of(static_cast<std::int64_t>(n)); };
+    const auto amount = [&](const char* name, const Row& row) {
+      Value value(config::Kind::object);
+      value.add(name, whole(row.count));
+      value.add("bytes", Value::of(row.bytes));
+      return value;
+    };
+    Value kinds(config::Kind::object), calls(config::Kind::object), root(config::Kind::object);
     for (std::size_t k = 0; k < nodes.size(); ++k)
-      kinds +=
-          fmt::format("{}\"{}\": {}", k == 0 ? "" : ", ", name_of(static_cast<trace::Kind>(k)), nodes[k]);
-    for (const auto& [name, row] : collectives)
-      calls += fmt::format("{}\"{}\": {{\"calls\": {}, \"bytes\": {:.0f}}}", calls.empty() ? "" : ", ", name,
-                           row.count, row.bytes);
-    std::cout << fmt::format(
-        "{{\"format\": \"{}\", \"ranks\": {}, \"nodes\": {{{}}}, \"messages\": {{\"count\": {}, \"bytes\": "
-        "{:.0f}}}, "
-        "\"collectives\": {{{}}}, \"compute_seconds\": {}, \"operations\": {}}}\n",
-        t.format, t.ranks, kinds, messages.count, messages.bytes, calls, compute, operations);
+      kinds.add(std::string(name_of(static_cast<trace::Kind>(k))), whole(nodes[k]));
+    for (const auto& [name, row] : collectives) calls.add(name, amount("calls", row));
+    root.add("format", Value::of(t.format));
+    root.add("ranks", whole(t.ranks));
+    root.add("nodes", std::move(kinds));
+    root.add("messages", amount("count", messages));
+    root.add("collectives", std::move(calls));
+    root.add("compute_seconds", Value::of(compute));
+    root.add("operations", Value::of(operations));
+    std::cout << config::to_text(root) << '\n';
     return kOk;
   }
   std::uint64_t all = 0;
@@ -103,8 +112,7 @@ int info(const Options& options) {
 }
 
 void write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  if (!(file << text)) throw ConfigError("cannot write " + path, "does the folder exist?");
+  report::write_file(path, text);
   std::cerr << "wrote " << path << '\n';
 }
 

@@ -82,9 +82,12 @@ bool read_count(const Node& node, const Range& range, std::int64_t most, std::in
     return false;
   }
   const double value = node.number();
-  if (value > static_cast<double>(most) || (node.is(Kind::number) && std::abs(value) > kExactIntegers)) {
+  const bool inexact = node.is(Kind::number) && std::abs(value) > kExactIntegers;
+  if (value > static_cast<double>(most) || inexact) {
+    if (inexact) most = std::min(most, static_cast<std::int64_t>(kExactIntegers));
+    const bool bounded = range.most < static_cast<double>(most);
     reader.problem(node, shown(value) + " is too large",
-                   "at most " + shown(std::min(static_cast<double>(most), range.most)));
+                   "at most " + (bounded ? shown(range.most) : std::to_string(most)));
     return false;
   }
   if (!check_range(node, range, value, shown, reader)) return false;

@@ -40,6 +40,12 @@ struct Range {
   return {-std::numeric_limits<double>::infinity()};
 }
 
+// What a message may wait on one hop: a second is 200,000 km of fibre, and many add up to what a clock of
+// picoseconds cannot hold.
+[[nodiscard]] inline Range at_most_a_second() {
+  return {0, 1e12};
+}
+
 // The $defs of a schema under construction.
 class Definitions {
  public:

@@ -6,6 +6,10 @@ using config::between;
 using config::default_text;
 using config::positive;
 
+namespace {
+constexpr double kMostLoss = 0.5;  // with more of it a long message all but never arrives whole
+}
+
 const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
   static const auto object =
       config::Object<SwitchBuffer>("switch buffer", "Shared buffer of an Ethernet switch")
@@ -33,7 +37,12 @@ const config::Object<Ecn>& table(config::Type<Ecn>) {
           .field("kmin", &Ecn::kmin, "Queue where marking begins", default_text("100 KB x rate / 25 Gbit/s"))
           .field("kmax", &Ecn::kmax, "Queue where every packet is marked",
                  default_text("400 KB x rate / 25 Gbit/s"))
-          .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1));
+          .field("pmax", &Ecn::pmax, "Probability at kmax", between(0, 1))
+          .check([](const Ecn& ecn, const config::Node& node, config::Reader& reader) {
+            if (ecn.kmin && ecn.kmax && *ecn.kmin > *ecn.kmax)
+              reader.problem(node.find("kmin"), "kmin is above kmax",
+                             "marking begins at kmin and is certain at kmax");
+          });
   return object;
 }
 const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
@@ -132,7 +141,8 @@ const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
 const config::Object<Loss>& table(config::Type<Loss>) {
   static const auto object =
       config::Object<Loss>("loss", "Packets lost on the wire, and how senders notice")
-          .field("probability", &Loss::probability, "Of each data packet on each fabric link", between(0, 1))
+          .field("probability", &Loss::probability, "Of each data packet on each fabric link",
+                 between(0, kMostLoss))
           .field("nack_interval", &Loss::nack_interval, "Go-back-N: one NACK an expected packet in this time")
           .field("timeout", &Loss::timeout, "Retransmission timeout")
           .field("timeout_low", &Loss::timeout_low, "The same with few packets in flight")

@@ -43,7 +43,10 @@ const FabricRecipe& Hardware::fabric(std::string_view id, const std::string& pat
 LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) const {
   LinkEntry link = at(path, [&]() -> const LinkEntry& { return catalogue_.link(choice.use); });
   const bool changed = choice.bandwidth || choice.capacity || choice.latency;
-  if (choice.bandwidth) link.line_rate = *choice.bandwidth;
+  if (choice.bandwidth) {
+    link.line_rate = *choice.bandwidth;
+    link.label += fmt::format(", here {:g} Gbit/s", link.line_rate.value() * 8e-9);
+  }
   LinkFigures f;
   f.kind = link.kind;
   f.type = {changed ? link.id + " (changed)" : link.id, link.label, link.source};

@@ -88,8 +88,11 @@ ChakraPaths chakra_paths(const std::string& path) {
     if (rank >= 0 && (prefix.empty() || base == prefix)) found[base].emplace(rank, entry.path().string());
   }
   if (error || found.empty())
-    fail(path, "no Chakra trace here: no file is called NAME.0.et",
-         "name the folder, or the files without .0.et");
+    fail(path,
+         fs::is_directory(path, error)
+             ? "no Chakra trace in this folder: no file is called NAME.0.et"
+             : fmt::format("no such file, and no Chakra trace of that name: there is no {}.0.et", path),
+         "name a trace, the folder of a Chakra trace, or its files without .0.et");
   if (found.size() > 1)
     fail(path, fmt::format("the folder holds {} traces", found.size()),
          fmt::format("name one: {}", (folder / found.begin()->first).string()));
