@@ -118,6 +118,51 @@ TEST(Conservation, every_message_completes_whatever_is_lost) {
   }
 }
 
+// Queue pairs whose ways part behind links that they share, as those of a NIC with a port in either of two
+// planes: a bus of any width without latency, two hops of it, then a switch of its own for each pair.
+TEST(Conservation, holds_where_ways_part_behind_a_shared_bus) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const auto rate = [&] {
+      return BytesPerSecond(20e9 + 10 * static_cast<double>(random() % 6'000'000'000));
+    };
+    Graph graph;
+    std::vector<DeviceIndex> ends;
+    for (int i = 0; i < 6; ++i) ends.push_back(graph.device());
+    std::vector<PortIndex> before, behind;
+    const auto bus = [&](DeviceIndex from, DeviceIndex to) {
+      const PortIndex port = graph.cable(from, to, rate(), Duration{}, FlowControl::credit);
+      for (const PortIndex p : {port, graph.ports[port].reverse})
+        graph.ports[p].framed = graph.ports[p].marks = false;
+      return port;
+    };
+    before = {bus(ends[0], ends[1]), bus(ends[1], ends[2])};
+    behind = {bus(ends[3], ends[4]), bus(ends[4], ends[5])};
+    const FlowControl control = random() % 2 == 0 ? FlowControl::pfc : FlowControl::credit;
+    PacketSpec spec;
+    spec.congestion_control.kind = CongestionControlKind::none;
+    Fabric fabric{graph, {}, {}};
+    std::vector<Connection> connections;
+    for (std::uint64_t k = 0; k < 2 + random() % 3; ++k) {
+      const DeviceIndex plane = fabric.graph.device();
+      Connection c{ends[0], ends[5], k, 0, {}, before, {}};
+      const BytesPerSecond line = rate();
+      const Duration latency(static_cast<std::int64_t>(random() % 600'000));
+      c.path.push_back(fabric.graph.cable(ends[2], plane, line, latency, control));
+      c.path.push_back(fabric.graph.cable(plane, ends[3], line, latency, control));
+      c.path.insert(c.path.end(), behind.begin(), behind.end());
+      for (std::size_t i = c.path.size(); i-- > 0;) c.back.push_back(fabric.graph.ports[c.path[i]].reverse);
+      connections.push_back(c);
+    }
+    Engine engine(fabric.graph, spec);
+    for (const Connection& c : connections) engine.send(engine.connect(c), 1'000'000_B, SimTime{}, c.number);
+    engine.run();
+    ASSERT_EQ(engine.acknowledged().size(), connections.size());
+    ASSERT_EQ(engine.leak(), "");
+  }
+}
+
 TEST(Determinism, the_same_seed_gives_the_same_run_and_another_seed_another) {
   const auto run = [](std::uint64_t seed) {
     const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::pfc});

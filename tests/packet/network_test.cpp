@@ -114,4 +114,60 @@ TEST(PacketNetwork, carries_a_message_over_a_path_that_passes_a_device_twice) {
   EXPECT_GE(took, kBytes / slowest);
   EXPECT_LT(took, 1.05 * kBytes / slowest);
 }
+
+// A NIC with a 200 Gbit/s port in either of two planes that never meet: two queue pairs take a port each and
+// carry 64 MB at 2 x 24.51 GB/s (4096 of 4178 bytes). A cable is cut at 0.3 ms and its pair moves at 0.5 ms.
+// Meanwhile its packets fill the NIC's buffer, which is one for both ports; then all that is left goes over
+// the other plane: 0.5 ms + (64 MB - 0.6 ms x 24.51 GB/s) / 24.51 GB/s = 2.511 ms, what was on its way twice.
+TEST(PacketNetwork, uses_both_planes_of_a_nic_and_the_other_one_when_a_cable_is_cut) {
+  topology::TopologySpec spec;
+  spec.node.use = "hgx-h800";
+  spec.nodes = 2;
+  spec.fabric.use = "alibaba-hpn7";
+  topology::BuildOptions build;
+  build.merge_switches_above = 1'000'000;
+  const Topology cluster = topology::build(spec, topology::test::catalogue(), build);
+  const topology::Router router(cluster, 1);
+  PacketSpec packet;
+  packet.queue_pairs = 2;
+  packet.congestion_control.kind = CongestionControlKind::none;
+  constexpr double kBytes = 64e6, kPlane = 25e9 * 4096 / 4178;
+  topology::Route route;
+  std::vector<Usage> usage;
+  const Transfer transfer = message(router, 0, 8, kBytes, route, usage);
+  PacketNetwork both(router, packet);
+  EXPECT_NEAR(seconds(run(both, transfer)), kBytes / (2 * kPlane), 10e-6);
+  std::vector<LinkId> cables;  // of the sender's NIC, there and back by plane
+  const DeviceId nic = router.nic_for(cluster.accelerators()[0], cluster.accelerators()[8]);
+  for (std::size_t l = 0; l < cluster.links().size(); ++l) {
+    const topology::Link& link = cluster.links()[l];
+    const bool fabric = link.kind == topology::LinkKind::ethernet;
+    if (fabric && (link.from == nic || link.to == nic)) cables.emplace_back(l);
+  }
+  ASSERT_EQ(cables.size(), 4U);
+  const topology::Link first = cluster.link(cables[0]);
+  std::vector<LinkId> cut;
+  for (const LinkId cable : cables) {
+    const topology::Link& link = cluster.link(cable);
+    if ((link.from == first.from && link.to == first.to) || (link.from == first.to && link.to == first.from))
+      cut.push_back(cable);
+  }
+  ASSERT_EQ(cut.size(), 2U);
+  const topology::Router left(cluster, 1, cut);
+  PacketNetwork one(router, packet);
+  one.add_detour(left);
+  std::vector<Completion> done;
+  one.start(transfer, SimTime{});
+  const auto until = [&](SimTime time) {
+    while (one.next_event() <= time) one.advance(one.next_event(), done);
+    one.advance(time, done);
+  };
+  until(SimTime(300_us));
+  for (const LinkId cable : cut) one.set_capacity(cable.value, 0, SimTime(300_us));
+  until(SimTime(500_us));
+  one.take_routes(0, SimTime(500_us));
+  while (done.empty()) one.advance(one.next_event_before(kNever), done);
+  const double expected = 500e-6 + (kBytes - 600e-6 * kPlane) / kPlane;
+  EXPECT_NEAR(seconds(done[0].time.time_since_epoch()), expected, 10e-6);
+}
 }  // namespace topsim::network::packet::network_test

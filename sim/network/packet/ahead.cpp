@@ -92,9 +92,10 @@ Picoseconds Core::send_ahead(PortIndex p) {
   return kForever;
 }
 
-// When so many blocks will have come back; kForever: not known.
+// When so many blocks will have come back, 0 where they have; kForever: not known.
 Picoseconds Core::credits_at(const Credit& credit, std::uint32_t blocks) const {
   std::uint32_t have = credit.limit - credit.sent;
+  if (have >= blocks) return 0;
   for (const Returns::Row& row : credit.returning.rows()) {
     have += row.blocks;
     if (have >= blocks) return row.time;
