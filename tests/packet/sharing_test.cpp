@@ -96,4 +96,15 @@ TEST(VirtualLanes, of_the_low_table_are_not_starved_under_a_high_limit) {
       run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
   EXPECT_NEAR(gbit(outcome.flows[0]), kC / 5, 0.02 * kC);
 }
+// A buffer of nine packets (65 blocks each) behind links of 5 us: the last link sends nine, whose blocks come
+// back 2 x 5 us after the packet, 82.44 ns long, began to leave and has come whole. So the 90th packet of a
+// message, ninth of the tenth nine, leaves the switch at 5 us + 9 x (10 us + 82.44 ns) + 8 x 82.44 ns and is
+// there 5 us + 82.44 ns later.
+TEST(Credits, of_a_small_buffer_let_a_flow_send_one_buffer_a_round_trip) {
+  PacketSpec spec;
+  spec.lanes.buffer = Bytes(9 * 65 * 64);
+  const Fabric fabric = star(2, {50_GBps, 5_us, FlowControl::credit});
+  const Outcome outcome = run_flows(fabric, {{0, 1, Bytes(90 * 4096)}}, spec);
+  EXPECT_EQ(outcome.flows[0].delivered, Duration(100'000'000 + 18 * 82'440));
+}
 }  // namespace topsim::network::packet::sharing_test

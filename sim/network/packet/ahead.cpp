@@ -12,13 +12,14 @@
 namespace topsim::network::packet {
 namespace {
 constexpr unsigned kLane = 1;  // the only one
+constexpr std::uint32_t kClasses = 2;
 std::uint32_t blocks_of(std::uint32_t bytes) {
   return (bytes + 63) / 64;
 }
 }  // namespace
 
 void Core::find_ports_ahead() {
-  const bool can = settings.classes == 2 && !settings.control_first && !settings.lossy &&
+  const bool can = settings.classes == kClasses && !settings.control_first && !settings.lossy &&
                    spec.loss.probability == 0 && settings.congestion != CongestionControlKind::hpcc;
   std::vector<char> without_credits(graph.devices, 0);  // into the device
   for (Device& device : devices_) device.lazy = 0;
@@ -40,6 +41,26 @@ void Core::no_longer_ahead(PortIndex p) {
   update(p);
 }
 
+// put_on_link() where nothing is marked, lost or weighed against other lanes.
+inline void Core::leave_ahead(PortIndex p, Credit& credit, std::uint32_t packet, Picoseconds start) {
+  Port& port = ports[p];
+  Packet& row = packets_[packet];
+  const Picoseconds duration = time_on(port, row);
+  const std::uint32_t bytes = row.bytes;
+  const PortIndex in = row.in_port;
+  port.free_at = start + duration;
+  port.turn = kLane;
+  port.busy += duration;
+  port.wire_bytes += bytes + std::uint64_t{port.gap};
+  if (row.kind == PacketKind::data) port.payload_bytes += bytes - settings.header;
+  ++counters.hops;
+  credit.sent += blocks_of(bytes);
+  const bool whole = !port.cut_through || paths_[row.hop].count == 0;
+  row.time = start + port.latency + (whole ? duration : 0);
+  append(port.flight, packet);
+  if (in != kNone) give_back(in, kLane, bytes, start);
+}
+
 void Core::enqueue_ahead(PortIndex p, std::uint32_t packet) {
   Port& port = ports[p];
   const Packet& row = packets_[packet];
@@ -50,14 +71,15 @@ void Core::enqueue_ahead(PortIndex p, std::uint32_t packet) {
   const auto before = static_cast<std::uint32_t>(
       start > now ? (static_cast<std::uint64_t>(start - now) << 20U) / std::max<std::uint64_t>(port.cost, 1)
                   : 0);
-  if (first && !port.down && has_credits(credits_[p * settings.classes + kLane], blocks_of(bytes), start)) {
+  Credit& credit = credits_[p * kClasses + kLane];
+  if (first && !port.down && has_credits(credit, blocks_of(bytes), start)) {
     port.most_waiting = std::max(port.most_waiting, before + bytes);
     const bool armed = port.flight.head != kNone;
-    put_on_link(p, packet, kLane, start);
+    leave_ahead(p, credit, packet, start);
     if (!armed) arm(p, kForever);
     return;
   }
-  Waiting& waiting = waiting_[p * settings.classes + kLane];
+  Waiting& waiting = waiting_[p * kClasses + kLane];
   waiting.bytes += bytes;
   port.waiting_bytes += bytes;
   port.most_waiting = std::max(port.most_waiting, before + port.waiting_bytes);
@@ -69,8 +91,8 @@ void Core::enqueue_ahead(PortIndex p, std::uint32_t packet) {
 // Everything for which credits are known; when the next ones come, as far as known.
 Picoseconds Core::send_ahead(PortIndex p) {
   Port& port = ports[p];
-  Waiting& waiting = waiting_[p * settings.classes + kLane];
-  Credit& credit = credits_[p * settings.classes + kLane];
+  Waiting& waiting = waiting_[p * kClasses + kLane];
+  Credit& credit = credits_[p * kClasses + kLane];
   while (port.occupied != 0 && !port.down) {
     const std::uint32_t packet = waiting.list.head;
     const std::uint32_t bytes = packets_[packet].bytes;
@@ -87,7 +109,7 @@ Picoseconds Core::send_ahead(PortIndex p) {
     waiting.bytes -= bytes;
     port.waiting_bytes -= bytes;
     if (waiting.list.head == kNone) port.occupied = 0;
-    put_on_link(p, packet, kLane, start);
+    leave_ahead(p, credit, packet, start);
   }
   return kForever;
 }

@@ -33,6 +33,7 @@ void Core::set_up_buffers() {
       buffer = std::min(buffer, 2047.0 * 64);
     }
     credit_total_[p] = static_cast<std::uint32_t>(buffer / 64);
+    time_blocks(p);
     for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
       credits_[p * settings.classes + lane].limit = credit_total_[p];
       credits_[p * settings.classes + lane].way_back = graph.ports[port.reverse].latency.count();
@@ -42,6 +43,14 @@ void Core::set_up_buffers() {
     devices_[d].shared_total =
         static_cast<std::uint32_t>(std::max<std::int64_t>(spec.buffer.total.value() - kept[d], 0));
   }
+}
+
+// Of all sizes of packets, those that just begin another block take the most blocks in a time.
+void Core::time_blocks(PortIndex p) {
+  const Port& port = ports[p];
+  const std::uint32_t smallest = std::min({settings.header - port.discount, settings.ack, settings.cnp});
+  ports[p].block_time = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>((std::min(smallest, 32U) * port.cost) >> 20U, ~std::uint32_t{0}));
 }
 
 std::uint32_t Core::threshold(PortIndex in) const {
@@ -170,16 +179,15 @@ void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
   update(p);
 }
 
-// Blocks freed at the far end of `p` at `time` reach its sender after the way back.
-void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
+void Core::return_later(PortIndex p, unsigned lane, const Returns::Row& row) {
   Credit& credit = credits_[p * settings.classes + lane];
-  const Picoseconds due = time + credit.way_back;
+  const Picoseconds due = row.time;
   // Few rows stay in the cache: what is back before anything can leave need not be kept apart.
   if (credit.returning.rows().size() >= 16) {
     const Picoseconds back = ports[p].ahead ? now : std::min(now, ports[p].free_at);
     while (!credit.returning.empty() && credit.returning.front().time <= back) take_first(credit);
   }
-  credit.returning.insert({due, (bytes + 63) / 64});
+  credit.returning.insert(row);
   if (!credit.starved) return;
   Port& port = ports[p];
   Picoseconds wake = due;
@@ -188,9 +196,10 @@ void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picosecond
   } else if (port.flight.head != kNone && devices_[port.from].exact == 0) {
     return;
   }
+  wake = std::max(wake, now);
   if (wake < port.wake) {
-    port.wake = std::max(wake, now);
-    events.push(port.wake, kPort | p);
+    port.wake = wake;
+    events.push(wake, kPort | p);
   }
 }
 

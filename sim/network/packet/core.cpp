@@ -19,12 +19,26 @@ double slowest_framed(const Graph& graph) {
 std::uint64_t cost_of(BytesPerSecond rate) {
   return static_cast<std::uint64_t>(std::llround(1e12 * (1 << 20) / rate.value()));
 }
+// Busy ports have an event every packet's time: some thirty a bucket. The calendar reaches over a packet's
+// way along any link, unless that is very long.
+int bucket_bits(const Graph& graph, const Settings& settings) {
+  double packet = 0, way = 0;
+  for (const PortSpec& port : graph.ports) {
+    const double time = 1e12 * (settings.mtu + settings.header) / port.rate.value();
+    if (packet == 0 || time < packet) packet = time;
+    way = std::max(way, 2 * time + static_cast<double>(port.latency.count()));
+  }
+  const double ports = std::max<double>(1, static_cast<double>(graph.ports.size()));
+  const double width = std::max(32 * packet / ports, way / EventQueue::kBuckets);
+  return static_cast<int>(std::clamp(std::log2(width), 6.0, 14.0));
+}
 }  // namespace
 
 Core::Core(const Graph& graph_, const PacketSpec& spec_)
     : graph(graph_),
       spec(spec_),
       settings(settle_spec(graph_, spec_)),
+      events(bucket_bits(graph_, settings)),
       ports(graph_.ports.size()),
       records(graph_.ports.size()),
       paths_(graph_),
@@ -81,6 +95,8 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       port_threshold(p);
     }
   }
+  wide_ = ports.size() > 1'000;
+  most_blocks_ = (std::max({settings.mtu + settings.header, settings.ack, settings.cnp}) + 63) / 64;
   find_ports_ahead();
 }
 
@@ -163,7 +179,7 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
       now = deadlock_check_at_;
       check_deadlock();
     }
-    prefetch();
+    if (wide_) prefetch();
     now = last_event = event.time;
     ++counters.events;
     const std::uint32_t index = event.target & 0x3fffffffU;
@@ -189,8 +205,9 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
   }
 }
 
-// Rows that the next events will touch, fetched while this one is handled: the port three events ahead, then
-// the packet that arrives first on its link, then where that packet goes.
+// Rows that the next events will touch, fetched while this one is handled, in networks that no near cache
+// holds: the port three events ahead, then the packet that arrives first on its link, then where that packet
+// goes.
 void Core::prefetch() {
   std::uint32_t target = events.ahead(3);
   if (target < kTimer) {
@@ -233,6 +250,7 @@ void Core::set_rate(PortIndex p, BytesPerSecond rate, Picoseconds time) {
   if (!ports[p].down) {
     ports[p].cost = cost_of(rate);
     rate_[p] = rate.value();
+    time_blocks(p);
   }
   for (PortIndex each = 0; each < ports.size(); ++each)
     if (each == p || ports[each].ahead) update(each);
@@ -282,8 +300,7 @@ Picoseconds Core::quiet_since() const {
     since = std::max(since, ports[p].free_at);
     if (ports[p].flow_control != FlowControl::credit) continue;
     for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
-      const Returns& returning = credits_[p * settings.classes + lane].returning;
-      if (!returning.empty()) since = std::max(since, returning.rows().back().time);
+      since = std::max(since, credits_[p * settings.classes + lane].last_back);
     }
   }
   return since;

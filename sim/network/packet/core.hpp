@@ -107,6 +107,8 @@ class Core {
   void signal(PortIndex in, unsigned lane, PacketKind kind);
   void hear_pause(PortIndex p, unsigned lane, bool stop);
   void give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time);
+  void return_later(PortIndex p, unsigned lane, const Returns::Row& row);
+  void time_blocks(PortIndex p);
   [[nodiscard]] Picoseconds credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start);
   void wait_no_longer(PortIndex p, unsigned lane, Picoseconds since);
   void set_up_buffers();
@@ -124,6 +126,7 @@ class Core {
   void find_ports_ahead();
   void no_longer_ahead(PortIndex p);
   void enqueue_ahead(PortIndex p, std::uint32_t packet);
+  void leave_ahead(PortIndex p, Credit& credit, std::uint32_t packet, Picoseconds start);
   Picoseconds send_ahead(PortIndex p);
   [[nodiscard]] Picoseconds credits_at(const Credit& credit, std::uint32_t blocks) const;
   void recall();
@@ -180,6 +183,7 @@ class Core {
   std::vector<Ingress> ingress_;  // port x class
   std::vector<Credit> credits_;   // port x class
   std::vector<std::uint32_t> credit_total_;
+  std::uint32_t most_blocks_ = 0;        // of a packet
   std::vector<double> rate_;             // per port, bytes/s
   std::vector<std::uint32_t> mark_to_;   // kmax per port
   std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
@@ -196,6 +200,7 @@ class Core {
   std::vector<std::uint32_t> free_starts_;
   Congestion congestion_;
   std::vector<std::uint64_t> random_;  // per port, a splitmix64 sequence each: what others draw changes none
+  bool wide_ = false;                  // more ports than a near cache holds
   std::uint32_t posted_pairs_ = 0;     // since the last rest
   // No event: where nothing else happens any more, nobody waits, or everybody for good.
   Picoseconds deadlock_check_at_ = kForever;
@@ -217,6 +222,21 @@ inline Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
   std::uint64_t bytes = std::uint64_t{packet.bytes} + port.gap;
   if (packet.kind == PacketKind::data) bytes -= port.discount;
   return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> 20);
+}
+
+// Blocks freed at the far end of `p` at `time` reach its sender after the way back. Where he cannot come to
+// wait for them until then, whatever he sends, they are his at once: nobody can tell, and nothing is kept.
+inline void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
+  Credit& credit = credits_[p * settings.classes + lane];
+  const Picoseconds due = time + credit.way_back;
+  const std::uint32_t blocks = (bytes + 63U) / 64;
+  credit.last_back = std::max(credit.last_back, due);
+  const std::int64_t spare = std::int64_t{credit.limit - credit.sent} - most_blocks_;
+  if (!credit.starved && spare * ports[p].block_time >= due - ports[p].free_at) {
+    credit.limit += blocks;
+  } else {
+    return_later(p, lane, {due, blocks});
+  }
 }
 
 // The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.

@@ -1,10 +1,10 @@
 // Pending events in the total order (time, sequence of pushing).
 //
-// A calendar: events of the next 8.4 us lie in buckets of 1.024 ns; a bucket is sorted when time reaches it
-// (a stable sort, so that equal times keep the order of pushing), later events wait in a heap. Packets on
-// 1,024 hosts keep about 6,000 events pending within one microsecond: a handful a bucket, so that a push and
-// a pop cost a few instructions whatever the size of the network. Nothing is allocated once the pools have
-// grown to the busiest moment.
+// A calendar: events of the near future lie in 8,192 buckets, as wide as whoever makes it says: a handful of
+// events each, so that a push and a pop cost a few instructions whatever the size of the network. A bucket is
+// sorted when time reaches it (a stable sort, so that equal times keep the order of pushing), later events
+// wait in a heap. The order does not depend on the width. Nothing is allocated once the pools have grown to
+// the busiest moment.
 #pragma once
 
 #include <algorithm>
@@ -21,20 +21,20 @@ class EventQueue {
   struct Event {
     std::int64_t time;  // picoseconds
     std::uint32_t target;
-    std::uint32_t order;  // of pushing, inside the open bucket
   };
+  static constexpr std::int64_t kBuckets = 1 << 13;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  EventQueue() { bucket_.fill({kNone, kNone}); }
+  // A bucket takes 2^width_bits picoseconds.
+  explicit EventQueue(int width_bits = 10) : width_bits_(width_bits) { bucket_.fill({kNone, kNone}); }
 
   // REQUIRES: time >= that of the last event popped.
   void push(std::int64_t time, std::uint32_t target) {
     ++size_;
-    const std::int64_t slot = time >> kWidthBits;
+    const std::int64_t slot = time >> width_bits_;
     if (slot <= current_) {  // the open bucket: keep it sorted, behind events of the same time
-      std::size_t place = open_.size();
-      while (place > next_ && open_[place - 1].time > time) --place;
-      open_.insert(open_.begin() + static_cast<std::ptrdiff_t>(place), {time, target, 0});
+      open_.push_back({time, target});
+      sink(next_, open_.size() - 1);
     } else if (slot < current_ + kBuckets) {
       append(slot, time, target);
     } else {
@@ -67,7 +67,7 @@ class EventQueue {
   // The first event if it is due at or before `limit`. False: there is none.
   bool pop(std::int64_t limit, Event& event) {
     if (next_ == open_.size()) {
-      if (size_ == 0 || first_slot() > limit >> kWidthBits) return false;
+      if (size_ == 0 || first_slot() > limit >> width_bits_) return false;
       open_next_bucket();
     }
     if (open_[next_].time > limit) return false;
@@ -77,8 +77,7 @@ class EventQueue {
   }
 
  private:
-  static constexpr int kWidthBits = 10;              // 1.024 ns
-  static constexpr std::int64_t kBuckets = 1 << 13;  // 8.4 us
+  static constexpr std::size_t kFew = 16;  // so many are sorted by insertion
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   struct Node {
@@ -128,8 +127,8 @@ class EventQueue {
     next_ = 0;
     const std::int64_t slot = first_slot();
     current_ = slot;
-    while (!far_.empty() && (far_.front().time >> kWidthBits) == slot) {
-      take(far_.front().time, far_.front().target);
+    while (!far_.empty() && (far_.front().time >> width_bits_) == slot) {
+      open_.push_back({far_.front().time, far_.front().target});
       std::pop_heap(far_.begin(), far_.end(), Later{});
       far_.pop_back();
     }
@@ -137,7 +136,7 @@ class EventQueue {
     List& list = bucket_[index];
     if (list.head != kNone) {
       for (std::uint32_t n = list.head; n != kNone; n = nodes_[n].next) {
-        take(nodes_[n].time, nodes_[n].target);
+        open_.push_back({nodes_[n].time, nodes_[n].target});
         --near_;
       }
       nodes_[list.tail].next = free_;
@@ -145,19 +144,47 @@ class EventQueue {
       list = {kNone, kNone};
       occupied_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
     }
-    if (open_.size() > 1)
-      std::sort(open_.begin(), open_.end(), [](const Event& a, const Event& b) {
-        return a.time != b.time ? a.time < b.time : a.order < b.order;
-      });
+    if (open_.size() <= kFew) {
+      for (std::size_t i = 1; i < open_.size(); ++i) sink(0, i);
+    } else {
+      sort_many();
+    }
   }
 
-  void take(std::int64_t time, std::uint32_t target) {
-    open_.push_back({time, target, static_cast<std::uint32_t>(open_.size())});
+  // Moves an event in front of those that are later, back to `first` at most.
+  void sink(std::size_t first, std::size_t at) {
+    const Event event = open_[at];
+    for (; at > first && open_[at - 1].time > event.time; --at) open_[at] = open_[at - 1];
+    open_[at] = event;
+  }
+
+  // By the sixteenth of the bucket first: events lie evenly, so that few share one.
+  void sort_many() {
+    const int shift = std::max(width_bits_ - 4, 0);
+    const auto part = [&](const Event& event) {
+      return static_cast<std::size_t>((event.time >> shift) & 15);
+    };
+    std::array<std::size_t, 17> begin{};
+    for (const Event& event : open_) ++begin[part(event) + 1];
+    for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+    parted_.resize(open_.size());
+    std::array<std::size_t, 17> place = begin;
+    for (const Event& event : open_) parted_[place[part(event)]++] = event;
+    open_.swap(parted_);
+    for (std::size_t i = 0; i < 16; ++i) {
+      if (begin[i + 1] - begin[i] > kFew) {
+        std::stable_sort(open_.begin() + static_cast<std::ptrdiff_t>(begin[i]),
+                         open_.begin() + static_cast<std::ptrdiff_t>(begin[i + 1]),
+                         [](const Event& a, const Event& b) { return a.time < b.time; });
+        continue;
+      }
+      for (std::size_t at = begin[i] + 1; at < begin[i + 1]; ++at) sink(begin[i], at);
+    }
   }
 
   // REQUIRES: the open bucket is empty, others are not.
   [[nodiscard]] std::int64_t first_slot() const {
-    const std::int64_t far = far_.empty() ? kNever : far_.front().time >> kWidthBits;
+    const std::int64_t far = far_.empty() ? kNever : far_.front().time >> width_bits_;
     return near_ > 0 ? std::min(first_occupied(), far) : far;
   }
 
@@ -178,8 +205,10 @@ class EventQueue {
   std::array<std::uint64_t, kBuckets / 64> occupied_{};
   std::vector<Node> nodes_;
   std::uint32_t free_ = kNone;
+  int width_bits_;
   std::vector<Event> open_;  // the bucket of time now, sorted
-  std::size_t next_ = 0;     // first of it not yet popped
+  std::vector<Event> parted_;
+  std::size_t next_ = 0;  // first of it not yet popped
   std::int64_t current_ = -1;
   std::size_t near_ = 0, size_ = 0;
   std::vector<Far> far_;

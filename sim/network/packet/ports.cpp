@@ -11,6 +11,10 @@ std::uint32_t pop(List& list, const std::vector<Packet>& packets) {
   list.head = packets[packet].next;
   return packet;
 }
+// Every packet takes as long on one as on the other.
+bool as_fast(const Port& a, const Port& b) {
+  return a.cost == b.cost && a.gap == b.gap && a.discount == b.discount;
+}
 }  // namespace
 
 std::uint32_t Core::new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes) {
@@ -300,7 +304,8 @@ void Core::arrive(std::uint32_t packet, PortIndex p) {
 }
 
 void Core::forward(std::uint32_t packet, PortIndex p) {
-  if (!admit(packet, p)) {
+  const Port& in = ports[p];
+  if (in.flow_control != FlowControl::credit && !admit(packet, p)) {
     ++records[p].drops;
     ++counters.drops;
     if (packets_[packet].kind == PacketKind::data && !settings.lossy) {
@@ -314,17 +319,18 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
   Packet& row = packets_[packet];
   row.in_port = p;
   row.hop = hop;
-  const Port& in = ports[p];
   const PortIndex out = paths_[hop].port;
   // Cut-through: the last byte comes a packet's time later, and must not be overtaken by a faster port.
   row.time = now;
-  if (in.cut_through) row.time = std::max(now, now + time_on(in, row) - time_on(ports[out], row));
+  if (in.cut_through && !as_fast(in, ports[out]))
+    row.time = std::max(now, now + time_on(in, row) - time_on(ports[out], row));
   const unsigned lane = row.lane;
   if (ports[out].down && pairs_[row.pair].moved) {
     start_timer(row.pair, now + spec.loss.timeout.count());
     drop(packet, out, now);
     return;
   }
+  if (ports[out].ahead) return enqueue_ahead(out, packet);
   enqueue(out, packet);
   if (in.flow_control == FlowControl::pfc && lane != 0) pause_if_full(p, lane);
 }

@@ -72,6 +72,7 @@ struct alignas(64) Port {
   std::uint32_t most_waiting = 0;
   std::uint64_t wire_bytes = 0, payload_bytes = 0;  // sent so far
   Picoseconds busy = 0;
+  std::uint32_t block_time = 0;  // the least that a block of credits takes to send
 };
 static_assert(sizeof(Port) == 128);
 
@@ -124,14 +125,16 @@ class Returns {
   std::size_t first_ = 0;
 };
 
-// Buffer of one (port, lane) at its far end as the sender knows it, in 64-byte blocks.
-struct Credit {
-  std::uint32_t limit = 0;   // FCCL: total blocks that may ever have been sent
-  std::uint32_t sent = 0;    // FCTBS
-  Returns returning;         // on their way to the sender
-  Picoseconds way_back = 0;  // how long that is
-  bool starved = false;      // the sender waits for blocks
+// Buffer of one (port, lane) at its far end as the sender knows it, in 64-byte blocks. One cache line.
+struct alignas(64) Credit {
+  std::uint32_t limit = 0;    // FCCL: total blocks that may ever have been sent
+  std::uint32_t sent = 0;     // FCTBS
+  Picoseconds way_back = 0;   // from there to the sender
+  Picoseconds last_back = 0;  // when the last of them will have come back
+  Returns returning;          // on their way to the sender, who may come to wait for them
+  bool starved = false;       // the sender waits for blocks
 };
+static_assert(sizeof(Credit) == 64);
 
 struct Device {
   std::uint32_t shared_used = 0;
