@@ -25,6 +25,9 @@ struct BuildOptions {
 // The `fabric` section with its recipe's figures filled in. An unknown recipe is a ConfigError.
 [[nodiscard]] FabricSpec resolve_fabric(const FabricSpec& asked, const Catalogue& catalogue);
 
+// All unknown names of hardware at once; build() ends at them, too.
+void check_names(const TopologySpec& spec, const Catalogue& catalogue);
+
 // Mistakes are ConfigErrors whose problems name the path ("topology.fabric.link"); Document::locate() finds
 // the place.
 [[nodiscard]] Topology build(const TopologySpec& spec, const Catalogue& catalogue,

@@ -58,6 +58,8 @@ class Router {
   [[nodiscard]] std::string why_unreachable(DeviceId from, DeviceId to) const;
   // NIC that NCCL would use from GPU to reach `to`'s node (the rail rule above); invalid when there is none.
   [[nodiscard]] DeviceId nic_for(DeviceId gpu, DeviceId to) const;
+  // NICs that the connections of a device go round, by turns of RouteQuery::connection.
+  [[nodiscard]] std::uint32_t nics_of(DeviceId device) const;
   // All ranks reached over NVLink alone from this accelerator form one scale-up domain; same number = same
   // domain.
   [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;

@@ -47,7 +47,7 @@ struct FabricSpec {
   // Per tier from the leaves up: downlinks / uplinks; 1 for the tiers it does not reach, so a single
   // number is the leaves'.
   std::vector<double> oversubscription;
-  std::optional<Routing> routing;     // left out: adaptive on InfiniBand, ecmp on Ethernet
+  std::optional<Routing> routing;     // left out: the link's own
   std::optional<int> tiers;           // 1, 2 or 3; left out: as few as the number of nodes allows
   std::optional<int> nodes_per_leaf;  // left out: as many as the radix and the oversubscription allow
   std::optional<int> leaves_per_pod;  // three tiers, of one rail; left out: as many as the radix allows

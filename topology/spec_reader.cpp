@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace topsim::topology {
 namespace {
 
@@ -28,6 +30,8 @@ class PlacementCodec final : public config::Codec<Placement> {
     if (node.is(config::Kind::array)) {
       out.kind = PlacementKind::list;
       nodes_->read(node, out.nodes, reader);
+      if (node.size() == 0)
+        reader.problem(node, "the list of nodes is empty", {}, "name nodes, or leave placement out");
     } else {
       kinds_->read(node, out.kind, reader);
     }
@@ -66,6 +70,12 @@ void check_topology(const TopologySpec& spec, const config::Node& node, config::
       reader.problem(node.find("placement")[i],
                      fmt::format("there is no node {} among {}", spec.placement.nodes[i], spec.nodes), {},
                      "nodes are numbered from 0");
+  std::set<int> placed;
+  for (std::size_t i = 0; i < spec.placement.nodes.size(); ++i)
+    if (!placed.insert(spec.placement.nodes[i]).second)
+      reader.problem(node.find("placement")[i],
+                     fmt::format("node {} is named twice", spec.placement.nodes[i]), {},
+                     "an accelerator has one rank");
 }
 
 }  // namespace
@@ -138,7 +148,8 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  config::one_or_list<double>(config::codec_for<double>(config::positive())),
                  config::default_text("1"))
           .field("routing", &FabricSpec::routing, "how a message finds its path", routing_codec(),
-                 config::default_text("adaptive on InfiniBand, ecmp on Ethernet"))
+                 config::default_text(
+                     "the link's: adaptive on InfiniBand, Slingshot and Omni-Path, spray on EFA, else ecmp"))
           .field("tiers", &FabricSpec::tiers, "levels of switches", config::between(1, 3),
                  config::default_text("as few as the number of nodes allows"))
           .field("nodes_per_leaf", &FabricSpec::nodes_per_leaf, "nodes that share leaf switches",

@@ -165,6 +165,8 @@ class NcclModel {
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;
   // One point-to-point message (send/recv) between two GPUs: the same for any number of bytes.
   void lower_message(DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
+  // The same as messages, one a connection: as many as the ends have NICs to themselves.
+  [[nodiscard]] std::vector<StepMessage> message_parts(Bytes bytes, DeviceId from, DeviceId to) const;
   // REQUIRES: messages all. They share one way.
   [[nodiscard]] SketchedCalls sketch_messages(std::size_t count, DeviceId from, DeviceId to,
                                               std::uint64_t connection) const;

@@ -214,7 +214,8 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
 UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t connection,
                                       UsageBuilder::Grain grain, Activity& out) const {
   UsageBuilder usage(router, grain);
-  usage.add({.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
+  usage.add_message(
+      {.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
   // 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit
   // yet.
   out.latency = usage.fabric_latency() + from_microseconds(10);
@@ -227,6 +228,17 @@ UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t 
 void NcclModel::lower_message(DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const {
   out = {};
   impl_->message(from, to, connection, UsageBuilder::Grain::links, out).finish(1, out.usage);
+}
+
+std::vector<StepMessage> NcclModel::message_parts(Bytes bytes, DeviceId from, DeviceId to) const {
+  const UsageBuilder usage(impl_->router);
+  const std::int64_t parts = usage.connections(from, to);
+  std::vector<StepMessage> out;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t begin = bytes.value() * part / parts, end = bytes.value() * (part + 1) / parts;
+    out.push_back({0, 1, Bytes(end - begin), static_cast<std::uint16_t>(part), 0, 0});
+  }
+  return out;
 }
 
 SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, DeviceId to,

@@ -37,6 +37,21 @@ class UsageBuilder {
       throw ConfigError(router_.why_unreachable(query.from, query.to));
     if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
   }
+  // The same over as many connections as the ends have NICs to themselves: NCCL opens a channel to a peer for
+  // each NIC that it takes to fill the accelerator's bus (graph/paths.cc, ncclTopoGetNchannels).
+  void add_message(topology::RouteQuery query, double coefficient) {
+    const std::uint32_t parts = connections(query.from, query.to);
+    const std::uint64_t first = query.connection * parts;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      query.connection = first + part;
+      add(query, coefficient / parts);
+    }
+  }
+  [[nodiscard]] std::uint32_t connections(DeviceId from, DeviceId to) const {
+    const topology::Topology& t = router_.topology();
+    return t.device(from).node == t.device(to).node ? 1
+                                                    : std::max(router_.nics_of(from), router_.nics_of(to));
+  }
   void add(LinkId link, double coefficient) {
     if (grain_ == Grain::stretches) return stretches_.push_back({link, coefficient});
     if (4 * (entries_.size() + 1) > 3 * slots_.size()) grow();

@@ -220,7 +220,7 @@ class Steps final : public Carrier {
         throw ConfigError("collectives in steps cannot carry copies to host memory",
                           "use the flow network for offload");
       }
-      steps.messages.push_back({0, 1, a.bytes, 0, 0, 0});
+      steps.messages = nccl_.message_parts(a.bytes, plan.gpus[0], plan.gpus[1]);
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
       plan.choice = steps.choice;

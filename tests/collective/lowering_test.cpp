@@ -339,4 +339,56 @@ TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {
   }
 }
 
+// Bytes that each NIC sends into the fabric, per byte.
+std::map<DeviceId, double> leaving(const Cluster& cluster, const Activity& activity) {
+  std::map<DeviceId, double> sums;
+  for (const topology::LinkShare& use : activity.usage) {
+    const topology::Link& link = cluster.topology.link(use.link);
+    if (cluster.topology.device(link.from).kind == DeviceKind::nic &&
+        cluster.topology.device(link.to).kind == DeviceKind::fabric_switch)
+      sums[link.from] += use.share;
+  }
+  return sums;
+}
+
+TEST(Lowering, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
+  // A p5 has 32 adapters for 8 accelerators, four behind each PCIe switch: a quarter of the bytes each.
+  const Cluster cluster(boxes("p5", 2, "efa-100g"));
+  const auto gpus = cluster.topology.accelerators();
+  Activity activity;
+  cluster.nccl.lower_message(gpus[0], gpus[8], 0, activity);
+  expect_each(leaving(cluster, activity), 4, 0.25);
+  const std::vector<StepMessage> parts = cluster.nccl.message_parts(Bytes(10), gpus[0], gpus[8]);
+  std::int64_t bytes = 0;
+  for (const StepMessage& part : parts) bytes += part.bytes.value();
+  EXPECT_EQ(parts.size(), 4U);
+  EXPECT_EQ(bytes, 10);
+  EXPECT_EQ(cluster.nccl.message_parts(Bytes(10), gpus[0], gpus[1]).size(), 1U);  // NVLink
+}
+
+TEST(Lowering, AllToAllUsesEveryNicOfABoxAlike) {
+  // 16 ranks on two boxes: each of 8 GPUs sends 8/16 of its buffer to the other box, 4 bytes over 32 NICs.
+  const Cluster cluster(boxes("p5", 2, "efa-100g"));
+  expect_each(leaving(cluster, lowered(cluster, CollectiveKind::all_to_all, 16)), 64, 4.0 / 32);
+}
+
+TEST(Lowering, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
+  // A DGX A100 has two GPUs and two NICs behind each PCIe switch: GPU 0's ring and GPU 1's must not meet.
+  const Cluster cluster(boxes("dgx-a100", 4, "ib-hdr"));
+  const auto gpus = cluster.topology.accelerators();
+  std::map<DeviceId, double> used;
+  for (const std::size_t first : {0U, 1U}) {
+    const std::vector<DeviceId> group{gpus[first], gpus[first + 8], gpus[first + 16], gpus[first + 24]};
+    Activity activity;
+    cluster.nccl.lower(CollectiveKind::reduce_scatter, Bytes(256 << 20), group, activity);
+    for (const auto& [nic, share] : leaving(cluster, activity)) used[nic] += share;
+  }
+  expect_each(used, 8, 3.0 / 4);  // (n - 1)/n bytes a rank
+}
+
+TEST(Lowering, OmniPathPortsAreNics) {
+  topology::TopologySpec spec = boxes("hgx-a100-omni-path", 2, "omni-path-100");
+  const Cluster cluster(spec);
+  EXPECT_FALSE(leaving(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)).empty());
+}
 }  // namespace topsim::collective::lowering_test

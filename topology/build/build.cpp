@@ -33,8 +33,38 @@ Topology build_file(const std::string& path, const Catalogue& catalogue, const B
   }
 }
 
+void check_names(const TopologySpec& spec, const Catalogue& catalogue) {
+  const Hardware hardware(catalogue);
+  std::vector<Problem> problems;
+  const auto look_up = [&](const std::string& id, auto find) {
+    if (id.empty()) return;
+    try {
+      find(id);
+    } catch (const ConfigError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  };
+  const std::string node = "topology.node", fabric = "topology.fabric";
+  look_up(spec.node.use, [&](const std::string& id) { (void)hardware.node(id, node); });
+  look_up(spec.node.accelerator.value_or(""),
+          [&](const std::string& id) { (void)hardware.accelerator(id, node + ".accelerator"); });
+  look_up(spec.node.nic.value_or(""), [&](const std::string& id) { (void)hardware.nic(id, node + ".nic"); });
+  look_up(spec.fabric.use, [&](const std::string&) { (void)resolve_fabric(spec.fabric, catalogue); });
+  look_up(spec.fabric.link.use, [&](const std::string& id) { (void)hardware.link(id, fabric + ".link"); });
+  look_up(spec.fabric.uplink.use,
+          [&](const std::string& id) { (void)hardware.link(id, fabric + ".uplink"); });
+  const auto switches = [&](const SwitchChoice& choice, const std::string& key) {
+    look_up(choice.use, [&](const std::string& id) { (void)hardware.switch_entry(id, fabric + key); });
+  };
+  switches(spec.fabric.switch_model, ".switch");
+  switches(spec.fabric.spine_switch, ".spine_switch");
+  switches(spec.fabric.core_switch, ".core_switch");
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
   const Hardware hardware(catalogue);
+  check_names(spec, catalogue);
   if (!spec.file.empty()) {
     const std::filesystem::path path = std::filesystem::path(spec.directory) / spec.file;
     if (std::error_code error; !std::filesystem::exists(path, error)) {

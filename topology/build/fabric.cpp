@@ -146,7 +146,7 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   in.uplink = uplink_says_nothing(in.spec.uplink) ? in.link : hardware.link(uplink, "topology.fabric.uplink");
   in.uplink_type = builder.link_type(in.uplink.type);
   facts.fabric_is_infiniband = in.link.kind == LinkKind::infiniband;
-  in.routing = in.spec.routing.value_or(facts.fabric_is_infiniband ? Routing::adaptive : Routing::ecmp);
+  in.routing = in.spec.routing.value_or(in.link.routing);
   facts.routing = in.routing;
   facts.nic_latency = in.spec.nic_latency.value_or(in.link.nic_base);
   if (in.spec.kind == "torus" || in.spec.kind == "mesh") {

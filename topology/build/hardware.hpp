@@ -24,6 +24,7 @@ struct LinkFigures {
   Duration nic_base{};          // fabric links
   std::optional<Duration> hop;  // fabric links: per switch, everything included
   Duration fec{};
+  Routing routing = Routing::ecmp;  // of a fabric that says none
 };
 
 class Hardware {

@@ -109,11 +109,13 @@ void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
     problems.push_back(
         {{},
          std::string("topology.fabric.") + key.name,
-         kind == "none" ? fmt::format("the fabric has \"{}\" but no \"kind\"", key.name)
+         kind == "none" ? fmt::format("the fabric has \"{}\", and its kind is none", key.name)
                         : fmt::format("a fabric of kind {} has no use for \"{}\"", kind, key.name),
          {},
-         kind == "none" ? "say how it is arranged: \"kind\": \"rail\", or fat-tree, rail-only, dragonfly, ..."
-                        : "leave it out, or choose another kind",
+         kind == "none"
+             ? "say how it is arranged: \"kind\": \"rail\", or fat-tree, rail-only, dragonfly, ...; or leave "
+               "it out"
+             : "leave it out, or choose another kind",
          {}});
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));

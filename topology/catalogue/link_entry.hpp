@@ -35,6 +35,7 @@ struct LinkEntry {
   Duration nic_base_low{}, nic_base_high{};  // what its sources range over
   std::optional<Duration> hop;               // per switch passed: contains the switch, FEC and its fibre
   Duration fec{};                            // per switch passed when `hop` is absent
+  std::optional<Routing> routing;            // of fabrics of this link that say none
 
   [[nodiscard]] bool is_fabric() const {
     return kind == LinkKind::infiniband || kind == LinkKind::ethernet || nic_base.count() > 0;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
 #include "sim/config/document.hpp"
 #include "sim/config/quantity.hpp"
 #include "topology/catalogue/device_entries.hpp"
@@ -129,14 +130,20 @@ std::vector<ListRow> list_fabrics(const Catalogue& catalogue) {
 
 std::vector<FigureRow> figures_of(const std::string& config_directory, std::string_view id) {
   constexpr std::array kFiles = {"accelerators", "nodes", "nics", "switches", "links", "cables", "fabrics"};
+  std::vector<std::string> names;
   for (const char* file : kFiles) {
     const auto document = config::Document::read_file(config_directory + "/hardware/" + file + ".json");
-    const Node entry = document.root().find(file).find(id);
-    if (!entry) continue;
+    const Node section = document.root().find(file), entry = section.find(id);
+    if (!entry) {
+      for (std::size_t i = 0; i < section.size(); ++i) names.push_back(section[i].key());
+      continue;
+    }
     std::vector<FigureRow> figures;
     collect(entry, document.root().find("sources"), {}, true, figures);
     return figures;
   }
-  throw ConfigError("the catalogue has no \"" + std::string(id) + '"', "see topsim list hardware");
+  const auto near = closest(std::string(id), names);
+  throw ConfigError("the catalogue has no \"" + std::string(id) + '"',
+                    near ? "did you mean \"" + *near + "\"?" : "see topsim list hardware");
 }
 }  // namespace topsim::topology

@@ -180,6 +180,12 @@ void NodeShape::share_ports() {
     if (by_local_.size() <= members_[i].local) by_local_.resize(members_[i].local + 1, kNone);
     by_local_[members_[i].local] = i;
   }
+  const auto of_kind = [&](DeviceKind kind) {
+    return static_cast<std::uint32_t>(
+        std::count_if(members_.begin(), members_.end(), [&](const Member& m) { return m.kind == kind; }));
+  };
+  nics_per_accelerator_ =
+      std::max(1U, of_kind(DeviceKind::nic) / std::max(1U, of_kind(DeviceKind::accelerator)));
   shares_.resize(members_.size());
   for (std::uint32_t i = 0; i < members_.size(); ++i) {
     if (ports_[i].empty()) continue;

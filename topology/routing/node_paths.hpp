@@ -54,7 +54,9 @@ class NodeShape {
   // accelerators that share them; none without a port.
   [[nodiscard]] std::uint32_t own_port(std::uint32_t device, std::uint64_t connection) const;
   // Connections that differ by a multiple of it get the same ports.
-  [[nodiscard]] std::uint32_t turns() const { return turns_; }
+  [[nodiscard]] std::uint32_t port_turns(std::uint32_t device) const { return shares_[device].spread; }
+  [[nodiscard]] std::uint32_t nics_per_accelerator() const { return nics_per_accelerator_; }  // at least 1
+  [[nodiscard]] std::uint32_t turns() const { return turns_; }  // common multiple of all
   // The accelerator beside `port` that `from` hands its data to over scale-up links (PXN); `from` itself when
   // it is beside the port, or nobody is.
   [[nodiscard]] std::uint32_t proxy(std::uint32_t from, std::uint32_t port) const {
@@ -98,9 +100,10 @@ class NodeShape {
   struct Share {
     std::uint32_t start = 0, spread = 1;
   };
-  std::vector<Share> shares_;            // by device: where in its ports it starts, how many it goes round
-  std::uint32_t turns_ = 1;              // least common multiple of those rounds
-  std::vector<std::uint32_t> by_local_;  // accelerators
+  std::vector<Share> shares_;               // by device: where in its ports it starts, how many it goes round
+  std::uint32_t turns_ = 1;                 // least common multiple of those rounds
+  std::uint32_t nics_per_accelerator_ = 1;  // those that have lost their cables counted
+  std::vector<std::uint32_t> by_local_;     // accelerators
   mutable std::unique_ptr<Row[]> rows_;
 };
 

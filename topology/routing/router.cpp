@@ -294,6 +294,15 @@ std::uint64_t Router::kind_of_cell(std::uint32_t cell) const {
   return impl_->cells->kind(cell);
 }
 
+std::uint32_t Router::nics_of(DeviceId device) const {
+  const std::uint32_t node = impl_->node_of(device);
+  if (node == kNone) return 1;
+  const std::uint32_t turns = impl_->nodes.shape(node).port_turns(impl_->nodes.position(device));
+  if (impl_->dead.empty()) return turns;
+  // Who has lost its own NIC moves to one other, not to all that are equally far.
+  return std::min(turns, impl_->nodes.shape(node).nics_per_accelerator());
+}
+
 DeviceId Router::nic_for(DeviceId gpu, DeviceId to) const {
   return impl_->rail_port(gpu, to, 0);
 }

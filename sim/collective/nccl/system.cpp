@@ -21,8 +21,9 @@ CpuVendor vendor_of(std::string_view family) {
   return CpuVendor::unknown;
 }
 
+// Of a NIC's links; Omni-Path is an "other".
 bool in_fabric(LinkKind kind) {
-  return kind == LinkKind::infiniband || kind == LinkKind::ethernet;
+  return kind == LinkKind::infiniband || kind == LinkKind::ethernet || kind == LinkKind::other;
 }
 
 bool is_pci_vertex(DeviceKind kind) {
