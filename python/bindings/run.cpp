@@ -31,7 +31,7 @@ py::tuple run(const scenario::Scenario& scenario, bool fold, bool timeline, bool
   };
   Finished finished = interruptible(on_progress, [&](executor::Progress& progress) {
     scenario::Simulated simulated =
-        scenario::simulate(scenario, shipped_catalogue(), {fold, timeline, allow_oom}, &progress);
+        scenario::simulate(scenario, shipped_catalogue(), {fold, timeline, allow_oom, true}, &progress);
     Finished made{report::to_json(simulated.result), report::to_json(simulated.record), nullptr};
     if (simulated.timeline && simulated.picture)
       made.kept = std::make_shared<Kept>(Kept{std::move(*simulated.timeline), std::move(*simulated.picture)});

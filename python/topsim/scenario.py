@@ -98,13 +98,20 @@ def _restore(text: str, name: str, directory: str) -> Scenario:
     return scenario
 
 
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a scenario holds no {type(value).__name__}")
+
+
 def _assignments(changes: Changes) -> List[str]:
     if changes is None:
         return []
     if isinstance(changes, str):
         return [changes]
     if isinstance(changes, Mapping):
-        return [f"{path}={json.dumps(value)}" for path, value in changes.items()]
+        return [f"{path}={json.dumps(value, default=_plain)}" for path, value in changes.items()]
     return list(changes)
 
 
@@ -115,7 +122,7 @@ def _scenario(source: Source, changes: Changes = None, by_path: Optional[Mapping
     if network is not None:
         assignments.append(f"network.model={json.dumps(network)}")
     if seed is not None:
-        assignments.append(f"run.seed={json.dumps(seed)}")
+        assignments.append(f"run.seed={json.dumps(seed, default=_plain)}")
     if isinstance(source, Scenario) and not assignments:
         return source
     return Scenario(source, assignments)

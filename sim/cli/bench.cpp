@@ -22,16 +22,21 @@ struct Options {
   bool textbook = false;
 };
 
+void check_order(Bytes least, Bytes most) {
+  if (least > most) throw ConfigError("--minbytes is more than --maxbytes", "-b 8 -e 8G is the usual range");
+}
+
 std::vector<Bytes> sizes_of(const Options& options, const char* first, const char* last) {
   const auto size = [](const std::string& given, const char* otherwise) {
-    return static_cast<double>(scenario::bench_size(given.empty() ? otherwise : given).value());
+    return scenario::bench_size(given.empty() ? otherwise : given);
   };
   if (!(options.factor >= 1.01))
     throw ConfigError("--stepfactor must be at least 1.01", "-f 2 doubles the size from row to row");
-  const double least = size(options.begin, first), most = size(options.end, last);
-  if (least > most) throw ConfigError("--minbytes is more than --maxbytes", "-b 8 -e 8G is the usual range");
+  const Bytes least = size(options.begin, first), most = size(options.end, last);
+  check_order(least, most);
   std::vector<Bytes> sizes;
-  for (double bytes = least; bytes <= most; bytes *= options.factor)
+  for (auto bytes = static_cast<double>(least.value()); bytes <= static_cast<double>(most.value());
+       bytes *= options.factor)
     sizes.emplace_back(static_cast<std::int64_t>(bytes + 0.5));
   return sizes;
 }
@@ -69,6 +74,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
   const scenario::BenchSizes sizes{scenario::bench_size(options.begin.empty() ? "8" : options.begin),
                                    scenario::bench_size(options.end.empty() ? "8G" : options.end),
                                    options.factor};
+  check_order(sizes.first, sizes.last);
   scenario::Scenario scenario = options.scenario.load();
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const std::vector<scenario::BenchRow> rows = scenario::bench(scenario, catalogue, what.kind, sizes);
@@ -139,7 +145,7 @@ Action configure_bench(CLI::App& app) {
       .type_name("DURATION");
   add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority")
       .type_name("N")
-      .range(0, static_cast<int>(network::packet::kMaxClasses) - 1);
+      .range(0, static_cast<int>(network::packet::kMaxClasses) - 2);
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
   return [options] { return run(*options); };
 }

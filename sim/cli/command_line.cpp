@@ -192,7 +192,7 @@ int run_command_line(int argc, const char* const* argv) {
   }
   CLI::App app;
   std::vector<Action> actions(commands().size());
-  return guarded([&] {
+  const int status = guarded([&] {
     declare(app, actions);
     try {
       app.parse(static_cast<int>(words.size()), words.data());
@@ -212,5 +212,8 @@ int run_command_line(int argc, const char* const* argv) {
     std::cout << teaching();
     return static_cast<int>(kOk);
   });
+  if (status == kOk && !std::cout.flush())
+    return user_error("cannot write to standard output", "is the disk full?");
+  return status;
 }
 }  // namespace topsim::cli

@@ -111,7 +111,7 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
 
 int run(const Options& options) {
   check(options);
-  if (!options.html.empty()) report::require_page();
+  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   bool interrupted = false;
   const std::vector<report::Candidate> candidates = gather(options, interrupted);
   const report::Comparison comparison = report::compare(candidates);

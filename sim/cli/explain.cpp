@@ -33,7 +33,7 @@ int run(const Options& options) {
   const InterruptGuard guard(progress);
   std::optional<ProgressLine> line;
   line.emplace(progress, options.quiet);
-  if (!options.html.empty()) report::require_page();
+  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   scenario::Simulated drawn;
   if (!input.result || !options.html.empty()) {
     scenario::SimulateOptions how;

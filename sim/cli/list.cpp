@@ -14,6 +14,7 @@
 #include "sim/network/factory.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/shipped.hpp"
 #include "topology/catalogue.hpp"
 #include "workloads/fields.hpp"
 
@@ -55,8 +56,7 @@ void list_fabrics() {
 // Every figure of one entry, with where it comes from.
 void show_entry(const std::string& id) {
   std::vector<Row> rows;
-  for (const topology::FigureRow& figure :
-       topology::figures_of(shipped_library().directories().front(), id)) {
+  for (const topology::FigureRow& figure : topology::figures_of(scenario::catalogue_directory(), id)) {
     std::string source = figure.source;
     if (!figure.remark.empty()) source += (source.empty() ? "" : "; ") + figure.remark;
     rows.push_back({figure.path + (figure.chosen ? "" : " (not used)"), figure.value, source});
@@ -151,6 +151,7 @@ Action configure_list(CLI::App& app) {
       show_entry(*id);
       return kOk;
     }
+    if (!id->empty()) throw ConfigError("topsim list " + *what + " takes no name", "topsim list hardware ID");
     std::vector<std::string> known;
     for (const Topic& topic : kTopics) {
       if (*what == topic.name) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 #include "sim/report/text.hpp"
 
@@ -44,17 +46,19 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   if (total <= 0) return "preparing";
   const double share = std::min(1.0, done / total);
   std::string text = fmt::format("simulating step {}  {}  {:.0f} %", progress.step.load() + 1,
-                                 bar(share, std::clamp(columns - 62, 4, 30)), 100 * share);
+                                 bar(share, std::clamp(columns - 75, 4, 30)), 100 * share);
+  if (share > 0.01) text += fmt::format("  {:.0f} s left", wall_seconds * (1 - share) / share);
   const double events = static_cast<double>(progress.events.load());
-  text += "  " + report::duration_text(Duration(progress.now_ps.load())) + " simulated";
+  text += " \u00b7 " + report::duration_text(Duration(progress.now_ps.load())) + " simulated";
   if (wall_seconds > 0)
     text += " \u00b7 " + report::count_text(std::round(events / wall_seconds)) + " events/s";
-  if (share > 0.01) text += fmt::format(" \u00b7 {:.0f} s left", wall_seconds * (1 - share) / share);
   return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
 }
 
 ProgressLine::ProgressLine(Text text, bool quiet) : text_(std::move(text)) {
-  if (!quiet && isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { draw(); });
+  const char* terminal = std::getenv("TERM");
+  const bool redraws = terminal != nullptr && std::string_view(terminal) != "dumb";
+  if (!quiet && redraws && isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { draw(); });
 }
 
 ProgressLine::ProgressLine(const executor::Progress& progress, bool quiet)

@@ -101,7 +101,8 @@ int run(const Options& options) {
     condition = parse_condition(options.fail_if);
     check_key(*condition);
   }
-  if (!options.html.empty()) report::require_page();
+  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  if (!options.trace.empty()) report::check_trace(options.trace);
   bool interrupted = false;
   const scenario::Simulated simulated = simulate(options, interrupted);
   const report::Timeline* timeline = simulated.timeline ? &*simulated.timeline : nullptr;

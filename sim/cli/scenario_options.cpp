@@ -23,7 +23,7 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
     (void)network::find_model(name);  // throws with the closest
     return std::string();
   });
-  add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N");
+  add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N").not_empty();
 }
 
 scenario::Scenario ScenarioOptions::load(const std::string& file) const {
@@ -31,7 +31,7 @@ scenario::Scenario ScenarioOptions::load(const std::string& file) const {
   if (!network.empty()) {
     all.push_back("network.model=\"" + std::string(network::find_model(network).name) + '"');
   }
-  if (seed) all.push_back("run.seed=" + std::to_string(*seed));
+  if (seed) all.push_back("run.seed=" + *seed);
   return scenario::read_scenario(file, all, shipped_library());
 }
 }  // namespace topsim::cli

@@ -17,7 +17,7 @@ struct ScenarioOptions {
   std::string path;
   std::vector<std::string> assignments;
   std::string network;
-  std::optional<std::int64_t> seed;
+  std::optional<std::string> seed;  // checked as run.seed is
 
   void declare(CLI::App& app);          // all of them
   void declare_changes(CLI::App& app);  // without SCENARIO, for commands that read several

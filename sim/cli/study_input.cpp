@@ -1,5 +1,6 @@
 #include "sim/cli/study_input.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -14,7 +15,11 @@ bool is_result(const std::string& text) {
 }
 }  // namespace
 
-StudyInput read_study_input(const std::string& file, const ScenarioOptions& changes) {
+StudyInput read_study_input(const std::string& given, const ScenarioOptions& changes) {
+  // What --out left: a folder with its result.
+  const std::filesystem::path inside = std::filesystem::path(given) / "result.json";
+  std::error_code error;
+  const std::string file = std::filesystem::exists(inside, error) ? inside.string() : given;
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream text;
   text << stream.rdbuf();

@@ -17,6 +17,7 @@
 #include "sim/report/html/page.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/write.hpp"
+#include "sim/scenario/shipped.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
@@ -63,13 +64,13 @@ std::vector<std::size_t> pareto_figures(const Options& options) {
 
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
-  if (!options.html.empty()) report::require_page();
+  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   study::SweepReport report;
   report.space = space_of(options);
   report.pareto_figures = pareto_figures(options);
   if (!options.best.empty()) report.by = study::sweep_figure(options.best);
 
-  const std::string directory = shipped_library().directories().front();
+  const std::string directory = scenario::catalogue_directory();
   const topology::Catalogue catalogue = topology::Catalogue::load(directory);
   study::SweepBase base;
   base.catalogue = &catalogue;

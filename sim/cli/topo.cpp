@@ -64,10 +64,10 @@ std::string format_of(const Options& options, const std::string& usual) {
   if (extension == ".svg" || extension == ".dot" || extension == ".json" || extension == ".csv")
     return extension.substr(1);
   if (extension == ".gv") return "dot";
-  if (extension == ".png" || extension == ".pdf" || extension == ".jpg")
+  if (extension == ".txt") return "tree";
+  if (!extension.empty())
     throw ConfigError("no topology is written as " + extension,
-                      "write .svg, which browsers and inkscape turn into others; --as svg keeps the name");
-  if (extension == ".xml") return "nccl";
+                      "json, xml, svg, dot or txt; --as svg keeps the name");
   return usual;
 }
 

@@ -24,7 +24,7 @@ struct Options {
 
 int run(const Options& options) {
   check_format(options.format, {"table", "json"});
-  if (!options.html.empty()) report::require_page();
+  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = shipped_catalogue();
   const auto files = validation::find_cases(options.cases, library);

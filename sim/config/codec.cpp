@@ -84,7 +84,7 @@ bool read_count(const Node& node, const Range& range, std::int64_t most, std::in
   const double value = node.number();
   const bool inexact = node.is(Kind::number) && std::abs(value) > kExactIntegers;
   if (value > static_cast<double>(most) || inexact) {
-    if (inexact) most = std::min(most, static_cast<std::int64_t>(kExactIntegers));
+    if (inexact && value < 0x1p63) most = std::min(most, static_cast<std::int64_t>(kExactIntegers));
     const bool bounded = range.most < static_cast<double>(most);
     reader.problem(node, shown(value) + " is too large",
                    "at most " + (bounded ? shown(range.most) : std::to_string(most)));

@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "sim/base/error.hpp"
+#include "sim/base/suggest.hpp"
 #include "sim/report/findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
@@ -328,6 +330,21 @@ double BillOfMaterials::watts() const {
   double sum = 0;
   for (const BomItem& item : items) sum += item.included ? 0 : static_cast<double>(item.count) * item.watts;
   return sum;
+}
+
+void check_quotes(const CostSpec& cost, const Catalogue& catalogue) {
+  std::vector<std::string> names;
+  for (const topology::CatalogueEntry& entry : catalogue.entries()) names.push_back(entry.id);
+  for (const auto& [id, quote] : cost.prices) {
+    if (catalogue.price(id) != nullptr || std::find(names.begin(), names.end(), id) != names.end()) continue;
+    const auto near = closest(id, names);
+    throw ConfigError({Problem{{},
+                               "cost.prices." + id,
+                               "the catalogue has no \"" + id + '"',
+                               {},
+                               near ? "did you mean \"" + *near + "\"?" : "see topsim list hardware",
+                               {}}});
+  }
 }
 
 BillOfMaterials bill_of_materials(const Topology& topology, const topology::TopologySpec& spec,

@@ -47,6 +47,9 @@ struct BillOfMaterials {
   [[nodiscard]] double watts() const;
 };
 
+// Throws ConfigError for a quote of what the catalogue does not know: it would go unused without a word.
+void check_quotes(const CostSpec& cost, const topology::Catalogue& catalogue);
+
 [[nodiscard]] BillOfMaterials bill_of_materials(const topology::Topology& topology,
                                                 const topology::TopologySpec& spec,
                                                 const topology::Catalogue& catalogue, const CostSpec& cost);

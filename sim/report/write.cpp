@@ -19,7 +19,15 @@ bool ends_with(std::string_view text, std::string_view ending) {
 }
 }  // namespace
 
+void check_place(const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    throw ConfigError("cannot write " + file, "there is no folder " + folder.string() + ": make it first");
+}
+
 void write_file(const std::string& file, std::string_view text) {
+  check_place(file);
   std::ofstream stream(file, std::ios::binary | std::ios::trunc);
   stream.write(text.data(), static_cast<std::streamsize>(text.size()));
   stream.close();
@@ -42,9 +50,15 @@ std::string write_directory(const std::string& directory, const Result& result, 
   return main;
 }
 
+void check_trace(const std::string& file) {
+  if (!ends_with(file, ".pftrace") && !ends_with(file, ".json"))
+    throw ConfigError("unknown kind of trace: " + file, "end it in .pftrace (Perfetto) or .json (Chrome)");
+  check_place(file);
+}
+
 void write_trace(const std::string& file, const Timeline& timeline) {
+  check_trace(file);
   if (ends_with(file, ".pftrace")) return write_file(file, to_perfetto(timeline));
-  if (ends_with(file, ".json")) return write_file(file, to_chrome_trace(timeline));
-  throw ConfigError("unknown kind of trace: " + file, "end it in .pftrace (Perfetto) or .json (Chrome)");
+  write_file(file, to_chrome_trace(timeline));
 }
 }  // namespace topsim::report

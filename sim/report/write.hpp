@@ -9,6 +9,10 @@
 
 namespace topsim::report {
 
+// Throws ConfigError where the folder is missing: before a long run rather than after it.
+void check_place(const std::string& file);
+// The same, and where the name's end is no kind of trace.
+void check_trace(const std::string& file);
 // Throws ConfigError when the place cannot be written.
 void write_file(const std::string& file, std::string_view text);
 

@@ -143,6 +143,22 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
   return row;
 }
 
+// NCCL, too, refuses to begin where none of what NCCL_ALGO and NCCL_PROTO name is available.
+void refuse_another(const collective::Overrides& forced, const collective::Choice& choice) {
+  if (choice.algorithm == collective::Algorithm::direct) return;  // messages know neither
+  const bool algorithm = forced.algorithm && *forced.algorithm != choice.algorithm;
+  const bool protocol = forced.protocol && *forced.protocol != choice.protocol;
+  if (!algorithm && !protocol) return;
+  throw ConfigError(
+      fmt::format("this collective knows no {}{}{} here",
+                  forced.algorithm ? collective::name_of(*forced.algorithm) : "",
+                  forced.algorithm && forced.protocol ? " with " : "",
+                  forced.protocol ? collective::name_of(*forced.protocol) : ""),
+      fmt::format(
+          "{} {} would be chosen; NVLS needs NVSwitches that sum, CollNet \"fabric\": {{\"sharp\": true}}",
+          collective::name_of(choice.algorithm), collective::name_of(choice.protocol)));
+}
+
 std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes,
                               const executor::Progress* progress) {
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
@@ -160,6 +176,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
       row.time = stepwise_time(setting, plan);
     } else {
       row.choice = setting.nccl.choose(kind, row.size, setting.gpus);
+      refuse_another(setting.scenario.network.nccl, row.choice);
       row.time = pipelined_time(setting, activity, row.size);
     }
     if (row.time > Duration{}) {

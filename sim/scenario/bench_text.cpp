@@ -42,7 +42,9 @@ Enum value_named(const std::string& what, const std::string& text, Enum last) {
   std::vector<std::string> known;
   for (int i = 0; i <= static_cast<int>(last); ++i) {
     const auto value = static_cast<Enum>(i);
-    if (lower_case(collective::name_of(value)) == lower_case(text)) return value;
+    std::string word = lower_case(text);  // nvls-tree, as network.nccl writes it, or NVLSTree
+    std::erase(word, '-');
+    if (lower_case(collective::name_of(value)) == word) return value;
     known.emplace_back(collective::name_of(value));
   }
   throw unknown(what, text, known);

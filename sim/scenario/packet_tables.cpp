@@ -17,7 +17,8 @@ const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
           .field("reserve", &SwitchBuffer::reserve, "Per port, before the shared pool")
           .field("headroom", &SwitchBuffer::headroom, "Per port and priority, for what PFC finds under way",
                  default_text("3 x rate x link delay, at least 2 frames"))
-          .field("cut_through", &SwitchBuffer::cut_through, "Forward before the frame is complete");
+          .field("cut_through", &SwitchBuffer::cut_through, "Forward before the frame is complete")
+          .shorthand("total");
   return object;
 }
 const config::Object<Pfc>& table(config::Type<Pfc>) {
@@ -130,12 +131,14 @@ const config::Object<CongestionControl>& table(config::Type<CongestionControl>) 
 const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
   static const auto object =
       config::Object<VirtualLanes>("virtual lanes", "InfiniBand data lanes")
-          .field("count", &VirtualLanes::count, "Data lanes", between(1, static_cast<double>(kMaxClasses)))
+          .field("count", &VirtualLanes::count, "Data lanes",
+                 between(1, static_cast<double>(kMaxClasses) - 1))
           .field("buffer", &VirtualLanes::buffer, "Per port and lane",
                  default_text("what keeps the link busy over its round trip"))
           .field("high_priority", &VirtualLanes::high_priority, "Bit mask of the lanes in the high table")
           .field("high_limit", &VirtualLanes::high_limit,
-                 "x 4 KiB of the high table before one low packet; 255: no limit", between(0, 255));
+                 "x 4 KiB of the high table before one low packet; 255: no limit", between(0, 255))
+          .shorthand("count");
   return object;
 }
 const config::Object<Loss>& table(config::Type<Loss>) {

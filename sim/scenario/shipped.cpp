@@ -1,5 +1,8 @@
 #include "sim/scenario/shipped.hpp"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "sim/base/error.hpp"
 #include "sim/scenario/directories.hpp"
 
@@ -14,7 +17,17 @@ config::Library shipped_library() {
   return config::Library(std::move(directories));
 }
 
+std::string catalogue_directory() {
+  const config::Library library = shipped_library();
+  const auto& all = library.directories();
+  std::error_code error;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const std::string& directory) {
+    return std::filesystem::is_directory(std::filesystem::path(directory) / "hardware", error);
+  });
+  return found == all.end() ? all.front() : *found;
+}
+
 topology::Catalogue shipped_catalogue() {
-  return topology::Catalogue::load(shipped_library().directories().front());
+  return topology::Catalogue::load(catalogue_directory());
 }
 }  // namespace topsim::scenario

@@ -12,11 +12,13 @@
 #include <map>
 #include <utility>
 
+#include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
+#include "sim/report/bill_of_materials.hpp"
 #include "sim/report/make_result.hpp"
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/facts.hpp"
@@ -115,8 +117,24 @@ program::Program replay(const Scenario& scenario, const topology::Accelerator& a
   return workloads::trace::to_program(trace, accelerator);
 }
 
+// What has nothing to do with one another is complained of together.
+void check_parts(const Scenario& scenario, const topology::Catalogue& catalogue) {
+  std::vector<Problem> problems;
+  const auto collect = [&](auto check) {
+    try {
+      check();
+    } catch (const ConfigError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  };
+  collect([&] { topology::check_names(scenario.topology, catalogue); });
+  collect([&] { report::check_quotes(scenario.cost, catalogue); });
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
 Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                            const SimulateOptions& options) {
+  check_parts(scenario, catalogue);
   Prepared prepared;
   prepared.searches = collective::no_searches_yet();
   topology::BuildOptions build;
@@ -278,6 +296,21 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
   result.findings.push_back(std::move(met));
 }
 
+// A fault that no measured step sees is more likely a slip than a wish.
+void add_missed_faults(const Scenario& scenario, const executor::Outcome& outcome, report::Result& result) {
+  const Duration begin = outcome.measured_begin.time_since_epoch(), end = outcome.end.time_since_epoch();
+  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
+    const FaultSpec& fault = scenario.faults[i];
+    const bool over = fault.lasts && fault.at + *fault.lasts <= begin;
+    if (fault.kind == FaultKind::gpu_down || (fault.at < end && !over)) continue;
+    result.findings.push_back(
+        {report::Severity::warning,
+         fmt::format("the fault of {} falls outside the measured steps, {:.6g} s to {:.6g} s", fault.target,
+                     seconds(begin), seconds(end)),
+         fmt::format("faults[{}]", i), "another \"at\", or more steps: run.steps"});
+  }
+}
+
 Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                              const Prepared& prepared, const SimulateOptions& options,
                              executor::Progress* progress) {
@@ -295,6 +328,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   add_network_findings(runs, run, outcome, options.contention_interval, simulated.result);
   for (report::Finding& finding : hardware_findings(scenario, prepared.topology, catalogue))
     simulated.result.findings.push_back(std::move(finding));
+  add_missed_faults(scenario, outcome, simulated.result);
   for (const std::string& note : faults.notes)
     simulated.result.findings.push_back(
         {report::Severity::note, note, "faults", "repair it, or compare with a run without it"});

@@ -179,6 +179,10 @@ Traffic on_textbook(const Scenario& scenario, const topology::Catalogue& catalog
     shape = fmt::format("two switches and one trunk, three senders behind it and a local one, {} ms",
                         seconds(window) * 1e3);
   } else {
+    if (options.victim_lane >= spec.lanes.count && options.victim_lane > 0)
+      throw ConfigError(
+          fmt::format("no virtual lane {}: the scenario has {}", options.victim_lane, spec.lanes.count),
+          fmt::format("--set network.packet.virtual_lanes={}", options.victim_lane + 1));
     outcome = packet::victim_flow(cable, spec, window, options.victim_lane);
     for (int i = 0; i < 2; ++i) names.emplace_back(fmt::format("remote{}", i), "receiver");
     for (int i = 0; i < 4; ++i) names.emplace_back(fmt::format("local{}", i), "receiver");

@@ -186,12 +186,17 @@ std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const c
     throw ConfigError("there are no validation cases",
                       "they live in the folder validation of topsim's configs");
   if (wanted.empty()) return files;
+  std::vector<std::string> names_wanted;  // configs/validation/NAME.json is NAME
+  for (const std::string& word : wanted) {
+    const std::filesystem::path path(word);
+    names_wanted.push_back(path.extension() == ".json" ? path.stem().string() : word);
+  }
 
   std::set<std::string> used;
   for (CaseFile& file : files) {
     std::erase_if(file.cases, [&](const Case& c) {
       bool keep = false;
-      for (const std::string& word : wanted) {
+      for (const std::string& word : names_wanted) {
         if (!names(word, file, c)) continue;
         keep = true;
         used.insert(word);
@@ -199,7 +204,7 @@ std::vector<CaseFile> find_cases(const std::vector<std::string>& wanted, const c
       return !keep;
     });
   }
-  for (const std::string& word : wanted) {
+  for (const std::string& word : names_wanted) {
     if (used.contains(word)) continue;
     const auto close = closest(word, known);
     throw ConfigError("no validation case, family or file \"" + word + '"',
