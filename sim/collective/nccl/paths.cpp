@@ -219,9 +219,8 @@ int System::net_of_gpu(int g, int channel) const {
   const int sharers = std::max(1, static_cast<int>(gpus_near(near.front()).size()));
   const int nets_per_gpu = (count + sharers - 1) / sharers;
   // 2.30 takes the number modulo `sharers`: where each group has one GPU a box, all groups would begin at the
-  // first NIC. Earlier releases, which published results ran on, take the number itself; in a whole box both
-  // are the same.
-  int position = gpu(g).number;
+  // first NIC. Releases before, which published results ran on, spread them; in a whole box it is the same.
+  int position = gpu(g).number % std::max(sharers, net(near.front()).accelerators);
   if (std::has_single_bit(static_cast<unsigned>(count))) position = mirror_bits(position, count);
   position += channel % nets_per_gpu;
   return near[static_cast<std::size_t>(position % count)];

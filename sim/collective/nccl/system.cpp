@@ -40,6 +40,29 @@ float scale_up_bandwidth(const topology::Link& link, int compute_capability) {
   return nvlink_bandwidth(compute_capability) * static_cast<float>(links);
 }
 
+// How many accelerators of its box are fewest hops from a NIC.
+int accelerators_nearest(const topology::Topology& topology, DeviceId nic) {
+  std::vector<DeviceId> front{nic}, seen{nic};
+  while (!front.empty()) {
+    std::vector<DeviceId> next;
+    int found = 0;
+    for (const DeviceId id : front)
+      for (const LinkId l : topology.links_from(id)) {
+        const DeviceId to = topology.link(l).to;
+        const Device& d = topology.device(to);
+        if (d.node != topology.device(nic).node || !is_pci_vertex(d.kind) ||
+            std::find(seen.begin(), seen.end(), to) != seen.end())
+          continue;
+        found += d.kind == DeviceKind::accelerator ? 1 : 0;
+        seen.push_back(to);
+        next.push_back(to);
+      }
+    if (found > 0) return found;
+    front = std::move(next);
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string_view name_of(PathType type) {
@@ -142,7 +165,8 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
                              .gpu_direct = topology.facts_of(id).gpu_direct,
                              .number = static_cast<int>(d.local),
                              .bandwidth = static_cast<float>(port_rate / 1e9),
-                             .in_network_reduction = topology.sharp}));
+                             .in_network_reduction = topology.sharp,
+                             .accelerators = accelerators_nearest(topology, id)}));
         connect(vertex, nets_.back(), EdgeKind::net, vertices_.back().bandwidth);
       }
     }

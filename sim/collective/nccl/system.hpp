@@ -31,6 +31,7 @@ struct Vertex {
   int number = 0;                         // GPUs: local number in the box (NVML's); ports: number of the NIC
   float bandwidth = 0;                    // network ports
   bool in_network_reduction = false;      // network ports
+  int accelerators = 0;                   // network ports: of the box, nearest to it, members or not
   std::vector<int> edges{};               // leaving, best first: NVLink, PCIe down, PCIe up, socket link
 };
 
