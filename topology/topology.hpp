@@ -151,6 +151,9 @@ class Topology {
   bool peer_to_peer =
       true;  // accelerators reach each other over PCIe; else copies bounce through host memory
   std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
+  // Torus and mesh: chips along each dimension, and by coordinate, row-major.
+  std::vector<int> torus_dimensions;
+  std::vector<DeviceId> torus_chips;
   Duration nic_latency{};  // NIC and host base of one message between nodes (one way), fabrics.md section 2
 
  private:

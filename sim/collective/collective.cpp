@@ -20,6 +20,8 @@ std::string_view name_of(Algorithm algorithm) {
       return "PAT";
     case Algorithm::direct:
       return "Direct";
+    case Algorithm::torus:
+      return "Torus";
   }
   return "?";
 }

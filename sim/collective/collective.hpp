@@ -28,8 +28,9 @@ enum class Algorithm : std::uint8_t {
   nvls,
   nvls_tree,
   pat,
-  direct
-};  // direct: send/recv, all-to-all
+  direct,  // send/recv, all-to-all
+  torus    // not NCCL's: axis after axis, all at the same time (torus.hpp)
+};
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);  // "Tree", "Ring", "NVLS", ... NCCL's spelling
 [[nodiscard]] std::string_view name_of(Protocol protocol);    // "LL", "LL128", "Simple"

@@ -8,6 +8,7 @@
 #include "sim/collective/placement.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/time_model.hpp"
+#include "sim/collective/torus.hpp"
 #include "sim/collective/twins.hpp"
 #include "sim/collective/usage.hpp"
 
@@ -35,6 +36,19 @@ double bus_factor(CollectiveKind kind, double n) {
 // (2.8 us, fabrics.md section 2: DeepSeek, ISCA 2025) and the PCIe of both ends.
 constexpr double kReferenceHop = 3.3;
 
+Choice torus_choice() {
+  Choice choice;
+  choice.algorithm = Algorithm::torus;
+  return choice;
+}
+
+// Nothing but the links limits it.
+Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology) {
+  Timing timing;
+  timing.latency_us = microseconds(torus_latency(kind, block, topology));
+  return timing;
+}
+
 }  // namespace
 
 struct NcclModel::Impl {
@@ -44,14 +58,20 @@ struct NcclModel::Impl {
         time(t),
         placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true),
                std::move(searches)),
-        twins(r, placer) {}
+        twins(r, placer),
+        torus(r.topology()) {}
   const topology::Router& router;
   Overrides overrides;
   TimeOptions time;
   Placer placer;
   Twins twins;
+  Torus torus;
 
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
+  // How a block of a torus does it, where NCCL's algorithms are not asked for.
+  [[nodiscard]] std::optional<TorusBlock> block_of(std::span<const DeviceId> gpus) const {
+    return overrides.algorithm ? std::nullopt : torus.block_of(gpus);
+  }
   void route(CollectiveKind kind, const Choice& choice, const Placement& placement,
              std::span<const DeviceId> gpus, UsageBuilder& usage) const;
   using Routed = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
@@ -89,6 +109,7 @@ NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOp
 NcclModel::~NcclModel() = default;
 
 Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
+  if (kind != CollectiveKind::all_to_all && impl_->block_of(gpus)) return torus_choice();
   return impl_->choose(kind, bytes, impl_->placer.place(gpus));
 }
 
@@ -110,6 +131,7 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
       return lower_collnet_direct(placement, usage);
     case Algorithm::pat:
       return lower_pat(placement, usage);
+    case Algorithm::torus:  // has no placement: lower_torus()
     case Algorithm::direct:
       if (kind == CollectiveKind::all_to_all)
         return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);
@@ -141,20 +163,26 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
                                                        const TakeWay& take_way) const {
   std::vector<LoweredCalls::Call> out;
   const Placement placement = placer.place(gpus);
+  const std::optional<TorusBlock> block = block_of(gpus);
   std::map<std::pair<Routed, double>, std::uint32_t> known;  // the flags on the wire scale it
   for (const CollectiveCall& call : calls) {
     LoweredCalls::Call& lowered = out.emplace_back();
-    lowered.choice = choose(call.kind, call.bytes, placement);
+    const bool by_axes = block && (tuned(call.kind) || call.kind == CollectiveKind::barrier);
+    lowered.choice = by_axes ? torus_choice() : choose(call.kind, call.bytes, placement);
     const Choice& choice = lowered.choice;
     const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
     const Routed way{choice.algorithm, choice.channels, wire};
     const auto [usage, fresh] = routed.try_emplace(way, router, grain);
-    if (fresh) route(wire, choice, placement, gpus, usage->second);
+    if (fresh && by_axes)
+      lower_torus(wire, *block, usage->second);
+    else if (fresh)
+      route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
-    const Timing timing = tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
-                                                        *placement.tuner, network, time)
-                                      : time_direct(wire, bytes, *placement.tuner, network, time);
+    const Timing timing = by_axes       ? time_torus(wire, *block, router.topology())
+                          : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
+                                                          *placement.tuner, network, time)
+                                        : time_direct(wire, bytes, *placement.tuner, network, time);
     const auto [entry, first] =
         known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(known.size()));
     if (first) take_way(timing.wire, usage->second);
@@ -163,7 +191,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.cap = BytesPerSecond(timing.cap);
     activity.latency = from_microseconds(timing.latency_us);
     activity.weight = choice.channels;
-    activity.ctas = choice.channels;
+    activity.ctas = by_axes ? 0 : choice.channels;  // a torus is fed by DMA engines
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
     activity.memory_traffic = 2 + 2 * activity.bus_factor;
   }

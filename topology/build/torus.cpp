@@ -100,6 +100,8 @@ std::vector<DeviceId> build_torus(const FabricInput& in, TopologyBuilder& builde
   };
   std::vector<DeviceId> ranks;
   for (long long i = 0; i < total; ++i) ranks.push_back(accelerator(i));
+  builder.facts().torus_dimensions = dims;
+  builder.facts().torus_chips = ranks;
   const bool wraps = in.spec.kind == "torus";
   long long inner = total;
   for (const int size : dims) {

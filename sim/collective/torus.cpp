@@ -1,0 +1,89 @@
+#include "sim/collective/torus.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace topsim::collective {
+namespace {
+constexpr std::uint32_t kNone = DeviceId::kNone;
+
+// Calls visit(here, next, position) for every pair of neighbours along an axis, position counted from its
+// beginning; the pair that closes a ring comes last.
+template <class Visit>
+void for_neighbours(const TorusBlock& block, std::size_t axis, Visit visit) {
+  std::size_t stride = 1;
+  for (std::size_t a = axis + 1; a < block.axes.size(); ++a) stride *= block.axes[a].size;
+  const auto [size, ring] = block.axes[axis];
+  for (std::size_t i = 0; i < block.chips.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>(i / stride % size);
+    if (at + 1 == size && !ring) continue;
+    const std::size_t next = at + 1 == size ? i - at * stride : i + stride;
+    visit(block.chips[i], block.chips[next], at);
+  }
+}
+}  // namespace
+
+Torus::Torus(const topology::Topology& topology) : topology_(topology) {
+  if (topology.torus_chips.empty()) return;
+  place_.assign(topology.devices().size(), kNone);
+  for (std::size_t i = 0; i < topology.torus_chips.size(); ++i)
+    place_[topology.torus_chips[i].index()] = static_cast<std::uint32_t>(i);
+}
+
+std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const {
+  if (place_.empty() || gpus.size() < 2) return std::nullopt;
+  const std::vector<int>& dims = topology_.torus_dimensions;
+  std::vector<std::set<std::uint32_t>> values(dims.size());
+  std::set<std::uint32_t> places;
+  for (const DeviceId gpu : gpus) {
+    std::uint32_t place = place_[gpu.index()];
+    if (place == kNone || !places.insert(place).second) return std::nullopt;
+    for (std::size_t d = dims.size(); d-- > 0; place /= static_cast<std::uint32_t>(dims[d]))
+      values[d].insert(place % static_cast<std::uint32_t>(dims[d]));
+  }
+  TorusBlock block;
+  std::size_t product = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const auto size = static_cast<std::uint32_t>(values[d].size());
+    if (*values[d].rbegin() - *values[d].begin() + 1 != size) return std::nullopt;  // gaps
+    product *= size;
+    const bool whole = static_cast<int>(size) == dims[d];
+    if (size > 1) block.axes.push_back({size, whole && size > 2 && topology_.fabric_kind == "torus"});
+  }
+  if (product != gpus.size()) return std::nullopt;
+  for (const std::uint32_t place : places) block.chips.push_back(topology_.torus_chips[place]);
+  return block;
+}
+
+void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage) {
+  const std::size_t axes = block.axes.size();
+  const auto n = static_cast<double>(block.chips.size());
+  const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;  // a scatter of sums, then the gather
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    // Of the buffer, what a chip holds of all parts together when this axis comes.
+    double held = 0;
+    for (std::size_t first = 0; first < axes; ++first) {
+      double before = 1;
+      for (std::size_t a = first; a != axis; a = (a + 1) % axes) before *= block.axes[a].size;
+      held += before;
+    }
+    held /= n * static_cast<double>(axes);
+    const auto [size, ring] = block.axes[axis];
+    for_neighbours(block, axis, [&](DeviceId here, DeviceId next, std::uint32_t at) {
+      // Round a ring half of the chips' parts pass each way; along a line all that lies behind.
+      const double on = ring ? (size - 1) / 2.0 : at + 1.0, back = ring ? (size - 1) / 2.0 : size - 1.0 - at;
+      usage.add({.from = here, .to = next}, rounds * held * on);
+      usage.add({.from = next, .to = here}, rounds * held * back);
+    });
+  }
+}
+
+Duration torus_latency(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology) {
+  std::uint32_t hops = 0;
+  for (const auto& [size, ring] : block.axes) hops += ring ? size / 2 : size - 1;
+  Duration hop{};
+  for (const LinkId l : topology.links_from(block.chips.front()))
+    if (topology.link(l).kind == topology::LinkKind::torus) hop = std::max(hop, topology.link(l).latency);
+  return (kind == CollectiveKind::all_reduce ? 2 : 1) * hops * hop;
+}
+}  // namespace topsim::collective

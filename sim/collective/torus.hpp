@@ -1,0 +1,42 @@
+// Collectives of accelerators joined as a torus or mesh (TPU): no NCCL there. The buffer is cut in as many
+// parts as the block has axes; each part is gathered along one axis after the other, beginning with another
+// one, in both directions at once, so that all links are busy (Jain & Sabharwal 2010; Austin et al., How to
+// Scale Your Model, 2025, "Sharded matrices").
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/collective/usage.hpp"
+
+namespace topsim::collective {
+
+// A communicator that fills a block of the torus.
+struct TorusBlock {
+  struct Axis {
+    std::uint32_t size;
+    bool ring;  // the whole axis, and its ends are joined
+  };
+  std::vector<Axis> axes;       // those along which it has more than one
+  std::vector<DeviceId> chips;  // by coordinate in the block, row-major
+};
+
+class Torus {
+ public:
+  explicit Torus(const topology::Topology& topology);
+  // None where the topology is no torus, or the accelerators are no block of neighbours.
+  [[nodiscard]] std::optional<TorusBlock> block_of(std::span<const DeviceId> gpus) const;
+
+ private:
+  const topology::Topology& topology_;
+  std::vector<std::uint32_t> place_;  // by device: its coordinate, row-major; kNone: no chip of the torus
+};
+
+// REQUIRES: no all-to-all. A broadcast or reduce is taken as a gather: every link carries a share of all.
+void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage);
+// The hops that the last byte waits for.
+[[nodiscard]] Duration torus_latency(CollectiveKind kind, const TorusBlock& block,
+                                     const topology::Topology& topology);
+}  // namespace topsim::collective

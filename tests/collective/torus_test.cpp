@@ -1,0 +1,86 @@
+// Collectives on a torus of accelerators, link by link with a pencil.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "sim/collective/collective.hpp"
+#include "tests/topology/fixtures.hpp"
+
+namespace topsim::collective::torus_test {
+
+topology::Topology torus(std::vector<int> dimensions, const char* kind = "torus") {
+  topology::TopologySpec spec;
+  spec.node.use = "tpu-v5p-host";  // 2 x 2 x 1 chips
+  spec.nodes = 1;
+  for (const int size : dimensions) spec.nodes *= size;
+  spec.nodes /= 4;
+  spec.fabric.kind = kind;
+  spec.fabric.link.use = "ici-v5p";
+  spec.fabric.dimensions = std::move(dimensions);
+  return topology::build(spec, topology::test::catalogue());
+}
+
+struct Lowered {
+  Activity activity;
+  std::map<double, int> links;  // how many carry how much
+};
+
+Lowered lowered(const topology::Topology& t, CollectiveKind kind, std::span<const DeviceId> gpus) {
+  const topology::Router router(t, 1);
+  const NcclModel nccl(router);
+  Lowered out;
+  nccl.lower(kind, Bytes(1 << 30), gpus, out.activity);
+  for (const topology::LinkShare& use : out.activity.usage) ++out.links[use.share];
+  return out;
+}
+
+TEST(Torus, AGatherLoadsEveryLinkOfACubeAlike) {
+  // 64 chips with six links each take in 63/64 of the buffer: 63/64/6 on each of the 384.
+  const topology::Topology t = torus({4, 4, 4});
+  const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators());
+  ASSERT_EQ(gather.links.size(), 1U);
+  EXPECT_NEAR(gather.links.begin()->first, 63.0 / 64 / 6, 1e-12);
+  EXPECT_EQ(gather.links.begin()->second, 384);
+  // Half a ring of four along each of three axes, 1 us a hop; sums go the same way first.
+  EXPECT_EQ(gather.activity.latency, from_microseconds(6));
+  EXPECT_EQ(lowered(t, CollectiveKind::all_reduce, t.accelerators()).activity.latency, from_microseconds(12));
+}
+
+TEST(Torus, EveryChipTakesInWhatItLacks) {
+  // Whatever the shape: (n - 1)/n of the buffer into each of n chips, n - 1 in all.
+  for (const std::vector<int>& dims : {std::vector<int>{2, 4, 8}, {4, 8, 1}, {2, 2, 1}, {4, 4, 12}}) {
+    const topology::Topology t = torus(dims);
+    const auto n = static_cast<double>(t.accelerators().size());
+    double sum = 0;
+    for (const auto& [share, links] : lowered(t, CollectiveKind::all_gather, t.accelerators()).links)
+      sum += share * links;
+    EXPECT_NEAR(sum, n - 1, 1e-9);
+  }
+}
+
+TEST(Torus, AGroupAlongOneAxisUsesThatAxisAlone) {
+  // Eight in a ring: 7/8 of the buffer into each chip, half from each side, over 16 links.
+  const topology::Topology t = torus({4, 4, 8});
+  const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 8));
+  ASSERT_EQ(gather.links.size(), 1U);
+  EXPECT_NEAR(gather.links.begin()->first, 7.0 / 16, 1e-12);
+  EXPECT_EQ(gather.links.begin()->second, 16);
+}
+
+TEST(Torus, WithoutItsEndsJoinedALineCarriesAllThatLiesBehind) {
+  // Four in a line: 1, 2 and 3 quarters to the one side, the same to the other.
+  const topology::Topology t = torus({2, 4, 4}, "mesh");
+  const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators().subspan(0, 4));
+  EXPECT_EQ(gather.links, (std::map<double, int>{{0.25, 2}, {0.5, 2}, {0.75, 2}}));
+}
+
+TEST(Torus, WhatIsNoBlockIsLeftToRings) {
+  const topology::Topology t = torus({4, 4, 4});
+  const topology::Router router(t, 1);
+  const NcclModel nccl(router);
+  const auto all = t.accelerators();
+  const std::vector<DeviceId> corner{all[0], all[1], all[4]};
+  EXPECT_EQ(nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), corner).algorithm, Algorithm::ring);
+  EXPECT_EQ(nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), all).algorithm, Algorithm::torus);
+}
+}  // namespace topsim::collective::torus_test
