@@ -285,16 +285,16 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const Placement placement = impl_->placer.place(gpus);
   if (placement.boxes.size() > 1 && tuned(kind)) {
     const Choice best = impl_->choose(kind, bytes, placement);
-    const bool sums_in_fabric = best.algorithm == Algorithm::collnet_direct ||
-                                best.algorithm == Algorithm::collnet_chain ||
-                                best.algorithm == Algorithm::nvls;
-    if (kind == CollectiveKind::all_reduce && sums_in_fabric) {
+    const bool sums_over_trees = best.algorithm == Algorithm::collnet_direct ||
+                                 best.algorithm == Algorithm::collnet_chain ||
+                                 best.algorithm == Algorithm::nvls || best.algorithm == Algorithm::nvls_tree;
+    if (kind == CollectiveKind::all_reduce && sums_over_trees) {
       UsageBuilder reach(impl_->router);
       impl_->route(kind, best, placement, gpus, reach);
       const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
       const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
       const Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
-      StepPlan plan = sharp_steps(impl_->router, payload, best, placement, timing);
+      StepPlan plan = sum_steps(impl_->router, payload, best, placement, timing);
       plan.choice = best;
       return plan;
     }

@@ -18,9 +18,9 @@ namespace topsim::collective {
                                   const TreePipeline& pipe, double wire, const StepTiming& steps);
 [[nodiscard]] StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& placement,
                                     const Timing& timing);
-// Sums in the fabric's switches. REQUIRES: choice is CollNet, or NVLS over several boxes.
-[[nodiscard]] StepPlan sharp_steps(const topology::Router& router, std::int64_t bytes, const Choice& choice,
-                                   const Placement& placement, const Timing& timing);
+// Sums over trees of switches or of boxes. REQUIRES: choice is CollNet, NVLSTree, or NVLS over several boxes.
+[[nodiscard]] StepPlan sum_steps(const topology::Router& router, std::int64_t bytes, const Choice& choice,
+                                 const Placement& placement, const Timing& timing);
 
 // Appends messages and what they wait for.
 class StepBuilder {
