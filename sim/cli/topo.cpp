@@ -13,6 +13,7 @@
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/cost.hpp"
 #include "sim/report/write.hpp"
+#include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
@@ -72,7 +73,13 @@ std::string format_of(const Options& options, const std::string& usual) {
 }
 
 int check(const Options& options) {
-  const auto findings = topology::check(load(options));
+  const topology::Catalogue catalogue = shipped_catalogue();
+  scenario::Scenario scenario;
+  const Topology topology = scenario::load_topology(options.scenario.path, catalogue, [&] {
+    scenario = options.scenario.load();
+    return scenario;
+  });
+  const auto findings = topology::check(topology);
   int failed = 0;
   for (const topology::Finding& f : findings) {
     std::cout << name_of(f.severity) << ": " << f.message << '\n';
@@ -80,7 +87,14 @@ int check(const Options& options) {
         (options.strict && f.severity == topology::Severity::warning))
       ++failed;
   }
-  if (findings.empty()) std::cout << "nothing found\n";
+  // Whether the named parts go together; of a scenario only, since a file of devices names figures.
+  const auto parts = scenario::hardware_findings(scenario, topology, catalogue);
+  for (const report::Finding& f : parts) {
+    const bool warning = f.severity == report::Severity::warning;
+    std::cout << (warning ? "warning: " : "info: ") << f.message << '\n';
+    if (options.strict && warning) ++failed;
+  }
+  if (findings.empty() && parts.empty()) std::cout << "nothing found\n";
   return failed > 0 ? kCheckFailed : kOk;
 }
 

@@ -56,14 +56,28 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
                             nic.port_rate.value() * 8e-9, link.label);
       out.push_back({report::Severity::warning, std::move(message), "topology.fabric.link",
                      "topology.node.nic names another NIC"});
-    } else if (device.kind == DeviceKind::fabric_switch &&
-               other_kind(catalogue.network_switch(model).links)) {
-      out.push_back({report::Severity::warning,
-                     fmt::format("{} has no ports for {}; it is simulated as if it had",
-                                 catalogue.network_switch(model).name, link.label),
-                     "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
+    } else if (device.kind == DeviceKind::fabric_switch) {
+      const topology::SwitchEntry& entry = catalogue.network_switch(model);
+      const bool slower = std::all_of(entry.links.begin(), entry.links.end(), [&](const std::string& id) {
+        return link.line_rate > 1.001 * catalogue.link(id).line_rate;
+      });
+      if (entry.links.empty() || (!other_kind(entry.links) && !slower)) continue;
+      out.push_back(
+          {report::Severity::warning,
+           fmt::format("{} has no ports for {}; it is simulated as if it had", entry.name, link.label),
+           "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
     }
   }
+}
+
+// Slingshot's detours through other switches and groups would carry more.
+void find_minimal_paths(const topology::Topology& topology, std::vector<report::Finding>& out) {
+  if (topology.fabric_kind != "dragonfly" || topology.routing != topology::Routing::adaptive) return;
+  out.push_back(
+      {report::Severity::note,
+       "messages take the shortest paths of the dragonfly only: where few switches or groups talk to one "
+       "another, its non-minimal paths would carry more",
+       "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
 }  // namespace
 
@@ -72,6 +86,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   std::vector<report::Finding> out;
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
+  find_minimal_paths(topology, out);
   const std::string use = topology::resolve_fabric(scenario.topology.fabric, catalogue).link.use;
   if (!use.empty()) find_links(topology, catalogue, use, out);
   return out;
