@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/mixtures.hpp"
+#include "workloads/layer/pieces.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 
@@ -94,6 +95,26 @@ TEST(Prediction, ProjectsTheSameShareOnEveryTensorRank) {
     return flops_of_all_ranks(training_step(workload, h100(), 8));
   };
   EXPECT_DOUBLE_EQ(flops(true), flops(false));
+}
+
+// S: an activation of 512 tokens of width 1024. Both inputs are gathered (2 S) and the columns of the result
+// (S); backward rows of its gradient (S), the inputs again (2 S), and their gradient is scattered (2 S).
+TEST(Prediction, GathersTheProjectionsInputsAndColumns) {
+  WorkloadSpec workload = small_moe(4, 1);
+  workload.model.experts.count = 0;
+  workload.model.prediction_layers = 1;
+  workload.model = complete(workload.model);
+  static const topology::Accelerator accelerator = h100();
+  const auto sent = [](const PieceList& list) {
+    double bytes = 0;
+    for (const Piece& piece : list.pieces()) bytes += piece.bytes;
+    return bytes;
+  };
+  const double s = 512 * 1024 * 2;
+  const Plan plan = resolve(workload, 8);
+  const PiecePair module = prediction(workload.model, plan, ComputeModel(accelerator, {}), {}, {}, {});
+  EXPECT_DOUBLE_EQ(sent(module.forward), 3 * s);
+  EXPECT_DOUBLE_EQ(sent(module.backward), 5 * s);
 }
 
 // FC1, activation and casts in one kernel: what passes through memory between them is gone, products stay.

@@ -15,16 +15,27 @@ PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeMode
   PieceList& forward = result.forward;
   forward.append(embedding.forward);
   forward.compute(Part::norm, kernels.norm_forward() + kernels.norm_forward(), Piece::kNone, norms);
-  forward.compute(Part::layers, projection.forward, Piece::kNone, parameters);
+  // A column-parallel product whose result every rank needs: its input is gathered, and its columns are
+  // (_concat_embeddings: gather_from_tensor_model_parallel_region, then scatter_to_sequence_parallel_region).
+  const int gathered = kernels.gather(forward, Part::layers, 2 * kernels.bytes);
+  forward.compute(Part::layers, projection.forward, gathered, parameters);
+  const auto all_columns = [&](PieceList& list) {
+    return list.collective(Part::layers, program::CollectiveKind::all_gather, kernels.bytes, plan.tp);
+  };
+  const int columns = all_columns(forward);
+  forward.compute(Part::layers, KernelCost{}, columns);
   forward.append(layer.forward);
   forward.append(head.forward.without_parameters());
 
   PieceList& backward = result.backward;
   backward.append(head.backward.without_parameters());
   backward.append(layer.backward);
-  backward.compute(Part::layers, projection.input_gradient);
-  backward.weight_gradient(Part::layers, projection.weight_gradient, Piece::kNone, parameters);
-  backward.compute(Part::norm, kernels.norm_backward() + kernels.norm_backward(), Piece::kNone, norms);
+  // The scatter's backward gathers, the gather's takes this rank's columns.
+  const int rows = plan.sequence_parallel ? all_columns(backward) : Piece::kNone;
+  backward.compute(Part::layers, KernelCost{}, rows);
+  const int projected =
+      kernels.column_backward(backward, Part::layers, projection, parameters, 2 * kernels.bytes);
+  backward.compute(Part::norm, kernels.norm_backward() + kernels.norm_backward(), projected, norms);
   backward.append(embedding.backward);
   return result;
 }
