@@ -130,6 +130,10 @@ struct Plan {
 // REQUIRES: the model is complete() (model.hpp). Throws ConfigError with every mistake at once; paths are
 // those of a scenario ("workload.plan.tp").
 [[nodiscard]] Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators);
+// The LM head is the table of words itself, on the rank that holds it.
+[[nodiscard]] inline bool shares_table(const ModelSpec& model, const Plan& plan) {
+  return model.tied_embeddings && (plan.pp == 1 || plan.ends_meet());
+}
 // Multi-token prediction looks words up again, on the last stage: a copy of a table that is not tied to the
 // head there (Megatron-Core, GPTModel: an embedding where mtp_process). Its gradients are summed with the
 // first stage's.

@@ -54,6 +54,9 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     pieces.embedding = frozen(pieces.embedding, false);
     pieces.head = frozen(pieces.head, true);
   }
+  // A head tied to a table on the same rank has no weights of its own: they are sent and updated once.
+  if (shares_table(model, plan))
+    pieces.head = {pieces.head.forward.without_parameters(), pieces.head.backward.without_parameters()};
   // With full recompute of some layers the others keep everything.
   const bool full = plan.recompute.kind == RecomputeKind::full;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::experts}) {

@@ -19,10 +19,11 @@ using program::Phase;
 
 constexpr double kMiB = 1024.0 * 1024;
 
-// 4 layers of 12 h^2 + 13 h = 12,596,224 parameters, embedding (51200 + 2048) h, head tied to it.
+// 4 layers of 12 h^2 + 13 h = 12,596,224 parameters, embedding (51200 + 2048) h, head 51200 h.
 WorkloadSpec small(std::string framework, int accumulation = 1) {
   WorkloadSpec workload;
   workload.model = gpt(4, 1024, 16);
+  workload.model.tied_embeddings = false;
   workload.framework = std::move(framework);
   workload.plan.grad_accumulation = accumulation;
   return workload;
@@ -39,11 +40,37 @@ double bytes(const std::vector<program::Op>& ops) {
     return sum + static_cast<double>(op.bytes.value());
   });
 }
-// Matrices that ops of the backward pass complete: the tied head is a matmul of its own.
+// Matrices that ops of the backward pass complete.
 double parameters_of(const ModelSpec& given) {
   const ModelSpec model = complete(given);
   return model.layers * layer_parameters(model).total() + embedding_parameters(model) +
          head_parameters(model);
+}
+
+// A head tied to the embedding on its rank is the same tensor: 51200 x 1024 gradients fewer, in whole
+// parameters and in shards alike, and as many fewer to update.
+TEST(TiedHead, IsSentOnceWithTheTable) {
+  const double head = 51200.0 * 1024;
+  for (const char* framework : {"ddp", "megatron", "fsdp"}) {
+    WorkloadSpec apart = small(framework), tied = small(framework);
+    tied.model.tied_embeddings = true;
+    const auto sent = [](const WorkloadSpec& workload) {
+      return bytes(collectives(training_step(workload, a100(), 8), Phase::gradient_sync));
+    };
+    EXPECT_NEAR(sent(apart) - sent(tied), 4 * head, 1) << framework;
+  }
+  // Two stages hold a copy each.
+  WorkloadSpec stages = small("megatron"), tied = small("megatron");
+  tied.model.tied_embeddings = true;
+  stages.plan.pp = tied.plan.pp = 2;
+  stages.plan.grad_accumulation = tied.plan.grad_accumulation = 2;
+  const auto scattered = [](const WorkloadSpec& workload) {
+    double sum = 0;
+    for (const auto& op : collectives(training_step(workload, a100(), 8), Phase::gradient_sync))
+      if (op.collective == CollectiveKind::reduce_scatter) sum += static_cast<double>(op.bytes.value());
+    return sum;
+  };
+  EXPECT_EQ(scattered(stages), scattered(tied));
 }
 
 // fp32 gradients: the head alone (51200 x 1024 x 4 B = 200 MiB) overfills the first bucket of 1 MiB; fc2
@@ -222,17 +249,22 @@ TEST(DeepSpeed, Stage3GathersForEveryPass) {
 // States in bytes a parameter (memory.hpp), Psi = 4 layers + embedding (its head is tied) = 104,914,... ; N
 // = 8.
 TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
-  const ModelSpec model = complete(small("ddp").model);
+  const auto tied = [](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model.tied_embeddings = true;
+    return workload;
+  };
+  const ModelSpec model = complete(tied("ddp").model);
   const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
   const double all = 4 * layer + embedding;
   const auto states = [&](const WorkloadSpec& workload) {
     const MemoryParts parts = memory_use(workload, a100(), 8).peak();
     return parts.weights + parts.gradients + parts.optimizer;
   };
-  EXPECT_DOUBLE_EQ(states(small("ddp")), 22 * all);
+  EXPECT_DOUBLE_EQ(states(tied("ddp")), 22 * all);
   // Embedding and first layer gathered; the embedding's gradients are the largest.
-  EXPECT_DOUBLE_EQ(states(small("fsdp")), 16 * all / 8 + 2 * (embedding + layer) + (2 + 4) * embedding);
-  WorkloadSpec deepspeed = small("deepspeed");
+  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * (embedding + layer) + (2 + 4) * embedding);
+  WorkloadSpec deepspeed = tied("deepspeed");
   // The bucket of 5e8 elements holds everything: 2 Psi.
   deepspeed.plan.zero = 1;
   EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 2 * all + 16 * all / 8 + 2 * all);

@@ -90,7 +90,7 @@ void PieceList::set_host_time(Part part, double seconds_per_kernel) {
 
 PieceList PieceList::without_parameters() const {
   PieceList result = *this;
-  for (Piece& piece : result.pieces_) piece.parameters = 0;
+  for (Piece& piece : result.pieces_) piece.parameters = piece.frozen_parameters = 0;
   return result;
 }
 

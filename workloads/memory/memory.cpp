@@ -100,7 +100,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
                       (plan.expert_ranks ? 0 : routed));
       if (plan.expert_ranks) result.routed += routed;
     }
-    const bool own_head = !model.tied_embeddings || (plan.pp > 1 && !plan.ends_meet());
+    const bool own_head = !shares_table(model, plan);
     if (last && own_head) units.push_back(head_parameters(model) / plan.tp);
   }
   return result;

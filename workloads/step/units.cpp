@@ -76,7 +76,7 @@ class Units final : public DataParallel {
   void launch(int chunk, int unit, std::uint32_t after) {
     if (unit < 0 || unit >= static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size())) return;
     State& state = at(chunk, unit);
-    if (state.whole || state.gather != StageEmitter::kNoOp) return;
+    if (state.whole || state.gather != StageEmitter::kNoOp || parameters_of(chunk, unit) <= 0) return;
     if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
     if (plan_.offload_parameters) {  // the fp32 shard, from host memory
       const std::span<const std::uint32_t> before(&after, after == StageEmitter::kNoOp ? 0 : 1);
@@ -92,7 +92,7 @@ class Units final : public DataParallel {
 
   void use(int chunk, int unit, Phase phase) {
     State& state = at(chunk, unit);
-    if (state.whole) return;
+    if (state.whole || parameters_of(chunk, unit) <= 0) return;
     launch(chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
     emitter_.wait_for(state.gather);
     // Out of the gather's buffer into the parameters: read and written.
