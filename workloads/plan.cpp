@@ -123,6 +123,16 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   if (graph && !parts.empty())
     mistakes.add("compute.graph_parts", "the whole step is launched from one graph already",
                  "leave cuda_graph or graph_parts out");
+  if (!plan.counts_host_calls && !graph && !parts.empty())
+    mistakes.add("compute.graph_parts", "launch_overhead prices every kernel alike, in a graph or not",
+                 "leave one of the two out");
+  if (!parts.empty() && workload.model.experts.count > 0 && !defaults.host.experts.counted)
+    mistakes.add("compute.graph_parts", "calls of experts are not counted in this framework",
+                 "use framework megatron");
+  if (plan.graph_router && workload.model.experts.count == 0)
+    mistakes.add("compute.graph_parts", "the model has no router", "leave \"router\" out");
+  if (workload.compute.fused_experts && workload.model.experts.count == 0)
+    mistakes.add("compute.fused_experts", "the model has no experts", "leave it out");
   plan.fused_experts = workload.compute.fused_experts;
   plan.host = defaults.host;
   plan.host_factor = workload.compute.host_factor.value_or(1);

@@ -41,6 +41,23 @@ TEST(Plan, AProductThatIsNotTheAcceleratorCountIsNamedWithOneThatFits) {
   EXPECT_EQ(problems[0].help, "dp = 4 fits (or leave dp out)");
 }
 
+TEST(Plan, SettingsOfExpertsAndGraphsAreNeverIgnored) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.compute.fused_experts = true;
+  workload.compute.graph_parts = {"router"};
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].path, "workload.compute.graph_parts");
+  EXPECT_EQ(problems[0].message, "the model has no router");
+  EXPECT_EQ(problems[1].message, "the model has no experts");
+  workload.compute.fused_experts = false;
+  workload.compute.graph_parts = {"attention"};
+  EXPECT_TRUE(problems_of(workload).empty());
+  workload.compute.launch_overhead = from_microseconds(5);
+  ASSERT_EQ(problems_of(workload).size(), 1u);
+  EXPECT_EQ(problems_of(workload)[0].path, "workload.compute.graph_parts");
+}
+
 TEST(Plan, LayersThatDoNotDivideComeWithAList) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.model.layers = 81;
