@@ -43,9 +43,10 @@ constexpr HostProfile kMegatron2024{
 // host, permute, tokens, probabilities, sort; back the same less the counts. DeepEP (fused_a2a.py) replaces
 // them by dispatch, permute, unpermute, combine. Experts (moe/experts.py: TEGroupedMLP): two grouped linears
 // and the activation; padding and its removal in 8 bits. Each local expert: in both linears two views and a
-// product forward, two products, two views, a parameter's hook (distributed_data_parallel.py) backward; in 8
-// bits a quantised tensor each way (transformer_engine/pytorch/module/grouped_linear.py). Norms of queries
-// and keys: a module, a Function and an operator each. Where forward and backward overlap, attention,
+// product forward; backward two products, two views, the empty tensor that stands for a gradient already
+// added (grouped_linear.py, handle_custom_ddp_from_mcore), a parameter's hook (distributed_data_parallel.py);
+// in 8 bits a quantised tensor each way (transformer_engine/pytorch/module/grouped_linear.py). Norms of
+// queries and keys: a module, a Function and an operator each. Where forward and backward overlap, attention,
 // dispatch, experts and combine are nodes with a graph of their own (pipeline_parallel/utils.py:
 // ScheduleNode): forward an event waited for and one recorded, two streams set, an input detached; backward a
 // pass of the autograd engine, its gradient recorded on the stream.
@@ -83,6 +84,9 @@ std::array<Framework, 12> make_table() {
   // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
   // together are as large as 16-bit weights, and NVIDIA's recipes have no others (fp8_param).
   megatron.keeps_narrow_weights = true;
+  // core/distributed/param_and_grad_buffer.py, start_grad_sync: grad_data.norm (check_for_nan_in_grad). The
+  // average is the collective's (average_in_collective, as NeMo's recipes set it).
+  megatron.gradient_passes = 1;
   megatron.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
 
   Framework megatron2022 = megatron;
@@ -95,6 +99,11 @@ std::array<Framework, 12> make_table() {
   megatron2022.overlap_grad_reduce = megatron2022.overlap_param_gather = megatron2022.overlap_p2p = false;
   megatron2022.recompute = RecomputeKind::full;
   megatron2022.dropout = true;
+  megatron2022.gradient_passes = 2;  // megatron/model/distributed.py: buffer_.data /= the group's size
+  // megatron/core/tensor_parallel/layers.py: output + bias, grad_output.sum(dim=0); F.linear of three
+  // dimensions adds its bias in a second kernel too (PyTorch before 1.12, aten/src/ATen/native/Linear.cpp).
+  megatron2022.bias_kernels = true;
+  megatron2022.core_copies = CoreCopies::own;
   megatron2022.host = kMegatron2022;
   // megatron/global_vars.py: _Timer.start and stop call torch.cuda.synchronize(); schedules.py times every
   // pass.
@@ -128,6 +137,8 @@ std::array<Framework, 12> make_table() {
   megatronllama.eager_norms = true;
   megatronllama.attention = AttentionKernel::flash2;
   megatronllama.overlap_grad_reduce = megatronllama.overlap_param_gather = false;
+  megatronllama.core_copies = CoreCopies::own;
+  megatronllama.gradient_passes = 2;
   megatronllama.host = kMegatron2022;
 
   // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
@@ -143,6 +154,7 @@ std::array<Framework, 12> make_table() {
   ddp.eager_norms = true;
   ddp.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
   ddp.ring_fp32 = true;
+  ddp.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
   ddp.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
   ddp.wide_inputs = true;     // float8_linear.py, matmul_with_hp_or_float8_args: save_for_backward(input_hp)
   // torch.optim.AdamW unless asked for its fused one; so torchtitan/components/optimizer.py, "foreach": not
@@ -184,6 +196,10 @@ std::array<Framework, 12> make_table() {
   fsdp.bucket = fsdp.first_bucket = Bytes(0);
   fsdp.bucket_copies = 0;
   fsdp.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
+  // torchtitan/models/llama/model.py, apply_rotary_emb: xq.float(), view_as_complex. Inductor makes no
+  // kernels of complex numbers ("does not support code generation for complex operators"), so compiled ones
+  // do it too.
+  fsdp.complex_rotary = true;
   fsdp.host = kEagerFsdp;
 
   // FSDP of PyTorch 1.13 to 2.1 as llm-foundry sets it (scripts/train/benchmarking/submit_benchmarks.py):
@@ -194,6 +210,8 @@ std::array<Framework, 12> make_table() {
   fsdp2023.release = "2023";
   fsdp2023.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
   fsdp2023.attention = AttentionKernel::flash1;
+  fsdp2023.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
+  fsdp2023.complex_rotary = false;
   fsdp2023.gradients_fp32 = false;
   fsdp2023.fused_cross_entropy = true;
   fsdp2023.logit_bytes = 4;
@@ -214,6 +232,8 @@ std::array<Framework, 12> make_table() {
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = false;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
+  deepspeed.bias_kernels = true;
+  deepspeed.core_copies = CoreCopies::own;
   deepspeed.ring_fp32 = deepspeed.dynamic_scales = deepspeed.wide_inputs = false;
   deepspeed.fused_adam = true;
   deepspeed.zero = 1;
@@ -257,6 +277,7 @@ std::array<Framework, 12> make_table() {
   internevo.scatter_gradients = false;
   internevo.whole_tensor_shards = true;
   internevo.attention = AttentionKernel::flash1;
+  internevo.core_copies = CoreCopies::packed;  // flash_attn_unpadded_qkvpacked_func
   internevo.eager_norms = false;
   internevo.fused_cross_entropy = true;
   internevo.logit_bytes = 4;

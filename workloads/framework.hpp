@@ -14,6 +14,15 @@ namespace topsim::workloads {
 
 enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, deepspeed };
 
+// What moves queries, keys and values to where the attention core wants them (layer/attention_copies.cpp).
+enum class CoreCopies : std::uint8_t {
+  packed,  // one product's result is read, and its gradient written, where it lies
+  split,   // read where it lies; gradients of queries, keys and values are joined
+  own,     // Megatron's own modules
+  engine,  // Transformer Engine
+  pytorch  // separate products; keys and values repeated to as many heads as there are queries
+};
+
 struct Framework {
   std::string_view name;     // "megatron"
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
@@ -32,8 +41,11 @@ struct Framework {
   TensorOverlap tp_overlap = TensorOverlap::async;
 
   // Kernels.
-  bool fused_kernels = true;         // norms, bias + activation, bias + dropout + residual, Adam
-  bool eager_norms = false;          // norms and rotary embedding are written in single operators of PyTorch
+  bool fused_kernels = true;    // norms, bias + activation, bias + dropout + residual, Adam
+  bool eager_norms = false;     // norms and rotary embedding are written in single operators of PyTorch
+  bool complex_rotary = false;  // rotary embedding as a product of complex numbers
+  bool bias_kernels = false;    // biases are added, and their gradients summed, beside the matmuls
+  CoreCopies core_copies = CoreCopies::engine;
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
   bool dropout = false;
@@ -51,6 +63,7 @@ struct Framework {
   double bucket_elements = 40e6;   // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
+  double gradient_passes = 0;        // over gradients before they are sent: averaged, looked through for NaN
   bool exposed_buckets = false;      // buckets exist without overlap too
   double bucket_copies = 0;          // passes that copy gradients into buckets and back
   bool scatter_gradients = true;     // a sharded optimiser's gradients are reduce-scattered, else all-reduced

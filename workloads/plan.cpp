@@ -142,12 +142,16 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.dropout = workload.dropout.value_or(defaults.dropout);
   plan.fused_adam = defaults.fused_adam;
   plan.apex_norms = defaults.apex_norms;
+  plan.gradient_passes = defaults.gradient_passes;
   plan.wide_inputs = defaults.wide_inputs;
   plan.ring_fp32 = defaults.ring_fp32;
   plan.dynamic_scales = defaults.dynamic_scales;
   plan.keeps_narrow_weights = defaults.keeps_narrow_weights;
   plan.fused_kernels = defaults.fused_kernels;
   plan.eager_norms = defaults.eager_norms;
+  plan.complex_rotary = defaults.complex_rotary;
+  plan.bias_kernels = defaults.bias_kernels;
+  plan.core_copies = defaults.core_copies;
   plan.fused_cross_entropy = defaults.fused_cross_entropy;
   plan.fused_accumulation = defaults.fused_accumulation;
   plan.logit_bytes = defaults.logit_bytes;

@@ -86,6 +86,7 @@ struct Plan {
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   double optimizer_bytes = 4;   // of each number that the optimiser keeps
   bool fused_adam = true, apex_norms = false;
+  double gradient_passes = 0;              // over gradients before they are sent
   Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
   bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
   bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
@@ -99,6 +100,8 @@ struct Plan {
   bool dropout = false;
   bool ring_fp32 = false, dynamic_scales = false, wide_inputs = false, keeps_narrow_weights = false;
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
+  bool complex_rotary = false, bias_kernels = false;
+  CoreCopies core_copies = CoreCopies::packed;
   double logit_bytes = 4;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,

@@ -209,6 +209,7 @@ TEST(Experts, ActivationsCountTheRowsThatArrive) {
 WorkloadSpec dualpipe(Schedule schedule) {
   WorkloadSpec workload = small_deepseek(1, 2);
   workload.model.layers = 8, workload.model.dense_layers = 0;
+  workload.model.vocab = 2048;  // the ends are no longer than a layer
   workload.plan.pp = 4, workload.plan.schedule = schedule, workload.plan.grad_accumulation = 8;
   return workload;
 }
@@ -249,10 +250,10 @@ TEST(DualPipe, HidesTheExchangesThat1F1BWaitsFor) {
   EXPECT_EQ(exposed, (8 + 3) * 2 * 6 * exchange);
   // DualPipe, rank 1: one forward of rank 0 to wait for; 4 forwards, a forward and a backward in the middle
   // ("nothing to overlap with yet") and the last 4 backwards are ten passes without a partner. Each shows the
-  // 3 exchanges of 2 layers. The pairs hide theirs but for less than one.
+  // 3 exchanges of 2 layers. The pairs hide theirs but for less than two.
   const Duration alone = (1 + 4 + 2 + 4) * 2 * 3 * exchange;
   EXPECT_GE(hidden, alone);
-  EXPECT_LT(hidden, alone + exchange);
+  EXPECT_LT(hidden, alone + 2 * exchange);
 }
 
 // 1F1B in pairs: the same work, exchanges of one hide behind the other's kernels, one more micro-batch held.

@@ -79,8 +79,8 @@ int Attention::forward(PieceList& list) const {
   if (latent_)
     list.compute(Part::attention, down_.forward + kernels_.norm_forward(kernels_.rows, latent_width_),
                  Piece::kNone, parameters_.latent);
-  kernels_.gathered_product(list, Part::attention, qkv_.forward, qkv_.forward_tile, rotary(Pass::forward),
-                            gathered_bytes_, parameters_.qkv / t);
+  kernels_.gathered_product(list, Part::attention, qkv_.forward, qkv_.forward_tile,
+                            before_core(Pass::forward), gathered_bytes_, parameters_.qkv / t);
   const int answered = core_forward(list);
   return kernels_.reduced_product(list, Part::attention, proj_, parameters_.proj / t, answered);
 }
@@ -94,13 +94,13 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
     PieceList again;
     if (kernels_.plan.again.latent) {
       const int gathered = kernels_.gather(again, Part::attention, gathered_bytes_);
-      again.compute(Part::attention, qkv_.forward + rotary(Pass::forward), gathered);
+      again.compute(Part::attention, qkv_.forward + before_core(Pass::forward), gathered);
     }
     if (kernels_.plan.again.core) core_forward(again);
     list.append(again.recomputed());
   }
   const int answered = core_backward(list);
-  list.compute(Part::attention, rotary(Pass::backward), answered);
+  list.compute(Part::attention, before_core(Pass::backward), answered);
   const int projected =
       kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered_bytes_);
   if (!latent_) return projected;
@@ -176,6 +176,7 @@ int Attention::exchange(PieceList& list, const KernelCost& core, int passes) con
 }
 
 // While a block of keys and values is worked on, the next one arrives; backward their gradients travel too.
+// Returns what the next piece must wait for.
 int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
   const Plan& plan = kernels_.plan;
   const bool forward = passes == 1;
@@ -185,57 +186,36 @@ int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
   const double width = plan.ring_fp32 ? heads_ * (shape_.head_dim + shape_.value_dim) : keys_values_width_;
   const double keys_values = kernels_.tokens * width * kernels_.element;
   const double answer = kernels_.tokens * context_width_ * kernels_.element;
-  const double sent = forward ? 1 : plan.ring_fp32 ? 3 : 2;  // gradients as wide, or in fp32
-  int arrived = Piece::kNone;
-  for (int step = 0; step < plan.cp; ++step) {
-    const int next = step + 1 < plan.cp ? list.collective(Part::attention, CollectiveKind::send_recv,
-                                                          sent * keys_values, plan.cp, Group::context)
-                                        : Piece::kNone;
-    KernelCost block = core * (1.0 / plan.cp);
-    block.kernels = core.kernels;
+  KernelCost block = core * (1.0 / plan.cp);
+  block.kernels = core.kernels;
+  const auto moved = [&](int step) {
     const double bytes = step == 0
                              ? traffic.answer * answer + traffic.keys_values * keys_values
                              : traffic.answer_of_block * answer + traffic.keys_values_of_block * keys_values;
-    block += kernels_.compute.memory_bound(bytes, MemoryKernel::add, traffic.kernels_of_block);
-    list.compute(Part::attention, block, arrived);
-    arrived = next;
+    return kernels_.compute.memory_bound(bytes, MemoryKernel::add, traffic.kernels_of_block);
+  };
+  const auto passed_on = [&](double bytes) {
+    return list.collective(Part::attention, CollectiveKind::send_recv, bytes, plan.cp, Group::context);
+  };
+  int arrived = Piece::kNone;
+  if (!plan.ring_fp32) {
+    for (int step = 0; step < plan.cp; ++step) {
+      const int next = step + 1 < plan.cp ? passed_on((forward ? 1 : 2) * keys_values) : Piece::kNone;
+      list.compute(Part::attention, block + moved(step), arrived);
+      arrived = next;
+    }
+    return Piece::kNone;
   }
-  return Piece::kNone;
-}
-
-// GPT shapes add the QKV bias in the matmul's epilogue and have no rotary embedding.
-KernelCost Attention::rotary(Pass pass) const {
-  if (!kernels_.model.gated_ffn) return {};
-  const KernelCost turned = rotation(pass);
-  if (!kernels_.model.attention.qk_norm) return turned;
-  // A norm of all queries and one of all keys.
-  const bool forward = pass == Pass::forward;
-  KernelCost cost = turned;
-  for (const double heads : {heads_, kv_heads_}) {
-    const double width = heads * kernels_.model.head_dim;
-    cost += forward ? kernels_.norm_forward(kernels_.tokens, width)
-                    : kernels_.norm_backward(kernels_.tokens, width);
+  // PyTorch gathers all keys and values at once (_cp_options.rotate_method, ALL_GATHER) while the first block
+  // is worked on. Gradients go round in fp32: added to when both they and the next block are there, and once
+  // more home.
+  const int gathered = list.collective(Part::attention, CollectiveKind::all_gather, plan.cp * keys_values,
+                                       plan.cp, Group::context);
+  for (int step = 0; step < plan.cp; ++step) {
+    list.compute(Part::attention, block, step == 1 ? gathered : Piece::kNone);
+    list.compute(Part::attention, moved(step), arrived);
+    if (!forward) arrived = passed_on(2 * keys_values);
   }
-  return cost;
-}
-
-KernelCost Attention::rotation(Pass pass) const {
-  const double elements = kernels_.tokens * rotated_width_;
-  // YaRN's factor is in no fused kernel (Megatron: rope_utils.py, apply_rotary_pos_emb), so that queries and
-  // keys pass through single operators, in numbers read and written of each one. Forward: product with the
-  // cosine 2, half of them negated 1, joined 2, product with the sine 2, sum 3, joined with what is not
-  // rotated 2. Backward: both products 4, negation 1, halves joined 2, sum 3, and of the two slices zeros
-  // written 2, a copy 2 and a sum 3. Sines and cosines are the tokens' own, far fewer.
-  if (kernels_.model.attention.scaled_rotary && kernels_.plan.fused_kernels) {
-    const bool forward = pass == Pass::forward;
-    return kernels_.compute.memory_bound((forward ? 12 : 17) * elements * kernels_.element,
-                                         MemoryKernel::elementwise, 2 * (forward ? 6 : 10));
-  }
-  // Eager: cast to fp32 (6 bytes an element), turned (8), cast back (6) in torchtitan; in transformers two
-  // products (8), a half negated and joined (6), a sum (6).
-  if (kernels_.plan.eager_norms && kernels_.element == 2)
-    return kernels_.compute.memory_bound(20 * elements, MemoryKernel::add, 8);
-  return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
-                                       kernels_.plan.fused_kernels ? 2 : 8);
+  return arrived;
 }
 }  // namespace topsim::workloads

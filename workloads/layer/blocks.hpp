@@ -26,9 +26,11 @@ class Attention {
   int exchange(PieceList& list, const KernelCost& core, int passes) const;
   int ring(PieceList& list, const KernelCost& core, int passes) const;
   enum class Pass { forward, backward };
-  // Queries and keys on their way between projection and core: normed where the model does, and turned.
-  [[nodiscard]] KernelCost rotary(Pass pass) const;
+  // Queries, keys and values on their way between projection and core: copied where the framework does,
+  // normed where the model does, and turned.
+  [[nodiscard]] KernelCost before_core(Pass pass) const;
   [[nodiscard]] KernelCost rotation(Pass pass) const;
+  [[nodiscard]] KernelCost copies(Pass pass) const;
   // The core's cost, mean over layers with and without a sliding window.
   template <class Cost>
   [[nodiscard]] KernelCost core(const Cost& cost) const;

@@ -1,11 +1,26 @@
 // What the first and the last stage do beyond layers.
-#include "workloads/layer/pieces.hpp"
+#include "workloads/layer/layer_kernels.hpp"
 #include "workloads/model.hpp"
 
 namespace topsim::workloads {
 using program::CollectiveKind;
 
+namespace {
+// The table's gradient is dense: embedding_dense_backward writes zeros to all rows before it adds to some.
+// Megatron's hook then adds it to the gradients so far (distributed_data_parallel.py: param.main_grad.add_),
+// where matmuls add themselves.
+KernelCost table_gradient(const LayerKernels& kernels, double parameters) {
+  const Plan& plan = kernels.plan;
+  if (plan.inference() || plan.frozen()) return {};
+  const double fresh = plan.cast_weights ? plan.parameter_bytes : kernels.element;
+  const double added = plan.fused_accumulation ? fresh + 2 * plan.gradient_bytes : 0;
+  return kernels.compute.memory_bound(parameters * (fresh + added), MemoryKernel::add, added > 0 ? 2 : 1) +
+         kernels.accumulated(parameters);
+}
+}  // namespace
+
 PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
+  const LayerKernels kernels(model, plan, compute);
   const double tokens = plan.tokens(), element = bytes_of(plan.activations);
   const double bytes = tokens * model.hidden * element;
   const double parameters = embedding_parameters(model) / plan.tp;
@@ -25,12 +40,15 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
           : Piece::kNone;
   // Reads the gradient, adds it to the rows of this rank's vocabulary.
   const double scatter = bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
-  result.backward.compute(Part::embedding, compute.memory_bound(scatter, MemoryKernel::elementwise, 3),
-                          gathered, parameters);
+  result.backward.compute(
+      Part::embedding,
+      compute.memory_bound(scatter, MemoryKernel::elementwise, 3) + table_gradient(kernels, parameters),
+      gathered, parameters);
   return result;
 }
 
 PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
+  const LayerKernels kernels(model, plan, compute);
   const double tokens = plan.tokens(), element = bytes_of(plan.activations), h = model.hidden;
   const double vocab = static_cast<double>(model.vocab) / plan.tp;
   const double rows = plan.sequence_parallel ? tokens / plan.tp : tokens;
@@ -73,11 +91,10 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
                    exposed ? input : Piece::kNone);
   const int gradient = backward.collective(
       Part::head, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes, plan.tp);
-  backward.weight_gradient(
-      Part::head,
-      compute.gemm({vocab, h, tokens}, plan.activations,
-                   plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh),
-      exposed ? gradient : input, parameters);
+  backward.weight_gradient(Part::head,
+                           compute.gemm({vocab, h, tokens}, plan.activations, kernels.gradient_output()) +
+                               kernels.accumulated(vocab * h),
+                           exposed ? gradient : input, parameters);
   backward.compute(Part::norm, compute.memory_bound(3 * rows * h * element, MemoryKernel::norm, 2),
                    exposed ? Piece::kNone : gradient);
   return result;

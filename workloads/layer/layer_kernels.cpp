@@ -31,8 +31,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   // own maximum read it once more before.
   const auto cast = [&](double elements) {
     if (!narrow) return KernelCost{};
-    const double bytes = plan.gemm == Precision::mxfp8 ? kMxCast : plan.dynamic_scales ? 2 + 2 + 1 + 1 : 4;
-    return compute.memory_bound(count * elements * bytes, MemoryKernel::elementwise,
+    const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : plan.dynamic_scales ? 2 + 2 + 1 + 1 : 4;
+    return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
                                 plan.dynamic_scales ? 2 : 1);
   };
   // One operator of the framework; the products after its first cost the bare
@@ -43,30 +43,31 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     cost.kernels = launches;
     return cost;
   };
-  // Autograd's own accumulation (AccumulateGrad): from the second micro-batch on the fresh gradient is read,
-  // added and written; with fp32 weights it is cast first.
-  const double later = plan.reduce_every_micro_batch ? 0 : 1 - 1.0 / plan.micro_batches;
-  const auto accumulated = [&] {
-    if (plan.fused_accumulation || plan.inference()) return KernelCost{};
-    const double wide = plan.gradient_bytes, cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
-    return compute.memory_bound(count * n * k * (cast_bytes + 3 * wide * later), MemoryKernel::add);
-  };
   Linear result;
   const double casts_of_weights =
       plan.keeps_narrow_weights && !plan.inference() ? 1.0 / std::max(1, plan.micro_batches) : 1;
   result.forward =
       (casts.input ? cast(m * k) : KernelCost{}) + cast(weights) * casts_of_weights + gemm({m, n, k, count});
   result.input_gradient = (casts.gradient ? cast(m * n) : KernelCost{}) + gemm({m, k, n, count});
-  result.weight_gradient =
-      gemm({n, k, m, count}, plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32
-                                                                                : GemmOutput::fresh) +
-      accumulated();
+  result.weight_gradient = gemm({n, k, m, count}, gradient_output()) + accumulated(count * n * k);
   if (in_tiles()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
     result.forward_quarter = gemm({m / kQuarters, n, k, count});
     result.input_tile = gemm({m / plan.tp, k, n, count});
   }
   return result;
+}
+
+GemmOutput LayerKernels::gradient_output() const {
+  return plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh;
+}
+// AccumulateGrad: from the second micro-batch on the fresh gradient is read, added and written; with fp32
+// weights it is cast first.
+KernelCost LayerKernels::accumulated(double parameters) const {
+  if (plan.fused_accumulation || plan.inference()) return {};
+  const double later = plan.reduce_every_micro_batch ? 0 : 1 - 1.0 / plan.micro_batches;
+  const double wide = plan.gradient_bytes, cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
+  return compute.memory_bound(parameters * (cast_bytes + 3 * wide * later), MemoryKernel::add);
 }
 
 bool LayerKernels::in_tiles() const {
@@ -148,7 +149,11 @@ KernelCost LayerKernels::residual_forward() const {
 }
 KernelCost LayerKernels::residual_backward() const {
   return compute.memory_bound(rows * hidden * (3 * element + (plan.dropout ? 2 * element + 1 : 0)),
-                              MemoryKernel::add, plan.dropout ? 2 : 1);
+                              MemoryKernel::add, plan.dropout ? 2 : 1) +
+         bias_gradient(rows * hidden);
+}
+KernelCost LayerKernels::bias_gradient(double elements) const {
+  return biased() ? compute.memory_bound(elements * element, MemoryKernel::add) : KernelCost{};
 }
 
 // Clamps are no part of Megatron's fused activation (fusions/fused_bias_geglu.py: two clamps and a join, each

@@ -48,12 +48,19 @@ class LayerKernels {
   [[nodiscard]] KernelCost norm_forward(double count, double width) const;
   [[nodiscard]] KernelCost norm_backward(double count, double width) const;
   [[nodiscard]] KernelCost residual_forward() const;  // bias, dropout (a byte of mask), residual
-  // Dropout backward, and the sum of the two branches' gradients.
+  // Dropout backward, the sum of the two branches' gradients, and that of a bias.
   [[nodiscard]] KernelCost residual_backward() const;
+  // Linear layers whose bias is added by what follows leave its gradient to a kernel that reads theirs.
+  [[nodiscard]] KernelCost bias_gradient(double elements) const;
+  [[nodiscard]] bool biased() const { return !model.gated_ffn && !plan.inference(); }
   // GeLU or SwiGLU between FC1 and FC2 of that inner width.
   [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
+
+  // Where a weight gradient goes, and what autograd then does with one of so many parameters.
+  [[nodiscard]] GemmOutput gradient_output() const;
+  [[nodiscard]] KernelCost accumulated(double parameters) const;
 
   [[nodiscard]] bool in_tiles() const;  // user buffers
 

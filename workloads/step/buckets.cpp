@@ -152,6 +152,10 @@ class GroupBuckets {
   void reduce(Chunk& chunk) {
     if (chunk.ready <= 0) return;
     if (plan_.bucket_copies > 0) copy(chunk.ready);
+    if (plan_.gradient_passes > 0)
+      emitter_.compute(Part::optimizer, Phase::gradient_sync,
+                       compute_.memory_bound(chunk.ready * plan_.gradient_passes * plan_.gradient_bytes,
+                                             MemoryKernel::optimizer));
     const bool scatter = optimizer_shards_ > 1 && plan_.scatter_gradients;
     const std::uint32_t op =
         emitter_.collective(stream_, slot_, Phase::gradient_sync, "gradients",

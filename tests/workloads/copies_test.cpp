@@ -1,0 +1,159 @@
+// Kernels between the matmuls that compute nothing: copies of queries, keys and values, biases, the dense
+// gradient of the embedding's table.
+#include <gtest/gtest.h>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/layer/layer_kernels.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads::copies_test {
+using namespace testing;
+
+constexpr double kBandwidth = 0.8 * 3.35e12;  // bytes per second of a fused kernel on an H100
+
+struct Seconds {
+  double forward = 0, backward = 0;
+};
+Seconds sums(const PiecePair& pair) {
+  Seconds result;
+  for (const Piece& piece : pair.forward.pieces()) result.forward += piece.cost.seconds;
+  for (const Piece& piece : pair.backward.pieces()) result.backward += piece.cost.seconds;
+  return result;
+}
+Plan plan_of(const ModelSpec& model, const std::string& framework, int tp) {
+  WorkloadSpec workload;
+  workload.model = model;
+  workload.framework = framework;
+  workload.plan.tp = tp, workload.plan.global_batch = 8;
+  workload.plan.recompute = RecomputeSpec{};
+  return resolve(workload, 8);
+}
+Seconds layer(const ModelSpec& model, const Plan& plan) {
+  static const topology::Accelerator accelerator = h100();
+  return sums(
+      transformer_layer(model, LayerKind::dense, plan, ComputeModel(accelerator, {}), RecomputeKind::none));
+}
+// What a plan's copies cost beside those of one that makes none, in numbers a token.
+Seconds copied(const ModelSpec& model, const Plan& plan) {
+  Plan without = plan;
+  without.core_copies = CoreCopies::packed;
+  const Seconds all = layer(model, plan), some = layer(model, without);
+  const double number = plan.tokens() * 2 / kBandwidth;
+  return {(all.forward - some.forward) / number, (all.backward - some.backward) / number};
+}
+
+// Llama-3 70B, heads of 128. Tensor 4: 16 query heads (2048 numbers), 2 groups (k = v = 256). Queries of
+// several groups are copied, 2 x 2048, and the values, 2 x 256; backward all three are joined, 2 x 2560.
+// Tensor 8: 8 heads (1024) of one group (128), which the reshape leaves where they are.
+TEST(Copies, TransformerEngineCopiesGroupedQueriesAndValues) {
+  const ModelSpec model = complete(llama3_70b());
+  const Seconds four = copied(model, plan_of(model, "megatron", 4));
+  EXPECT_NEAR(four.forward, 2 * 2048 + 2 * 256, 1e-6);
+  EXPECT_NEAR(four.backward, 2 * 2560, 1e-6);
+  const Seconds eight = copied(model, plan_of(model, "megatron", 8));
+  EXPECT_NEAR(eight.forward, 2 * 128, 1e-6);
+  EXPECT_NEAR(eight.backward, 2 * 1280, 1e-6);
+  // One product of as many keys as queries, not rotated, is a layout of its own (sbh3d).
+  const ModelSpec plain = complete(gpt(2, 1024, 16));
+  const Seconds none = copied(plain, plan_of(plain, "megatron", 1));
+  EXPECT_EQ(none.forward, 0);
+  EXPECT_EQ(none.backward, 0);
+}
+
+// Megatron's own core attention, h = 1024: the answer is put in order, 2 h; backward dQ and dK are scaled,
+// 4 h, and joined with dV, 6 h.
+TEST(Copies, MegatronsOwnAttentionPutsItsAnswerInOrder) {
+  const ModelSpec model = complete(gpt(2, 1024, 16));
+  const Seconds own = copied(model, plan_of(model, "megatron@2022", 1));
+  EXPECT_NEAR(own.forward, 2 * 1024, 1e-6);
+  EXPECT_NEAR(own.backward, 10 * 1024, 1e-6);
+  // With a flash kernel queries, keys and values themselves, 6 h, which are then joined again.
+  Plan flash = plan_of(model, "megatron@2022", 1);
+  flash.attention = AttentionKernel::flash;
+  EXPECT_NEAR(copied(model, flash).forward, 6 * 1024, 1e-6);
+  EXPECT_NEAR(copied(model, flash).backward, 6 * 1024, 1e-6);
+}
+
+// Tensor 8 of Llama-3 70B under FSDP: one group's keys and values (2 x 128) are read and written for 8 heads
+// (2 x 1024), their gradients read and summed.
+TEST(Copies, PyTorchRepeatsKeysAndValues) {
+  const ModelSpec model = complete(llama3_70b());
+  const Seconds repeated = copied(model, plan_of(model, "fsdp@2024-compile", 8));
+  EXPECT_NEAR(repeated.forward, 2 * 128 + 2 * 1024, 1e-6);
+  EXPECT_NEAR(repeated.backward, 2 * 128 + 2 * 1024, 1e-6);
+}
+
+// Complex numbers are turned in fp32 and in kernels of their own, 20 bytes a number of queries and keys (1024
+// + 128) instead of 4, both ways.
+TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {
+  const ModelSpec model = complete(llama3_70b());
+  Plan plan = plan_of(model, "fsdp@2024-compile", 8);
+  const Seconds complex = layer(model, plan);
+  plan.complex_rotary = false;
+  const Seconds fused = layer(model, plan);
+  const double more = 16 * plan.tokens() * 1152 / kBandwidth;
+  EXPECT_NEAR(complex.forward - fused.forward, more, 1e-9);
+  EXPECT_NEAR(complex.backward - fused.backward, more, 1e-9);
+}
+
+// Added to the projection of 3 h numbers in a kernel that reads and writes, and read once for its gradient.
+TEST(Biases, OfTheProjectionAreKernelsOfTheirOwnBeforeTransformerEngine) {
+  const ModelSpec model = complete(gpt(2, 1024, 16));
+  Plan plan = plan_of(model, "megatron@2022", 1);
+  const Seconds apart = layer(model, plan);
+  plan.bias_kernels = false;
+  const Seconds inside = layer(model, plan);
+  const double number = plan.tokens() * 2 / kBandwidth;
+  EXPECT_NEAR((apart.forward - inside.forward) / number, 6 * 1024, 1e-6);
+  EXPECT_NEAR((apart.backward - inside.backward) / number, 3 * 1024, 1e-6);
+}
+
+// Those of FC1 (4 h) and of both row-parallel layers (h each) are added by other kernels in every release;
+// their gradients are read once more: a gradient of 1e6 numbers in 16 bits.
+TEST(Biases, LeaveTheirGradientsToAKernel) {
+  static const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const ModelSpec model = complete(gpt(2, 1024, 16)), llama = complete(llama3_70b());
+  const Plan plan = plan_of(model, "megatron", 1), other = plan_of(llama, "megatron", 8);
+  EXPECT_NEAR(LayerKernels(model, plan, compute).bias_gradient(1e6).seconds, 2e6 / kBandwidth, 1e-15);
+  EXPECT_EQ(LayerKernels(llama, other, compute).bias_gradient(1e6).seconds, 0);
+}
+
+// Every row of the table, V h: zeros in 16 bits, then Megatron's hook reads them and adds to fp32, 2 + 2 + 8
+// bytes; 1024 words of 1024 numbers more.
+TEST(Embedding, GradientOfTheTableIsDense) {
+  static const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const auto backward = [&](int words, const std::string& framework) {
+    const ModelSpec model = complete(gpt(2, 1024, 16, words));
+    return sums(embedding(model, plan_of(model, framework, 1), compute)).backward;
+  };
+  EXPECT_NEAR(backward(9216, "megatron") - backward(8192, "megatron"), 12.0 * 1024 * 1024 / kBandwidth,
+              1e-12);
+  // One micro-batch under FSDP: zeros alone, in 16 bits.
+  EXPECT_NEAR(backward(9216, "fsdp") - backward(8192, "fsdp"), 2.0 * 1024 * 1024 / kBandwidth, 1e-12);
+}
+
+// buffer_.data /= the group's size (Megatron-LM before 2024) reads and writes 4 bytes a gradient: 8 bytes of
+// each at 0.8 x 2.039 TB/s and 2 us. A rank alone sends nothing and averages nothing.
+TEST(MegatronDdp, GradientsAreAveragedInAPassBeforeTheyAreSent) {
+  const auto job = [](const char* framework) {
+    WorkloadSpec workload;
+    workload.model = gpt(4, 1024, 16);
+    workload.framework = framework;
+    return workload;
+  };
+  const double parameters = total_parameters(complete(job("ddp").model)) - 2 * 1024;  // without the last norm
+  const auto averaging = [&](std::uint32_t ranks) {
+    double sum = 0;
+    const auto program = training_step(job("megatron@2023"), a100(), ranks);
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == program::OpKind::compute && op.phase == program::Phase::gradient_sync)
+        sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_NEAR(averaging(8), 8 * parameters / (0.8 * 2.039e12) + 2e-6, 1e-6);
+  EXPECT_EQ(averaging(1), 0);
+}
+}  // namespace topsim::workloads::copies_test
