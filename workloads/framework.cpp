@@ -212,6 +212,9 @@ std::array<Framework, 12> make_table() {
   fsdp2023.attention = AttentionKernel::flash1;
   fsdp2023.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
   fsdp2023.complex_rotary = false;
+  // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
+  // the parameters are views; the gradients of these views are joined.
+  fsdp2023.copies_gathered = false;
   fsdp2023.gradients_fp32 = false;
   fsdp2023.fused_cross_entropy = true;
   fsdp2023.logit_bytes = 4;

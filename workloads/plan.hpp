@@ -64,6 +64,7 @@ struct Plan {
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
   bool reshard_after_forward = false, prefetch_forward = false;
   int outstanding_reductions = 1;
+  bool copies_gathered = true;
   double live_parameters = 0;  // gathered ones held at most; 0: two units
   int shard_ranks = 1;         // of the dp x cp ranks, those that share one set of shards
   PlanAdapters adapters;

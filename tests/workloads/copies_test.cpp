@@ -156,4 +156,22 @@ TEST(MegatronDdp, GradientsAreAveragedInAPassBeforeTheyAreSent) {
   EXPECT_NEAR(averaging(8), 8 * parameters / (0.8 * 2.039e12) + 2e-6, 1e-6);
   EXPECT_EQ(averaging(1), 0);
 }
+
+// FSDP2 copies what it gathered, read and written in 16 bits at 0.5 of 2.039 TB/s (eager) and 2 us; fsdp@2023
+// reads it where it arrived.
+TEST(Fsdp, TheFirstReadsGatheredParametersInPlace) {
+  const auto first_op = [](const char* framework) {
+    WorkloadSpec workload;
+    workload.model = gpt(8, 1024, 16);
+    workload.framework = framework;
+    const auto program = training_step(workload, a100(), 8);
+    // What follows the gather of the first unit, the table of 53,248 rows, up to its use.
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == program::OpKind::compute && op.phase == program::Phase::forward)
+        return seconds(op.duration);
+    return -1.0;
+  };
+  EXPECT_NEAR(first_op("fsdp"), 4 * 53248.0 * 1024 / (0.5 * 2.039e12) + 2e-6, 1e-9);
+  EXPECT_EQ(first_op("fsdp@2023"), 0);
+}
 }  // namespace topsim::workloads::copies_test

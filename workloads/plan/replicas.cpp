@@ -40,6 +40,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
   plan.prefetch_forward = defaults.prefetch_forward;
   plan.outstanding_reductions = defaults.outstanding_reductions;
+  plan.copies_gathered = defaults.copies_gathered;
   plan.scatter_gradients = defaults.scatter_gradients;
   plan.whole_tensor_shards = defaults.whole_tensor_shards;
   plan.bucket_copies = plan.unit_shards || copies == 1 ? 0 : defaults.bucket_copies;

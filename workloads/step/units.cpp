@@ -96,9 +96,9 @@ class Units final : public DataParallel {
     launch(chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
     emitter_.wait_for(state.gather);
     // Out of the gather's buffer into the parameters: read and written.
+    const double moved = plan_.copies_gathered ? 2 * plan_.gathered_parameter_bytes : 0;
     emitter_.compute(Part::norm, phase,
-                     compute_.memory_bound(parameters_of(chunk, unit) * 2 * plan_.gathered_parameter_bytes,
-                                           MemoryKernel::elementwise));
+                     compute_.memory_bound(parameters_of(chunk, unit) * moved, MemoryKernel::elementwise));
     emitter_.flush();
     copied_before_ = copied_;
     copied_ = emitter_.last_compute();
