@@ -28,23 +28,26 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {4.6, 0.80, 11, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
-// What LL moves in all relative to the tuner's ceiling (107 to 87.7 GB/s on A100, 176 to 141 on H100, 310 to
-// 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16 GB/s at 64-256 KiB, where few
-// channels work).
+// What LL moves over NVLink in all relative to the tuner's ceiling for its generation (107 to 87.7 GB/s on
+// A100, 176 to 141 on H100, 310 to 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16
+// GB/s at 64-256 KiB, where few channels work). Both are what threads reach; a wire that carries less is the
+// limit instead, and LL fills it with as many flags as bytes.
 constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
-// LL128's share of the tuner's rate: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100). Blackwell's
-// is no measurement, its few LL128 rows fit no line: assumed between the two.
+// LL128's share of the tuner's rate over NVLink: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100).
+// Blackwell's is no measurement, its few LL128 rows fit no line: assumed between the two.
 constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
-// Simple's share inside a box: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own
-// part is taken out. Between boxes the NICs decide: 187-192 GB/s of 192 on 2 x A100 with HDR, 48.9 of 48 over
-// one NDR NIC.
-constexpr double kSimpleShare = 0.97;
-// A ring inside a box also copies its own n-th of the data without sending it: with Simple at this many times
-// the ring's rate, with LL at that rate. Slopes of all-gather and reduce-scatter between 64, 128, 256 and
-// 512 MiB over 2, 4 and 8 GPUs give 2.0-2.8 (A100), 2.0-3.0 (H100, more the larger) and 1.5-2.1 (B200). So
-// two GPUs reach 2/3 to 3/4 of what eight do.
-constexpr std::array<double, 4> kOwnCopy = {2.5, 2.5, 2.5, 1.9};
-constexpr double kOwnCopyLowLatency = 1;
+// Simple's share of NVLink: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own part
+// is taken out. Over PCIe and between boxes the wires decide, not the speeds of which NCCL's search tries a
+// dozen. What a NIC gets out of its cables is perftest's share of them: 196 of 198.5 Gbit/s (HDR,
+// Azure), 96.6 of 99.4 (EDR). In no constant: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, 4090s on PCIe
+// 4 25.3 of 25.5.
+constexpr double kSimpleShare = 0.97, kNicShare = 0.985;
+// A ring's threads also copy the own n-th of the data without sending it, out of place: with Simple at this
+// rate through a channel, GB/s, with LL at LL's. Slopes of all-gather and reduce-scatter between 64, 128, 256
+// and 512 MiB over 2, 4 and 8 GPUs give 2.0-2.8 times the ring's rate over 24 channels (A100), 2.0-3.0 over
+// 24 (H100, more the larger) and 1.5-2.1 over 32 (B200). So two GPUs reach 2/3 to 3/4 of what eight do. In no
+// constant: two RTX PRO 6000 on one PCIe switch copy 25 GB/s a channel.
+constexpr std::array<double, 4> kOwnCopy = {24.3, 24.3, 36.4, 40.6};
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
 // all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
@@ -69,6 +72,47 @@ constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectOwnCopy = {2.5, 2.5, 2.5, kDirectShare};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
 constexpr double kDirectSimple = 64 << 10;
+
+// GB/s over an edge of a ring as far as threads and NVLink let it, and over its wires; 0: not known, no
+// limit.
+struct RingRates {
+  double threads = 0, wire = 0, own_copy = 0;
+};
+RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::size_t gpu) {
+  const auto least = [](double a, double b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); };
+  const bool one_box = facts.nodes == 1, alone = facts.max_local_ranks == 1;
+  const bool nvlink = !alone && facts.ring.type_intra <= nccl::PathType::nvb;
+  const double found = facts.ring.channels, local = facts.max_local_ranks;
+  // Of a channel's hops between boxes one leaves by a NIC, so a GPU's NVLinks carry the others only.
+  const double links = !nvlink   ? 0
+                       : one_box ? found * facts.ring.bandwidth_intra
+                                 : facts.nvlink_bandwidth * local / (local - 1);
+  RingRates rates;
+  rates.wire = least(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : kNicShare * facts.ring_wire);
+  rates.own_copy = kOwnCopy[gpu] * choice.channels;
+  switch (choice.protocol) {
+    case Protocol::simple:
+      rates.threads = kSimpleShare * links;
+      break;
+    case Protocol::ll128:
+      rates.threads = kLL128Share[gpu] * least(0.92 * links, found * nccl::kRingLL128[gpu][0]);
+      rates.wire *= 120.0 / 128;
+      rates.own_copy *= kLL128Share[gpu];
+      break;
+    case Protocol::ll: {
+      const double most = nccl::kLowLatencyMax[gpu][0];
+      rates.own_copy = rates.threads =
+          std::min(kLowLatencyTotal * most, choice.channels * most / kLowLatencyChannels);
+      rates.threads = least(rates.threads, links / 2);
+      if (!one_box)
+        rates.threads =
+            std::min(rates.threads, nccl::kLowLatencyMax[facts.amd_host ? 1 : 0][facts.nodes == 2 ? 1 : 2]);
+      rates.wire /= 2;
+      break;
+    }
+  }
+  return rates;
+}
 
 int log2_floor(int x) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1;
@@ -229,15 +273,10 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   }
   if (options.protocol_shares && ring) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
-    const bool one_box = facts.nodes == 1;
-    double rate = t.cap * bus, own_copy = kOwnCopy[gpu];  // on each edge; of the own part, relative to it
-    if (choice.protocol == Protocol::ll) {
-      rate = std::min(one_box ? kLowLatencyTotal * rate : rate, rate * choice.channels / kLowLatencyChannels);
-      own_copy = kOwnCopyLowLatency;
-    }
-    if (choice.protocol == Protocol::ll128) rate *= kLL128Share[gpu];
-    if (choice.protocol == Protocol::simple && one_box) rate *= kSimpleShare;
-    t.cap = 1 / (bus / rate + (one_box ? 1 / (n * own_copy * rate) : 0));
+    const RingRates rates = ring_rates(choice, facts, gpu);
+    const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
+    t.cap =
+        1 / (bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + per_byte(rates.own_copy) / n);
   }
   if (options.nvls_pipeline &&
       (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {

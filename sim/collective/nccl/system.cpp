@@ -155,9 +155,12 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     } else if (d.kind == DeviceKind::pcie_switch) {
       vertex = add({.kind = VertexKind::pci, .device = id});
     } else {
-      double port_rate = 0;
+      double port_rate = 0, wire = 0;
       for (const LinkId l : topology.links_from(id))
-        if (in_fabric(topology.link(l).kind)) port_rate += topology.link(l).line_rate.value();
+        if (in_fabric(topology.link(l).kind)) {
+          port_rate += topology.link(l).line_rate.value();
+          wire += topology.link(l).capacity.value();
+        }
       vertex = add({.kind = VertexKind::nic, .device = id});
       if (port_rate > 0) {
         nets_.push_back(add({.kind = VertexKind::net,
@@ -166,7 +169,8 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
                              .number = static_cast<int>(d.local),
                              .bandwidth = static_cast<float>(port_rate / 1e9),
                              .in_network_reduction = topology.sharp,
-                             .accelerators = accelerators_nearest(topology, id)}));
+                             .accelerators = accelerators_nearest(topology, id),
+                             .wire = wire / 1e9}));
         connect(vertex, nets_.back(), EdgeKind::net, vertices_.back().bandwidth);
       }
     }
@@ -199,6 +203,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
       } else if (link.kind == LinkKind::c2c) {
         connect(a, b, EdgeKind::c2c, static_cast<float>(link.line_rate.value() / 1e9));
       } else {
+        for (const int v : {a, b}) vertices_[static_cast<std::size_t>(v)].wire = link.capacity.value() / 1e9;
         connect(a, b, EdgeKind::pci, topology::nccl::pcie_bandwidth(link.line_rate));
       }
     }

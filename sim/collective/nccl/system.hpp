@@ -32,7 +32,9 @@ struct Vertex {
   float bandwidth = 0;                    // network ports
   bool in_network_reduction = false;      // network ports
   int accelerators = 0;                   // network ports: of the box, nearest to it, members or not
-  std::vector<int> edges{};               // leaving, best first: NVLink, PCIe down, PCIe up, socket link
+  // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice rests on it.
+  double wire = 0;
+  std::vector<int> edges{};  // leaving, best first: NVLink, PCIe down, PCIe up, socket link
 };
 
 enum class EdgeKind : std::uint8_t { nvl = 1, c2c = 3, pci = 4, sys = 9, net = 10 };
