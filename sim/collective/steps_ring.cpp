@@ -105,7 +105,7 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       for (std::int64_t done = 0; done < share; done += piece) {
         std::uint32_t arrived = StepBuilder::kNothing;
         for (std::int64_t s = 0; s < rounds; ++s)
-          arrived = send((source + s) % n, std::min(piece, share - done), 0, arrived, s == 0 && done == 0);
+          arrived = send((source + s) % n, std::min(piece, share - done), 0, arrived, s == 0);
       }
       continue;
     }

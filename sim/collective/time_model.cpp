@@ -88,7 +88,8 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
                        : one_box ? found * facts.ring.bandwidth_intra
                                  : facts.nvlink_bandwidth * local / (local - 1);
   RingRates rates;
-  rates.wire = least(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : kNicShare * facts.ring_wire);
+  const double used = std::min(1.0, choice.channels / found);  // of the channels' NICs
+  rates.wire = least(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : used * kNicShare * facts.ring_wire);
   rates.own_copy = kOwnCopy[gpu] * choice.channels;
   switch (choice.protocol) {
     case Protocol::simple:
@@ -117,6 +118,11 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
 int log2_floor(int x) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1;
 }
+// Levels of a binary tree of `x` below its root, rounds of doubling until all have it. The tuner, which only
+// ranks, rounds down.
+int log2_ceil(int x) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(x - 1)));
+}
 
 bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -129,38 +135,76 @@ std::size_t generation(const CommunicatorFacts& facts) {
                                                                    : 0;
 }
 
-// Network hops that follow each other on the critical path.
-double network_hops(CollectiveKind kind, Algorithm algorithm, int nodes) {
-  if (nodes == 1) return 0;
-  switch (algorithm) {
+// Hops that follow each other on the critical path.
+struct Hops {
+  double inside = 0, between = 0;  // the box, boxes
+};
+Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts& facts) {
+  const int n = facts.ranks, nodes = facts.nodes;
+  const double levels = log2_ceil(nodes), crossings = nodes - 1, steps = n - 1;
+  switch (choice.algorithm) {
     case Algorithm::tree:
+      return {2.0 * (n / nodes - 1), 2 * levels};
     case Algorithm::nvls_tree:
-      return 2 * log2_floor(nodes);
+      return {0, 2 * levels};
     case Algorithm::nvls:
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
-      return 2;
+      return {0, nodes > 1 ? 2.0 : 0};
     case Algorithm::pat:
-      return log2_floor(nodes);
-    default:
-      return kind == CollectiveKind::all_reduce       ? 2 * (nodes - 1)
-             : kind <= CollectiveKind::reduce_scatter ? nodes - 1
-                                                      : nodes;
+      return {0, levels};
+    default: {
+      if (kind == CollectiveKind::all_reduce) return {2 * (steps - crossings), 2 * crossings};
+      // A broadcast comes back to its root's box where the root is not the first there, a reduction where it
+      // is not the last. Rank 0 is the first on the first channel; where GPUs come in several orders, not on
+      // all.
+      const bool first_everywhere = choice.channels == 1 || facts.ring.same_channels;
+      const bool comes_back =
+          nodes > 1 && n > nodes &&
+          (kind == CollectiveKind::reduce || (kind == CollectiveKind::broadcast && !first_everywhere));
+      const double between = crossings + (comes_back ? 1 : 0);
+      return {steps - between, between};
+    }
   }
 }
 
 // Hops from the furthest leaf of a tree to its root and back.
 double tree_depth(const CommunicatorFacts& facts) {
-  return 2 *
-         (static_cast<double>(facts.max_local_ranks) - 1 + (facts.nodes > 1 ? log2_floor(facts.nodes) : 0));
+  return 2.0 * (facts.max_local_ranks - 1 + log2_ceil(facts.nodes));
 }
 
-// Steps inside a box on the critical path of a ring or tree.
-double inner_steps(CollectiveKind kind, Algorithm algorithm, const CommunicatorFacts& facts) {
-  const int n = facts.ranks, nodes = facts.nodes;
-  if (algorithm == Algorithm::tree) return 2 * (n / nodes - 1);
-  if (kind == CollectiveKind::all_reduce) return 2 * (n - 1) - (nodes > 1 ? 2 * (nodes - 1) : 0);
-  return gathers(kind) ? n - 1 - (nodes > 1 ? nodes - 1 : 0) : 1;
+// A chain of messages (ring, tree): its start and what a hop costs.
+StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double network_us,
+                     const TimeOptions& options) {
+  const CommunicatorFacts& facts = tuner.facts();
+  const bool tree = choice.algorithm == Algorithm::tree;
+  const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
+  const StepCosts& costs = kSteps[generation(facts)];
+  const double starts[] = {costs.ll, costs.ll128, costs.simple},
+               steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
+  const nccl::PathType inside = (tree ? facts.tree : facts.ring).type_intra;
+  // Alone on its box a GPU sends and receives at once, which hides nothing.
+  const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
+  StepTiming t{nccl::kBaseLatency[row][p],
+               (inside == nccl::PathType::nvl ? nccl::kNvlinkLatency : nccl::kPcieLatency)[row][p],
+               nccl::kNetLatency[net_row][p]};
+  if (facts.nodes > 1 && !tree)
+    t.inside_us = std::max(t.inside_us,
+                           (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
+  if (options.step_costs) {
+    t.start_us = starts[p];
+    // Between boxes the tuner's step already waits for the network.
+    if (facts.nodes == 1 || p == 0) t.inside_us += steps[p] - nccl::kNvlinkLatency[row][p];
+  }
+  if (options.network) t.between_us += std::max(0.0, network_us);
+  return t;
+}
+
+// Where NCCL's search found no tree its speed (0.1 GB/s) is no measure. Every byte passes an inner box's
+// wires twice a way: half of what a ring gets through them.
+double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
+  const RingRates rates = ring_rates(choice, facts, generation(facts));
+  return (rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy) / 2;
 }
 
 }  // namespace
@@ -216,8 +260,10 @@ double piece_bytes(const Choice& choice, double share, double chunk) {
 TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
   const double channels = choice.channels, share = static_cast<double>(bytes) / channels;
   TreePipeline pipe;
-  pipe.rate =
-      tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, choice.protocol).bandwidth * 1e9 / channels;
+  pipe.rate = tuner.facts().tree.bandwidth_intra <= nccl::kNoChannel
+                  ? unsearched_tree(choice, tuner.facts()) * 1e9 / channels
+                  : tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, choice.protocol).bandwidth * 1e9 /
+                        channels;
   // One half of a channel's threads sends up, the other down, so an edge has half of what a channel moves,
   // and no more than its part of the links where all channels run along the same chain.
   const nccl::GraphSummary& graph = tuner.facts().tree;
@@ -238,15 +284,18 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   const bool ring = choice.algorithm == Algorithm::ring, tree = choice.algorithm == Algorithm::tree;
   const bool chains = ring || tree;
   Timing t{cost.latency, 0, cost.bandwidth * 1e9, 1};
-  // Where NCCL found no channel its figure means nothing; the links decide.
-  if (facts.ring.bandwidth_intra <= nccl::kNoChannel) {
-    t.cap = 0;
-    return t;
-  }
   if (options.flags_on_wire)
     t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
-  if (options.network)
-    t.latency_us += network_hops(kind, choice.algorithm, facts.nodes) * std::max(0.0, network_us);
+  const Hops hops = hops_of(kind, choice, facts);
+  if (chains && options.step_costs) {
+    const StepTiming hop = hop_costs(choice, tuner, network_us, options);
+    t.latency_us = hop.start_us + hops.inside * hop.inside_us + hops.between * hop.between_us;
+  } else {
+    if (options.network) t.latency_us += hops.between * std::max(0.0, network_us);
+    const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
+    if (choice.algorithm == Algorithm::nvls_tree) t.latency_us += 2 * rounded_off * nccl::kNetLatency[5][2];
+    if (choice.algorithm == Algorithm::pat) t.latency_us += rounded_off * nccl::kNetLatency[6][2] / 3.5;
+  }
 
   // The tuner's own corrections by size belong to the prediction too. For trees they stand for the pipeline's
   // fill: the first piece waits at every hop, the others follow it at the tree's rate.
@@ -254,6 +303,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (tree && options.tree_pipeline) {
     const TreePipeline pipe = tree_pipeline(choice, bytes, tuner);
     t.latency_us += (tree_depth(facts) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
+    t.cap = pipe.rate * choice.channels;
   } else if (tree) {
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
   }
@@ -261,22 +311,20 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
 
   const std::size_t gpu = generation(facts);
-  if (options.step_costs && chains) {
-    const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
-    const StepCosts& costs = kSteps[gpu];
-    const double starts[] = {costs.ll, costs.ll128, costs.simple},
-                 steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
-    // Between boxes the tuner's step already waits for the network.
-    const double inside = facts.nodes == 1 || p == 0 ? inner_steps(kind, choice.algorithm, facts) : 0;
-    t.latency_us +=
-        starts[p] - nccl::kBaseLatency[row][p] + inside * (steps[p] - nccl::kNvlinkLatency[row][p]);
-  }
   if (options.protocol_shares && ring) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
     const RingRates rates = ring_rates(choice, facts, gpu);
     const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
     t.cap =
         1 / (bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + per_byte(rates.own_copy) / n);
+  }
+  // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow it.
+  if (ring && kind != CollectiveKind::all_reduce && !gathers(kind)) {
+    const double share = s / choice.channels,
+                 chunk = static_cast<double>(
+                     chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts));
+    t.latency_us +=
+        (n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels / t.cap * 1e6;
   }
   if (options.nvls_pipeline &&
       (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
@@ -286,7 +334,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const std::int64_t chunk =
         chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
     // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
-    const double stages = kNvlsFill[gpu] + network_hops(kind, choice.algorithm, facts.nodes);
+    const double stages = kNvlsFill[gpu] + hops.between;
     const double slowest =
         facts.nodes > 1 ? std::min(t.cap, facts.nvls_graph.bandwidth_inter * 1e9 * heads) : t.cap;
     const double round =
@@ -300,23 +348,8 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
 StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner, double network_us,
                       double latency_us, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
-  const std::size_t row = choice.algorithm == Algorithm::tree ? 0 : 1,
-                    p = static_cast<std::size_t>(choice.protocol);
-  const StepCosts& costs = kSteps[generation(facts)];
-  const double starts[] = {costs.ll, costs.ll128, costs.simple},
-               steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
-  const nccl::PerAlgorithm& inside = (row == 0 ? facts.tree : facts.ring).type_intra == nccl::PathType::nvl
-                                         ? nccl::kNvlinkLatency
-                                         : nccl::kPcieLatency;
-  const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
-  StepTiming t{nccl::kBaseLatency[row][p], inside[row][p], nccl::kNetLatency[net_row][p]};
-  if (options.step_costs) t.start_us = starts[p];
-  if (options.step_costs && (facts.nodes == 1 || p == 0)) t.inside_us = steps[p];
-  if (facts.nodes > 1 && choice.algorithm == Algorithm::ring)
-    t.inside_us = std::max(t.inside_us,
-                           (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
-  if (options.network) t.between_us += std::max(0.0, network_us);
-  if (row == 1 && kind <= CollectiveKind::reduce_scatter) {
+  StepTiming t = hop_costs(choice, tuner, network_us, options);
+  if (choice.algorithm == Algorithm::ring && kind <= CollectiveKind::reduce_scatter) {
     // The tuner counts two crossings per pair of boxes and stretches the sum for large rings; the longest
     // chain really crosses more often. Its steps share what the whole takes.
     const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (facts.ranks - 1);
