@@ -72,6 +72,9 @@ constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectOwnCopy = {2.5, 2.5, 2.5, kDirectShare};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
 constexpr double kDirectSimple = 64 << 10;
+// Between boxes a GPU's proxy, one thread, posts a send and a receive for each of the other boxes' GPUs,
+// which takes what a network operation takes in the tuner, or as long as the NIC needs for it. No sweep is
+// public.
 
 // GB/s over an edge of a ring as far as threads and NVLink let it, and over its wires; 0: not known, no
 // limit.
@@ -372,12 +375,22 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   t.start_us = static_cast<double>(bytes) / n < kDirectSimple ? kDirectStart[gpu] : kDirectStartSimple[gpu];
   t.latency_us = t.start_us;
   if (options.network && facts.nodes > 1) t.latency_us += nccl::kNetLatency[1][2] + std::max(0.0, network_us);
-  const double rate = facts.ring.bandwidth_intra * facts.ring.channels * 1e9;
-  if (kind == CollectiveKind::all_to_all) {
-    const double share = options.protocol_shares ? kDirectShare : 1;
-    // What leaves the box is limited by its links; what stays, and the own part, by the channels.
-    if (facts.nodes == 1) t.cap = 1 / ((n - 1) / n / (share * rate) + 1 / (n * kDirectOwnCopy[gpu] * rate));
+  if (kind != CollectiveKind::all_to_all) return t;
+  if (facts.nodes > 1) {
+    const double others = n - facts.max_local_ranks,
+                 nic = facts.ring_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
+    const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
+                 sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
+    if (options.network) t.post_us = std::max(0.0, posting - sending);
+    t.latency_us += std::max(0.0, others - 1) * t.post_us;
+    return t;  // what leaves the box is limited by its links
   }
+  // What stays, and the own part, by the channels.
+  const bool nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
+  const double share = options.protocol_shares ? kDirectShare : 1;
+  const double rate = nvlink ? share * facts.ring.bandwidth_intra * facts.ring.channels : facts.pcie_wire;
+  const double own_copy = nvlink ? kDirectOwnCopy[gpu] * rate / share : kOwnCopy[gpu] * facts.channels;
+  t.cap = 1e9 / ((rate > 0 ? (n - 1) / n / rate : 0) + 1 / (n * own_copy));
   return t;
 }
 }  // namespace topsim::collective
