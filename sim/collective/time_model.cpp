@@ -97,6 +97,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
   switch (choice.protocol) {
     case Protocol::simple:
       rates.threads = kSimpleShare * links;
+      if (facts.min_capability == 0) rates.threads = links, rates.own_copy = 0;
       break;
     case Protocol::ll128:
       rates.threads = kLL128Share[gpu] * least(0.92 * links, found * nccl::kRingLL128[gpu][0]);
@@ -286,7 +287,9 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   const double n = facts.ranks, s = static_cast<double>(bytes);
   const bool ring = choice.algorithm == Algorithm::ring, tree = choice.algorithm == Algorithm::tree;
   const bool chains = ring || tree;
-  Timing t{cost.latency, 0, cost.bandwidth * 1e9, 1};
+  Timing t;
+  t.latency_us = cost.latency;
+  t.cap = cost.bandwidth * 1e9;
   if (options.flags_on_wire)
     t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
   const Hops hops = hops_of(kind, choice, facts);

@@ -424,6 +424,37 @@ TEST(Lowering, RingsReachWhatTheirWiresCarry) {
   }
 }
 
+// Eight MI355X, all linked with all: seven rings use each of the 56 links once, so 7 x 57 = 399 GB/s of ring.
+// Published, 8 GiB: all-reduce 36863 us, all-to-all 20839 us (Oracle, RCCL); two such boxes with eight 400
+// Gbit/s NICs each, all-reduce: 43674 us. NCCL's search leaves a third of the links idle.
+TEST(Lowering, MeshesWithoutSwitchUseAllTheirLinks) {
+  const Cluster box(boxes("mi355x-8", 1), forced(Algorithm::ring));
+  std::map<LinkId, double> shares;
+  for (const topology::LinkShare& use : lowered(box, CollectiveKind::all_reduce, 8).usage)
+    shares[use.link] += use.share;
+  EXPECT_EQ(shares.size(), 56U);
+  for (const auto& [link, share] : shares) EXPECT_NEAR(share, 1.75 / 7, 1e-9);
+
+  const scenario::BenchSizes size{Bytes(std::int64_t{8} << 30), Bytes(std::int64_t{8} << 30), 2};
+  const auto us = [&](std::uint32_t nodes, CollectiveKind kind) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes("mi355x-8", nodes, "roce-400g");
+    scenario.network.model = "flow";
+    return microseconds(scenario::bench(scenario, topology::test::catalogue(), kind, size)[0].time);
+  };
+  EXPECT_NEAR(us(1, CollectiveKind::all_reduce) / 36863, 1, 0.05);
+  EXPECT_NEAR(us(1, CollectiveKind::all_to_all) / 20839, 1, 0.06);
+  EXPECT_NEAR(us(2, CollectiveKind::all_reduce) / 43674, 1, 0.06);
+}
+
+// A Gaudi 2 has three ports of 100 Gbit/s out of its box: 24 a box, 24 x 12.2 = 294 GB/s, of which LL128
+// carries 15/16 and its threads 0.70.
+TEST(Lowering, GaudiUsesAllItsPortsBetweenBoxes) {
+  const Cluster two(boxes("gaudi2-8", 2, "gaudi-100g"), forced(Algorithm::ring));
+  const OnFabric fabric = on_fabric(two, lowered(two, CollectiveKind::all_reduce, 16));
+  expect_each(fabric.nics, 48, 2 * 15.0 / 16 / 24);
+}
+
 // nccl-tests on eight H100 and p5 (aiconfigurator 095f58a; awsome-distributed-training 7217859f), NVLS
 // all-reduce.
 TEST(Lowering, NvlsOnEightH100IsWithinTenPercentOfTwoPublishedSweeps) {

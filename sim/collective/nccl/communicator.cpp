@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "sim/collective/nccl/mesh.hpp"
 #include "sim/collective/nccl/search.hpp"
 
 namespace topsim::collective::nccl {
@@ -90,8 +91,11 @@ Box make_box(System system, bool nvlink_sharp, bool sharp) {
     return search(box.system, {pattern, min_channels, max_channels, reducing});
   };
   box.ring = find(Pattern::ring, 1, kMaxChannels / 2, false);
+  const std::optional<ChannelGraph> mesh = mesh_rings(box.system);
+  if (mesh) box.ring = *mesh;
   const int rings = box.ring.count();
   box.tree = find(Pattern::balanced_tree, rings, rings, false);
+  if (mesh && box.tree.count() < rings) box.tree.channels = mesh->channels;
   box.nvls.pattern = Pattern::nvls;
   if (nvlink_sharp) box.nvls = find(Pattern::nvls, 1, kMaxChannels, false);
   box.collnet_chain.pattern = Pattern::tree;
