@@ -128,8 +128,8 @@ struct StepPlan {
   std::vector<std::vector<LinkId>> ways;  // links in order
 };
 
-// The channels that NCCL's searches found and the tuners made from them. Models of topologies with the same
-// devices and links may share it, whatever those links' latencies and rates: what a search reads is its key.
+// The channels that NCCL's searches found and the tuners made from them. Models of any topologies may share
+// it, whatever their fabrics, their nodes' devices and links: what a search reads of them is its key.
 // Thread-safe.
 struct Searches;
 [[nodiscard]] std::shared_ptr<Searches> no_searches_yet();

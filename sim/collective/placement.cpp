@@ -122,11 +122,17 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
   return hash;
 }
 
+// Everything that a search reads of a node, so that topologies may share what was searched.
 std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
-  std::uint64_t hash = 1;
+  std::uint64_t hash = mixed(topology.peer_to_peer ? 1 : 2, topology.sharp ? 1 : 2);
   for (std::uint32_t i = devices_begin[node]; i < devices_begin[node + 1]; ++i) {
     const Device& d = topology.device(devices[i]);
-    hash = mixed(mixed(mixed(hash, static_cast<std::uint64_t>(d.kind)), d.local), d.model);
+    const topology::ModelFacts facts = topology.facts_of(devices[i]);
+    hash = mixed(mixed(hash, static_cast<std::uint64_t>(d.kind)), d.local);
+    hash = mixed(hash, std::hash<std::string>()(topology.model_of(devices[i])));
+    hash =
+        mixed(hash, static_cast<std::uint64_t>(facts.compute_capability) << 1 | (facts.gpu_direct ? 1 : 0));
+    hash = mixed(hash, std::hash<std::string>()(facts.cpu_family));
     for (const LinkId l : topology.links_from(devices[i])) {
       const topology::Link& link = topology.link(l);
       const Device& to = topology.device(link.to);
@@ -134,7 +140,7 @@ std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
                    std::bit_cast<std::uint64_t>(link.line_rate.value()));
       hash = mixed(mixed(hash, std::bit_cast<std::uint64_t>(link.capacity.value())),
                    static_cast<std::uint64_t>(to.kind));
-      if (to.node == node) hash = mixed(hash, to.local);
+      hash = mixed(hash, to.node == node ? to.local + 1 : 0);
     }
   }
   return hash | 1;
@@ -170,21 +176,17 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
 
 // The graphs were made for some box of this shape; its NICs sit at the same places here.
 void Placer::Impl::find_nics(PlacedBox& box) const {
-  std::vector<std::uint32_t> nodes, model_nodes;
+  std::vector<std::uint32_t> nodes;
+  for (const DeviceId gpu : box.gpus)
+    if (const std::uint32_t node = topology.device(gpu).node; nodes.empty() || nodes.back() != node)
+      nodes.push_back(node);
   const nccl::System& system = box.graphs->system;
-  for (std::size_t g = 0; g < box.gpus.size(); ++g) {
-    const std::uint32_t here = topology.device(box.gpus[g]).node;
-    const std::uint32_t there = topology.device(system.gpu(static_cast<int>(g)).device).node;
-    if (!nodes.empty() && nodes.back() == here) continue;
-    nodes.push_back(here);
-    model_nodes.push_back(there);
-  }
   for (int n = 0; n < system.nets(); ++n) {
-    const Device& model = topology.device(system.net(n).device);
-    const auto at = std::find(model_nodes.begin(), model_nodes.end(), model.node) - model_nodes.begin();
-    const auto nics = topology.nics_of_node(nodes[static_cast<std::size_t>(at)]);
-    const auto nic = std::find_if(nics.begin(), nics.end(),
-                                  [&](DeviceId id) { return topology.device(id).local == model.local; });
+    const nccl::Vertex& net = system.net(n);
+    const auto nics = topology.nics_of_node(nodes[net.node]);
+    const auto nic = std::find_if(nics.begin(), nics.end(), [&](DeviceId id) {
+      return topology.device(id).local == static_cast<std::uint32_t>(net.number);
+    });
     if (nic == nics.end()) throw InternalError("a box lacks a NIC that its shape has");
     box.nics.push_back(*nic);
   }

@@ -104,10 +104,14 @@ void System::connect(int a, int b, EdgeKind kind, float bandwidth) {
 void System::read(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
                   std::span<const DeviceId> gpus) {
   std::map<DeviceId, int> vertex_of;
+  const auto node_of = [&](DeviceId id) {
+    const auto at = std::find(nodes.begin(), nodes.end(), topology.device(id).node);
+    return static_cast<std::uint32_t>(at - nodes.begin());
+  };
   for (const DeviceId id : gpus) {
     const topology::ModelFacts facts = topology.facts_of(id);
     gpus_.push_back(vertex_of[id] = add({.kind = VertexKind::gpu,
-                                         .device = id,
+                                         .node = node_of(id),
                                          .compute_capability = facts.compute_capability,
                                          .gpu_direct = facts.gpu_direct,
                                          .peer_to_peer = topology.peer_to_peer,
@@ -146,14 +150,14 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     int& vertex = vertex_of[id];
     if (d.kind == DeviceKind::nvswitch) {
       // NCCL draws one switch, however many chips there are.
-      if (nvswitch_ < 0) nvswitch_ = add({.kind = VertexKind::nvswitch, .device = id});
+      if (nvswitch_ < 0) nvswitch_ = add({.kind = VertexKind::nvswitch});
       vertex = nvswitch_;
     } else if (d.kind == DeviceKind::cpu) {
       const CpuVendor vendor = vendor_of(topology.facts_of(id).cpu_family);
-      cpus_.push_back(vertex = add({.kind = VertexKind::cpu, .device = id, .vendor = vendor}));
+      cpus_.push_back(vertex = add({.kind = VertexKind::cpu, .vendor = vendor}));
       if (cpu_vendor_ == CpuVendor::unknown) cpu_vendor_ = vendor;
     } else if (d.kind == DeviceKind::pcie_switch) {
-      vertex = add({.kind = VertexKind::pci, .device = id});
+      vertex = add({.kind = VertexKind::pci});
     } else {
       double port_rate = 0, wire = 0;
       for (const LinkId l : topology.links_from(id))
@@ -161,10 +165,10 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
           port_rate += topology.link(l).line_rate.value();
           wire += topology.link(l).capacity.value();
         }
-      vertex = add({.kind = VertexKind::nic, .device = id});
+      vertex = add({.kind = VertexKind::nic});
       if (port_rate > 0) {
         nets_.push_back(add({.kind = VertexKind::net,
-                             .device = id,
+                             .node = node_of(id),
                              .gpu_direct = topology.facts_of(id).gpu_direct,
                              .number = static_cast<int>(d.local),
                              .bandwidth = static_cast<float>(port_rate / 1e9),

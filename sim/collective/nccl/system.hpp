@@ -23,10 +23,10 @@ enum class CpuVendor : std::uint8_t { unknown, intel, amd, arm, power };
 
 struct Vertex {
   VertexKind kind = VertexKind::gpu;
-  DeviceId device{};           // in the topology; NICs: both the PCIe device and its network port carry it
-  int compute_capability = 0;  // GPUs; 0 unknown
-  bool gpu_direct = true;      // GPUs and network ports
-  bool peer_to_peer = true;    // GPUs
+  std::uint32_t node = 0;                 // GPUs, network ports: which of the box's nodes holds it
+  int compute_capability = 0;             // GPUs; 0 unknown
+  bool gpu_direct = true;                 // GPUs and network ports
+  bool peer_to_peer = true;               // GPUs
   CpuVendor vendor = CpuVendor::unknown;  // CPUs
   int number = 0;                         // GPUs: local number in the box (NVML's); ports: number of the NIC
   float bandwidth = 0;                    // network ports
