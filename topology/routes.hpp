@@ -83,6 +83,23 @@ class Router {
   [[nodiscard]] std::uint32_t links_of_cell(std::uint32_t cell) const;
   static constexpr std::uint32_t kNowhere = ~0U;
 
+  // Where a node stands. Its ports hang on switches, together its site; those below the same next tier of
+  // switches are its region. Two lists of nodes of equal kinds, whose nodes share sites and regions alike,
+  // have alike sketches between them: the same places of cells that correspond.
+  struct Standing {
+    std::uint32_t kind = 0;
+    std::uint32_t site = kNowhere, region = kNowhere;  // site: kNowhere too where sketches hang on more
+  };
+  [[nodiscard]] Standing standing(std::uint32_t node) const;
+  struct Owner {
+    enum class Kind : std::uint8_t { node, site, region, nobody } kind;
+    std::uint32_t number, at;  // which of them, and which of its cells
+  };
+  [[nodiscard]] Owner owner(std::uint32_t cell) const;
+  [[nodiscard]] std::uint32_t cell(Owner owner) const;  // REQUIRES: it is somebody's
+  [[nodiscard]] std::uint32_t sites() const;
+  [[nodiscard]] std::uint32_t regions() const;
+
   // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of
   // working links that each node has.
   [[nodiscard]] std::uint32_t node_shape(std::uint32_t node) const;

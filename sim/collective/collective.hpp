@@ -154,10 +154,6 @@ class NcclModel {
                                    std::span<const DeviceId> gpus) const;
   [[nodiscard]] SketchedCalls sketch(std::span<const CollectiveCall> calls,
                                      std::span<const DeviceId> gpus) const;
-  // What such calls in one node are known by: equal keys mean equal uses of equal places there. None where
-  // they leave their node.
-  [[nodiscard]] std::optional<std::vector<std::uint64_t>> key_in_node(std::span<const CollectiveCall> calls,
-                                                                      std::span<const DeviceId> gpus) const;
   // The same, as messages in NCCL's chunks and windows. All-reduce summed by the fabric's switches (CollNet,
   // NVLS over several boxes) goes to them and back, NVLSTree over trees of boxes. NVLS inside one box and PAT
   // have no message form: the best of ring and tree stands in, and the plan says which.

@@ -227,11 +227,6 @@ SketchedCalls NcclModel::sketch(std::span<const CollectiveCall> calls, std::span
   return out;
 }
 
-std::optional<std::vector<std::uint64_t>> NcclModel::key_in_node(std::span<const CollectiveCall> calls,
-                                                                 std::span<const DeviceId> gpus) const {
-  return impl_->twins.key_of(calls, gpus);
-}
-
 void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const {
   const CollectiveCall call{kind, bytes};
   LoweredCalls lowered = lower(std::span(&call, 1), gpus);

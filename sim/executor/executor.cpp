@@ -273,12 +273,11 @@ void Executor::finish_call(std::uint32_t index) {
     calls_.record(call.group, call.activity, now() - call.ready);
   }
   calls_.close(index);
-  const auto members = members_;
-  for (const auto& [r, op] : members) {
+  for (const auto& [r, op] : members_) {
     occupy(r, call.activity, -1);
     finish_op(r, op);
   }
-  for (const auto& [r, op] : members) start_ready(r);
+  for (const auto& [r, op] : members_) start_ready(r);
   const std::uint32_t team = lock_step_.team_of_group(call.group);
   if (team != LockStep::kNone) begin_walk(team);
 }

@@ -53,7 +53,7 @@ void Executor::end_walk(std::uint32_t team) {
         engine_.at(walk.compute.end(), payload(EventKind::compute_done, r, walk.compute.op));
   }
   for (const std::uint32_t r : members) {
-    ranks_[r].open = kAllStreams;
+    ranks_[r].open = ranks_[r].table->all;
     start_ready(r);
   }
 }

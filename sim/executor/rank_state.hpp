@@ -57,7 +57,7 @@ struct RankState {
   std::vector<std::uint32_t> next;  // by stream: position of the head; all before it are done
   std::vector<bool> running;        // by stream: the head has started
   std::vector<SimTime> wake;        // by stream: a wake-up is scheduled for then
-  StreamSet open = kAllStreams;     // whose head may have become able to start
+  StreamSet open = 0;               // whose head may have become able to start
   SimTime host_free{};              // the host resumed issuing then,
   std::uint32_t synced = kNoOp;     // after this host_sync op (or at the step's start)
   ComputeState compute;
@@ -78,7 +78,7 @@ struct RankState {
   void begin_step() {
     if (step > 0) host_free += Duration(table->issued_by.back() - issued_after_sync());
     synced = kNoOp;
-    open = kAllStreams;
+    open = table->all;
     trace->clear();
     ops_left = static_cast<std::uint32_t>(program->ops.size());
     std::fill(next.begin(), next.end(), 0U);

@@ -16,7 +16,6 @@ inline constexpr unsigned kLastStreamBit = 63;
 [[nodiscard]] constexpr StreamSet only(std::uint16_t stream) {
   return StreamSet{1} << (stream < kLastStreamBit ? stream : kLastStreamBit);
 }
-inline constexpr StreamSet kAllStreams = ~StreamSet{0};
 
 struct StreamTable {
   std::vector<std::vector<std::uint32_t>> ops;  // by stream, in launch order
@@ -25,6 +24,7 @@ struct StreamTable {
   std::vector<std::int64_t> issued_by;          // host picoseconds spent before op i, ops + 1 entries
   std::vector<std::uint32_t> sync_before;       // last host_sync op before op i in launch order, or kNoOp
   std::vector<StreamSet> frees;                 // by op: streams whose head may start once it is done
+  StreamSet all = 0;                            // that the program has
 
   explicit StreamTable(const program::RankProgram& program);
 };

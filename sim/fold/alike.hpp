@@ -15,6 +15,7 @@
 #include "sim/fold/fold.hpp"
 #include "sim/fold/groups.hpp"
 #include "sim/fold/refine.hpp"
+#include "sim/fold/sketches.hpp"
 
 namespace topsim::fold {
 
@@ -25,17 +26,6 @@ struct Side {
   std::uint32_t way;    // ranks: their role
   double coefficient;   // bytes on each link per byte of the call; ranks: 0
   std::uint32_t count;  // how many of the slot
-};
-
-// What a group puts on a cell, place by place.
-struct CellPattern {
-  struct Use {
-    std::uint32_t way, at;
-    std::uint32_t times;
-    double share, wire;
-  };
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // place, role
-  std::vector<Use> uses;
 };
 
 class Alike {
@@ -71,10 +61,7 @@ class Alike {
   struct CellClass {
     std::uint32_t first_slot, count;
   };
-  struct Part {  // what a group has to do with a cell
-    std::uint32_t cell, label;
-  };
-  class Sketcher;
+  using Part = CellPart;
   struct Runs;
   void expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
               std::vector<Side>& out) const;

@@ -113,12 +113,4 @@ collective::SketchedCalls GroupLowering::sketch(const Group& group) const {
   const auto [from, to] = ends(group);
   return nccl_.sketch_messages(group.calls->size(), from, to, group.slot);
 }
-
-std::optional<std::vector<std::uint64_t>> GroupLowering::key_in_node(const Group& group) const {
-  if (!group.is_communicator()) return std::nullopt;
-  const auto [gpus, calls] = communicator(group);
-  auto key = nccl_.key_in_node(calls, gpus);
-  if (key) key->push_back(static_cast<std::uint64_t>(group.dimension) << 32 | group.slot);
-  return key;
-}
 }  // namespace topsim::fold

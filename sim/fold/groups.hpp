@@ -1,7 +1,6 @@
 // What communicates, before folding: every communicator, point-to-point edge and path to host memory, once.
 #pragma once
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -56,8 +55,6 @@ class GroupLowering {
   [[nodiscard]] collective::LoweredCalls lower(const Group& group) const;
   // The same by stretches; throws the same.
   [[nodiscard]] collective::SketchedCalls sketch(const Group& group) const;
-  // Equal keys of groups that stay in a node: equal sketches, at equal places. None where one leaves it.
-  [[nodiscard]] std::optional<std::vector<std::uint64_t>> key_in_node(const Group& group) const;
   [[nodiscard]] DeviceId device(RankId rank) const { return router_.topology().accelerators()[rank.index()]; }
 
  private:

@@ -31,6 +31,7 @@ class ClosRoutes final : public FabricRoutes {
     return find(from, to, connection, LinkId(), out);
   }
   [[nodiscard]] std::vector<std::vector<LinkShare>> bundles() const override;
+  [[nodiscard]] std::optional<Berth> berth(DeviceId leaf) const override;
   bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle,
               Route& out) const override {
     return find(from, to, connection, first_bundle, out);
@@ -186,6 +187,18 @@ std::vector<std::vector<LinkShare>> ClosRoutes::bundles() const {
       take(2 * (switches_.size() + pod) + (up ? 0 : 1));
     }
   return result;
+}
+
+std::optional<FabricRoutes::Berth> ClosRoutes::berth(DeviceId leaf) const {
+  PathChoice policy;
+  policy.routing = topology_.routing;
+  if (!policy.even()) return std::nullopt;
+  const auto a = static_cast<std::uint32_t>(position(leaf));
+  if (pod_of_[a] == kNone) return Berth{a, Router::kNowhere, {}};
+  const Uplinks &links = uplinks_[a], &up = spine(pod_of_[a], 0);
+  return Berth{a,
+               static_cast<std::uint32_t>(switches_.size()) + pod_of_[a],
+               {links.up_latency, links.down_latency, up.up_latency, up.down_latency}};
 }
 
 void ClosRoutes::spread_spines(std::uint32_t pod, bool up, Route& out) const {

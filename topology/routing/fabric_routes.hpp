@@ -1,8 +1,10 @@
 // Paths between two fabric ports (NICs, or accelerators with a port of their own).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "topology/routes.hpp"
@@ -17,6 +19,14 @@ class FabricRoutes {
                       Route& out) const = 0;
   // Links over which routes divide always together, with what each takes; no link is in two.
   [[nodiscard]] virtual std::vector<std::vector<LinkShare>> bundles() const { return {}; }
+  // A leaf's number and its pod's; pair n of bundles is 2n and 2n + 1. A route between ports on any two
+  // leaves takes bundles of theirs and of their pods alone: which, follows from whether both are one. None:
+  // it hangs on more.
+  struct Berth {
+    std::uint32_t leaf, pod;  // pod: Router::kNowhere where there is none
+    std::array<Duration, 4> latencies;
+  };
+  [[nodiscard]] virtual std::optional<Berth> berth(DeviceId /*leaf*/) const { return std::nullopt; }
   // The same route as append() finds, with bundle b as link first_bundle + b.
   virtual bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId /*first_bundle*/,
                       Route& out) const {

@@ -8,6 +8,7 @@
 #include "topology/routing/fabric_routes.hpp"
 #include "topology/routing/journeys.hpp"
 #include "topology/routing/node_paths.hpp"
+#include "topology/routing/sites.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -31,6 +32,9 @@ struct Router::Impl {
     if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
     cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
     find_domains();
+    // In-network reduction leads to switches that stand in no site.
+    const bool regular = dead.empty() && !shared_switches && !t.sharp;
+    sites = std::make_unique<Sites>(nodes, ports, *fabric, *cells, regular);
   }
 
   const Topology& topology;
@@ -40,6 +44,7 @@ struct Router::Impl {
   FabricPorts ports;
   std::unique_ptr<FabricRoutes> fabric;
   std::unique_ptr<Cells> cells;
+  std::unique_ptr<Sites> sites;
   std::vector<std::uint32_t> domain;  // by device: scale-up domain of accelerators and their switches
   // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
   std::vector<LinkId> to_domain_switch, from_domain_switch;
@@ -301,6 +306,26 @@ std::uint32_t Router::nics_of(DeviceId device) const {
   if (impl_->dead.empty()) return turns;
   // Who has lost its own NIC moves to one other, not to all that are equally far.
   return std::min(turns, impl_->nodes.shape(node).nics_per_accelerator());
+}
+
+Router::Standing Router::standing(std::uint32_t node) const {
+  return impl_->sites->standing(node);
+}
+
+Router::Owner Router::owner(std::uint32_t cell) const {
+  return impl_->sites->owner(cell);
+}
+
+std::uint32_t Router::cell(Owner owner) const {
+  return impl_->sites->cell(owner);
+}
+
+std::uint32_t Router::sites() const {
+  return impl_->sites->sites();
+}
+
+std::uint32_t Router::regions() const {
+  return impl_->sites->regions();
 }
 
 DeviceId Router::nic_for(DeviceId gpu, DeviceId to) const {

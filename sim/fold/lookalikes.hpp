@@ -1,0 +1,97 @@
+// Which groups have alike sketches (sketches.hpp), found from where their members stand.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/fold/groups.hpp"
+#include "sim/fold/sketches.hpp"
+
+namespace topsim::fold {
+
+class Lookalikes {
+ public:
+  // REQUIRES: the arguments outlive it.
+  Lookalikes(const program::Program& program, const topology::Router& router, const GroupLowering& lowering);
+
+  static constexpr std::uint32_t kNone = 0xffffffffU;
+  struct Meeting {
+    std::uint32_t like;  // a number; none where its sketch may hang on more than where its members stand
+    bool fresh;          // it must be sketched: the first of its kind, or of none
+  };
+  [[nodiscard]] Meeting meet(const Group& group);
+  // Groups are met in blocks; `met` counts them in theirs.
+  void begin_block();
+
+  // What a group that has been met was found to do.
+  void learn(std::uint32_t like, std::size_t met, Colour colour, std::span<const CellPart> parts);
+  // False where its cells do not follow from where its members stand.
+  [[nodiscard]] bool knows(std::uint32_t like) const { return faces_[like].known; }
+  [[nodiscard]] Colour colour(std::uint32_t like) const { return faces_[like].colour; }
+  void parts(std::uint32_t like, std::size_t met, std::vector<CellPart>& out) const;
+
+ private:
+  using Kind = topology::Router::Owner::Kind;
+  static constexpr std::size_t kKinds = 3;  // node, site, region
+  struct Part {
+    Kind kind;
+    std::uint32_t ordinal, at, label;  // the ordinal counts the group's nodes, sites, regions as met
+  };
+  struct Face {
+    bool known = false;
+    Colour colour = 0;
+    std::vector<Part> parts;
+  };
+  // Ordinals of numbers, as met by one group.
+  class Ordinals {
+   public:
+    explicit Ordinals(std::size_t numbers) : stamps_(numbers, 0), ordinals_(numbers) {}
+    void begin(std::vector<std::uint32_t>* met) {
+      ++stamp_;
+      met_ = met;
+      first_ = met->size();
+    }
+    // The ordinal of a number, a new one if it has none.
+    std::uint32_t operator()(std::uint32_t number) {
+      if (stamps_[number] != stamp_) {
+        stamps_[number] = stamp_;
+        ordinals_[number] = count();
+        met_->push_back(number);
+      }
+      return ordinals_[number];
+    }
+    [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(met_->size() - first_); }
+
+   private:
+    std::vector<std::uint32_t> stamps_, ordinals_;
+    std::uint32_t stamp_ = 0;
+    std::vector<std::uint32_t>* met_ = nullptr;
+    std::size_t first_ = 0;
+  };
+  using Key = std::vector<std::uint32_t>;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      Colour hash = key.size();
+      for (const std::uint32_t word : key) hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
+      return hash;
+    }
+  };
+  [[nodiscard]] std::uint32_t number_of(const std::vector<CallShape>* calls);
+  bool describe(const Group& group);
+
+  const program::Program& program_;
+  const topology::Router& router_;
+  const GroupLowering& lowering_;
+  std::vector<const std::vector<CallShape>*> calls_;  // distinct ones
+  std::unordered_map<const std::vector<CallShape>*, std::uint32_t> number_of_calls_;
+  std::unordered_map<Key, std::uint32_t, KeyHash> known_;
+  std::vector<Face> faces_;
+  Key key_;
+  // By kind: the numbers that groups of the block have met, and where those of each begin.
+  std::vector<std::uint32_t> met_[kKinds];
+  std::vector<std::size_t> begin_[kKinds];
+  std::vector<Ordinals> ordinals_;  // by kind
+};
+}  // namespace topsim::fold

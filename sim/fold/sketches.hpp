@@ -1,0 +1,54 @@
+// What groups do, cell by cell (topology/routes.hpp), before any link is looked at.
+//
+// Groups that look alike are sketched once: same calls, same places in nodes of the same kinds, which hang on
+// sites and regions in the same pattern (Router::standing). The others get the same parts in the cells that
+// correspond: of their own nodes, sites and regions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/fold/groups.hpp"
+#include "sim/fold/refine.hpp"
+
+namespace topsim::fold {
+
+// What a group puts on a cell, place by place.
+struct CellPattern {
+  struct Use {
+    std::uint32_t way, at;
+    std::uint32_t times;
+    double share, wire;
+  };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // place, role
+  std::vector<Use> uses;
+};
+
+// What a group has to do with a cell: equal labels, equal patterns.
+struct CellPart {
+  std::uint32_t cell, label;
+};
+
+class Sketches {
+ public:
+  // REQUIRES: the arguments outlive it.
+  Sketches(const program::Program& program, const topology::Router& router, const GroupLowering& lowering);
+  ~Sketches();
+
+  // Of every group in order: what tells it apart but for its members and links, and its parts. Parallel
+  // inside; the same for any number of threads.
+  using Take = std::function<void(Colour, std::span<const CellPart>)>;
+  void for_each(std::span<const Group> groups, const Take& take);
+
+  // By label.
+  [[nodiscard]] std::vector<CellPattern> take_patterns();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace topsim::fold
