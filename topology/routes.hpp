@@ -100,6 +100,21 @@ class Router {
   [[nodiscard]] std::uint32_t sites() const;
   [[nodiscard]] std::uint32_t regions() const;
 
+  // What routes between nodes of equal standings have in common, for whoever sketches very many.
+  struct Trip {
+    struct Stop {
+      Owner::Kind kind;
+      bool there;  // of the node that it leads to, of its site or its region; else of the one it leaves
+      std::uint32_t of, at;  // which of its cells, and the place there
+      double share;
+    };
+    std::vector<Stop> stops;
+    Duration latency{};
+    bool crosses_fabric = false;
+  };
+  // Null where the route hangs on more: sketch() answers then. Lives as long as the router.
+  [[nodiscard]] const Trip* trip(const RouteQuery& query) const;
+
   // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of
   // working links that each node has.
   [[nodiscard]] std::uint32_t node_shape(std::uint32_t node) const;

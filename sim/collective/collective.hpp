@@ -96,13 +96,23 @@ struct SketchedCalls {
     LinkId stretch;
     double share;
   };
+  // Many routes between nodes are alike: only what differs is said of each.
+  struct Trip {
+    const topology::Router::Trip* what;
+    std::uint32_t from, to;  // nodes
+    double coefficient;      // of every stop's share
+  };
+  struct Route {
+    std::vector<Use> uses;
+    std::vector<Trip> trips;
+  };
   struct Way {
     double wire = 1;  // bytes on the wire per byte of payload
     std::uint32_t route = 0;
   };
   std::vector<LoweredCalls::Call> calls;
   std::vector<Way> ways;
-  std::vector<std::vector<Use>> routes;
+  std::vector<Route> routes;
 };
 
 // One message of the step-by-step lowering. Steps of one channel follow each other through `after`.

@@ -223,7 +223,7 @@ SketchedCalls NcclModel::sketch(std::span<const CollectiveCall> calls, std::span
                              out.ways.push_back({wire, static_cast<std::uint32_t>(at - taken.begin())});
                              if (at == taken.end()) taken.push_back(&usage);
                            });
-  for (UsageBuilder* usage : taken) out.routes.push_back(usage->take_stretches());
+  for (UsageBuilder* usage : taken) out.routes.push_back(usage->take_sketch());
   return out;
 }
 
@@ -271,7 +271,7 @@ SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, Devic
   SketchedCalls out;
   out.calls.assign(count, call);
   out.ways.emplace_back();
-  out.routes.push_back(usage.take_stretches());
+  out.routes.push_back(usage.take_sketch());
   return out;
 }
 

@@ -221,16 +221,24 @@ std::uint64_t Placer::signature(std::uint32_t node) const {
 Placement Placer::place(std::span<const DeviceId> gpus) const {
   Placement result;
   result.ranks = static_cast<std::uint32_t>(gpus.size());
-  std::unordered_map<std::uint64_t, std::size_t> seen;
-  std::uint64_t last = ~0ULL;
+  std::unordered_map<std::uint64_t, std::size_t> seen;  // boxes by number, once one is smaller than before
+  std::uint64_t last = ~0ULL, largest = 0;
   std::size_t at = 0;
+  std::vector<std::uint64_t> numbers;
   for (std::uint32_t r = 0; r < gpus.size(); ++r) {
     const std::uint64_t box = impl_->box_of(gpus[r]);
     if (box != last) {
       last = box;
-      const auto [entry, fresh] = seen.try_emplace(box, result.boxes.size());
-      at = entry->second;
-      if (fresh) result.boxes.emplace_back();
+      at = result.boxes.size();
+      if (!numbers.empty() && box <= largest) {
+        for (std::size_t b = seen.size(); b < numbers.size(); ++b) seen.emplace(numbers[b], b);
+        if (const auto known = seen.find(box); known != seen.end()) at = known->second;
+      }
+      if (at == result.boxes.size()) {
+        result.boxes.emplace_back();
+        numbers.push_back(box);
+      }
+      largest = std::max(largest, box);
     }
     result.boxes[at].gpus.push_back(gpus[r]);
     result.boxes[at].ranks.push_back(r);

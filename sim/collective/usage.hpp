@@ -17,17 +17,20 @@ class UsageBuilder {
  public:
   enum class Grain { links, stretches };
   explicit UsageBuilder(const topology::Router& router, Grain grain = Grain::links)
-      : router_(router), grain_(grain) {
-    if (grain == Grain::links) return;
-    constexpr std::size_t kOneMessage = 16;  // more than its route has stretches
-    route_.links.reserve(kOneMessage);
-    stretches_.reserve(kOneMessage);
-  }
+      : router_(router), grain_(grain) {}
 
   // `coefficient` bytes along the route for every byte of the collective. The longest latency
   // through the fabric is kept. Throws
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
+    if (grain_ == Grain::stretches) {
+      if (const topology::Router::Trip* trip = router_.trip(query)) {
+        trips_.push_back(
+            {trip, topology().device(query.from).node, topology().device(query.to).node, coefficient});
+        if (trip->crosses_fabric) longest_ = std::max(longest_, trip->latency);
+        return;
+      }
+    }
     if (grain_ == Grain::links)
       router_.route(query, route_);
     else
@@ -68,7 +71,7 @@ class UsageBuilder {
   [[nodiscard]] Duration fabric_latency() const { return longest_; }
 
   // REQUIRES: stretches. What was added, one by one.
-  [[nodiscard]] std::vector<SketchedCalls::Use> take_stretches() { return std::move(stretches_); }
+  [[nodiscard]] SketchedCalls::Route take_sketch() { return {std::move(stretches_), std::move(trips_)}; }
 
   // REQUIRES: whole links. Sorted by link, one entry a link; `wire` bytes travel for each byte of payload.
   // Shares of one link are added in order of size, so that alike communicators get the same sums whatever
@@ -113,6 +116,7 @@ class UsageBuilder {
   std::vector<Entry> entries_;        // a link crossed many times with one share is one
   std::vector<std::uint32_t> slots_;  // hash table of entries_, a power of two
   std::vector<SketchedCalls::Use> stretches_;
+  std::vector<SketchedCalls::Trip> trips_;
   Duration longest_{};
 };
 }  // namespace topsim::collective

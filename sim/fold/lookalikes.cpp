@@ -6,10 +6,16 @@ namespace topsim::fold {
 
 Lookalikes::Lookalikes(const program::Program& program, const topology::Router& router,
                        const GroupLowering& lowering)
-    : program_(program), router_(router), lowering_(lowering) {
+    : program_(program), router_(router) {
   for (const std::size_t numbers :
        {std::size_t{router.topology().nodes()}, std::size_t{router.sites()}, std::size_t{router.regions()}})
     ordinals_.emplace_back(numbers);
+  for (std::uint32_t r = 0; r < program.ranks; ++r) {
+    const DeviceId device = lowering.device(RankId(r));
+    seats_.push_back({router.topology().device(device).node, router.place_of(device)});
+  }
+  for (std::uint32_t node = 0; node < router.topology().nodes(); ++node)
+    standings_.push_back(router.standing(node));
 }
 
 void Lookalikes::begin_block() {
@@ -42,23 +48,19 @@ bool Lookalikes::describe(const Group& group) {
   key_.assign({static_cast<std::uint32_t>(group.dimension), group.slot, number_of(group.calls),
                group.is_communicator() ? 1U : 0U});
   bool regular = true;
-  const topology::Topology& topology = router_.topology();
   Ordinals &nodes = ordinals_[0], &sites = ordinals_[1], &regions = ordinals_[2];
   for_each_member(program_, group, [&](RankId rank, std::uint32_t) {
-    const DeviceId device = lowering_.device(rank);
-    const std::uint32_t node = topology.device(device).node, before = nodes.count();
-    const std::uint32_t ordinal = nodes(node);
-    key_.push_back(ordinal);
-    key_.push_back(router_.place_of(device));
-    if (ordinal < before) return;
-    const topology::Router::Standing standing = router_.standing(node);
-    key_.push_back(standing.kind);
-    if (standing.site == topology::Router::kNowhere) {
-      regular = false;
+    const auto [node, place] = seats_[rank.index()];
+    const std::uint32_t before = nodes.count(), ordinal = nodes(node);
+    if (ordinal < before) {
+      key_.insert(key_.end(), {ordinal, place});
       return;
     }
-    key_.push_back(sites(standing.site));
-    key_.push_back(standing.region == topology::Router::kNowhere ? kNone : regions(standing.region));
+    const topology::Router::Standing standing = standings_[node];
+    constexpr std::uint32_t kNowhere = topology::Router::kNowhere;
+    regular = regular && standing.site != kNowhere;
+    key_.insert(key_.end(), {ordinal, place, standing.kind, regular ? sites(standing.site) : kNowhere,
+                             regular && standing.region != kNowhere ? regions(standing.region) : kNowhere});
   });
   return regular || nodes.count() == 1;
 }

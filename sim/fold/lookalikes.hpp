@@ -47,28 +47,30 @@ class Lookalikes {
   // Ordinals of numbers, as met by one group.
   class Ordinals {
    public:
-    explicit Ordinals(std::size_t numbers) : stamps_(numbers, 0), ordinals_(numbers) {}
+    explicit Ordinals(std::size_t numbers) : known_(numbers) {}
     void begin(std::vector<std::uint32_t>* met) {
       ++stamp_;
       met_ = met;
-      first_ = met->size();
+      count_ = 0;
     }
     // The ordinal of a number, a new one if it has none.
     std::uint32_t operator()(std::uint32_t number) {
-      if (stamps_[number] != stamp_) {
-        stamps_[number] = stamp_;
-        ordinals_[number] = count();
+      Known& known = known_[number];
+      if (known.stamp != stamp_) {
+        known = {stamp_, count_++};
         met_->push_back(number);
       }
-      return ordinals_[number];
+      return known.ordinal;
     }
-    [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(met_->size() - first_); }
+    [[nodiscard]] std::uint32_t count() const { return count_; }
 
    private:
-    std::vector<std::uint32_t> stamps_, ordinals_;
-    std::uint32_t stamp_ = 0;
+    struct Known {
+      std::uint32_t stamp = 0, ordinal = 0;
+    };
+    std::vector<Known> known_;
+    std::uint32_t stamp_ = 0, count_ = 0;
     std::vector<std::uint32_t>* met_ = nullptr;
-    std::size_t first_ = 0;
   };
   using Key = std::vector<std::uint32_t>;
   struct KeyHash {
@@ -83,8 +85,12 @@ class Lookalikes {
 
   const program::Program& program_;
   const topology::Router& router_;
-  const GroupLowering& lowering_;
-  std::vector<const std::vector<CallShape>*> calls_;  // distinct ones
+  struct Seat {
+    std::uint32_t node, place;
+  };
+  std::vector<Seat> seats_;                            // by rank
+  std::vector<topology::Router::Standing> standings_;  // by node
+  std::vector<const std::vector<CallShape>*> calls_;   // distinct ones
   std::unordered_map<const std::vector<CallShape>*, std::uint32_t> number_of_calls_;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
   std::vector<Face> faces_;

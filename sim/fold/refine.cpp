@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 namespace topsim::fold {
 namespace {
@@ -53,15 +54,22 @@ class Partition {
         class_(colours.size()),
         sums_(colours.size()),
         seen_(colours.size()) {
-    std::iota(order_.begin(), order_.end(), 0U);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return colours[a] != colours[b] ? colours[a] < colours[b] : a < b;
-    });
-    for (std::uint32_t i = 0; i < order_.size(); ++i) {
-      if (i == 0 || colours[order_[i]] != colours[order_[i - 1]]) blocks_.push_back({i, i});
-      place_[order_[i]] = i;
-      class_[order_[i]] = static_cast<std::uint32_t>(blocks_.size() - 1);
-      blocks_.back().end = i + 1;
+    std::unordered_map<Colour, std::uint32_t> block_of;
+    for (std::uint32_t i = 0; i < colours.size(); ++i) {
+      const auto next = static_cast<std::uint32_t>(blocks_.size());
+      class_[i] = block_of.try_emplace(colours[i], next).first->second;
+      if (class_[i] == next) blocks_.push_back({0, 0});
+      ++blocks_[class_[i]].end;  // their numbers, until they are laid out
+    }
+    std::uint32_t begin = 0;
+    for (Block& block : blocks_) {
+      const std::uint32_t size = block.end;
+      block = {begin, begin};
+      begin += size;
+    }
+    for (std::uint32_t i = 0; i < colours.size(); ++i) {
+      place_[i] = blocks_[class_[i]].end++;
+      order_[place_[i]] = i;
     }
     for (std::uint32_t b = 0; b < blocks_.size(); ++b) pending_.push_back(b);
     tallies_.resize(blocks_.size());

@@ -3,6 +3,7 @@
 #include <oneapi/tbb/enumerable_thread_specific.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <mutex>
 #include <tuple>
@@ -28,9 +29,9 @@ struct Traits {
   bool regular = true;
 };
 
-// The uses of calls that move data, with the way they belong to and its bytes on the wire.
+// The ways of calls that move data, with what tells their uses apart.
 template <class Take>
-void for_each_use(const Group& group, const collective::SketchedCalls& sketched, std::vector<bool>& used,
+void for_each_way(const Group& group, const collective::SketchedCalls& sketched, std::vector<bool>& used,
                   const Take& take) {
   used.assign(sketched.ways.size(), false);
   for (std::size_t s = 0; s < sketched.calls.size(); ++s)
@@ -38,11 +39,72 @@ void for_each_use(const Group& group, const collective::SketchedCalls& sketched,
   for (std::uint32_t way = 0; way < used.size(); ++way) {
     if (!used[way]) continue;
     const double wire = sketched.ways[way].wire;
-    const Colour mark = mix(way, std::bit_cast<std::uint64_t>(wire));
-    for (const collective::SketchedCalls::Use& use : sketched.routes[sketched.ways[way].route])
-      take(use, way, wire, mark);
+    take(sketched.routes[sketched.ways[way].route], way, wire, mix(way, std::bit_cast<std::uint64_t>(wire)));
   }
 }
+
+// Of one use; sums of them stand for multisets, as in refinement.
+Colour label_of(std::uint32_t at, double share, Colour mark) {
+  return mix(at, mark + std::bit_cast<std::uint64_t>(share)) | 1;  // never nothing
+}
+
+// What trips of one kind and coefficient add to the labels of cells, all stops in one of them together.
+class TripLabels {
+ public:
+  using Trip = collective::SketchedCalls::Trip;
+  struct Sum {
+    topology::Router::Owner::Kind kind;
+    bool there;
+    std::uint32_t of;
+    Colour label;
+  };
+  void begin(Colour mark) {
+    mark_ = mark;
+    known_.clear();
+    slots_.fill(0);
+  }
+  // Valid until the next one is asked for.
+  std::span<const Sum> operator()(const Trip& trip) {
+    std::size_t& slot = slots_[slot_of(trip)];
+    if (slot >= known_.size() || !known_[slot].is(trip)) {
+      slot = static_cast<std::size_t>(
+          std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.is(trip); }) -
+          known_.begin());
+      if (slot == known_.size()) add(trip);
+    }
+    return known_[slot].sums;
+  }
+
+ private:
+  struct Known {
+    const topology::Router::Trip* what;
+    double coefficient;
+    std::vector<Sum> sums;
+    [[nodiscard]] bool is(const Trip& trip) const {
+      return what == trip.what && coefficient == trip.coefficient;
+    }
+  };
+  static constexpr std::size_t kSlots = 64;
+  [[nodiscard]] static std::size_t slot_of(const Trip& trip) {
+    const Colour hash = std::bit_cast<std::uintptr_t>(trip.what) ^ std::bit_cast<Colour>(trip.coefficient);
+    return (hash * 0x9e3779b97f4a7c15ULL) >> 58;
+  }
+  void add(const Trip& trip) {
+    Known& known = known_.emplace_back(Known{trip.what, trip.coefficient, {}});
+    for (const auto& stop : trip.what->stops) {
+      const auto same = [&](const Sum& sum) {
+        return sum.kind == stop.kind && sum.there == stop.there && sum.of == stop.of;
+      };
+      auto sum = std::find_if(known.sums.begin(), known.sums.end(), same);
+      if (sum == known.sums.end()) sum = known.sums.insert(sum, {stop.kind, stop.there, stop.of, 0});
+      sum->label += label_of(stop.at, stop.share * trip.coefficient, mark_);
+    }
+  }
+
+  Colour mark_ = 0;
+  std::vector<Known> known_;
+  std::array<std::size_t, kSlots> slots_{};  // of known_, to find most at once
+};
 
 // Same uses of one place follow each other, counted; members come in order.
 void order(CellPattern& pattern) {
@@ -64,9 +126,10 @@ void order(CellPattern& pattern) {
 class Sketcher {
  public:
   Sketcher(const program::Program& program, const topology::Router& router, const GroupLowering& lowering)
-      : program_(program), router_(router), lowering_(lowering), scratch_([&router] {
-          return Scratch{std::vector<Colour>(router.cells(), 0), {}, {}, {}, {}};
-        }) {}
+      : program_(program),
+        router_(router),
+        lowering_(lowering),
+        scratch_([&router] { return Scratch{std::vector<Colour>(router.cells(), 0), {}, {}, {}, {}, {}}; }) {}
 
   // Thread-safe.
   Traits operator()(const Group& group);
@@ -81,15 +144,23 @@ class Sketcher {
     std::vector<bool> used;                                   // by way
     std::unordered_set<Colour> known;                         // labels whose patterns are kept
     std::unordered_map<std::uint32_t, CellPattern> patterns;  // new ones, by cell
+    TripLabels trips;
     void add(std::uint32_t cell, Colour what) {
       if (label[cell] == 0) touched.push_back(cell);
-      label[cell] += what | 1;  // never nothing
+      label[cell] += what;
     }
   };
   [[nodiscard]] std::uint32_t cell_of(RankId rank) const {
     return router_.topology().device(lowering_.device(rank)).node;
   }
 
+  [[nodiscard]] std::uint32_t cell_of(const TripLabels::Sum& sum, const TripLabels::Trip& trip) const {
+    using Kind = topology::Router::Owner::Kind;
+    const std::uint32_t node = sum.there ? trip.to : trip.from;
+    if (sum.kind == Kind::node) return node;
+    const topology::Router::Standing standing = router_.standing(node);
+    return router_.cell({sum.kind, sum.kind == Kind::site ? standing.site : standing.region, sum.of});
+  }
   void learn(const Group& group, const collective::SketchedCalls& sketched, const Traits& traits,
              Scratch& scratch);
 
@@ -112,13 +183,18 @@ Traits Sketcher::operator()(const Group& group) {
   const bool sites = router_.standing(cell_of(first)).site != topology::Router::kNowhere;
   traits.colour = Incidence::colour(group, sketched.calls);
   for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
-    scratch.add(cell_of(rank), mix(router_.place_of(lowering_.device(rank)), role));
+    scratch.add(cell_of(rank), mix(router_.place_of(lowering_.device(rank)), role) | 1);
   });
-  for_each_use(group, sketched, scratch.used, [&](const auto& use, std::uint32_t, double, Colour mark) {
-    const auto [cell, at] = router_.place(use.stretch);
-    scratch.add(cell, mix(at, mark + std::bit_cast<std::uint64_t>(use.share)));
-    traits.regular = traits.regular && (sites || use.stretch.index() >= router_.topology().links().size() ||
-                                        router_.place_of(use.stretch, cell).has_value());
+  for_each_way(group, sketched, scratch.used, [&](const auto& route, std::uint32_t, double, Colour mark) {
+    for (const collective::SketchedCalls::Use& use : route.uses) {
+      const auto [cell, at] = router_.place(use.stretch);
+      scratch.add(cell, label_of(at, use.share, mark));
+      traits.regular = traits.regular && (sites || use.stretch.index() >= router_.topology().links().size() ||
+                                          router_.place_of(use.stretch, cell).has_value());
+    }
+    scratch.trips.begin(mark);
+    for (const TripLabels::Trip& trip : route.trips)
+      for (const TripLabels::Sum& sum : scratch.trips(trip)) scratch.add(cell_of(sum, trip), sum.label);
   });
   traits.parts.reserve(scratch.touched.size());
   for (const std::uint32_t cell : scratch.touched) {
@@ -141,10 +217,25 @@ void Sketcher::learn(const Group& group, const collective::SketchedCalls& sketch
       fresh->second.members.emplace_back(router_.place_of(lowering_.device(rank)), role);
   });
   for (const auto& each : scratch.patterns) scratch.label[each.first] = 1;
-  for_each_use(group, sketched, scratch.used, [&](const auto& use, std::uint32_t way, double wire, Colour) {
-    const auto [cell, at] = router_.place(use.stretch);
-    if (scratch.label[cell] != 0) scratch.patterns.at(cell).uses.push_back({way, at, 1, use.share, wire});
-  });
+  for_each_way(group, sketched, scratch.used,
+               [&](const auto& route, std::uint32_t way, double wire, Colour mark) {
+                 const auto use = [&](std::uint32_t cell, std::uint32_t at, double share) {
+                   scratch.patterns.at(cell).uses.push_back({way, at, 1, share, wire});
+                 };
+                 for (const collective::SketchedCalls::Use& each : route.uses) {
+                   const auto [cell, at] = router_.place(each.stretch);
+                   if (scratch.label[cell] != 0) use(cell, at, each.share);
+                 }
+                 scratch.trips.begin(mark);
+                 for (const TripLabels::Trip& trip : route.trips)
+                   for (const TripLabels::Sum& sum : scratch.trips(trip)) {
+                     const std::uint32_t cell = cell_of(sum, trip);
+                     if (scratch.label[cell] == 0) continue;
+                     for (const auto& stop : trip.what->stops)
+                       if (stop.kind == sum.kind && stop.there == sum.there && stop.of == sum.of)
+                         use(cell, stop.at, stop.share * trip.coefficient);
+                   }
+               });
   for (auto& [cell, pattern] : scratch.patterns) {
     scratch.label[cell] = 0;
     order(pattern);

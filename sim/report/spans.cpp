@@ -33,10 +33,14 @@ std::string to_spans(std::span<const std::uint32_t> numbers) {
     const std::uint32_t stride = i + 1 < numbers.size() ? numbers[i + 1] - numbers[i] : 1;
     while (last + 1 < numbers.size() && numbers[last + 1] - numbers[last] == stride) ++last;
     if (last == i + 1 && stride != 1) last = i;
-    if (!text.empty()) text += ',';
-    text += fmt::format("{}", numbers[i]);
-    if (last > i) text += fmt::format("-{}", numbers[last]);
-    if (last > i && stride != 1) text += fmt::format(":{}", stride);
+    const auto append = [&](char before, std::uint32_t number) {
+      if (before != 0) text += before;
+      const fmt::format_int digits(number);
+      text.append(digits.data(), digits.size());
+    };
+    append(text.empty() ? '\0' : ',', numbers[i]);
+    if (last > i) append('-', numbers[last]);
+    if (last > i && stride != 1) append(':', stride);
     i = last + 1;
   }
   return text;

@@ -78,6 +78,59 @@ TEST_P(Sketch, a_node_is_one_cell_like_the_next_one) {
   EXPECT_EQ(router.kind_of_cell(0), router.kind_of_cell(1));
 }
 
+// What is said of a trip holds for every route between such nodes: resolved in the cells of the two ends, its
+// stops are the stretches of the sketch.
+TEST_P(Sketch, of_a_route_is_that_of_its_trip) {
+  const Topology topology = cluster(GetParam());
+  const Router router(topology, 7);
+  const auto gpus = topology.accelerators();
+  const bool even = GetParam().routing == Routing::adaptive;
+  Route sketch;
+  for (std::size_t a = 0; a < gpus.size(); a += 3)
+    for (std::size_t b = 0; b < gpus.size(); b += 5) {
+      const std::uint32_t from = topology.device(gpus[a]).node, to = topology.device(gpus[b]).node;
+      if (from == to) continue;
+      const RouteQuery query{.from = gpus[a], .to = gpus[b], .connection = a + b};
+      const Router::Trip* trip = router.trip(query);
+      ASSERT_EQ(trip != nullptr, even);
+      if (trip == nullptr) continue;
+      router.sketch(query, sketch);
+      EXPECT_EQ(trip->latency, sketch.latency);
+      ASSERT_EQ(trip->stops.size(), sketch.links.size());
+      for (std::size_t i = 0; i < trip->stops.size(); ++i) {
+        const Router::Trip::Stop& stop = trip->stops[i];
+        const Router::Place place = router.place(sketch.links[i].link);
+        const std::uint32_t node = stop.there ? to : from;
+        const Router::Standing standing = router.standing(node);
+        const std::uint32_t number = stop.kind == Router::Owner::Kind::node   ? node
+                                     : stop.kind == Router::Owner::Kind::site ? standing.site
+                                                                              : standing.region;
+        EXPECT_EQ(router.cell({stop.kind, number, stop.of}), place.cell);
+        EXPECT_EQ(stop.at, place.at);
+        EXPECT_EQ(stop.share, sketch.links[i].share);
+      }
+    }
+}
+
+// Nodes are on one site where their cables lead to the same leaves.
+TEST_P(Sketch, sites_are_the_leaves_that_nodes_hang_on) {
+  const Topology topology = cluster(GetParam());
+  const Router router(topology, 7);
+  std::vector<std::vector<DeviceId>> leaves(topology.nodes());
+  for (const Link& link : topology.links())
+    if (topology.device(link.from).kind == DeviceKind::nic &&
+        topology.device(link.to).kind == DeviceKind::fabric_switch)
+      leaves[topology.device(link.from).node].push_back(link.to);
+  for (std::uint32_t a = 0; a < topology.nodes(); ++a) {
+    if (GetParam().routing != Routing::adaptive) {
+      EXPECT_EQ(router.standing(a).site, Router::kNowhere);  // hashed routes hang on more than that
+      continue;
+    }
+    for (std::uint32_t b = 0; b < topology.nodes(); ++b)
+      EXPECT_EQ(router.standing(a).site == router.standing(b).site, leaves[a] == leaves[b]);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(fabric, Sketch,
                          testing::Values(Fabric{"rail_adaptive", "rail", 64, Routing::adaptive, 1},
                                          Fabric{"rail_hashed", "rail", 64, Routing::ecmp, 1},

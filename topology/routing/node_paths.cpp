@@ -277,26 +277,47 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
   Key previous;
   std::uint32_t previous_shape = kNone;
   shape_of_.resize(nodes);
-  Key key;
+  // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
+  const auto like_previous = [&](std::uint32_t node) {
+    const auto& [members, inner] = previous;
+    if (previous_shape == kNone || members.size() != members_begin_[node + 1] - members_begin_[node] ||
+        inner.size() != links_begin_[node + 1] - links_begin_[node])
+      return false;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      const DeviceId id = members_[members_begin_[node] + m];
+      const Device& d = t.device(id);
+      if (d.kind != members[m].kind || d.local != members[m].local ||
+          (port[id.index()] != 0) != members[m].fabric || (shared[id.index()] == 3) != members[m].joined)
+        return false;
+    }
+    for (std::size_t i = 0; i < inner.size(); ++i) {
+      const Link& l = t.link(links_[links_begin_[node] + i]);
+      const LocalLink& other = inner[i];  // between the same kinds of devices
+      if (position_[l.from.index()] != other.from || position_[l.to.index()] != other.to ||
+          l.latency != other.latency || l.capacity != other.capacity || l.line_rate != other.line_rate ||
+          l.kind != other.kind || l.type != other.type)
+        return false;
+    }
+    return true;
+  };
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    auto& [members, inner] = key;
-    members.clear();
-    inner.clear();
-    for (std::uint32_t i = members_begin_[node]; i < members_begin_[node + 1]; ++i) {
-      const Device& d = t.device(members_[i]);
-      members.push_back({d.kind, d.local, port[members_[i].index()] != 0, shared[members_[i].index()] == 3});
-    }
-    for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
-      const Link& l = t.link(links_[i]);
-      inner.push_back({position_[l.from.index()], position_[l.to.index()], l.latency, l.capacity, l.line_rate,
-                       l.kind, l.type, is_scale_up(t, l)});
-    }
-    // Neighbours are mostly alike: compare with the previous node before the look-up.
-    if (previous_shape == kNone || key != previous) {
-      const auto [found, fresh] = known.emplace(key, static_cast<std::uint32_t>(shapes_.size()));
+    if (!like_previous(node)) {
+      auto& [members, inner] = previous;
+      members.clear();
+      inner.clear();
+      for (std::uint32_t i = members_begin_[node]; i < members_begin_[node + 1]; ++i) {
+        const Device& d = t.device(members_[i]);
+        members.push_back(
+            {d.kind, d.local, port[members_[i].index()] != 0, shared[members_[i].index()] == 3});
+      }
+      for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
+        const Link& l = t.link(links_[i]);
+        inner.push_back({position_[l.from.index()], position_[l.to.index()], l.latency, l.capacity,
+                         l.line_rate, l.kind, l.type, is_scale_up(t, l)});
+      }
+      const auto [found, fresh] = known.emplace(previous, static_cast<std::uint32_t>(shapes_.size()));
       if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, inner, t.peer_to_peer));
       previous_shape = found->second;
-      previous = key;
     }
     shape_of_[node] = previous_shape;
   }

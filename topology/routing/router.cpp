@@ -8,6 +8,7 @@
 #include "topology/routing/fabric_routes.hpp"
 #include "topology/routing/journeys.hpp"
 #include "topology/routing/node_paths.hpp"
+#include "topology/routing/remembered.hpp"
 #include "topology/routing/sites.hpp"
 
 namespace topsim::topology {
@@ -49,7 +50,8 @@ struct Router::Impl {
   // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
   std::vector<LinkId> to_domain_switch, from_domain_switch;
   bool shared_switches = false;
-  Journeys journeys;
+  Remembered<Journey::Key, Journey> journeys;
+  Remembered<Journey::Key, Trip> trips;
 
   void find_domains();
   [[nodiscard]] bool works(LinkId l) const { return dead.empty() || !dead[l.index()]; }
@@ -105,6 +107,8 @@ struct Router::Impl {
   [[nodiscard]] Stops stops(const RouteQuery& query) const;
   [[nodiscard]] std::optional<Journey::Key> journey_key(const RouteQuery& query) const;
   [[nodiscard]] Journey journey(const RouteQuery& query) const;
+  [[nodiscard]] const Trip* trip(const RouteQuery& query) const;
+  [[nodiscard]] Trip make_trip(const RouteQuery& query) const;
   bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;
   void route(const RouteQuery& query, Grain grain, Route& out) const;
 };
@@ -173,17 +177,49 @@ std::optional<Journey::Key> Router::Impl::journey_key(const RouteQuery& q) const
     return std::nullopt;
   const auto position = [&](DeviceId device) { return device.valid() ? nodes.position(device) : kNone; };
   const auto turn = [&](std::uint32_t node) {
-    return static_cast<std::uint32_t>(q.connection % nodes.shape(node).turns());
+    const std::uint32_t turns = nodes.shape(node).turns();
+    return turns == 1 ? 0 : static_cast<std::uint32_t>(q.connection % turns);
   };
-  return Journey::Key{nodes.shape_number(from),
-                      nodes.shape_number(to),
-                      position(q.from),
-                      position(q.to),
-                      position(q.from_nic),
-                      position(q.to_nic),
-                      turn(from),
-                      turn(to),
-                      q.allow_pxn};
+  return Journey::Key{nodes.shape_number(from), nodes.shape_number(to), position(q.from), position(q.to),
+                      position(q.from_nic),     position(q.to_nic),     turn(from),       turn(to),
+                      q.allow_pxn ? 1U : 0U};
+}
+
+const Router::Trip* Router::Impl::trip(const RouteQuery& q) const {
+  const std::uint32_t from = node_of(q.from), to = node_of(q.to);
+  if (from == to || q.one_port) return nullptr;
+  auto key = journey_key(q);
+  if (!key) return nullptr;
+  const Standing a = sites->standing(from), b = sites->standing(to);
+  if (a.site == kNowhere || b.site == kNowhere) return nullptr;
+  key->from_kind = a.kind;
+  key->to_kind = b.kind;
+  key->options |= (a.site == b.site ? 2U : 0U) | (a.region == b.region ? 4U : 0U);
+  const Trip* known = trips.find(*key);
+  if (known == nullptr) known = trips.keep(*key, make_trip(q));
+  return known == nullptr || known->stops.empty() ? nullptr : known;
+}
+
+// Without stops where it does not follow from where its ends stand.
+Router::Trip Router::Impl::make_trip(const RouteQuery& q) const {
+  const std::uint32_t nodes_of[2] = {node_of(q.from), node_of(q.to)};
+  Route whole;
+  route(q, Grain::stretches, whole);
+  Trip result{{}, whole.latency, whole.crosses_fabric};
+  for (const LinkShare& use : whole.links) {
+    const Place place = cells->place(use.link);
+    const Owner owner = sites->owner(place.cell);
+    std::uint32_t end = 0;
+    for (; end < 2; ++end) {
+      const Standing standing = sites->standing(nodes_of[end]);
+      if (owner.kind == Owner::Kind::node && owner.number == nodes_of[end]) break;
+      if (owner.kind == Owner::Kind::site && owner.number == standing.site) break;
+      if (owner.kind == Owner::Kind::region && owner.number == standing.region) break;
+    }
+    if (end == 2) return {};
+    result.stops.push_back({owner.kind, end == 1, owner.at, place.at, use.share});
+  }
+  return result;
 }
 
 Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
@@ -318,6 +354,10 @@ Router::Owner Router::owner(std::uint32_t cell) const {
 
 std::uint32_t Router::cell(Owner owner) const {
   return impl_->sites->cell(owner);
+}
+
+const Router::Trip* Router::trip(const RouteQuery& query) const {
+  return impl_->trip(query);
 }
 
 std::uint32_t Router::sites() const {
