@@ -14,7 +14,7 @@ using program::OpKind;
 bool LockStep::outside_done(const Team& team, std::uint32_t member, std::uint32_t op) const {
   const RankState& rank = world_.ranks[member];
   for (const std::uint32_t d : rank.program->dependencies_of(op)) {
-    const std::uint16_t s = rank.program->ops[d].stream;
+    const std::uint16_t s = rank.table->stream[d];
     if (!team.local[s] && rank.table->position[d] >= rank.next[s]) return false;
   }
   return true;
@@ -23,7 +23,7 @@ bool LockStep::outside_done(const Team& team, std::uint32_t member, std::uint32_
 // The same by all members (`least`), or perhaps by one (`most`).
 bool LockStep::outside_done(const Team& team, std::uint32_t op, std::uint32_t Span::*which) const {
   for (const std::uint32_t d : walker_->program->dependencies_of(op)) {
-    const std::uint16_t s = walker_->program->ops[d].stream;
+    const std::uint16_t s = walker_->table->stream[d];
     if (!team.local[s] && walker_->table->position[d] >= spans_[s].*which) return false;
   }
   return true;
@@ -31,7 +31,7 @@ bool LockStep::outside_done(const Team& team, std::uint32_t op, std::uint32_t Sp
 
 bool LockStep::inside_done(const Team& team, std::uint32_t op) const {
   for (const std::uint32_t d : walker_->program->dependencies_of(op)) {
-    const std::uint16_t s = walker_->program->ops[d].stream;
+    const std::uint16_t s = walker_->table->stream[d];
     if (team.local[s] && walker_->table->position[d] >= walker_->next[s]) return false;
   }
   return true;

@@ -93,7 +93,7 @@ struct RankState {
   [[nodiscard]] bool dependencies_done(std::uint32_t op) const {
     const auto dependencies = program->dependencies_of(op);
     return std::all_of(dependencies.begin(), dependencies.end(),
-                       [&](std::uint32_t d) { return table->position[d] < next[program->ops[d].stream]; });
+                       [&](std::uint32_t d) { return table->position[d] < next[table->stream[d]]; });
   }
   // When the host has issued the op (from the last synchronisation on); kNever while it waits at an earlier
   // one.
@@ -105,23 +105,24 @@ struct RankState {
   // Of all that held the op up until now, what ended last; when several ended together, what began last.
   [[nodiscard]] std::uint32_t blocker(std::uint32_t op, SimTime issued) const {
     std::uint32_t last = kNoOp;
+    SimTime begin{}, end{};  // of the last
     const auto consider = [&](std::uint32_t candidate) {
-      if (last == kNoOp || (*trace)[candidate].end > (*trace)[last].end ||
-          ((*trace)[candidate].end == (*trace)[last].end &&
-           (*trace)[candidate].begin > (*trace)[last].begin)) {
-        last = candidate;
-      }
+      const OpTrace& its = (*trace)[candidate];
+      if (last != kNoOp && (its.end < end || (its.end == end && its.begin <= begin))) return;
+      last = candidate;
+      begin = its.begin;
+      end = its.end;
     };
-    const std::uint16_t stream = program->ops[op].stream;
+    const std::uint16_t stream = table->stream[op];
     if (table->position[op] > 0) consider(table->ops[stream][table->position[op] - 1]);
     for (std::uint32_t d : program->dependencies_of(op)) consider(d);
     if (program->ops[op].launch.count() > 0 || table->sync_before[op] != kNoOp) {
-      if (last == kNoOp || issued > (*trace)[last].end) return kHost;
+      if (last == kNoOp || issued > end) return kHost;
     }
     return last;
   }
   void finish(std::uint32_t op, SimTime now) {
-    const std::uint16_t stream = program->ops[op].stream;
+    const std::uint16_t stream = table->stream[op];
     running[stream] = false;
     ++next[stream];
     --ops_left;

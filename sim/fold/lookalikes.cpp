@@ -45,23 +45,31 @@ Lookalikes::Meeting Lookalikes::meet(const Group& group) {
 
 // Writes the key: everything that a sketch follows from, with ordinals for numbers.
 bool Lookalikes::describe(const Group& group) {
-  key_.assign({static_cast<std::uint32_t>(group.dimension), group.slot, number_of(group.calls),
-               group.is_communicator() ? 1U : 0U});
+  constexpr std::size_t kHead = 4, kMember = 5;  // words
+  const std::size_t members =
+      group.is_communicator() ? program_.members_of(CommunicatorId(group.communicator)).size() : 2;
+  key_.resize(kHead + kMember * members);
+  auto word = key_.begin();
+  *word++ = static_cast<std::uint32_t>(group.dimension);
+  *word++ = group.slot;
+  *word++ = number_of(group.calls);
+  *word++ = group.is_communicator() ? 1 : 0;
   bool regular = true;
   Ordinals &nodes = ordinals_[0], &sites = ordinals_[1], &regions = ordinals_[2];
   for_each_member(program_, group, [&](RankId rank, std::uint32_t) {
     const auto [node, place] = seats_[rank.index()];
     const std::uint32_t before = nodes.count(), ordinal = nodes(node);
-    if (ordinal < before) {
-      key_.insert(key_.end(), {ordinal, place});
-      return;
-    }
-    const topology::Router::Standing standing = standings_[node];
+    *word++ = ordinal;
+    *word++ = place;
+    if (ordinal < before) return;
+    const topology::Router::Standing& standing = standings_[node];
     constexpr std::uint32_t kNowhere = topology::Router::kNowhere;
     regular = regular && standing.site != kNowhere;
-    key_.insert(key_.end(), {ordinal, place, standing.kind, regular ? sites(standing.site) : kNowhere,
-                             regular && standing.region != kNowhere ? regions(standing.region) : kNowhere});
+    *word++ = standing.kind;
+    *word++ = regular ? sites(standing.site) : kNowhere;
+    *word++ = regular && standing.region != kNowhere ? regions(standing.region) : kNowhere;
   });
+  key_.erase(word, key_.end());
   return regular || nodes.count() == 1;
 }
 
