@@ -10,9 +10,12 @@ Lookalikes::Lookalikes(const program::Program& program, const topology::Router& 
   for (const std::size_t numbers :
        {std::size_t{router.topology().nodes()}, std::size_t{router.sites()}, std::size_t{router.regions()}})
     ordinals_.emplace_back(numbers);
+  const std::uint32_t turns = router.turns();
   for (std::uint32_t r = 0; r < program.ranks; ++r) {
     const DeviceId device = lowering.device(RankId(r));
-    seats_.push_back({router.topology().device(device).node, router.place_of(device)});
+    // All-to-all numbers its connections by device, and NICs that are shared go round by connection.
+    const std::uint32_t turn = device.value % turns;
+    seats_.push_back({router.topology().device(device).node, router.place_of(device) * turns + turn});
   }
   for (std::uint32_t node = 0; node < router.topology().nodes(); ++node)
     standings_.push_back(router.standing(node));

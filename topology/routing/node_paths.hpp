@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -126,6 +127,11 @@ class NodePaths {
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(shape_of_.size()); }
   [[nodiscard]] std::uint32_t inner_links(std::uint32_t node) const {
     return links_begin_[node + 1] - links_begin_[node];
+  }
+  [[nodiscard]] std::uint32_t turns() const {  // common multiple of all shapes'
+    std::uint32_t all = 1;
+    for (const auto& shape : shapes_) all = std::lcm(all, shape->turns());
+    return all;
   }
   [[nodiscard]] std::uint32_t most_members() const {  // of a node
     std::size_t most = 0;

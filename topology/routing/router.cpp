@@ -360,6 +360,10 @@ const Router::Trip* Router::trip(const RouteQuery& query) const {
   return impl_->trip(query);
 }
 
+std::uint32_t Router::turns() const {
+  return impl_->nodes.turns();
+}
+
 std::uint32_t Router::sites() const {
   return impl_->sites->sites();
 }
