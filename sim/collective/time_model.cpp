@@ -28,6 +28,9 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {4.6, 0.80, 11, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
+// What is not NVIDIA's: RCCL's own figures over xGMI (ROCm/rccl, graph/tuning.cc, baseLat and
+// tuning_model_0).
+constexpr StepCosts kRcclSteps = {12, 0.8, 12, 2.2, 17, 3.6};
 // What LL moves over NVLink in all relative to the tuner's ceiling for its generation (107 to 87.7 GB/s on
 // A100, 176 to 141 on H100, 310 to 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16
 // GB/s at 64-256 KiB, where few channels work). Both are what threads reach; a wire that carries less is the
@@ -122,8 +125,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
 int log2_floor(int x) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1;
 }
-// Levels of a binary tree of `x` below its root, rounds of doubling until all have it. The tuner, which only
-// ranks, rounds down.
+// Levels of a binary tree below its root; the tuner, which only ranks, rounds down.
 int log2_ceil(int x) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(x - 1)));
 }
@@ -183,7 +185,7 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
   const CommunicatorFacts& facts = tuner.facts();
   const bool tree = choice.algorithm == Algorithm::tree;
   const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
-  const StepCosts& costs = kSteps[generation(facts)];
+  const StepCosts& costs = facts.min_capability == 0 ? kRcclSteps : kSteps[generation(facts)];
   const double starts[] = {costs.ll, costs.ll128, costs.simple},
                steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
   const nccl::PathType inside = (tree ? facts.tree : facts.ring).type_intra;
@@ -204,8 +206,7 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
   return t;
 }
 
-// Where NCCL's search found no tree its speed (0.1 GB/s) is no measure. Every byte passes an inner box's
-// wires twice a way: half of what a ring gets through them.
+// The speed of a tree that no search found means nothing. A byte passes an inner box's wires twice each way.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   const RingRates rates = ring_rates(choice, facts, generation(facts));
   return (rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy) / 2;
