@@ -4,20 +4,13 @@
 
 #include <set>
 
+#include "topology/catalogue/routing_codec.hpp"
+
 namespace topsim::topology {
 namespace {
 
 std::vector<std::string> words(std::span<const std::string_view> names) {
   return {names.begin(), names.end()};
-}
-
-config::CodecPtr<Routing> routing_codec() {
-  return config::names<Routing>({
-      {"static", Routing::static_, "one path, chosen by destination (InfiniBand forwarding tables)"},
-      {"ecmp", Routing::ecmp, "one path a connection, chosen by a seeded hash"},
-      {"adaptive", Routing::adaptive, "every packet takes the least loaded of the shortest paths"},
-      {"spray", Routing::spray, "packets are spread evenly over the shortest paths"},
-  });
 }
 
 // "packed", "spread", "random", or a list of nodes.
@@ -147,7 +140,7 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  "downlinks / uplinks, a ratio or one per tier",
                  config::one_or_list<double>(config::codec_for<double>(config::positive())),
                  config::default_text("1"))
-          .field("routing", &FabricSpec::routing, "how a message finds its path", routing_codec(),
+          .field("routing", &FabricSpec::routing, "how a message finds its path",
                  config::default_text(
                      "the link's: adaptive on InfiniBand, Slingshot and Omni-Path, spray on EFA, else ecmp"))
           .field("tiers", &FabricSpec::tiers, "levels of switches", config::between(1, 3),

@@ -65,9 +65,6 @@ std::span<const std::string_view> device_kind_names() {
 std::span<const std::string_view> link_kind_names() {
   return kLinkKinds;
 }
-std::span<const std::string_view> routing_names() {
-  return kRoutings;
-}
 
 std::span<const DeviceId> Topology::nics_of_node(std::uint32_t node) const {
   return std::span(nics_).subspan(nics_begin_[node], nics_begin_[node + 1] - nics_begin_[node]);

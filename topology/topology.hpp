@@ -89,7 +89,6 @@ enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
 [[nodiscard]] std::optional<LinkKind> link_kind(std::string_view name);
 [[nodiscard]] std::span<const std::string_view> device_kind_names();
 [[nodiscard]] std::span<const std::string_view> link_kind_names();
-[[nodiscard]] std::span<const std::string_view> routing_names();
 
 class Topology {
  public:

@@ -42,11 +42,7 @@ void take_recipe(FabricSpec& spec, const FabricRecipe& recipe) {
     spec.link.use = recipe.link;
     if (spec.uplink.use.empty()) spec.uplink.use = recipe.uplink;
   }
-  if (!spec.routing && !recipe.routing.empty()) {
-    const auto names = routing_names();
-    const auto found = std::find(names.begin(), names.end(), recipe.routing);
-    if (found != names.end()) spec.routing = static_cast<Routing>(found - names.begin());
-  }
+  if (!spec.routing) spec.routing = recipe.routing;
   take_tiers(spec, recipe);
   spec.unit_nodes = recipe.unit_nodes;
   if (!spec.nodes_per_pod && !spec.leaves_per_pod && recipe.pod_nodes > 0)

@@ -1,10 +1,12 @@
 // A fabric as data: what `topology.fabric` can be set to by one name, or pieces of it by key.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/units.hpp"
+#include "topology/topology.hpp"
 
 namespace topsim::topology {
 
@@ -21,12 +23,12 @@ struct FabricTier {
 // configs/hardware/fabrics.json
 struct FabricRecipe {
   std::string id, name, source;
-  std::string kind;         // rail, fat-tree, rail-only, dragonfly, torus, mesh, none
-  std::string node;         // recipe of its nodes; may be replaced
-  int nodes = 0;            // as published; 0: any
-  std::string link;         // node to leaf
-  std::string uplink;       // between switches; empty: as `link`
-  std::string routing;      // ecmp, adaptive, static, spray
+  std::string kind;    // rail, fat-tree, rail-only, dragonfly, torus, mesh, none
+  std::string node;    // recipe of its nodes; may be replaced
+  int nodes = 0;       // as published; 0: any
+  std::string link;    // node to leaf
+  std::string uplink;  // between switches; empty: as `link`
+  std::optional<Routing> routing;
   int unit_nodes = 0;       // nodes of a scalable unit, segment or pod: they share one set of leaves
   int pod_nodes = 0;        // nodes under one set of spines in a three-tier fabric
   int planes = 1;           // independent copies of the fabric; ports of a NIC are dealt over them

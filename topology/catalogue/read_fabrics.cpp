@@ -1,6 +1,7 @@
 #include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
 #include "topology/catalogue/impl.hpp"
+#include "topology/catalogue/routing_codec.hpp"
 
 namespace topsim::topology {
 using config::Type;
@@ -39,8 +40,7 @@ static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
           .field("nodes", &FabricRecipe::nodes, "as published", figure<int>())
           .field("link", &FabricRecipe::link, "catalogue link, node to leaf")
           .field("uplink", &FabricRecipe::uplink, "catalogue link between switches; left out: link")
-          .field("routing", &FabricRecipe::routing, "how paths are chosen",
-                 config::one_of({"ecmp", "adaptive", "static", "spray"}))
+          .field("routing", &FabricRecipe::routing, "how paths are chosen")
           .field("unit_nodes", &FabricRecipe::unit_nodes, "nodes that share a set of leaves", figure<int>())
           .field("pod_nodes", &FabricRecipe::pod_nodes, "nodes that share a set of spines", figure<int>())
           .field("planes", &FabricRecipe::planes, "copies of the fabric", figure<int>())

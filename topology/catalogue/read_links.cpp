@@ -1,6 +1,7 @@
 #include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
 #include "topology/catalogue/impl.hpp"
+#include "topology/catalogue/routing_codec.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -39,11 +40,7 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("nic_base", &RawLink::nic_base_spread, "both NICs and hosts, one way", spread<Duration>())
           .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
           .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
-          .field("routing", &LinkEntry::routing, "of fabrics of this link that say none",
-                 config::names<Routing>({{"static", Routing::static_},
-                                         {"ecmp", Routing::ecmp},
-                                         {"adaptive", Routing::adaptive},
-                                         {"spray", Routing::spray}}))
+          .field("routing", &LinkEntry::routing, "of fabrics of this link that say none")
           .field("notes", &RawLink::notes, "remarks");
   return object;
 }
