@@ -136,6 +136,33 @@ TEST(Explicit, DevicesAndLinksOneByOneBuild) {
   EXPECT_EQ(route(Router(t, 1), "a", "b").links.size(), 1U);
 }
 
+// As a fabric of a recipe: the catalogue's word on the cable, or what its kind usually does.
+TEST(Explicit, AFabricThatNamesNoRoutingRoutesAsItsCablesDo) {
+  const auto routing = [](const std::string& cable, const std::string& kind) {
+    TopologySpec spec;
+    DeviceSpec leaf;
+    leaf.name = "leaf";
+    leaf.kind = "switch";
+    spec.devices = {gpu("a"), gpu("b"), leaf};
+    for (const char* end : {"a", "b"}) {
+      LinkSpec link;
+      link.from = end;
+      link.to = "leaf";
+      link.link.use = cable;
+      link.kind = kind;
+      if (cable.empty()) link.link.bandwidth = BytesPerSecond(50e9);
+      spec.links.push_back(link);
+    }
+    return build(spec, catalogue()).routing;
+  };
+  EXPECT_EQ(routing("ib-ndr", ""), Routing::adaptive);
+  EXPECT_EQ(routing("roce-400g", ""), Routing::ecmp);
+  EXPECT_EQ(routing("efa-400g", ""), Routing::spray);
+  EXPECT_EQ(routing("slingshot-200", ""), Routing::adaptive);
+  EXPECT_EQ(routing("", "infiniband"), Routing::adaptive);
+  EXPECT_EQ(routing("", "ethernet"), Routing::ecmp);
+}
+
 TEST(Explicit, ADanglingLinkADuplicateNameAndALonelyDeviceAreAllReportedAtOnce) {
   TopologySpec spec = two_gpus();
   spec.links[0].to = "c";

@@ -44,7 +44,8 @@ class Explicit {
     for (const LinkSpec& l : spec_.links)
       if (l.kind == name_of(LinkKind::infiniband) || (l.kind.empty() && l.link.use.starts_with("ib-")))
         f.fabric_is_infiniband = true;
-    f.routing = spec_.fabric.routing.value_or(f.fabric_is_infiniband ? Routing::adaptive : Routing::ecmp);
+    f.routing = spec_.fabric.routing.value_or(
+        usual_routing(f.fabric_is_infiniband ? LinkKind::infiniband : LinkKind::ethernet));
     if (spec_.fabric.nic_latency) f.nic_latency = *spec_.fabric.nic_latency;
   }
 
@@ -106,6 +107,10 @@ class Explicit {
       problem(path, fmt::format("the link {} - {} has no speed", l.from, l.to),
               "add \"bandwidth\": \"400 Gbit/s\", or \"use\" a link of the catalogue");
       return std::nullopt;
+    }
+    if (known && into_switch && !routing_known_ && !spec_.fabric.routing) {
+      builder_.facts().routing = known->routing;
+      routing_known_ = true;
     }
     const double cables = l.count;
     out.line_rate = l.link.bandwidth ? *l.link.bandwidth : known->line_rate * cables;
@@ -173,6 +178,7 @@ class Explicit {
   const Hardware& hardware_;
   TopologyBuilder builder_;
   std::vector<Problem> problems_;
+  bool routing_known_ = false;  // from the first cable of the fabric that the catalogue knows
   std::map<std::string, std::size_t> by_name_;
   std::map<std::tuple<DeviceKind, std::uint32_t, std::uint8_t>, std::uint32_t> next_index_;
   std::vector<DeviceKind> kinds_;

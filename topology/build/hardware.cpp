@@ -58,7 +58,7 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
   f.nic_base = link.nic_base;
   f.hop = link.hop;
   f.fec = link.fec;
-  f.routing = link.routing.value_or(link.kind == LinkKind::infiniband ? Routing::adaptive : Routing::ecmp);
+  f.routing = link.routing.value_or(usual_routing(link.kind));
   if (choice.latency) {
     f.latency = f.host_latency = *choice.latency;
     if (link.is_fabric()) f.hop = choice.latency;

@@ -27,6 +27,11 @@ struct LinkFigures {
   Routing routing = Routing::ecmp;  // of a fabric that says none
 };
 
+// Of fabrics of links that say none: InfiniBand's switches adapt, Ethernet's hash.
+[[nodiscard]] constexpr Routing usual_routing(LinkKind kind) {
+  return kind == LinkKind::infiniband ? Routing::adaptive : Routing::ecmp;
+}
+
 class Hardware {
  public:
   explicit Hardware(const Catalogue& catalogue) : catalogue_(catalogue) {}
