@@ -1,0 +1,97 @@
+// What stands behind Router: what is found of a topology once, and what its walks need.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "topology/routes.hpp"
+#include "topology/routing/cells.hpp"
+#include "topology/routing/fabric_routes.hpp"
+#include "topology/routing/journeys.hpp"
+#include "topology/routing/node_paths.hpp"
+#include "topology/routing/remembered.hpp"
+#include "topology/routing/sites.hpp"
+
+namespace topsim::topology {
+
+struct Router::Impl {
+  static constexpr std::uint32_t kNone = DeviceId::kNone;
+
+  Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links);
+
+  const Topology& topology;
+  std::vector<bool> dead;
+  LinkPlaces places;
+  NodePaths nodes;
+  FabricPorts ports;
+  std::unique_ptr<FabricRoutes> fabric;
+  std::unique_ptr<Cells> cells;
+  std::unique_ptr<Sites> sites;
+  std::vector<std::uint32_t> domain;  // by device: scale-up domain of accelerators and their switches
+  // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
+  std::vector<LinkId> to_domain_switch, from_domain_switch;
+  bool shared_switches = false;
+  Remembered<Journey::Key, Journey> journeys;
+  Remembered<Journey::Key, Trip> trips;
+
+  void find_domains();
+  [[nodiscard]] bool works(LinkId l) const { return dead.empty() || !dead[l.index()]; }
+  [[nodiscard]] std::uint32_t node_of(DeviceId d) const { return topology.device(d).node; }
+
+  void add(LinkId link, Route& out) const {
+    out.links.push_back({link, 1});
+    out.latency += topology.link(link).latency;
+  }
+  // What a route consists of: links or stretches.
+  enum class Grain { links, stretches };
+  bool inside(DeviceId from, DeviceId to, Grain grain, Route& out) const {
+    if (from == to) return true;
+    if (over_shared_switch(from, to, out)) return true;
+    const std::uint32_t node = node_of(from), a = nodes.position(from), b = nodes.position(to);
+    const LocalPath path = nodes.shape(node).path(a, b);
+    if (!path.reachable) return false;
+    out.latency += path.latency;
+    add_way(node, a, b, grain, out);
+    return true;
+  }
+  void add_way(std::uint32_t node, std::uint32_t a, std::uint32_t b, Grain grain, Route& out) const {
+    if (a == b) return;
+    if (const LinkId way = grain == Grain::stretches ? cells->way(node, a, b) : LinkId(); way.valid())
+      out.links.push_back({way, 1});
+    else
+      for (const std::uint32_t l : nodes.shape(node).path(a, b).links)
+        out.links.push_back({nodes.link(node, l), 1});
+  }
+  bool over_fabric(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Grain grain,
+                   Route& out) const {
+    if (grain == Grain::links || one_port) return fabric->append(from, to, connection, one_port, out);
+    return fabric->sketch(from, to, connection, cells->bundle(0), out);
+  }
+  // Over scale-up links that leave the node.
+  bool across_domain(DeviceId from, DeviceId to, std::uint64_t connection, Grain grain, Route& out) const {
+    return over_shared_switch(from, to, out) || over_fabric(from, to, connection, false, grain, out);
+  }
+  // Two accelerators of one node too: their only NVLinks lead to it.
+  bool over_shared_switch(DeviceId from, DeviceId to, Route& out) const {
+    const LinkId up = to_domain_switch[from.index()], down = from_domain_switch[to.index()];
+    if (!up.valid() || !down.valid() || topology.link(up).to != topology.link(down).from) return false;
+    add(up, out);
+    add(down, out);
+    return true;
+  }
+  [[nodiscard]] DeviceId nearest_port(DeviceId device, std::uint64_t connection) const;
+  [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
+  [[nodiscard]] DeviceId proxy_for(DeviceId gpu, DeviceId port) const;
+  struct Stops {
+    DeviceId proxy, leave, enter;  // as those of a journey
+  };
+  [[nodiscard]] Stops stops(const RouteQuery& query) const;
+  [[nodiscard]] std::optional<Journey::Key> journey_key(const RouteQuery& query) const;
+  [[nodiscard]] Journey journey(const RouteQuery& query) const;
+  [[nodiscard]] const Trip* trip(const RouteQuery& query) const;
+  [[nodiscard]] Trip make_trip(const RouteQuery& query) const;
+  bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;
+  void route(const RouteQuery& query, Grain grain, Route& out) const;
+};
+}  // namespace topsim::topology

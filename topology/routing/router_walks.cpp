@@ -1,0 +1,170 @@
+// How a route goes: inside the node to a NIC, over the fabric, and from a NIC of the other node.
+#include <boost/pending/disjoint_sets.hpp>
+#include <numeric>
+
+#include "topology/routing/router_impl.hpp"
+
+namespace topsim::topology {
+namespace {
+
+std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
+  std::vector<bool> result;
+  if (dead.empty()) return result;
+  result.resize(t.links().size());
+  for (const LinkId l : dead) result[l.index()] = true;
+  return result;
+}
+
+}  // namespace
+
+Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links)
+    : topology(t), dead(mask(t, dead_links)), nodes(t, dead, places), ports(t, dead) {
+  fabric = make_clos_routes(t, ports, seed, dead);
+  if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
+  cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
+  find_domains();
+  // In-network reduction leads to switches that stand in no site.
+  const bool regular = dead.empty() && !shared_switches && !t.sharp;
+  sites = std::make_unique<Sites>(nodes, ports, *fabric, *cells, regular);
+}
+
+void Router::Impl::find_domains() {
+  const auto devices = topology.devices();
+  std::vector<std::uint32_t> rank(devices.size()), parent(devices.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  boost::disjoint_sets sets(rank.data(), parent.data());
+  to_domain_switch.assign(devices.size(), LinkId{});
+  from_domain_switch.assign(devices.size(), LinkId{});
+  const auto scale_up = [&](DeviceKind k) {
+    return k == DeviceKind::accelerator || k == DeviceKind::nvswitch;
+  };
+  for (std::size_t i = 0; i < topology.links().size(); ++i) {
+    const Link& l = topology.links()[i];
+    const Device &a = topology.device(l.from), &b = topology.device(l.to);
+    if (!works(LinkId(i)) || !scale_up(a.kind) || !scale_up(b.kind)) continue;
+    sets.union_set(l.from.value, l.to.value);
+    if (a.node == b.node) continue;
+    if (b.kind == DeviceKind::nvswitch) to_domain_switch[l.from.index()] = LinkId(i);
+    if (a.kind == DeviceKind::nvswitch) from_domain_switch[l.to.index()] = LinkId(i);
+    shared_switches = true;
+  }
+  // Numbered in the order of their first accelerator.
+  domain.assign(devices.size(), kNone);
+  std::vector<std::uint32_t> number(devices.size(), kNone);
+  std::uint32_t next = 0;
+  for (const DeviceId gpu : topology.accelerators()) {
+    auto& n = number[sets.find_set(gpu.value)];
+    if (n == kNone) n = next++;
+    domain[gpu.index()] = n;
+  }
+}
+
+DeviceId Router::Impl::nearest_port(DeviceId device, std::uint64_t connection) const {
+  const std::uint32_t node = node_of(device);
+  if (node == kNone) return {};
+  const std::uint32_t port = nodes.shape(node).own_port(nodes.position(device), connection);
+  return port == kNone ? DeviceId{} : nodes.device(node, port);
+}
+
+// The local port on the rail of `to`: the one that the accelerator of the same number here has.
+DeviceId Router::Impl::rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const {
+  const std::uint32_t node = node_of(gpu), at = nodes.position(gpu);
+  const NodeShape& shape = nodes.shape(node);
+  const Device& peer = topology.device(to);
+  std::uint32_t beside = peer.kind == DeviceKind::accelerator ? shape.accelerator(peer.local) : kNone;
+  if (beside == kNone || !shape.scale_up(at, beside)) beside = at;
+  const std::uint32_t port = shape.own_port(beside, connection);
+  return port == kNone ? DeviceId{} : nodes.device(node, port);
+}
+
+DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
+  const std::uint32_t node = node_of(gpu);
+  if (node_of(port) != node) return gpu;
+  return nodes.device(node, nodes.shape(node).proxy(nodes.position(gpu), nodes.position(port)));
+}
+
+Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
+  const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
+  DeviceId from = q.from_nic, to = q.to_nic;
+  // A channel graph may ask for a NIC that has lost its cables: another one of the node takes over.
+  const auto lost = [&](DeviceId nic) { return !dead.empty() && nic.valid() && ports.cables(nic).empty(); };
+  if (lost(from)) from = nearest_port(q.from, q.connection);
+  if (lost(to)) to = nearest_port(q.to, q.connection);
+  if (!to.valid()) to = nearest_port(q.to, q.connection);
+  if (!from.valid())
+    from = gpu && q.allow_pxn ? rail_port(q.from, q.to, q.connection) : nearest_port(q.from, q.connection);
+  DeviceId proxy = q.from;
+  if (gpu && q.allow_pxn && from.valid() && to.valid()) proxy = proxy_for(q.from, from);
+  return {proxy, from, to};
+}
+
+// REQUIRES: `q` has a key.
+Journey Router::Impl::journey(const RouteQuery& q) const {
+  const auto [proxy, leave, enter] = stops(q);
+  Journey result;
+  Route inner;
+  result.reachable = leave.valid() && enter.valid() && inside(q.from, proxy, Grain::stretches, inner) &&
+                     inside(proxy, leave, Grain::stretches, inner) &&
+                     inside(enter, q.to, Grain::stretches, inner);
+  if (!result.reachable) return result;
+  result.proxy = nodes.position(proxy);
+  result.leave = nodes.position(leave);
+  result.enter = nodes.position(enter);
+  result.latency = inner.latency;
+  return result;
+}
+
+bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
+  if (const auto key = journey_key(q)) {
+    const Journey* known = journeys.find(*key);
+    Journey fresh;
+    if (known == nullptr) {
+      fresh = journey(q);
+      journeys.keep(*key, fresh);
+      known = &fresh;
+    }
+    if (!known->reachable) return false;
+    const std::uint32_t from = node_of(q.from), to = node_of(q.to);
+    add_way(from, key->from, known->proxy, grain, out);
+    add_way(from, known->proxy, known->leave, grain, out);
+    out.latency += known->latency;
+    if (!over_fabric(nodes.device(from, known->leave), nodes.device(to, known->enter), q.connection,
+                     q.one_port, grain, out))
+      return false;
+    add_way(to, known->enter, key->to, grain, out);
+    out.proxied = known->proxy != key->from;
+  } else {
+    const auto [proxy, leave, enter] = stops(q);
+    if (!leave.valid() || !enter.valid() || !inside(q.from, proxy, grain, out)) return false;
+    out.proxied = proxy != q.from;
+    if (!inside(proxy, leave, grain, out) ||
+        !over_fabric(leave, enter, q.connection, q.one_port, grain, out) || !inside(enter, q.to, grain, out))
+      return false;
+  }
+  out.crosses_fabric = true;
+  out.latency += topology.nic_latency;
+  return true;
+}
+
+void Router::Impl::route(const RouteQuery& q, Grain grain, Route& out) const {
+  out.links.clear();
+  out.latency = Duration::zero();
+  out.switches = 0;
+  out.crosses_fabric = out.proxied = false;
+  const auto gpu = [&](DeviceId d) { return topology.device(d).kind == DeviceKind::accelerator; };
+  const bool forced = q.from_nic.valid() || q.to_nic.valid();
+  bool found = false;
+  if (node_of(q.from) == node_of(q.to) && !forced) {
+    found = inside(q.from, q.to, grain, out);
+  } else if (gpu(q.from) && gpu(q.to) && domain[q.from.index()] == domain[q.to.index()] && !forced) {
+    found = across_domain(q.from, q.to, q.connection, grain, out);
+  }
+  if (!found) {
+    out.links.clear();
+    out.latency = Duration::zero();
+    found = between_nodes(q, grain, out);
+  }
+  if (!found) out.links.clear();
+}
+
+}  // namespace topsim::topology
