@@ -99,7 +99,7 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
     for (const Run& run : runs) {
       if (run.candidate == c && run.sample < done) candidate.steps[run.sample] = *run.step;
     }
-    if (done > 1) candidate.drawn = in_words(scenarios[c], usual[c].ranges, usual[c].chances);
+    if (done > 1) candidate.drawn = in_words(usual[c].ranges, usual[c].chances);
     candidate.cost = cost_model(scenarios[c], usual[c].prepared.topology, catalogue);
     candidates.push_back(std::move(candidate));
   }

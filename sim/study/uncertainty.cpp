@@ -86,7 +86,7 @@ Chances chances_of(const Scenario& scenario, const topology::Topology& topology,
   return {hashes, usual.flows_met || (calibrated && (hashes || random)), false, random};
 }
 
-std::vector<std::string> in_words(const Scenario& scenario, const Ranges& ranges, const Chances& chances) {
+std::vector<std::string> in_words(const Ranges& ranges, const Chances& chances) {
   std::vector<std::string> list;
   const auto add = [&](const std::string& what, const report::Interval& range, double unit,
                        const char* name) {

@@ -61,8 +61,7 @@ struct Chances {
                                  const scenario::Simulated& usual);
 
 // One phrase for each thing drawn, for the remarks of a comparison.
-[[nodiscard]] std::vector<std::string> in_words(const scenario::Scenario& scenario, const Ranges& ranges,
-                                                const Chances& chances);
+[[nodiscard]] std::vector<std::string> in_words(const Ranges& ranges, const Chances& chances);
 
 // The cluster and its program with what this sample draws. All candidates draw the same place in a range of
 // the same name (common random numbers), so that the spread of their difference is the difference's own.

@@ -184,7 +184,7 @@ std::string words(const Scenario& each, const scenario::Simulated& usual) {
   const topology::Topology topology = prepared(each).topology;
   std::string all;
   for (const std::string& phrase :
-       in_words(each, ranges_of(each, topology, catalogue()), chances_of(each, topology, usual)))
+       in_words(ranges_of(each, topology, catalogue()), chances_of(each, topology, usual)))
     all += phrase + "\n";
   return all;
 }
