@@ -5,11 +5,7 @@
 #include <tuple>
 
 namespace topsim::fold {
-namespace {
-
 constexpr std::uint32_t kNone = System::kNone;
-
-}  // namespace
 
 // Groups that follow each other and have to do with the same cells (the edges between two nodes, one a place)
 // are one item: runs are alike where the first of one is like the first of the other, and so on.
