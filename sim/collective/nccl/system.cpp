@@ -21,9 +21,11 @@ CpuVendor vendor_of(std::string_view family) {
   return CpuVendor::unknown;
 }
 
-// Of a NIC's links; Omni-Path is an "other".
-bool in_fabric(LinkKind kind) {
-  return kind == LinkKind::infiniband || kind == LinkKind::ethernet || kind == LinkKind::other;
+// Of a NIC's links; Omni-Path is an "other", as is what joins a NIC to the accelerator whose die it is on.
+bool in_fabric(const topology::Topology& topology, const topology::Link& link) {
+  return (link.kind == LinkKind::infiniband || link.kind == LinkKind::ethernet ||
+          link.kind == LinkKind::other) &&
+         topology.device(link.to).node != topology.device(link.from).node;
 }
 
 bool is_pci_vertex(DeviceKind kind) {
@@ -161,7 +163,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     } else {
       double port_rate = 0, wire = 0;
       for (const LinkId l : topology.links_from(id))
-        if (in_fabric(topology.link(l).kind)) {
+        if (in_fabric(topology, topology.link(l))) {
           port_rate += topology.link(l).line_rate.value();
           wire += topology.link(l).capacity.value();
         }
@@ -206,6 +208,8 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
         connect(a, b, EdgeKind::sys, assumed > 0 ? assumed : static_cast<float>(link.capacity.value() / 1e9));
       } else if (link.kind == LinkKind::c2c) {
         connect(a, b, EdgeKind::c2c, static_cast<float>(link.line_rate.value() / 1e9));
+      } else if (link.kind == LinkKind::other && (from == DeviceKind::nic || to == DeviceKind::nic)) {
+        connect(a, b, EdgeKind::pci, topology::nccl::kLocal);  // of one die: no slot between them
       } else {
         for (const int v : {a, b}) vertices_[static_cast<std::size_t>(v)].wire = link.capacity.value() / 1e9;
         connect(a, b, EdgeKind::pci, topology::nccl::pcie_bandwidth(link.line_rate));
