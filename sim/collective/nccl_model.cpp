@@ -323,7 +323,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
   if (choice.algorithm == Algorithm::direct) {
     const Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
-    StepPlan plan = direct_steps(wire, payload, placement, timing);
+    StepPlan plan = direct_steps(impl_->router, wire, payload, placement, timing);
     plan.choice = choice;
     return plan;
   }

@@ -16,8 +16,8 @@ namespace topsim::collective {
                                   const Placement& placement, const Timing& timing, const StepTiming& steps);
 [[nodiscard]] StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
                                   const TreePipeline& pipe, double wire, const StepTiming& steps);
-[[nodiscard]] StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& placement,
-                                    const Timing& timing);
+[[nodiscard]] StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::int64_t bytes,
+                                    const Placement& placement, const Timing& timing);
 // Sums over trees of switches or of boxes. REQUIRES: choice is CollNet, NVLSTree, or NVLS over several boxes.
 [[nodiscard]] StepPlan sum_steps(const topology::Router& router, std::int64_t bytes, const Choice& choice,
                                  const Placement& placement, const Timing& timing);

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "sim/collective/steps.hpp"
+#include "sim/collective/usage.hpp"
 
 namespace topsim::collective {
 
@@ -10,9 +11,9 @@ namespace topsim::collective {
 // until all rounds have one, so that a batch waits for another only beyond eight rounds a channel (NCCL 2.30
 // channel.h, ncclP2pChannelBaseForRound; graph/paths.cc, ncclTopoComputeP2pChannels). The start is the
 // kernel's, once; a message that waited carries the network's part alone. A GPU posts what leaves its box one
-// after the other.
-StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& placement,
-                      const Timing& timing) {
+// after the other. A message is cut over the connections that UsageBuilder::add_message gives it.
+StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::int64_t bytes,
+                      const Placement& placement, const Timing& timing) {
   constexpr std::uint32_t kRoundsPerBatch = 8;
   const std::uint32_t n = placement.ranks;
   const auto channels = static_cast<std::uint32_t>(std::max(placement.tuner->facts().channels, 1));
@@ -22,28 +23,48 @@ StepPlan direct_steps(CollectiveKind kind, std::int64_t bytes, const Placement& 
   const double share = static_cast<double>(rounds) / n;
   const double rate = timing.cap * share / std::min(at_a_time, rounds);
   StepBuilder plan;
-  std::vector<std::vector<std::uint32_t>> sent(n);
+  const UsageBuilder usage(router);
+  struct Sent {  // a message's parts follow each other
+    std::uint32_t first, parts;
+  };
+  std::vector<std::vector<Sent>> sent(n);  // by rank, by round
   std::vector<std::uint32_t> posted(n), box_of(n);
+  std::vector<DeviceId> gpu(n);
   for (std::uint32_t b = 0; b < placement.boxes.size(); ++b)
-    for (const std::uint32_t rank : placement.boxes[b].ranks) box_of[rank] = b;
+    for (std::size_t i = 0; i < placement.boxes[b].ranks.size(); ++i) {
+      box_of[placement.boxes[b].ranks[i]] = b;
+      gpu[placement.boxes[b].ranks[i]] = placement.boxes[b].gpus[i];
+    }
   const int others = static_cast<int>(n) - placement.tuner->facts().max_local_ranks;
   const double unposted_us = timing.latency_us - std::max(0, others - 1) * timing.post_us;
   for (std::uint32_t d = 1; d <= rounds; ++d)
     for (std::uint32_t r = 0; r < n; ++r) {
       const bool first = d <= at_a_time;
-      const std::uint32_t before = first ? StepBuilder::kNothing : sent[r][d - 1 - at_a_time];
-      const bool leaves = box_of[r] != box_of[(r + d) % n];
+      const std::uint32_t to = (r + d) % n;
+      const bool leaves = box_of[r] != box_of[to];
       const double latency_us =
           unposted_us - (first ? 0 : timing.start_us) + (leaves ? posted[r]++ * timing.post_us : 0);
-      const StepMessage message{r,
-                                (r + d) % n,
-                                Bytes(all ? bytes / n : bytes),
-                                static_cast<std::uint16_t>(d % 64),
-                                0,
-                                0,
-                                std::max(from_microseconds(latency_us), Duration(1)),
-                                BytesPerSecond(rate)};
-      sent[r].push_back(plan.add(message, {before}));
+      const std::int64_t whole = all ? bytes / n : bytes;
+      const auto parts =
+          static_cast<std::uint32_t>(std::clamp<std::int64_t>(whole, 1, usage.connections(gpu[r], gpu[to])));
+      std::vector<std::uint32_t> after;
+      if (!first) {
+        const Sent before = sent[r][d - 1 - at_a_time];
+        for (std::uint32_t part = 0; part < before.parts; ++part) after.push_back(before.first + part);
+      }
+      Sent& message = sent[r].emplace_back(Sent{0, parts});
+      for (std::uint32_t part = 0; part < parts; ++part) {
+        const StepMessage one{r,
+                              to,
+                              Bytes(whole * (part + 1) / parts - whole * part / parts),
+                              static_cast<std::uint16_t>(d % 64 * parts + part),
+                              0,
+                              0,
+                              std::max(from_microseconds(latency_us), Duration(1)),
+                              BytesPerSecond(rate / parts)};
+        const std::uint32_t index = plan.add(one, after);
+        if (part == 0) message.first = index;
+      }
     }
   return plan.finish();
 }
