@@ -24,7 +24,6 @@
 namespace topsim::workloads::trace {
 namespace {
 
-using config::Kind;
 using program::CollectiveKind;
 using program::Dimension;
 using JsonNode = config::Node;
@@ -42,7 +41,7 @@ class Native {
 
   Trace read() {
     const JsonNode root = document_.root();
-    if (!root.is(Kind::object) || !root.find("format").is(Kind::string) ||
+    if (!root.is(config::Kind::object) || !root.find("format").is(config::Kind::string) ||
         root.find("format").text() != "topsim.trace/1") {
       problem(root, "no topsim trace", "its first key is \"format\": \"topsim.trace/1\"");
       reader_.finish();
@@ -67,7 +66,7 @@ class Native {
     if (!value && otherwise) return *otherwise;
     if (!value) {
       problem(object, fmt::format("\"{}\" is missing", key), "a whole number");
-    } else if (!value.is(Kind::integer) || value.integer() < least || value.integer() > most) {
+    } else if (!value.is(config::Kind::integer) || value.integer() < least || value.integer() > most) {
       problem(value, fmt::format("\"{}\" must be a whole number from {} to {}", key, least, most), {});
     } else {
       return value.integer();
@@ -77,15 +76,15 @@ class Native {
   std::string text(const JsonNode& object, const char* key, std::string_view otherwise) {
     const JsonNode value = object.find(key);
     if (!value) return std::string(otherwise);
-    if (value.is(Kind::string)) return value.text();
+    if (value.is(config::Kind::string)) return value.text();
     problem(value, fmt::format("\"{}\" must be a string", key), {});
     return std::string(otherwise);
   }
   std::int64_t quantity(const JsonNode& object, const char* key, config::Dimension dimension) {
     const JsonNode value = object.find(key);
     if (!value) return 0;
-    if (value.is(Kind::integer) && value.integer() == 0) return 0;
-    if (!value.is(Kind::string)) {
+    if (value.is(config::Kind::integer) && value.integer() == 0) return 0;
+    if (!value.is(config::Kind::string)) {
       problem(value, fmt::format("\"{}\" must be {}", key, config::name_of(dimension)),
               fmt::format("for example \"{}\"", config::example_of(dimension)));
       return 0;
@@ -112,7 +111,7 @@ class Native {
     std::vector<std::uint32_t> result;
     std::set<std::uint32_t> seen;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!list[i].is(Kind::integer) || list[i].integer() < 0 || list[i].integer() >= trace_.ranks) {
+      if (!list[i].is(config::Kind::integer) || list[i].integer() < 0 || list[i].integer() >= trace_.ranks) {
         problem(list[i], "no rank of the trace", fmt::format("its ranks are 0 to {}", trace_.ranks - 1));
       } else if (!seen.insert(static_cast<std::uint32_t>(list[i].integer())).second) {
         problem(list[i], "a rank twice", "each rank once");
@@ -154,7 +153,7 @@ class Native {
   }
 
   void programs(const JsonNode& list) {
-    if (!list.is(Kind::array)) {
+    if (!list.is(config::Kind::array)) {
       problem(document_.root(), "\"programs\" is missing", "a list of {\"ranks\": [...], \"nodes\": [...]}");
       return;
     }
@@ -180,7 +179,7 @@ class Native {
     std::unordered_map<std::int64_t, std::uint32_t> index;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const JsonNode from = list[i];
-      if (!from.is(Kind::object)) {
+      if (!from.is(config::Kind::object)) {
         problem(from, "a node is an object", "{\"id\": 1, \"kind\": \"compute\", \"duration\": \"10 us\"}");
         continue;
       }
@@ -200,7 +199,7 @@ class Native {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const JsonNode after = list[i].find("after");
       for (std::size_t k = 0; k < after.size(); ++k) {
-        const auto found = after[k].is(Kind::integer) ? index.find(after[k].integer()) : index.end();
+        const auto found = after[k].is(config::Kind::integer) ? index.find(after[k].integer()) : index.end();
         if (found == index.end()) {
           problem(after[k], "no node of this program", "\"after\" lists ids");
         } else {
