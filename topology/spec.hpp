@@ -62,6 +62,7 @@ struct FabricSpec {
   std::vector<Metres> length;
   bool sharp = false;                   // in-network reduction in the switches
   std::optional<Duration> nic_latency;  // of both NICs and hosts, one way; left out: the link's
+  std::vector<std::string> chips;       // explicit torus and mesh: accelerators by coordinate, row-major
   std::vector<int> dimensions;  // torus, mesh: accelerators a dimension; dragonfly: groups, switches a group
 
   // What resolve_fabric() (build.hpp) takes over from the recipe and no key says.

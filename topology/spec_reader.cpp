@@ -171,6 +171,9 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  "switch, "
                  "global cables a switch",
                  config::list_of<int>(config::codec_for<int>(config::at_least(1))))
+          .field("chips", &FabricSpec::chips,
+                 "torus and mesh of explicit devices: names of the accelerators by coordinate, the last "
+                 "dimension fastest")
           .shorthand("use");
   return object;
 }

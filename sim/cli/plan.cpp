@@ -59,6 +59,7 @@ std::string progress_text(const study::PlanProgress& progress) {
 
 int run(const Options& options) {
   check_format(options.format, {"table", "json"});
+  if (!options.out.empty()) report::check_place(options.out);
   const study::PlanOptions plan = plan_options(options);
   const topology::Catalogue catalogue = shipped_catalogue();
   scenario::Scenario scenario = options.scenario.load();

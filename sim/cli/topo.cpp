@@ -58,18 +58,32 @@ std::string in_format(const Topology& t, const std::string& format) {
   throw ConfigError("no topology format \"" + format + '"', "formats: json, nccl, svg, dot, tree");
 }
 
-// The format that a file's name asks for.
-std::string format_of(const Options& options, const std::string& usual) {
+using Formats = std::vector<std::pair<std::string, std::string>>;  // by extension of a file's name
+
+const Formats& topology_formats() {
+  static const Formats formats{{".json", "json"}, {".xml", "nccl"}, {".svg", "svg"},
+                               {".dot", "dot"},   {".gv", "dot"},   {".txt", "tree"}};
+  return formats;
+}
+
+const Formats& bill_formats() {
+  static const Formats formats{{".json", "json"}, {".csv", "csv"}, {".txt", "table"}};
+  return formats;
+}
+
+// The format that a file's name asks for, else `usual`.
+std::string format_of(const Options& options, const Formats& formats, const std::string& usual,
+                      const char* option) {
   if (!options.as.empty()) return options.as;
   const std::string extension = std::filesystem::path(options.out).extension().string();
-  if (extension == ".svg" || extension == ".dot" || extension == ".json" || extension == ".csv")
-    return extension.substr(1);
-  if (extension == ".gv") return "dot";
-  if (extension == ".txt") return "tree";
-  if (!extension.empty())
-    throw ConfigError("no topology is written as " + extension,
-                      "json, xml, svg, dot or txt; --as svg keeps the name");
-  return usual;
+  if (extension.empty()) return usual;
+  std::string known;
+  for (const auto& [name, format] : formats) {
+    if (name == extension) return format;
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  throw ConfigError("nothing is written as " + extension,
+                    fmt::format("names that end in {}; {} {} keeps the name", known, option, usual));
 }
 
 int check(const Options& options) {
@@ -114,7 +128,9 @@ int import(const Options& options) {
   const std::string& path = options.file;
   const std::string text = read_text(path);
   const std::string format = options.from.empty() ? topology::detect_format(text) : options.from;
-  const auto print = [&](const Topology& t) { write(options, in_format(t, format_of(options, "json"))); };
+  const auto print = [&](const Topology& t) {
+    write(options, in_format(t, format_of(options, topology_formats(), "json", "--as")));
+  };
   if (format == "nccl") {
     topology::NcclXmlOptions how;
     how.nodes = options.nodes;
@@ -152,7 +168,7 @@ std::string bill_of_materials(const Options& options) {
   const report::CostModel cost = report::make_cost_model(
       report::bill_of_materials(topology, scenario.topology, catalogue, scenario.cost), catalogue,
       scenario.cost);
-  const std::string format = format_of(options, "table");
+  const std::string format = format_of(options, bill_formats(), "table", "--format");
   if (format == "json") return report::bom_json(cost);
   if (format == "csv") return report::bom_csv(cost);
   check_format(format, {"table", "json", "csv"});
@@ -193,11 +209,11 @@ Action configure_topo(CLI::App& app) {
           [options] { return check(*options); });
   add_flag(checker, "--strict", options->strict, "Exit 1 on warnings too");
   output(sub("draw", "SVG (or Graphviz: --as dot)", [options] {
-    write(*options, in_format(load(*options), format_of(*options, "svg")));
+    write(*options, in_format(load(*options), format_of(*options, topology_formats(), "svg", "--as")));
     return kOk;
   }));
   output(sub("export", "Devices and links one by one (json), or NCCL's XML of one node", [options] {
-    write(*options, in_format(load(*options), format_of(*options, "json")));
+    write(*options, in_format(load(*options), format_of(*options, topology_formats(), "json", "--as")));
     return kOk;
   }));
   CLI::App& importer = sub(

@@ -21,7 +21,10 @@ Value text_of_example(const std::string& json) {
 namespace detail {
 
 std::string ObjectBase::expects() const {
-  return (has_shorthand() ? "a name or an object" : "an object") + std::string(" (") + name_ + ")";
+  const char* what = !has_shorthand()                  ? "an object"
+                     : shorthand_kind_ == Kind::string ? "a name or an object"
+                                                       : "a number or an object";
+  return std::string(what) + " (" + name_ + ")";
 }
 
 std::vector<std::string> ObjectBase::keys() const {
@@ -46,7 +49,7 @@ FieldFacts& ObjectBase::add_facts(std::string_view key, std::string_view descrip
 }
 
 bool ObjectBase::check(const Node& node, Reader& reader) const {
-  if (!node.is(Kind::object) && !(has_shorthand() && node.is(Kind::string))) {
+  if (!accepts(node.kind())) {
     wrong_kind(node, expects(), reader);
     return false;
   }
@@ -129,14 +132,15 @@ Value ObjectBase::schema(Definitions& definitions,
   for (const char* accepted : {"$schema", "description"}) {
     if (properties.find(accepted) == nullptr) properties.add(accepted, schema_of_type("string"));
   }
+  const char* brief = shorthand_kind_ == Kind::string ? "string" : "integer";
   if (has_shorthand() && properties.find(kUse) == nullptr)
-    properties.add(std::string(kUse), schema_of_type("string"));
+    properties.add(std::string(kUse), schema_of_type(brief));
   object.add("patternProperties", Value(Kind::object)).add("^//", Value(Kind::object));
   object.add("additionalProperties", Value::of(false));
   if (!required.children.empty()) object.add("required", std::move(required));
   if (has_shorthand()) {
     std::vector<Value> choices;
-    choices.push_back(schema_of_type("string"));
+    choices.push_back(schema_of_type(brief));
     choices.push_back(std::move(object));
     object = schema_any_of(std::move(choices));
   }

@@ -65,6 +65,9 @@ class ObjectBase {
       : name_(std::move(name)), description_(std::move(description)) {}
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool has_shorthand() const { return !shorthand_.empty(); }
+  [[nodiscard]] bool accepts(Kind kind) const {
+    return kind == Kind::object || (has_shorthand() && kind == shorthand_kind_);
+  }
   [[nodiscard]] std::string expects() const;
   [[nodiscard]] std::vector<std::string> keys() const;  // sorted
 
@@ -80,6 +83,7 @@ class ObjectBase {
   Value schema(Definitions& definitions, const std::function<Value(std::size_t, Definitions&)>& field_schema,
                const std::function<Value(std::size_t)>& field_default) const;
   std::string name_, description_, shorthand_, category_;
+  Kind shorthand_kind_ = Kind::string;
   std::vector<FieldFacts> facts_;
 };
 }  // namespace detail
@@ -108,9 +112,11 @@ class Object : public detail::ObjectBase {
     field(key, member, description, options...);
     return std::move(*this);
   }
-  // A bare string stands for {key: string}: "link": "ib-ndr" is "link": {"use": "ib-ndr"}.
-  Object&& shorthand(std::string key) && {
+  // A bare string stands for {key: string}: "link": "ib-ndr" is "link": {"use": "ib-ndr"}; a bare value of
+  // another kind where `kind` says so.
+  Object&& shorthand(std::string key, Kind kind = Kind::string) && {
     shorthand_ = std::move(key);
+    shorthand_kind_ = kind;
     return std::move(*this);
   }
   // The short form, or "use", names a document of the library (configs/CATEGORY/NAME.json) that is read

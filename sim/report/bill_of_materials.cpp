@@ -335,16 +335,18 @@ double BillOfMaterials::watts() const {
 void check_quotes(const CostSpec& cost, const Catalogue& catalogue) {
   std::vector<std::string> names;
   for (const topology::CatalogueEntry& entry : catalogue.entries()) names.push_back(entry.id);
+  std::vector<Problem> problems;
   for (const auto& [id, quote] : cost.prices) {
     if (catalogue.price(id) != nullptr || std::find(names.begin(), names.end(), id) != names.end()) continue;
     const auto near = closest(id, names);
-    throw ConfigError({Problem{{},
-                               "cost.prices." + id,
-                               "the catalogue has no \"" + id + '"',
-                               {},
-                               near ? "did you mean \"" + *near + "\"?" : "see topsim list hardware",
-                               {}}});
+    problems.push_back({{},
+                        "cost.prices." + id,
+                        "the catalogue has no \"" + id + '"',
+                        {},
+                        near ? "did you mean \"" + *near + "\"?" : "see topsim list hardware",
+                        {}});
   }
+  if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
 BillOfMaterials bill_of_materials(const Topology& topology, const topology::TopologySpec& spec,

@@ -33,8 +33,12 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
 }
 
 void find_links(const topology::Topology& topology, const topology::Catalogue& catalogue,
-                const std::string& use, std::vector<report::Finding>& out) {
-  const topology::LinkEntry& link = catalogue.link(use);
+                const topology::LinkChoice& choice, std::vector<report::Finding>& out) {
+  topology::LinkEntry link = catalogue.link(choice.use);
+  if (choice.bandwidth) {
+    link.line_rate = *choice.bandwidth;
+    link.label += fmt::format(" at {:g} Gbit/s", link.line_rate.value() * 8e-9);
+  }
   std::set<std::uint32_t> seen;
   const auto other_kind = [&](const std::vector<std::string>& spoken) {
     return std::none_of(spoken.begin(), spoken.end(),
@@ -87,8 +91,8 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
-  const std::string use = topology::resolve_fabric(scenario.topology.fabric, catalogue).link.use;
-  if (!use.empty()) find_links(topology, catalogue, use, out);
+  const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
+  if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
   return out;
 }
 }  // namespace topsim::scenario

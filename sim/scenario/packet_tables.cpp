@@ -138,7 +138,7 @@ const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
           .field("high_priority", &VirtualLanes::high_priority, "Bit mask of the lanes in the high table")
           .field("high_limit", &VirtualLanes::high_limit,
                  "x 4 KiB of the high table before one low packet; 255: no limit", between(0, 255))
-          .shorthand("count");
+          .shorthand("count", config::Kind::integer);
   return object;
 }
 const config::Object<Loss>& table(config::Type<Loss>) {

@@ -11,6 +11,10 @@ struct Link {
   std::optional<Duration> latency;
   bool operator==(const Link&) const = default;
 };
+struct Lanes {
+  int count = 1;
+  bool operator==(const Lanes&) const = default;
+};
 struct Plan {
   int tp = 1;
   std::uint8_t small = 0;
@@ -24,8 +28,15 @@ struct Plan {
   std::variant<std::string, std::vector<int>> placement = "packed";
   std::map<std::string, BytesPerSecond> rates;
   std::vector<Link> links;
+  Lanes lanes;
   bool operator==(const Plan&) const = default;
 };
+const config::Object<Lanes>& table(config::Type<Lanes>) {
+  static const auto object = config::Object<Lanes>("lanes", "Of a link")
+                                 .field("count", &Lanes::count, "how many", config::at_least(1))
+                                 .shorthand("count", config::Kind::integer);
+  return object;
+}
 const config::Object<Link>& table(config::Type<Link>) {
   static const auto object = config::Object<Link>("link", "A cable")
                                  .field("use", &Link::name, "catalogue name", config::required())
@@ -51,6 +62,7 @@ const config::Object<Plan>& table(config::Type<Plan>) {
           .field("placement", &Plan::placement, "where")
           .field("rates", &Plan::rates, "by name")
           .field("links", &Plan::links, "several")
+          .field("lanes", &Plan::lanes, "a link's")
           .check([](const Plan& plan, const config::Node& node, config::Reader& reader) {
             if (plan.tp > 8 && plan.flag) reader.problem(node.find("flag"), "not with so large a tp");
           });
@@ -73,6 +85,13 @@ std::vector<Problem> refused(const std::string& text) {
   }
   ADD_FAILURE() << "accepted: " << text;
   return {};
+}
+
+TEST(Object, AShorthandMayBeANumber) {
+  EXPECT_EQ(read_plan(R"({"lanes": 4})").lanes.count, 4);
+  EXPECT_EQ(read_plan(R"({"lanes": {"count": 4}})").lanes.count, 4);
+  EXPECT_THAT(refused(R"({"lanes": "4"})").at(0).message, HasSubstr("a number or an object"));
+  EXPECT_THAT(refused(R"({"lanes": 0})").at(0).message, HasSubstr("0 is out of range"));
 }
 
 TEST(Object, DefaultsAreTheStructsOwnInitialisers) {
@@ -115,7 +134,7 @@ TEST(Object, AllMistakesOfAFileAreFoundAtOnceInItsOrder) {
   ASSERT_EQ(problems.size(), 10U);
   EXPECT_EQ(problems[0].message, "unknown key \"tpp\"");
   EXPECT_EQ(problems[0].label, "did you mean \"tp\"?");
-  EXPECT_THAT(problems[0].help, HasSubstr("keys of a plan: bucket, flag, link"));
+  EXPECT_THAT(problems[0].help, HasSubstr("keys of a plan: bucket, flag, lanes, link"));
   EXPECT_EQ(problems[1].label, "must be between 0 and 1");
   EXPECT_EQ(problems[2].label, "must be at least 1");
   EXPECT_EQ(problems[3].message, "25 needs a unit");

@@ -33,4 +33,13 @@ TEST(HardwareFindings, say_what_cannot_be) {
   EXPECT_THAT(words({"topology.fabric.switch=sn5600"}), HasSubstr("has no ports for InfiniBand NDR"));
   EXPECT_THAT(words({"workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
 }
+
+// A rate said in place is the one that ports must carry.
+TEST(HardwareFindings, hold_the_rate_that_the_scenario_says) {
+  EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-ndr", "bandwidth": "800 Gbit/s"})"}),
+              HasSubstr("runs at 400 Gbit/s"));
+  EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-xdr", "bandwidth": "400 Gbit/s"})",
+                     "topology.fabric.switch=qm9700"}),
+              testing::Not(HasSubstr("runs at 400")));
+}
 }  // namespace topsim::scenario::hardware_findings_test

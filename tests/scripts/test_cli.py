@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -73,6 +74,24 @@ class Streams(unittest.TestCase):
         self.assertRegex(text, r"simulating step \d")
         quiet = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=30", "--quiet")
         self.assertNotIn("simulating", quiet)
+
+
+class TopologyFiles(unittest.TestCase):
+    def test_the_format_follows_the_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for verb, name, start in [("export", "t.json", "{"), ("export", "t.xml", "<system"), ("draw", "t.svg", "<svg"),
+                                      ("draw", "t.dot", "graph"), ("export", "t.txt", "node0"), ("bom", "b.txt", "count"),
+                                      ("bom", "b.json", "{"), ("bom", "b.csv", "category,")]:
+                with self.subTest(name):
+                    path = pathlib.Path(folder) / name
+                    program.output("topo", verb, IB, "-o", path)
+                    self.assertTrue(path.read_text().lstrip().startswith(start), path.read_text()[:80])
+
+    def test_other_names_are_refused_with_those_that_are_known(self):
+        for verb, name, known in [("draw", "t.png", ".svg"), ("bom", "b.md", ".csv")]:
+            done = program.topsim("topo", verb, IB, "-o", name)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(known, done.stderr)
 
 
 class Screens(unittest.TestCase):

@@ -34,6 +34,18 @@ TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
   }
 }
 
+// Boxes of 2 x 2 chips: a coordinate is not the number of an accelerator.
+TEST(Export, ATorusKeepsWhoIsWhere) {
+  TopologySpec spec = cluster("tpu-v4-host", 4, "torus");
+  spec.fabric.dimensions = {4, 4};
+  spec.fabric.link.use = "ici-v4";
+  const Topology built = build(spec, catalogue()), read = load(to_json(built));
+  EXPECT_EQ(read.torus_dimensions, built.torus_dimensions);
+  EXPECT_EQ(read.torus_chips, built.torus_chips);
+  EXPECT_NE(built.name(built.torus_chips[2]), "node0/gpu2");
+  EXPECT_EQ(to_json(read), to_json(built));
+}
+
 TEST(Export, AReadTopologyRoutesLikeTheOneItWasWrittenFrom) {
   const Topology built = build(cluster("hgx-h100", 4, "rail"), catalogue());
   const Topology read = load(to_json(built));

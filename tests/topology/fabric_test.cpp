@@ -277,6 +277,29 @@ TEST(Fabric, ADragonflyReachesEveryGroupOverOneGlobalCable) {
   EXPECT_LE(r.switches, 4);  // local, global, local
 }
 
+// Perlmutter: 16 switches a group, of 64 ports each 16 for NICs and 17 global; 31 are left for 15 neighbours,
+// two each. A chassis is 16 nodes of four NICs on four switches: their NICs of one number are one switch
+// apart.
+TEST(Fabric, ADragonflyDealsTheNicsOfANodeOverTheSwitchesOfItsChassis) {
+  TopologySpec spec = cluster("perlmutter-a100", 32);
+  spec.fabric.use = "perlmutter";
+  const Topology t = build(spec, catalogue());
+  const auto leaf_of = [&](int node, int nic) {
+    const DeviceId at = device(t, fmt::format("node{}/nic{}", node, nic));
+    for (const LinkId l : t.links_from(at))
+      if (t.device(t.link(l).to).kind == DeviceKind::fabric_switch) return t.link(l).to;
+    return DeviceId{};
+  };
+  for (int nic = 0; nic < 4; ++nic) {
+    for (int node = 1; node < 16; ++node) EXPECT_EQ(leaf_of(node, nic), leaf_of(0, nic)) << node;
+    EXPECT_NE(leaf_of(0, nic), leaf_of(0, (nic + 1) % 4));
+    EXPECT_NE(leaf_of(16, nic), leaf_of(0, nic));
+    const auto between = t.find_link(leaf_of(0, nic), leaf_of(16, nic));
+    ASSERT_TRUE(between);
+    EXPECT_EQ(t.link(*between).count, 2);
+  }
+}
+
 TEST(Fabric, EveryCatalogueFabricBuildsAtAFewNodes) {
   for (const CatalogueEntry& entry : catalogue().entries()) {
     if (entry.category != "fabric") continue;

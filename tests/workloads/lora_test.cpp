@@ -5,6 +5,7 @@
 
 #include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
+#include "workloads/layer/layer_kernels.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
@@ -97,6 +98,30 @@ TEST(Lora, KeepsTheInputsOfAdaptedMatricesAlone) {
   };
   EXPECT_DOUBLE_EQ(layer({"qkv", "fc1", "fc2"}) - layer({"qkv"}),
                    2 * 8192.0 * ((8192 + 28672) / 8.0 + 2 * 16));
+}
+
+// A frozen bias is added and has no gradient: nobody reads the layer's gradients once more to sum them.
+TEST(Lora, FrozenBiasesHaveNoGradient) {
+  WorkloadSpec workload = adapted({"qkv"});
+  workload.model = complete(gpt(80, 8192, 64));
+  const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const Plan frozen = resolve(workload, 64);
+  EXPECT_EQ(LayerKernels(workload.model, frozen, compute).bias_gradient(1e6).kernels, 0);
+  workload.task = Task::pretrain;
+  workload.lora.reset();
+  const Plan trained = resolve(workload, 64);
+  EXPECT_EQ(LayerKernels(workload.model, trained, compute).bias_gradient(1e6).kernels, 1);
+}
+
+// Adapters' gradients are written and added as others are: under DDP a kernel of its own adds them.
+TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
+  WorkloadSpec workload = adapted({"qkv"}, "ddp");
+  workload.plan = {};
+  workload.plan.micro_batch = 1, workload.plan.grad_accumulation = 4;
+  const Plan plan = resolve(workload, 64);
+  EXPECT_FALSE(plan.fused_accumulation);
+  EXPECT_EQ(gradient_output(plan), GemmOutput::fresh);
 }
 
 // FSDP gathers everything, frozen or not, and reduces the adapters.

@@ -29,6 +29,18 @@ Shape shape_of(const FabricInput& in, int ports) {
   return {groups, a, h, h};
 }
 
+// Which router the `nic`-th NIC of all, counted node by node, hangs on. The NICs of a node hang on as many
+// routers of their group, as in HPE's Cray EX, where each compute blade of a chassis meets each of its switch
+// blades (NERSC, Perlmutter architecture: 8 compute blades of two nodes of four NICs and 4 switch blades a
+// chassis): n routers share the NICs of n times as many nodes as one would take.
+int router_of(int nic, int nics_of_node, int nics_of_router, int routers_of_group) {
+  const int group = nic / (routers_of_group * nics_of_router),
+            inside = nic % (routers_of_group * nics_of_router);
+  const int first = inside / (nics_of_node * nics_of_router) * nics_of_node;
+  const int together = std::min(nics_of_node, routers_of_group - first);
+  return group * routers_of_group + first + (inside - first * nics_of_router) % together;
+}
+
 }  // namespace
 
 void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
@@ -57,17 +69,25 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   const auto router = [&](int group, int index) {
     return routers[static_cast<std::size_t>(group * s.routers + index)];
   };
-  int port = 0;
+  const auto nics = static_cast<int>(in.stamp.nics.size());
+  const int nics_of_router = std::max(1, s.terminals * nics / ports_per_node);
   for (int node = 0; node < in.nodes; ++node)
-    for (std::size_t nic = 0; nic < in.stamp.nics.size(); ++nic) {
-      const NicPort& out = in.stamp.nics[nic];
-      join_nic(in, builder, node, nic, routers[static_cast<std::size_t>(port / s.terminals)], out.ports,
-               out.rate);
-      port += out.ports;
+    for (int nic = 0; nic < nics; ++nic) {
+      const NicPort& out = in.stamp.nics[static_cast<std::size_t>(nic)];
+      const int at = router_of(node * nics + nic, nics, nics_of_router, s.routers);
+      join_nic(in, builder, node, static_cast<std::size_t>(nic), routers[static_cast<std::size_t>(at)],
+               out.ports, out.rate);
     }
+  // What ports a small group leaves are further cables of its own: of Rosetta's 64, 16 lead to NICs and 17 to
+  // other groups, so that each of 15 neighbours has two.
+  const int spare =
+      static_cast<int>(in.leaf().uplink_radix * (1 - static_cast<double>(s.terminals) / in.leaf().radix)) -
+      s.global;
+  const int cables = s.routers > 1 ? std::max(1, spare / (s.routers - 1)) : 1;
   for (int g = 0; g < s.groups; ++g)
     for (int a = 0; a < s.routers; ++a)
-      for (int b = a + 1; b < s.routers; ++b) join_switches(in, builder, router(g, a), router(g, b), 1, 1);
+      for (int b = a + 1; b < s.routers; ++b)
+        join_switches(in, builder, router(g, a), router(g, b), cables, 1);
   if (s.groups == 1) return;
   // Cable k of a group leads to the k-th next group; its other end is the mirror cable there.
   const int rounds = s.routers * s.global / (s.groups - 1);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "sim/base/error.hpp"
@@ -21,6 +23,7 @@ class Explicit {
     for (std::size_t i = 0; i < spec_.devices.size(); ++i) device(i);
     for (std::size_t i = 0; i < spec_.links.size(); ++i) link(i);
     dangling();
+    torus();
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     builder_.set_nodes(nodes_);
     return std::move(builder_).finish();
@@ -172,6 +175,26 @@ class Explicit {
     };
     if (!has(DeviceKind::accelerator) && !has(DeviceKind::nic))
       problem("devices", "the topology has no accelerator", "add a device of kind \"accelerator\"");
+  }
+
+  // Who has which coordinates, where collectives go along the axes.
+  void torus() {
+    const FabricSpec& fabric = spec_.fabric;
+    if (fabric.chips.empty()) return;
+    const long long product =
+        std::accumulate(fabric.dimensions.begin(), fabric.dimensions.end(), 1LL, std::multiplies<>());
+    if (static_cast<std::size_t>(product) != fabric.chips.size())
+      return problem("fabric.dimensions",
+                     fmt::format("the dimensions make {} places for {} chips", product, fabric.chips.size()),
+                     "one size a dimension; \"chips\" names who is at each place");
+    builder_.facts().torus_dimensions = fabric.dimensions;
+    for (std::size_t i = 0; i < fabric.chips.size(); ++i) {
+      const auto at = end(fmt::format("fabric.chips[{}]", i), fabric.chips[i]);
+      if (at && kinds_[*at] != DeviceKind::accelerator)
+        problem(fmt::format("fabric.chips[{}]", i), fmt::format("\"{}\" is no accelerator", fabric.chips[i]),
+                "name accelerators");
+      if (at) builder_.facts().torus_chips.emplace_back(*at);
+    }
   }
 
   const TopologySpec& spec_;

@@ -42,14 +42,17 @@ const FabricRecipe& Hardware::fabric(std::string_view id, const std::string& pat
 
 LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) const {
   LinkEntry link = at(path, [&]() -> const LinkEntry& { return catalogue_.link(choice.use); });
-  const bool changed = choice.bandwidth || choice.capacity || choice.latency;
-  if (choice.bandwidth) {
+  std::string id = link.id;
+  if (choice.bandwidth) {  // part of the id, since kinds of links are told apart by it
     link.line_rate = *choice.bandwidth;
-    link.label += fmt::format(", here {:g} Gbit/s", link.line_rate.value() * 8e-9);
+    const std::string rate = fmt::format("{:g} Gbit/s", link.line_rate.value() * 8e-9);
+    id += " at " + rate;
+    link.label += ", here " + rate;
   }
+  if (choice.capacity || choice.latency) id += " (changed)";
   LinkFigures f;
   f.kind = link.kind;
-  f.type = {changed ? link.id + " (changed)" : link.id, link.label, link.source};
+  f.type = {id, link.label, link.source};
   f.line_rate = link.line_rate;
   f.capacity = choice.capacity.value_or(payload_capacity(link));
   f.capacity_at_nic = choice.capacity.value_or(payload_capacity_at_nic(link));

@@ -97,6 +97,7 @@ void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
       {"leaves_per_rail", asked.leaves_per_rail.value_or(1) > 1, kClos},
       {"length", !asked.length.empty(), kClos | kDragonfly | kTorus | kDirect},
       {"sharp", asked.sharp, kClos | kDragonfly},
+      {"chips", !asked.chips.empty(), 0},
       {"dimensions", !asked.dimensions.empty(), kDragonfly | kTorus},
   };
   std::vector<Problem> problems;

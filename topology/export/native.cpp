@@ -1,5 +1,6 @@
 // One device and one link a line, so that files can be compared and edited by hand.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <tuple>
@@ -77,13 +78,21 @@ void write_links(const Topology& t, std::string& out) {
   }
 }
 
+// Of a torus or mesh: who is where.
+std::string coordinates(const Topology& t) {
+  if (t.torus_chips.empty()) return {};
+  std::string chips;
+  for (const DeviceId chip : t.torus_chips) chips += (chips.empty() ? "" : ", ") + quoted(t.name(chip));
+  return fmt::format(", \"dimensions\": [{}], \"chips\": [{}]", fmt::join(t.torus_dimensions, ", "), chips);
+}
+
 }  // namespace
 
 std::string to_json(const Topology& t) {
   std::string out = "{\n  \"format\": \"topsim.topology/1\"";
   out += fmt::format(
-      ",\n  \"fabric\": {{\"kind\": \"{}\", \"routing\": \"{}\", \"sharp\": {}, \"nic_latency\": \"{}\"}}",
-      t.fabric_kind, name_of(t.routing), t.sharp, config::to_text(t.nic_latency));
+      ",\n  \"fabric\": {{\"kind\": \"{}\", \"routing\": \"{}\", \"sharp\": {}, \"nic_latency\": \"{}\"{}}}",
+      t.fabric_kind, name_of(t.routing), t.sharp, config::to_text(t.nic_latency), coordinates(t));
   out += fmt::format(",\n  \"peer_to_peer\": {},\n  \"nvlink_sharp\": {}", t.peer_to_peer, t.nvlink_sharp);
   {
     Lines lines(out, "models");

@@ -51,7 +51,8 @@ KernelCost Attention::copies(Pass pass) const {
   // Keys and values written for every head, their gradients summed over the heads of a group.
   const double repeated = grouped ? k + v + heads_ * (shape_.head_dim + shape_.value_dim) : 0;
   // Of the projection's bias, QKV: added in place, its gradient summed.
-  const bool biased = !kernels_.model.gated_ffn && plan.bias_kernels;
+  const bool biased =
+      plan.bias_kernels && (forward ? !kernels_.model.gated_ffn : has_bias_gradients(kernels_.model, plan));
   double numbers = biased ? (forward ? 2 : 1) * (q + k + v) : 0, launches = biased ? 1 : 0;
   const auto move = [&](double moved, double kernels) {
     if (moved > 0) numbers += moved, launches += kernels;

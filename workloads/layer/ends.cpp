@@ -15,7 +15,7 @@ KernelCost table_gradient(const LayerKernels& kernels, double parameters) {
   const double fresh = plan.cast_weights ? plan.parameter_bytes : kernels.element;
   const double added = plan.fused_accumulation ? fresh + 2 * plan.gradient_bytes : 0;
   return kernels.compute.memory_bound(parameters * (fresh + added), MemoryKernel::add, added > 0 ? 2 : 1) +
-         kernels.accumulated(parameters);
+         accumulated(kernels.plan, kernels.compute, parameters);
 }
 }  // namespace
 
@@ -92,8 +92,8 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const int gradient = backward.collective(
       Part::head, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes, plan.tp);
   backward.weight_gradient(Part::head,
-                           compute.gemm({vocab, h, tokens}, plan.activations, kernels.gradient_output()) +
-                               kernels.accumulated(vocab * h),
+                           compute.gemm({vocab, h, tokens}, plan.activations, gradient_output(kernels.plan)) +
+                               accumulated(kernels.plan, kernels.compute, vocab * h),
                            exposed ? gradient : input, parameters);
   backward.compute(Part::norm, compute.memory_bound(3 * rows * h * element, MemoryKernel::norm, 2),
                    exposed ? Piece::kNone : gradient);

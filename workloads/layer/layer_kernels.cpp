@@ -49,7 +49,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   result.forward =
       (casts.input ? cast(m * k) : KernelCost{}) + cast(weights) * casts_of_weights + gemm({m, n, k, count});
   result.input_gradient = (casts.gradient ? cast(m * n) : KernelCost{}) + gemm({m, k, n, count});
-  result.weight_gradient = gemm({n, k, m, count}, gradient_output()) + accumulated(count * n * k);
+  result.weight_gradient =
+      gemm({n, k, m, count}, gradient_output(plan)) + accumulated(plan, compute, count * n * k);
   if (in_tiles()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
     result.forward_quarter = gemm({m / kQuarters, n, k, count});
@@ -58,12 +59,12 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   return result;
 }
 
-GemmOutput LayerKernels::gradient_output() const {
+GemmOutput gradient_output(const Plan& plan) {
   return plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh;
 }
 // AccumulateGrad: from the second micro-batch on the fresh gradient is read, added and written; with fp32
 // weights it is cast first.
-KernelCost LayerKernels::accumulated(double parameters) const {
+KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters) {
   if (plan.fused_accumulation || plan.inference()) return {};
   const double later = plan.reduce_every_micro_batch ? 0 : 1 - 1.0 / plan.micro_batches;
   const double wide = plan.gradient_bytes, cast_bytes = plan.cast_weights && wide > 2 ? 2 + wide : 0;
@@ -153,7 +154,8 @@ KernelCost LayerKernels::residual_backward() const {
          bias_gradient(rows * hidden);
 }
 KernelCost LayerKernels::bias_gradient(double elements) const {
-  return biased() ? compute.memory_bound(elements * element, MemoryKernel::add) : KernelCost{};
+  return has_bias_gradients(model, plan) ? compute.memory_bound(elements * element, MemoryKernel::add)
+                                         : KernelCost{};
 }
 
 // Clamps are no part of Megatron's fused activation (fusions/fused_bias_geglu.py: two clamps and a join, each

@@ -23,6 +23,14 @@ struct Linear {
   }
 };
 
+// Where a weight gradient goes, and what autograd then does with one of so many parameters.
+[[nodiscard]] GemmOutput gradient_output(const Plan& plan);
+[[nodiscard]] KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters);
+// Of layers without gates, unless frozen: those are added and have no gradient.
+[[nodiscard]] inline bool has_bias_gradients(const ModelSpec& model, const Plan& plan) {
+  return !model.gated_ffn && !plan.inference() && !plan.frozen();
+}
+
 class LayerKernels {
  public:
   // REQUIRES: everything outlives the object.
@@ -52,15 +60,10 @@ class LayerKernels {
   [[nodiscard]] KernelCost residual_backward() const;
   // Linear layers whose bias is added by what follows leave its gradient to a kernel that reads theirs.
   [[nodiscard]] KernelCost bias_gradient(double elements) const;
-  [[nodiscard]] bool biased() const { return !model.gated_ffn && !plan.inference(); }
   // GeLU or SwiGLU between FC1 and FC2 of that inner width.
   [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
-
-  // Where a weight gradient goes, and what autograd then does with one of so many parameters.
-  [[nodiscard]] GemmOutput gradient_output() const;
-  [[nodiscard]] KernelCost accumulated(double parameters) const;
 
   [[nodiscard]] bool in_tiles() const;  // user buffers
 

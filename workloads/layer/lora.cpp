@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "workloads/layer/layer_kernels.hpp"
 #include "workloads/model.hpp"
 
 namespace topsim::workloads {
@@ -64,8 +65,8 @@ class Adapters {
     return compute_.memory_bound(3 * tokens_ * width * bytes_of(plan_.activations), MemoryKernel::add);
   }
   KernelCost weights(double width) const {
-    return compute_.gemm({width, rank_, tokens_}, plan_.gemm,
-                         plan_.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh);
+    return compute_.gemm({width, rank_, tokens_}, plan_.gemm, gradient_output(plan_)) +
+           accumulated(plan_, compute_, width * rank_);
   }
 
   const Plan& plan_;
