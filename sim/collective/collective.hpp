@@ -121,7 +121,7 @@ struct StepMessage {
   Bytes bytes;             // on the wire, the protocol's flags included
   std::uint16_t channel;
   std::uint32_t after_begin, after_count;  // into StepPlan::after: messages that must have arrived first
-  Duration latency{};                      // replaces the route's: what one step of the protocol takes
+  Duration latency{};                      // what one step of the protocol takes; 0: the route's and a send's
   BytesPerSecond rate_cap{};               // what the channel can do; 0: none
   DeviceId from_nic{}, to_nic{};  // between boxes: the NICs that the channel names; invalid: the router's
   std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
@@ -168,7 +168,7 @@ class NcclModel {
   // NVLS over several boxes) goes to them and back, NVLSTree over trees of boxes. NVLS inside one box and PAT
   // have no message form: the best of ring and tree stands in, and the plan says which.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
-  // The links of one message of it; cap and latency are the message's.
+  // The links of one message of it, or of one of message_parts(); cap and latency are the message's.
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;
   // One point-to-point message (send/recv) between two GPUs: the same for any number of bytes.
   void lower_message(DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;

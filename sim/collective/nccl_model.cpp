@@ -15,6 +15,14 @@
 namespace topsim::collective {
 namespace {
 
+// 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit yet.
+void as_message(const UsageBuilder& usage, Activity& out) {
+  out.latency = usage.fabric_latency() + from_microseconds(10);
+  out.weight = 2;
+  out.ctas = 2;
+  out.memory_traffic = 1;
+}
+
 bool tuned(CollectiveKind kind) {
   return kind <= CollectiveKind::reduce;
 }
@@ -239,12 +247,7 @@ UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t 
   UsageBuilder usage(router, grain);
   usage.add_message(
       {.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
-  // 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit
-  // yet.
-  out.latency = usage.fabric_latency() + from_microseconds(10);
-  out.weight = 2;
-  out.ctas = 2;
-  out.memory_traffic = 1;
+  as_message(usage, out);
   return usage;
 }
 
@@ -349,6 +352,11 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
              .allow_pxn = allows_pxn()},
             1);
   usage.finish(1, out.usage);
+  if (message.latency == Duration{}) {  // of a send: message_parts()
+    as_message(usage, out);
+    out.weight /= usage.connections(gpus[message.from], gpus[message.to]);
+    return;
+  }
   out.cap = message.rate_cap;
   out.latency = message.latency;
 }

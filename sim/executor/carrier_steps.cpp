@@ -288,10 +288,7 @@ class Steps final : public Carrier {
                                            const std::vector<DeviceId>& gpus) const {
     const auto by = [&](const collective::NcclModel& nccl) {
       collective::Activity lowered;
-      if (of_protocol(message))
-        nccl.lower_step(message, gpus, lowered);
-      else
-        nccl.lower_message(gpus[message.from], gpus[message.to], message.channel, lowered);
+      nccl.lower_step(message, gpus, lowered);
       return lowered;
     };
     if (routes_.detour == RouteChange::kFirst) return by(nccl_);

@@ -1,6 +1,8 @@
 // Collectives sent message by message, where a pencil says what must come out.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "sim/executor/simulate.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue.hpp"
@@ -69,5 +71,62 @@ TEST(Steps, hops_leave_by_the_nics_that_their_channels_name) {
   }
   ASSERT_EQ(sent.size(), 4U);
   for (const double bytes : sent) EXPECT_NEAR(bytes, 16 << 20, 1);
+}
+// Rank 0 sends 64 MiB to rank 1.
+program::Program send() {
+  program::Program program;
+  program.ranks = 2;
+  program.class_of_rank = {0, 1};
+  program.peer_slots = {{RankId(1), RankId()}, {RankId(), RankId(0)}};  // next, previous
+  program.peer_counterpart = {1, 0};
+  program.peer_dimension.assign(2, program::Dimension::pipeline);
+  for (const program::OpKind kind : {program::OpKind::send, program::OpKind::recv}) {
+    program::RankProgramBuilder builder(program, "rank");
+    builder.stream("compute");
+    program::Op op;
+    op.kind = kind;
+    op.stream = builder.stream("communication");
+    op.slot = kind == program::OpKind::send ? 0 : 1;
+    op.bytes = Bytes(64 << 20);
+    builder.add(op);
+    builder.finish();
+  }
+  return program;
+}
+
+// Its four NICs carry a quarter each, over one connection each, whose paths ECMP draws one by one.
+TEST(Steps, a_part_of_a_message_takes_the_path_of_one_connection) {
+  topology::TopologySpec spec;
+  spec.node.use = "p5";
+  spec.nodes = 2;
+  spec.fabric.kind = "fat-tree";
+  spec.fabric.link.use = "efa-100g";
+  spec.fabric.tiers = 2;
+  spec.fabric.nodes_per_leaf = 1;
+  spec.fabric.routing = topology::Routing::ecmp;
+  topology::Topology topology =
+      topology::build(spec, topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs"));
+  topology = topology.with_ranks_on({topology.accelerators()[0], topology.accelerators()[8]});
+  const topology::Router router(topology, 1);
+  const collective::NcclModel nccl(router, {});
+  std::map<LinkId, double> expected;
+  for (std::uint64_t connection = 0; connection < 4; ++connection) {
+    topology::Route route;
+    router.route(
+        {.from = topology.accelerators()[0], .to = topology.accelerators()[1], .connection = connection},
+        route);
+    for (const topology::LinkShare& use : route.links) expected[use.link] += use.share * (16 << 20);
+  }
+  for (const CollectiveForm form : {CollectiveForm::steps, CollectiveForm::hops}) {
+    RunOptions options;
+    options.collectives = form;
+    options.warmup = 0;
+    options.steps = 1;
+    std::map<LinkId, double> sent;
+    for (const LinkClass& link : simulate(send(), router, nccl, options, nullptr).links)
+      if (link.bytes > 0) sent[link.members.front()] = link.bytes;
+    EXPECT_EQ(sent.size(), expected.size());
+    for (const auto& [link, bytes] : expected) EXPECT_NEAR(sent[link], bytes, 1);
+  }
 }
 }  // namespace topsim::executor::steps_test
