@@ -37,7 +37,7 @@ void lower_pat(const Placement& placement, UsageBuilder& usage) {
   for (std::uint32_t distance = 1; distance < n; distance *= 2) {
     const double shares = std::min(distance, n - distance);
     for (std::uint32_t r = 0; r < n; ++r)
-      usage.add({.from = gpu[r], .to = gpu[(r + distance) % n], .connection = distance}, shares / n);
+      usage.add_message({.from = gpu[r], .to = gpu[(r + distance) % n], .connection = distance}, shares / n);
   }
 }
 }  // namespace topsim::collective

@@ -506,6 +506,17 @@ TEST(Lowering, AllToAllUsesEveryNicOfABoxAlike) {
   expect_each(leaving(cluster, lowered(cluster, CollectiveKind::all_to_all, 16)), 64, 4.0 / 32);
 }
 
+// 31/32 of a byte leave each rank, however far each step goes.
+TEST(Lowering, PatLeavesByEveryNic) {
+  const Cluster cluster(boxes("p5", 32, "efa-100g"), forced(Algorithm::pat));
+  std::vector<DeviceId> group;
+  for (std::size_t box = 0; box < 32; ++box) group.push_back(cluster.topology.accelerators()[8 * box]);
+  ASSERT_EQ(cluster.nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), group).algorithm, Algorithm::pat);
+  Activity activity;
+  cluster.nccl.lower(CollectiveKind::all_gather, Bytes(1 << 20), group, activity);
+  expect_each(leaving(cluster, activity), 32 * 4, 31.0 / 32 / 4);
+}
+
 TEST(Lowering, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
   // A DGX A100 has two GPUs and two NICs behind each PCIe switch: GPU 0's ring and GPU 1's must not meet.
   const Cluster cluster(boxes("dgx-a100", 4, "ib-hdr"));
