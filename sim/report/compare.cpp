@@ -136,20 +136,12 @@ void add_result(Rows& rows, std::size_t c, const Result& result, double per_step
     rows.add("reliability.goodput", Unit::share, c, share, 1);
     rows.add("reliability.interruptions_per_day", Unit::count, c, result.goodput->interruptions_per_day.usual,
              0);
-    rows.add("reliability.step_seconds", Unit::seconds, c, share > 0 ? seconds(result.step) / share : 0,
-             per_step);
+    rows.add("reliability.step_seconds", Unit::seconds, c, step_seconds(result, result.step), per_step);
   }
   rows.add("memory.per_accelerator_bytes", Unit::bytes, c,
            static_cast<double>(result.memory.per_accelerator.value()), 0);
   add_collectives(rows, c, result, per_step);
   add_links(rows, c, result);
-}
-
-// Failures and checkpoints take their share where the scenario says how often (reliability).
-double token_seconds(const Result& result, Duration step) {
-  const double tokens = result.throughput.tokens_per_second * seconds(result.step);
-  const double share = result.goodput ? result.goodput->share.usual : 1;
-  return tokens > 0 && share > 0 ? seconds(step) / tokens / share : 0;
 }
 
 std::vector<double> over_samples(const Candidate& candidate,
@@ -251,6 +243,16 @@ bool differs(const ComparisonRow& row) {
                      [](double each) { return std::isnan(each) || std::abs(each) >= kResolution; });
 }
 }  // namespace
+
+double step_seconds(const Result& result, Duration step) {
+  const double share = result.goodput ? result.goodput->share.usual : 1;
+  return share > 0 ? seconds(step) / share : 0;
+}
+
+double token_seconds(const Result& result, Duration step) {
+  const double tokens = result.throughput.tokens_per_second * seconds(result.step);
+  return tokens > 0 ? step_seconds(result, step) / tokens : 0;
+}
 
 Comparison compare(std::span<const Candidate> candidates) {
   Comparison result;

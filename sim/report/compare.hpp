@@ -48,6 +48,11 @@ struct Comparison {
   std::vector<std::string> remarks;
 };
 
+// Of a step, and of a token: with what failures and checkpoints take where the scenario says how often
+// (reliability). 0 where that is nothing or all of it.
+[[nodiscard]] double step_seconds(const Result& result, Duration step);
+[[nodiscard]] double token_seconds(const Result& result, Duration step);
+
 // REQUIRES: at least two candidates, all with equally many steps.
 [[nodiscard]] Comparison compare(std::span<const Candidate> candidates);
 

@@ -12,7 +12,7 @@ namespace topsim::report {
 namespace {
 std::string samples_text(const Comparison& comparison, const Interval& interval) {
   if (comparison.samples < 2) return "";
-  return fmt::format(" (5th to 95th percentile of {} samples: {} to {})", comparison.samples,
+  return fmt::format(" (median of {} samples; 5th to 95th percentile {} to {})", comparison.samples,
                      signed_percent_text(interval.low), signed_percent_text(interval.high));
 }
 
@@ -80,9 +80,9 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   const bool tokens =
       base.result.throughput.tokens_per_second > 0 && other.result.throughput.tokens_per_second > 0;
   const auto time_of = [&](const Candidate& each, std::size_t s) {
-    const double work = tokens ? each.result.throughput.tokens_per_second * seconds(each.result.step) : 1;
-    return seconds(each.steps[s]) / work;
+    return tokens ? token_seconds(each.result, each.steps[s]) : step_seconds(each.result, each.steps[s]);
   };
+  if (time_of(base, 0) <= 0 || time_of(other, 0) <= 0) return "";
   std::vector<double> relative;
   std::vector<double> shares;
   // Prices are drawn often enough for percentiles even where the simulation ran once.
@@ -113,16 +113,20 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   } else {
     const bool dearer = cost.usual > 0;
     text = fmt::format(
-        "cost per {}: {} is {} cheaper than {} ({} to {} over the ranges of prices)", work,
+        "cost per {}: {} is {} cheaper than {} (median; {} to {} over the ranges of prices)", work,
         comparison.names[dearer ? 0 : c], percent_text(dearer ? 1 - 1 / (1 + cost.usual) : -cost.usual),
         comparison.names[dearer ? c : 0], signed_percent_text(cost.low), signed_percent_text(cost.high));
   }
   if (!shares.empty()) {
     const Interval share = spread(shares);
-    text += share.high <= 0 ? fmt::format("; {} would not win with a free fabric", comparison.names[c])
-                            : fmt::format("; {} wins if its fabric costs less than {} of {}'s ({} to {})",
-                                          comparison.names[c], percent_text(share.usual), comparison.names[0],
-                                          percent_text(share.low), percent_text(share.high));
+    if (share.high <= 0)
+      text += fmt::format("; {} would not win with a free fabric", comparison.names[c]);
+    else if (share.usual <= 0)
+      text += fmt::format("; {} would hardly win with a free fabric", comparison.names[c]);
+    else
+      text += fmt::format("; {} wins if its fabric costs less than {} of {}'s ({} to {})",
+                          comparison.names[c], percent_text(share.usual), comparison.names[0],
+                          percent_text(std::max(0.0, share.low)), percent_text(share.high));
   }
   return text;
 }

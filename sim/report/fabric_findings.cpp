@@ -79,8 +79,10 @@ NicRates rates_of_nic(const Topology& topology, DeviceId nic) {
 bool is_fabric(const Topology& topology, const Link& link) {
   const topology::Device& from = topology.device(link.from);
   const topology::Device& to = topology.device(link.to);
+  const bool scale_up = link.kind == topology::LinkKind::nvlink || link.kind == topology::LinkKind::c2c ||
+                        link.kind == topology::LinkKind::infinity_fabric;
   return from.kind == DeviceKind::fabric_switch || to.kind == DeviceKind::fabric_switch ||
-         from.node != to.node;
+         (from.node != to.node && !scale_up);
 }
 
 void find_unused_fabric(const FindingContext& context, Findings& out) {

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/report/compare.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::study {
@@ -89,8 +90,8 @@ std::span<const Column> columns() {
        }},
       {{"usd_per_million_tokens", "the same for a million tokens", false, report::dollars_text},
        [](const Result& r, const CostModel& c) {
-         const double tokens = r.throughput.tokens_per_second;
-         return priced(c) && tokens > 0 ? Value(dollars_a_second(c) / tokens * 1e6) : Value();
+         const double token = report::token_seconds(r, r.step);
+         return priced(c) && token > 0 ? Value(dollars_a_second(c) * token * 1e6) : Value();
        }},
   };
   return list;

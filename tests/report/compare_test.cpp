@@ -86,10 +86,9 @@ TEST(Compare, OverlappingSamplesAreNoSignificantDifference) {
 }
 
 TEST(Compare, SamplesThatAgreeAreSignificant) {
-  EXPECT_THAT(
-      of({candidate("ib", 10_ms, {10_ms, 10_ms}), candidate("roce", 11_ms, {11_ms, 12_ms})}).verdict,
-      HasSubstr(
-          "ib is 1.10 times faster per step than roce (5th to 95th percentile of 3 samples: +10.0 % to"));
+  EXPECT_THAT(of({candidate("ib", 10_ms, {10_ms, 10_ms}), candidate("roce", 11_ms, {11_ms, 12_ms})}).verdict,
+              HasSubstr("ib is 1.10 times faster per step than roce (median of 3 samples; 5th to 95th "
+                        "percentile +10.0 % to"));
 }
 
 TEST(Compare, BelowTheModelsResolutionNothingIsClaimed) {
@@ -194,6 +193,15 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   const std::string verdict = of({ib, roce}).verdict;
   EXPECT_THAT(verdict, HasSubstr("cost per token: roce is 6.5 % cheaper than ib"));
   EXPECT_THAT(verdict, HasSubstr("roce wins if its fabric costs less than 54.5 % of ib's"));
+  // 100 x 10 against 85 x 13: its servers alone cost more than the other's all: (100/1.3 - 80)/20 = -15 %.
+  roce.steps.assign(roce.steps.size(), 13_ms);
+  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce would not win with a free fabric"));
+  roce.steps.assign(roce.steps.size(), 11_ms);
+  // Failures that take half of its time double what its token costs: 85 x 11 / 0.5 = 1.87 times.
+  roce.result.goodput = Goodput{};
+  roce.result.goodput->share = {0.5, 0.5, 0.5};
+  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("ib is 46.5 % cheaper than roce"));
+  roce.result.goodput.reset();
   // The price range swallows the difference.
   roce.cost->bill.items[1].price = Interval{1, 11, 21};
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));

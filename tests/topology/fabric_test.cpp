@@ -277,6 +277,28 @@ TEST(Fabric, ADragonflyReachesEveryGroupOverOneGlobalCable) {
   EXPECT_LE(r.switches, 4);  // local, global, local
 }
 
+// 64 nodes of 8 NICs, rail-optimised, switches of 64 ports, 1:2. A leaf takes 42 nodes; of 64 each of two
+// leaves takes 32, with 16 cables up: four spines of 16 leaves x 4. (42 and 22 would want 21 up, and 7
+// spines.)
+TEST(Fabric, LeavesAreFilledAlikeSoThatOversubscriptionSavesSwitches) {
+  std::size_t before = 1000;
+  for (const double ratio : {1.0, 2.0, 3.0, 4.0}) {
+    TopologySpec spec = cluster("hgx-h100", 64, "rail");
+    spec.fabric.switch_model.use = "qm9700";
+    spec.fabric.oversubscription = {ratio};
+    const Topology t = build(spec, catalogue());
+    const auto switches =
+        static_cast<std::size_t>(std::count_if(t.devices().begin(), t.devices().end(), [](const Device& d) {
+          return d.kind == DeviceKind::fabric_switch;
+        }));
+    EXPECT_LT(switches, before) << ratio;
+    if (ratio == 2.0) {
+      EXPECT_EQ(switches, 20U);
+    }
+    before = switches;
+  }
+}
+
 // Perlmutter: 16 switches a group, of 64 ports each 16 for NICs and 17 global; 31 are left for 15 neighbours,
 // two each. A chassis is 16 nodes of four NICs on four switches: their NICs of one number are one switch
 // apart.

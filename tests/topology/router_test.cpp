@@ -223,4 +223,22 @@ TEST(Router, AnIsolatedNodeIsToldWhy) {
             "node0/gpu0 cannot reach node1/gpu0: the topology has no fabric between nodes (topology.fabric)");
 }
 
+// One node of eight NICs a leaf, two leaves, several cables to each spine: each of the eight destinations of
+// a leaf has a cable of its own, up and down.
+TEST(Router, StaticRoutingGivesEveryPortOfALeafACableDownOfItsOwn) {
+  TopologySpec spec = cluster("hgx-h100", 2, "fat-tree");
+  spec.fabric.nodes_per_leaf = 1;
+  spec.fabric.routing = Routing::static_;
+  const Topology t = build(spec, catalogue());
+  const Router router(t, 1);
+  std::set<LinkId> between;
+  for (int g = 0; g < 8; ++g)
+    for (const LinkShare& l :
+         route(router, fmt::format("node0/gpu{}", g), fmt::format("node1/gpu{}", g)).links)
+      if (t.device(t.link(l.link).from).kind == DeviceKind::fabric_switch &&
+          t.device(t.link(l.link).to).kind == DeviceKind::fabric_switch)
+        between.insert(l.link);
+  EXPECT_EQ(between.size(), 16U);
+}
+
 }  // namespace topsim::topology::test::router_test

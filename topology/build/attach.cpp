@@ -117,6 +117,10 @@ Attachment attach_nodes(const FabricInput& in) {
   deal_rails(in, a, slots, most);
   a.nodes_per_group = std::min(group_size(in, a), in.nodes);
   a.groups = (in.nodes + a.nodes_per_group - 1) / a.nodes_per_group;
+  // As many on each leaf as on any other, where nobody says how many: a leaf that is nearly empty would have
+  // the uplinks of a full one.
+  if (!in.spec.nodes_per_leaf && in.spec.unit_nodes == 0)
+    a.nodes_per_group = (in.nodes + a.groups - 1) / a.groups;
   return a;
 }
 

@@ -230,6 +230,11 @@ void ClosRoutes::even(const Leaf& a, const Leaf& b, LinkId first_bundle, Route& 
 void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route& out) const {
   const std::uint32_t cable = choice.pick(static_cast<std::uint32_t>(a.links.up.size()), 0);
   const std::uint32_t s = cable / a.links.each;
+  // Of parallel cables down: a forwarding table's entry for a destination is the same wherever a message
+  // comes from, and those of a leaf's ports differ as far as there are cables, as on the way up.
+  const auto down_cable = [&](std::uint32_t n, std::uint32_t up_cable, std::uint32_t level) {
+    return choice.routing == Routing::static_ ? up_cable % n : choice.pick(n, level);
+  };
   const auto take = [&](LinkId link) {
     add(link, 1, out);
     out.latency += latency(link);
@@ -239,9 +244,9 @@ void ClosRoutes::single(const Leaf& a, const Leaf& b, PathChoice& choice, Route&
     const Uplinks &up = spine(a.pod, s), &down = spine(b.pod, s);
     const std::uint32_t core_cable = choice.pick(static_cast<std::uint32_t>(up.up.size()), 1);
     take(up.up[core_cable]);
-    take(down.down[core_cable / up.each * down.each + choice.pick(down.each, 2)]);
+    take(down.down[core_cable / up.each * down.each + down_cable(down.each, core_cable, 2)]);
   }
-  take(b.links.down[s * b.links.each + choice.pick(b.links.each, 3)]);
+  take(b.links.down[s * b.links.each + down_cable(b.links.each, cable, 3)]);
 }
 
 bool ClosRoutes::find(DeviceId from, DeviceId to, std::uint64_t connection, LinkId first_bundle,
