@@ -35,6 +35,8 @@ void declare(CLI::App& app, std::span<Action> actions);
 // Parses and runs; turns exceptions into exit codes and messages on stderr.
 [[nodiscard]] int run_command_line(int argc, const char* const* argv);
 
-// True when messages on stderr may be coloured: a terminal, NO_COLOR unset, TERM not dumb.
+// Whether stderr is a terminal that takes escape sequences: TERM is set and not dumb.
+[[nodiscard]] bool terminal_on_stderr();
+// Whether messages on stderr may be coloured: such a terminal, and NO_COLOR unset.
 [[nodiscard]] bool colour_on_stderr();
 }  // namespace topsim::cli

@@ -150,11 +150,14 @@ int guarded(const Action& action) {
 }
 }  // namespace
 
+bool terminal_on_stderr() {
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
 bool colour_on_stderr() {
   const char* no_colour = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
-         std::string_view(terminal) != "dumb";
+  return terminal_on_stderr() && (no_colour == nullptr || *no_colour == '\0');
 }
 
 void declare(CLI::App& app, std::span<Action> actions) {

@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
+#include "sim/cli/command.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::cli {
@@ -56,9 +55,7 @@ std::string progress_text(const executor::Progress& progress, double wall_second
 }
 
 ProgressLine::ProgressLine(Text text, bool quiet) : text_(std::move(text)) {
-  const char* terminal = std::getenv("TERM");
-  const bool redraws = terminal != nullptr && std::string_view(terminal) != "dumb";
-  if (!quiet && redraws && isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { draw(); });
+  if (!quiet && terminal_on_stderr()) thread_ = std::thread([this] { draw(); });
 }
 
 ProgressLine::ProgressLine(const executor::Progress& progress, bool quiet)
