@@ -57,8 +57,8 @@ std::string links_csv(const Result& result) {
       "scenario,id,count,kind,type,from,to,capacity,bytes,utilization,peak_utilization,busy_seconds\n";
   for (const LinkRow& each : result.links) {
     row(out, "{},{},{},{},{},{},{},{},{},{},{},{}", field(result.name), field(each.id), each.count, each.kind,
-        field(each.type), field(each.from), field(each.to), each.capacity, each.bytes, each.utilization,
-        each.peak_utilization, si(each.busy));
+        field(each.type), field(each.from), field(each.to), each.capacity, each.bytes.value(),
+        each.utilization, each.peak_utilization, si(each.busy));
   }
   return out;
 }

@@ -95,7 +95,7 @@ json links_json(const std::vector<LinkRow>& rows) {
                      {"from", row.from},
                      {"to", row.to},
                      {"capacity", row.capacity},
-                     {"bytes", row.bytes},
+                     {"bytes", row.bytes.value()},
                      {"utilization", row.utilization},
                      {"peak_utilization", row.peak_utilization},
                      {"busy_seconds", si(row.busy)},

@@ -61,7 +61,7 @@ LinkRow link_of(const json& value) {
   row.from = value.at("from");
   row.to = value.at("to");
   row.capacity = value.at("capacity");
-  row.bytes = value.at("bytes");
+  row.bytes = Bytes(value.at("bytes").get<std::int64_t>());
   row.utilization = value.at("utilization");
   row.peak_utilization = value.at("peak_utilization");
   row.busy = time_of(value.at("busy_seconds"));

@@ -1,6 +1,7 @@
 #include "sim/report/make_result.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sim/report/findings.hpp"
@@ -44,7 +45,8 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
   const double window = seconds(outcome.end - outcome.measured_begin);
   std::vector<LinkRow> rows;
   for (const executor::LinkClass& each : outcome.links) {
-    if (each.members.empty() || each.bytes <= 0) continue;
+    const Bytes carried(std::llround(each.bytes));
+    if (each.members.empty() || carried <= Bytes{}) continue;
     const LinkId id = each.members.front();
     const topology::Link& link = topology.link(id);
     LinkRow row;
@@ -55,7 +57,7 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
     row.from = topology.name(link.from);
     row.to = topology.name(link.to);
     row.capacity = link.capacity.value();
-    row.bytes = each.bytes;
+    row.bytes = carried;
     row.utilization = window > 0 ? each.bytes / (row.capacity * window) : 0;
     row.peak_utilization = each.peak_rate / row.capacity;
     row.busy = each.busy;

@@ -54,10 +54,11 @@ std::string text_of(const RankRow& rank, std::uint32_t alike) {
 }
 
 std::string text_of(const LinkRow& link, std::uint32_t alike) {
-  if (link.bytes <= 0) return fmt::format("{} ({}) carried nothing\n", link.id, link.type);
+  if (link.bytes <= Bytes{}) return fmt::format("{} ({}) carried nothing\n", link.id, link.type);
   return fmt::format("{} ({}){}\n  carried {}, mean {}, peak {}\n", link.id, link.type,
-                     alike > 1 ? fmt::format("; {} links behave alike", alike) : "", bytes_text(link.bytes),
-                     percent_text(link.utilization), percent_text(link.peak_utilization));
+                     alike > 1 ? fmt::format("; {} links behave alike", alike) : "",
+                     bytes_text(static_cast<double>(link.bytes.value())), percent_text(link.utilization),
+                     percent_text(link.peak_utilization));
 }
 }  // namespace
 

@@ -48,8 +48,8 @@ struct LinkRow {
   std::string kind;  // nvlink, pcie, infiniband, ethernet, ...
   std::string type;  // what people call it: "NDR 400 Gbit/s"
   std::string from, to;
-  double capacity = 0;  // usable bytes/s
-  double bytes = 0;
+  double capacity = 0;                           // usable bytes/s
+  Bytes bytes{};                                 // to the nearest whole one
   double utilization = 0, peak_utilization = 0;  // shares of the capacity
   Duration busy{};
   std::string members;  // their numbers in the topology (spans.hpp)

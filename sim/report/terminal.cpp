@@ -206,7 +206,8 @@ void links(Screen& screen, const Result& result, std::size_t limit) {
                           "mean", "peak"));
   for (const LinkRow* row : rows) {
     screen.line(fmt::format("    {} {} {:>8} {:>7} {:>7}", pad_right(clip(ends_of(*row), name), name),
-                            pad_right(type_of(*row, type), type), bytes_text(row->bytes),
+                            pad_right(type_of(*row, type), type),
+                            bytes_text(static_cast<double>(row->bytes.value())),
                             percent_text(row->utilization), percent_text(row->peak_utilization)));
   }
 }

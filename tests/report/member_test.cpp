@@ -40,7 +40,7 @@ TEST(Members, a_link_of_a_class_has_its_own_name_and_the_figures_of_the_class) {
   const report::Members members = report::find_members(result, topology, {}, std::vector<std::string>{id});
   ASSERT_EQ(members.links.size(), 1U);
   EXPECT_EQ(members.links[0].first.from, "leaf1");
-  EXPECT_EQ(members.links[0].first.bytes, 0.5e9);
+  EXPECT_EQ(members.links[0].first.bytes.value(), 500'000'000);
   EXPECT_EQ(members.links[0].first.count, 1U);
   EXPECT_EQ(members.links[0].second, 2U);
 }
@@ -49,7 +49,7 @@ TEST(Members, a_link_that_carried_nothing_says_so) {
   const topology::Topology topology = two_nodes();
   const std::string id = topology.name(link_between(topology, "spine0", "leaf1"));
   const auto members = report::find_members(sample_result(), topology, {}, std::vector<std::string>{id});
-  EXPECT_EQ(members.links[0].first.bytes, 0);
+  EXPECT_EQ(members.links[0].first.bytes.value(), 0);
   EXPECT_EQ(members.links[0].second, 0U);
   EXPECT_THAT(report::to_text(members), HasSubstr("carried nothing"));
 }

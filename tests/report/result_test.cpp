@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/error.hpp"
+#include "sim/report/csv.hpp"
 #include "sim/report/json.hpp"
 #include "tests/report/sample.hpp"
 
@@ -53,6 +54,16 @@ TEST(ResultJson, WholePicosecondsPrintAsTheirOwnDecimals) {
   result.step = Duration(1234567890123);
   EXPECT_NE(to_json(result).find("\"seconds\": 1.234567890123\n"), std::string::npos);
   EXPECT_EQ(result_from_json(to_json(result), "r").step, Duration(1234567890123));
+}
+
+TEST(ResultJson, BytesOfLinksAreWholeNumbers) {
+  // Half of 1 GB and a third of a byte, as a fluid share of a link comes out.
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.links.front().bytes = 0.5e9 + 1.0 / 3;
+  const Result result = make_result(facts(), topology, two_ranks(), memory(), outcome);
+  EXPECT_NE(to_json(result).find("\"bytes\": 500000000,"), std::string::npos);
+  EXPECT_NE(links_csv(result).find(",500000000,"), std::string::npos);
 }
 
 TEST(ResultJson, HoldsNothingMeasuredAboutTheRunItself) {

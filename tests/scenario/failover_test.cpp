@@ -62,7 +62,7 @@ report::Result message_over(const std::string& faults, const std::string& networ
 double carried(const report::Result& result, const std::string& spine) {
   double bytes = 0;
   for (const report::LinkRow& link : result.links)
-    if (link.from == "leaf0" && link.to == spine) bytes += link.bytes;
+    if (link.from == "leaf0" && link.to == spine) bytes += static_cast<double>(link.bytes.value());
   return bytes;
 }
 
@@ -113,7 +113,8 @@ TEST(Failover, AnotherNicOfTheNodeTakesOver) {
     const std::string by = sender ? "node0/nic1" : "leaf1";
     double bytes = 0;
     for (const report::LinkRow& link : moved.links)
-      if (link.from == by && (sender ? link.to == "leaf0" : link.to == "node1/nic1")) bytes += link.bytes;
+      if (link.from == by && (sender ? link.to == "leaf0" : link.to == "node1/nic1"))
+        bytes += static_cast<double>(link.bytes.value());
     EXPECT_NEAR(bytes, late, 2e-4 * 1e9);
   }
 }

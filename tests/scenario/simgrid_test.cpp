@@ -44,8 +44,8 @@ void expect_equal(const std::string& file, const std::vector<std::string>& assig
   EXPECT_EQ(flow.flows, simgrid.flows);
   ASSERT_EQ(flow.links.size(), simgrid.links.size());
   double total[2] = {0, 0};
-  for (const report::LinkRow& link : flow.links) total[0] += link.bytes;
-  for (const report::LinkRow& link : simgrid.links) total[1] += link.bytes;
+  for (const report::LinkRow& link : flow.links) total[0] += static_cast<double>(link.bytes.value());
+  for (const report::LinkRow& link : simgrid.links) total[1] += static_cast<double>(link.bytes.value());
   EXPECT_NEAR(total[0], total[1], 1e-6 * total[0]);
 }
 
