@@ -73,11 +73,21 @@ class Topology:
 
     def draw(self, file: Union[str, "os.PathLike[str]", None] = None, *, most_nodes: int = 8,
              most_switches: int = 32) -> Svg:
-        """A drawing as SVG, shown by notebooks and written to `file` when given. More than `most_nodes` nodes, or
-        `most_switches` switches of a tier, are folded into one of each kind.
+        """A drawing as SVG, shown by notebooks and written to `file` when given: as SVG, or for Graphviz where the name
+        ends in .dot or .gv. More than `most_nodes` nodes, or `most_switches` switches of a tier, are folded into one of
+        each kind.
         """
         svg = Svg(self._core.to_svg(most_nodes, most_switches))
-        if file is not None:
+        if file is None:
+            return svg
+        ending = os.path.splitext(os.fspath(file))[1].lower()
+        if ending not in ("", ".svg", ".dot", ".gv"):
+            raise ValueError(f"no topology is drawn as {ending}: end the name in .svg, or in .dot for Graphviz, which makes"
+                             " other formats of it (dot -Tpng)")
+        if ending in (".dot", ".gv"):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(self.to_dot())
+        else:
             svg.save(file)
         return svg
 

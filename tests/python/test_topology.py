@@ -51,6 +51,16 @@ class Topology(unittest.TestCase):
             with open(file, encoding="utf-8") as read:
                 self.assertEqual(read.read(), drawing)
 
+    def test_draws_what_the_name_of_the_file_says_and_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dot = os.path.join(folder, "cluster.dot")
+            self.topology.draw(dot)
+            with open(dot, encoding="utf-8") as read:
+                self.assertEqual(read.read(), self.topology.to_dot())
+            with self.assertRaisesRegex(ValueError, r"\.png.*\.svg.*\.dot"):
+                self.topology.draw(os.path.join(folder, "cluster.png"))
+            self.assertEqual(os.listdir(folder), ["cluster.dot"])
+
     def test_other_formats(self):
         self.assertIn("graph", self.topology.to_dot())
         self.assertEqual(xml.etree.ElementTree.fromstring(self.topology.to_nccl_xml(1)).tag, "system")
