@@ -1,9 +1,11 @@
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
+#include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/quantity.hpp"
@@ -42,7 +44,7 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
 }
 
 std::string traffic(const Options& options, const scenario::TrafficName& what,
-                    const topology::Catalogue& catalogue) {
+                    const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
   scenario::Scenario scenario = options.scenario.load();
   // Packets are the point of these patterns; a scenario usually says "flow" for its workload.
   if (options.scenario.network.empty()) scenario.network.model = "packet";
@@ -61,24 +63,26 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
   const bool json = options.format == "json";
   if (what.pattern == scenario::TrafficPattern::point_to_point) {
     traffic.sizes = sizes_of(options, "2", "8M");
-    const scenario::PointToPoint result = scenario::point_to_point(scenario, catalogue, traffic);
+    const scenario::PointToPoint result = scenario::point_to_point(scenario, catalogue, traffic, &stop);
     return json ? scenario::point_to_point_json(result) : scenario::point_to_point_table(result);
   }
   traffic.sizes = {scenario::bench_size(options.begin.empty() ? "1M" : options.begin)};
-  const scenario::Traffic result = scenario::run_traffic(scenario, catalogue, what.pattern, traffic);
+  const scenario::Traffic result = scenario::run_traffic(scenario, catalogue, what.pattern, traffic, &stop);
   return json ? scenario::traffic_json(what, result) : scenario::traffic_table(what, result);
 }
 
 std::string collective(const Options& options, const scenario::BenchCollective& what,
-                       const topology::Catalogue& catalogue) {
+                       const topology::Catalogue& catalogue, const executor::Progress& progress) {
   const scenario::BenchSizes sizes{scenario::bench_size(options.begin.empty() ? "8" : options.begin),
                                    scenario::bench_size(options.end.empty() ? "8G" : options.end),
                                    options.factor};
   check_order(sizes.first, sizes.last);
   scenario::Scenario scenario = options.scenario.load();
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
-  const std::vector<scenario::BenchRow> rows = scenario::bench(scenario, catalogue, what.kind, sizes);
-  return options.format == "json" ? scenario::bench_json(rows) : scenario::bench_table(what, rows);
+  const std::vector<scenario::BenchRow> rows =
+      scenario::bench(scenario, catalogue, what.kind, sizes, &progress);
+  return options.format == "json" ? scenario::bench_json(rows, !progress.stop)
+                                  : scenario::bench_table(what, rows);
 }
 
 // A collective or a pattern; the closest of both where the word is neither.
@@ -107,10 +111,17 @@ int run(const Options& options) {
     throw ConfigError("no verb \"" + options.verb + '"', "--verb send or --verb write");
   if (!(options.factor > 1)) throw ConfigError("-f must be above 1", "-f 2 doubles the size from row to row");
   const topology::Catalogue catalogue = shipped_catalogue();
-  std::cout << (named != nullptr ? collective(options, *named, catalogue)
-                                 : traffic(options, *scenario::find_traffic(options.what), catalogue));
-  std::cout.flush();
-  return kOk;
+  const scenario::TrafficName* pattern = scenario::find_traffic(options.what);
+  executor::Progress progress;
+  std::optional<InterruptGuard> guard;
+  if (named != nullptr || !scenario::on_textbook(pattern->pattern, options.textbook))
+    guard.emplace(progress.stop);
+  std::cout << (named != nullptr ? collective(options, *named, catalogue, progress)
+                                 : traffic(options, *pattern, catalogue, progress.stop))
+            << std::flush;
+  if (!progress.stop) return kOk;
+  std::cerr << "interrupted: what was done by then is printed\n";
+  return kInterrupted;
 }
 }  // namespace
 

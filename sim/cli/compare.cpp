@@ -38,8 +38,9 @@ void check(const Options& options) {
   }
 }
 
-// Results are taken as they are, once; scenarios are simulated.
-std::vector<report::Candidate> gather(const Options& options, bool& interrupted) {
+// Results are taken as they are, once; scenarios are simulated. Interrupted, those that were not simulated to
+// their end are left out: what they have is no step to compare.
+std::vector<report::Candidate> gather(const Options& options, executor::Progress& progress) {
   std::vector<StudyInput> inputs;
   for (const std::string& file : options.files) inputs.push_back(read_study_input(file, options.changes));
   for (const std::string& change : options.with) {
@@ -59,14 +60,11 @@ std::vector<report::Candidate> gather(const Options& options, bool& interrupted)
   for (const StudyInput& input : inputs) {
     if (!input.result) scenarios.push_back(input.scenario);
   }
-  executor::Progress progress;
   std::vector<report::Candidate> simulated;
   if (!scenarios.empty()) {
-    const InterruptGuard guard(progress);
     const ProgressLine line(progress, options.quiet);
     simulated = study::run_ensembles(scenarios, catalogue, how, &progress);
   }
-  interrupted = progress.stop;
 
   std::vector<report::Candidate> candidates;
   std::size_t next = 0;
@@ -76,7 +74,9 @@ std::vector<report::Candidate> gather(const Options& options, bool& interrupted)
       candidates.push_back(
           {*input.result, {input.result->step}, study::cost_model(input.scenario, topology, catalogue)});
     } else {
-      candidates.push_back(std::move(simulated[next++]));
+      report::Candidate& each = simulated[next++];
+      if (progress.stop && !each.result.complete) continue;
+      candidates.push_back(std::move(each));
     }
     if (options.no_cost) candidates.back().cost.reset();
   }
@@ -112,9 +112,16 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
 int run(const Options& options) {
   check(options);
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
-  bool interrupted = false;
-  const std::vector<report::Candidate> candidates = gather(options, interrupted);
-  const report::Comparison comparison = report::compare(candidates);
+  executor::Progress progress;
+  const InterruptGuard guard(progress.stop);
+  const std::vector<report::Candidate> candidates = gather(options, progress);
+  const bool interrupted = progress.stop;
+  if (interrupted && !options.quiet)
+    std::cerr << "interrupted: " << candidates.size() << " of " << options.files.size() + options.with.size()
+              << " candidates were simulated to their end\n";
+  if (candidates.size() < 2) return kInterrupted;
+  report::Comparison comparison = report::compare(candidates);
+  comparison.complete = !interrupted;
   if (options.format == "json") {
     std::cout << report::compare_json(comparison);
   } else if (options.format == "md") {

@@ -30,7 +30,7 @@ int run(const Options& options) {
   StudyInput input = read_study_input(options.file, options.changes);
   const topology::Catalogue catalogue = shipped_catalogue();
   executor::Progress progress;
-  const InterruptGuard guard(progress);
+  const InterruptGuard guard(progress.stop);
   std::optional<ProgressLine> line;
   line.emplace(progress, options.quiet);
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
@@ -43,26 +43,30 @@ int run(const Options& options) {
     if (!input.result) input.result = drawn.result;
   }
   std::optional<study::WhatIfs> what_ifs;
-  if (!options.no_what_if) {
+  if (!options.no_what_if && !progress.stop) {
     what_ifs = study::what_if_faster(input.scenario, catalogue, 1 + options.faster / 100, &progress);
   }
   line.reset();
-  if (what_ifs) {
-    if (what_ifs->step != input.result->step && !progress.stop && !options.quiet) {
-      std::cerr
-          << "warning: this topsim simulates the result's scenario to another step time than the result's; "
-             "the gains are of the new one\n";
-    }
+  const bool interrupted = progress.stop;
+  if (interrupted && !options.quiet)
+    std::cerr << (drawn.result.complete ? "interrupted: gains of faster parts are missing\n"
+                                        : "interrupted: there is no step to explain yet\n");
+  if (!drawn.result.complete) return kInterrupted;
+  if (what_ifs && what_ifs->step == Duration{}) what_ifs.reset();
+  if (what_ifs && what_ifs->step != input.result->step && !options.quiet) {
+    std::cerr
+        << "warning: this topsim simulates the result's scenario to another step time than the result's; "
+           "the gains are of the new one\n";
   }
-  if (progress.stop) return kInterrupted;
   if (!options.html.empty()) {
     report::write_file(options.html, report::to_html(drawn.result, &*drawn.timeline, &*drawn.picture,
                                                      what_ifs ? study::what_if_json(*what_ifs) : ""));
   }
   std::cout << (options.format == "json"
-                    ? study::explain_json(*input.result, what_ifs)
+                    ? study::explain_json(*input.result, what_ifs, !interrupted)
                     : study::explain_text(*input.result, what_ifs, report::options_of_stdout().columns));
-  return kOk;
+  std::cout.flush();
+  return interrupted ? kInterrupted : kOk;
 }
 }  // namespace
 

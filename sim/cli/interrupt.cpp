@@ -1,33 +1,39 @@
 #include "sim/cli/interrupt.hpp"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <string_view>
+
+#include "sim/cli/command.hpp"
 
 namespace topsim::cli {
 namespace {
 // A signal handler gets no argument: what it sets has to be reachable from here.
 std::atomic<std::atomic<bool>*> watched{nullptr};
-static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free);
+static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int) {
-  if (std::atomic<bool>* stop = watched.load()) stop->store(true);
-}
-
-void handle(void (*handler)(int), int flags) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = flags;
-  sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  std::atomic<bool>* stop = watched.load();
+  if (stop != nullptr && !stop->exchange(true)) return;
+  constexpr std::string_view kSaid = "interrupted\n";
+  if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) _exit(kInterrupted);  // nobody to tell
+  _exit(kInterrupted);  // what stdout still holds is not the whole: it is dropped
 }
 }  // namespace
 
+void end_at_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
 InterruptGuard::InterruptGuard(std::atomic<bool>& stop) {
   watched.store(&stop);
-  handle(on_signal, static_cast<int>(SA_RESETHAND));  // the second one finds the default: it kills
 }
 
 InterruptGuard::~InterruptGuard() {
-  handle(SIG_DFL, 0);
   watched.store(nullptr);
 }
 }  // namespace topsim::cli

@@ -1,17 +1,20 @@
-// Ctrl-C: the first one asks the simulation to stop at its next event, the second one kills.
+// Ctrl-C and SIGTERM, one way for all commands. While an InterruptGuard lives, the first signal raises its
+// flag: the work stops at its next event, and what was done so far is written, marked incomplete. A second
+// signal, or one that nobody watches, ends the program at once: exit code 130, nothing on stdout. A guard
+// that lives until everything is written keeps files whole.
 #pragma once
 
 #include <atomic>
 
-#include "sim/executor/options.hpp"
-
 namespace topsim::cli {
 
-// While it lives, SIGINT and SIGTERM raise `stop`. One at a time.
+// Once, at the beginning of the program.
+void end_at_interrupts();
+
+// One at a time.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::atomic<bool>& stop);
-  explicit InterruptGuard(executor::Progress& progress) : InterruptGuard(progress.stop) {}
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

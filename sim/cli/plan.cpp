@@ -66,8 +66,8 @@ int run(const Options& options) {
   if (options.gpus > 0) study::use_accelerators(scenario, catalogue, options.gpus);
   study::PlanProgress progress;
   study::PlanReport report;
+  const InterruptGuard guard(progress.stop);
   {
-    const InterruptGuard guard(progress.stop);
     const ProgressLine line([&](double, int) { return progress_text(progress); }, options.quiet);
     report = study::search_plans(scenario, catalogue, plan, progress);
   }

@@ -40,14 +40,9 @@ scenario::SimulateOptions how_to_run(const Options& options) {
   return how;
 }
 
-scenario::Simulated simulate(const Options& options, bool& interrupted) {
-  executor::Progress progress;
-  const InterruptGuard guard(progress);
+scenario::Simulated simulate(const Options& options, executor::Progress& progress) {
   const ProgressLine line(progress, options.quiet);
-  scenario::Simulated simulated =
-      scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
-  interrupted = progress.stop.load();
-  return simulated;
+  return scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
 }
 
 // What was asked for by --rank and --link, in place of the whole result.
@@ -103,8 +98,9 @@ int run(const Options& options) {
   }
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   if (!options.trace.empty()) report::check_trace(options.trace);
-  bool interrupted = false;
-  const scenario::Simulated simulated = simulate(options, interrupted);
+  executor::Progress progress;
+  const InterruptGuard guard(progress.stop);
+  const scenario::Simulated simulated = simulate(options, progress);
   const report::Timeline* timeline = simulated.timeline ? &*simulated.timeline : nullptr;
   std::string result_file;
   if (!options.out.empty()) {
@@ -113,7 +109,7 @@ int run(const Options& options) {
   write_page(options, simulated);
   if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
   print(options, simulated, result_file);
-  if (interrupted) {
+  if (!simulated.result.complete) {
     if (!options.quiet) std::cerr << "interrupted: the result is partial (\"complete\": false)\n";
     return kInterrupted;
   }

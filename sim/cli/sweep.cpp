@@ -91,8 +91,8 @@ int run(const Options& options) {
   study::SweepStore store(options.out, report.space, study::sweep_identity(report.space, base));
 
   study::SweepProgress progress;
+  const InterruptGuard guard(progress.stop);
   {
-    const InterruptGuard guard(progress.stop);
     const ProgressLine line([&](double wall, int) { return progress_text(progress, wall); }, options.quiet);
     study::run_sweep(report.space, base, store, options.jobs, progress);
   }

@@ -6,6 +6,7 @@
 
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
+#include "sim/cli/interrupt.hpp"
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
@@ -28,14 +29,21 @@ int run(const Options& options) {
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = shipped_catalogue();
   const auto files = validation::find_cases(options.cases, library);
+  executor::Progress progress;
+  const InterruptGuard guard(progress.stop);
   const validation::Report report = [&] {
-    executor::Progress progress;
     const ProgressLine line(progress, options.quiet);
     return validation::validate(files, catalogue, library, options.jobs, &progress);
   }();
   std::cout << (options.format == "json" ? validation::to_json(report)
                                          : validation::to_text(report, options.each))
             << std::flush;
+  if (!report.complete) {
+    if (!options.quiet)
+      std::cerr << "interrupted: " << progress.runs_done << " of " << progress.runs_total
+                << " cases are done\n";
+    return kInterrupted;
+  }
   if (!options.html.empty())
     report::write_file(options.html, report::validate_html(validation::to_json(report)));
   return report.passed() ? kOk : kCheckFailed;

@@ -44,7 +44,7 @@ class Executor {
 
  private:
   SimTime now() const { return engine_.now(); }
-  bool stopped() const { return progress_ && progress_->stop.load(std::memory_order_relaxed); }
+  bool stopped() const { return progress_ && progress_->stopped(); }
   [[nodiscard]] bool measuring() const {
     return accounting_.boundaries().size() >= static_cast<std::size_t>(options_.warmup);
   }

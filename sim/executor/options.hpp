@@ -82,9 +82,16 @@ struct RunOptions {
   std::vector<AcceleratorFacts> accelerators;  // by Device::model; empty: no contention
 };
 
-// Shared with another thread (progress line, Ctrl-C). The simulation polls `stop` at every event.
+// Shared with another thread (progress line, Ctrl-C). The simulation polls the flags at every event.
 struct Progress {
   std::atomic<bool> stop{false};
+  // Of who runs many at once: stops this one, too. Simulations that shared a whole Progress would have their
+  // threads write to one cache line at every event; a flag is only read.
+  const std::atomic<bool>* stop_all = nullptr;
+  [[nodiscard]] bool stopped() const {
+    return stop.load(std::memory_order_relaxed) ||
+           (stop_all != nullptr && stop_all->load(std::memory_order_relaxed));
+  }
   std::atomic<std::uint64_t> ops_done{0}, ops_total{0}, events{0};
   std::atomic<std::int64_t> now_ps{0};
   std::atomic<int> step{0};

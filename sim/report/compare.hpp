@@ -46,6 +46,7 @@ struct Comparison {
   std::vector<std::string> limits;  // by candidate: the links that hold up most of the step
   std::string verdict;              // the closing sentence (or sentences, one a line)
   std::vector<std::string> remarks;
+  bool complete = true;  // false: interrupted, candidates or samples are missing
 };
 
 // Of a step, and of a token: with what failures and checkpoints take where the scenario says how often

@@ -24,6 +24,8 @@ struct Setting {
   const topology::Router& router;
   const collective::NcclModel& nccl;
   std::vector<DeviceId> gpus;
+  const executor::Progress* progress;
+  [[nodiscard]] bool stopped() const { return progress != nullptr && progress->stopped(); }
 };
 
 std::unique_ptr<network::Network> make_network(const Setting& setting) {
@@ -45,12 +47,13 @@ std::vector<network::Usage> usage_of(const collective::Activity& activity) {
   return usage;
 }
 
-// Runs the network until nothing moves; `arrived(tag, time)` may start more.
+// Runs the network until nothing moves, or somebody stops it; `arrived(tag, time)` may start more.
 template <class Arrived>
-SimTime drain(network::Network& network, const Arrived& arrived) {
+SimTime drain(network::Network& network, const Setting& setting, const Arrived& arrived) {
   SimTime now{};
   std::vector<network::Completion> completed;
-  for (SimTime next = network.next_event(); next != kNever; next = network.next_event()) {
+  for (SimTime next = network.next_event(); next != kNever && !setting.stopped();
+       next = network.next_event()) {
     completed.clear();
     network.advance(next, completed);
     for (const network::Completion& c : completed) {
@@ -71,7 +74,7 @@ Duration pipelined_time(const Setting& setting, const collective::Activity& acti
   transfer.weight = activity.weight;
   transfer.latency = activity.latency;
   network->start(transfer, SimTime{});
-  return drain(*network, [](std::uint64_t, SimTime) {}).time_since_epoch();
+  return drain(*network, setting, [](std::uint64_t, SimTime) {}).time_since_epoch();
 }
 
 Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
@@ -119,7 +122,7 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
     if (missing[m] == 0) send(m, SimTime{});
   }
-  return drain(*network,
+  return drain(*network, setting,
                [&](std::uint64_t tag, SimTime now) {
                  for (const std::uint32_t f : followers[tag]) {
                    if (--missing[f] == 0) send(f, now);
@@ -159,14 +162,12 @@ void refuse_another(const collective::Overrides& forced, const collective::Choic
           collective::name_of(choice.algorithm), collective::name_of(choice.protocol)));
 }
 
-std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes,
-                              const executor::Progress* progress) {
+std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(setting.scenario.network.model).make == nullptr;
   std::vector<BenchRow> rows;
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
-    if (progress != nullptr && progress->stop) break;
     BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
     collective::Activity activity;
     setting.nccl.lower(kind, row.size, setting.gpus, activity);
@@ -179,6 +180,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
       refuse_another(setting.scenario.network.nccl, row.choice);
       row.time = pipelined_time(setting, activity, row.size);
     }
+    if (setting.stopped()) break;  // the time is not this row's whole
     if (row.time > Duration{}) {
       row.bytes_per_second = static_cast<double>(row.size.value()) / seconds(row.time);
     }
@@ -199,8 +201,8 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
     const topology::Router router(topology, scenario.run.seed);
     const collective::NcclModel nccl(router, scenario.network.nccl);
     const Setting setting{scenario, router, nccl,
-                          topology::place_ranks(scenario.topology, topology, scenario.run.seed)};
-    return rows_of(setting, kind, sizes, progress);
+                          topology::place_ranks(scenario.topology, topology, scenario.run.seed), progress};
+    return rows_of(setting, kind, sizes);
   } catch (const ConfigError& error) {
     throw located(error, scenario);
   }

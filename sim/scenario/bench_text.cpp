@@ -90,8 +90,9 @@ void force(Scenario& scenario, const std::string& algorithm, const std::string& 
   if (channels > 0) forced.channels = channels;
 }
 
-std::string bench_json(const std::vector<BenchRow>& rows) {
-  nlohmann::ordered_json json = {{"format", "topsim.bench/1"}, {"rows", nlohmann::ordered_json::array()}};
+std::string bench_json(const std::vector<BenchRow>& rows, bool complete) {
+  nlohmann::ordered_json json = {
+      {"format", "topsim.bench/1"}, {"complete", complete}, {"rows", nlohmann::ordered_json::array()}};
   for (const BenchRow& row : rows) {
     json["rows"].push_back({{"size", row.size.value()},
                             {"time_us", microseconds(row.time)},
@@ -105,25 +106,31 @@ std::string bench_json(const std::vector<BenchRow>& rows) {
 }
 
 std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows) {
-  std::string text =
-      fmt::format("#{:>56}{:>25}\n", "", "out-of-place") +
-      fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:<13}  {:<8}  {:>8}\n", "size",
-                  "count", "type", "redop", "root", "time", "algbw", "busbw", "algorithm", "protocol",
-                  "channels") +
-      fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}\n", "(B)", "(elements)", "", "",
-                  "", "(us)", "(GB/s)", "(GB/s)");
+  // Twice the same columns: out of place, in place. Nothing is sent, so nothing can arrive wrong: N/A.
+  const auto twice = [](const std::string& columns) { return columns + columns; };
+  const auto names = [&](const char* time, const char* algbw, const char* busbw, const char* wrong) {
+    return twice(fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", time, algbw, busbw, wrong));
+  };
+  std::string text = fmt::format("#{:65}{:<34}{}\n", "", "out-of-place", "in-place") +
+                     fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}  {:<13}  {:<8}  {:>8}\n", "size",
+                                 "count", "type", "redop", "root", names("time", "algbw", "busbw", "#wrong"),
+                                 "algorithm", "protocol", "channels") +
+                     fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "(B)", "(elements)", "", "", "",
+                                 names("(us)", "(GB/s)", "(GB/s)", ""));
   double sum = 0;
   for (const BenchRow& row : rows) {
-    sum += row.bus_bytes_per_second / 1e9;
-    text += fmt::format(
-        "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6.2f}  {:>6.2f}  {:<13}  {:<8}  {:>8}\n",
-        row.size.value(), row.count, "float", what.operation, what.root, time_text(microseconds(row.time)),
-        row.bytes_per_second / 1e9, row.bus_bytes_per_second / 1e9, collective::name_of(row.choice.algorithm),
-        collective::name_of(row.choice.protocol), row.choice.channels);
+    const double algbw = row.bytes_per_second / 1e9, busbw = row.bus_bytes_per_second / 1e9;
+    sum += busbw;
+    text += fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}  {:<13}  {:<8}  {:>8}\n", row.size.value(),
+                        row.count, "float", what.operation, what.root,
+                        twice(fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}",
+                                          time_text(microseconds(row.time)), algbw, busbw, "N/A")),
+                        collective::name_of(row.choice.algorithm), collective::name_of(row.choice.protocol),
+                        row.choice.channels);
   }
-  if (!rows.empty()) {
+  text += "# Out of bounds values : 0 OK\n";
+  if (!rows.empty())
     text += fmt::format("# Avg bus bandwidth    : {:g}\n", sum / static_cast<double>(rows.size()));
-  }
-  return text;
+  return text + "#\n";
 }
 }  // namespace topsim::scenario

@@ -23,6 +23,8 @@ struct BenchCollective {
 // Forces what NCCL's tuner would choose; empty names and 0 leave it the choice.
 void force(Scenario& scenario, const std::string& algorithm, const std::string& protocol, int channels);
 
+// nccl-tests' own table as it is with -c 0 (no data to check), and beside it what NCCL chose. Time in place
+// is the same: the model has no difference. `complete` is false where somebody interrupted.
 [[nodiscard]] std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows);
-[[nodiscard]] std::string bench_json(const std::vector<BenchRow>& rows);
+[[nodiscard]] std::string bench_json(const std::vector<BenchRow>& rows, bool complete = true);
 }  // namespace topsim::scenario

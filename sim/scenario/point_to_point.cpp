@@ -74,9 +74,9 @@ Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size) {
 }  // namespace
 
 PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
-                            const TrafficOptions& options) {
+                            const TrafficOptions& options, const std::atomic<bool>* stop) {
   return with_places(scenario, [&] {
-    Ground ground(scenario, catalogue);
+    Ground ground(scenario, catalogue, stop);
     const Topology& topology = ground.topology();
     const Ends ends = ends_of(topology);
     const auto& first = ends.of_node.front();
@@ -92,7 +92,7 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
     const std::optional<Scenario> verbs = as_perftest_sees(scenario, catalogue, topology, from, to);
     std::optional<Ground> bare;
     if (verbs) {
-      bare.emplace(*verbs, catalogue);
+      bare.emplace(*verbs, catalogue, stop);
     } else {
       result.note =
           "the latency is the library's: what perftest would print needs two NICs and switches whose own "
@@ -116,6 +116,8 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
       for (int i = 0; i < row.iterations; ++i) ground.send(from, to, size, static_cast<std::uint64_t>(i));
       end = {};
       ground.run(keep);
+      result.complete = !ground.stopped();
+      if (!result.complete) break;
       // From the first delivery on: what comes before it is latency.
       const double took = seconds(end - row.library);
       // Where messages do not share a link (analytic), each has all of it.

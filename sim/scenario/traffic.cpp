@@ -101,8 +101,8 @@ std::string where_it_ran(const Topology& topology, std::size_t flows) {
 }
 
 Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
-                    const TrafficOptions& options) {
-  Ground ground(scenario, catalogue);
+                    const TrafficOptions& options, const std::atomic<bool>* stop) {
+  Ground ground(scenario, catalogue, stop);
   const Topology& topology = ground.topology();
   const Ends ends = ends_of(topology);
   const std::vector<Pair> pairs = pairs_of(ends, pattern, options, topology, scenario.run.seed);
@@ -126,6 +126,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
     flow.goodput = static_cast<double>(bytes.value()) / seconds(time);
     traffic.last = std::max(traffic.last, time);
   });
+  traffic.complete = !ground.stopped();
   traffic.fairness = jain(traffic.flows);
   if (ground.packets() == nullptr) return traffic;
   const packet::Episodes& engine = ground.packets()->messages();
@@ -155,8 +156,8 @@ packet::LinkFigures cable_of(const Topology& topology) {
                     "give topology.fabric a kind and a link, and more than one node");
 }
 
-Traffic on_textbook(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
-                    const TrafficOptions& options) {
+Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& catalogue,
+                         TrafficPattern pattern, const TrafficOptions& options) {
   const Topology topology = topology::build(scenario.topology, catalogue, {});
   packet::LinkFigures cable = cable_of(topology);
   const packet::PacketSpec spec = packet_spec(scenario, topology.fabric_is_infiniband);
@@ -216,13 +217,15 @@ Traffic on_textbook(const Scenario& scenario, const topology::Catalogue& catalog
 
 }  // namespace
 
+bool on_textbook(TrafficPattern pattern, bool asked) {
+  return asked || pattern == TrafficPattern::parking_lot || pattern == TrafficPattern::victim_flow;
+}
+
 Traffic run_traffic(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
-                    const TrafficOptions& options) {
-  const bool textbook =
-      options.textbook || pattern == TrafficPattern::parking_lot || pattern == TrafficPattern::victim_flow;
+                    const TrafficOptions& options, const std::atomic<bool>* stop) {
   return with_places(scenario, [&] {
-    return textbook ? on_textbook(scenario, catalogue, pattern, options)
-                    : on_scenario(scenario, catalogue, pattern, options);
+    return on_textbook(pattern, options.textbook) ? textbook_traffic(scenario, catalogue, pattern, options)
+                                                  : on_scenario(scenario, catalogue, pattern, options, stop);
   });
 }
 }  // namespace topsim::scenario

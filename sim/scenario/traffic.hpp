@@ -5,6 +5,7 @@
 // fabric.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +60,7 @@ struct Traffic {
   double fairness = 1;  // Jain's index over goodput
   std::optional<TrafficQueues> queues;
   std::vector<std::string> findings;
+  bool complete = true;  // false: stopped before everything was delivered
 };
 
 struct PointToPointRow {
@@ -76,13 +78,20 @@ struct PointToPoint {
   Verb verb = Verb::send;
   std::vector<PointToPointRow> rows;
   std::string note;  // where `latency` is what a library sees, because what perftest would print is not known
+  bool complete = true;  // false: stopped, rows are missing
 };
 
-// REQUIRES: pattern is not point_to_point. Throws ConfigError with places.
+// Whether a pattern runs on the textbook's fabric: in one piece, which nothing stops.
+[[nodiscard]] bool on_textbook(TrafficPattern pattern, bool asked);
+
+// REQUIRES: pattern is not point_to_point. Throws ConfigError with places. `stop` may be null; when it rises
+// what was delivered so far comes back.
 [[nodiscard]] Traffic run_traffic(const Scenario& scenario, const topology::Catalogue& catalogue,
-                                  TrafficPattern pattern, const TrafficOptions& options);
+                                  TrafficPattern pattern, const TrafficOptions& options,
+                                  const std::atomic<bool>* stop = nullptr);
 [[nodiscard]] PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
-                                          const TrafficOptions& options);
+                                          const TrafficOptions& options,
+                                          const std::atomic<bool>* stop = nullptr);
 
 // Names users type, and what is printed.
 struct TrafficName {

@@ -24,8 +24,9 @@ packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
   return spec;
 }
 
-Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue)
+Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
     : scenario_(scenario),
+      stop_(stop),
       topology_(topology::build(scenario.topology, catalogue, switches_apart())),
       router_(topology_, scenario.run.seed) {}
 

@@ -1,6 +1,7 @@
 // Where traffic runs: the scenario's own topology, a network over it, and the ports that may meet.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -17,18 +18,27 @@ namespace topsim::scenario {
 // The topology with every switch apart.
 class Ground {
  public:
-  // REQUIRES: the scenario outlives it.
-  Ground(const Scenario& scenario, const topology::Catalogue& catalogue);
+  // REQUIRES: the scenario and `stop` (which may be null) outlive it.
+  Ground(const Scenario& scenario, const topology::Catalogue& catalogue,
+         const std::atomic<bool>* stop = nullptr);
 
   [[nodiscard]] const topology::Topology& topology() const { return topology_; }
   void renew();  // a network that has carried nothing
   void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag);
-  // done(tag, time of the last byte) of everything sent, in order.
+  [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+  // done(tag, time of the last byte) of everything sent, in order, until somebody stops it.
   template <class Done>
   void run(const Done& done) {
+    // Not further at a time than somebody who stops it would wait for.
+    constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
-    for (SimTime next = network_->next_event_before(kNever); next != kNever;
-         next = network_->next_event_before(kNever)) {
+    SimTime horizon(kSlice);
+    for (SimTime next = network_->next_event_before(horizon); next != kNever && !stopped();
+         next = network_->next_event_before(horizon)) {
+      if (next > horizon) {
+        horizon = next + kSlice;
+        continue;
+      }
       completed.clear();
       network_->advance(next, completed);
       for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
@@ -39,6 +49,7 @@ class Ground {
 
  private:
   const Scenario& scenario_;
+  const std::atomic<bool>* stop_;
   const topology::Topology topology_;
   const topology::Router router_;
   std::unique_ptr<network::Network> network_;

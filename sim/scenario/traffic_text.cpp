@@ -59,6 +59,7 @@ std::string point_to_point_json(const PointToPoint& result) {
                                  {"from", result.from},
                                  {"to", result.to},
                                  {"verb", verb_name(result.verb)},
+                                 {"complete", result.complete},
                                  {"rows", nlohmann::ordered_json::array()}};
   if (!result.note.empty()) json["note"] = result.note;
   for (const PointToPointRow& row : result.rows) {
@@ -119,6 +120,7 @@ std::string traffic_json(const TrafficName& what, const Traffic& traffic) {
   nlohmann::ordered_json json = {{"format", "topsim.bench/1"},
                                  {"pattern", what.name},
                                  {"where", traffic.where},
+                                 {"complete", traffic.complete},
                                  {"rows", nlohmann::ordered_json::array()}};
   for (const TrafficFlow& flow : traffic.flows) {
     nlohmann::ordered_json row = {{"from", flow.from}, {"to", flow.to}, {"size", flow.bytes.value()}};

@@ -84,7 +84,7 @@ std::string what_if_json(const WhatIfs& what_ifs) {
   return json_of(what_ifs).dump();
 }
 
-std::string explain_json(const Result& result, const std::optional<WhatIfs>& what_ifs) {
+std::string explain_json(const Result& result, const std::optional<WhatIfs>& what_ifs, bool complete) {
   const auto path_json = [&](const std::vector<metrics::PathShare>& shares) {
     json list = json::array();
     for (const auto& each : shares)
@@ -93,6 +93,7 @@ std::string explain_json(const Result& result, const std::optional<WhatIfs>& wha
   };
   json document = {{"format", "topsim.explain/1"},
                    {"name", result.name},
+                   {"complete", complete},
                    {"step_seconds", si(result.step)},
                    {"critical_path", path_json(result.critical_path)},
                    {"critical_path_links", path_json(result.critical_path_links)}};

@@ -19,13 +19,14 @@ namespace topsim::study {
 namespace {
 using scenario::Scenario;
 
-enum class Fate : std::uint8_t { impossible, too_large, fits };
+enum class Fate : std::uint8_t { open, impossible, too_large, fits };
 
 struct Candidate {
   PlanChoice choice;
-  Fate fate = Fate::impossible;
+  Fate fate = Fate::open;
   Duration bound{};
   std::optional<Duration> step;  // simulated
+  report::Result first;          // that simulation, of the best so far
 };
 
 // Simulations between two looks at what is left to do. A constant: the outcome must not depend on the
@@ -51,7 +52,7 @@ class Search {
   PlanReport run() {
     std::vector<Candidate> candidates;
     for (const PlanChoice& choice : plan_choices(scenario_, topology_, options_.space))
-      candidates.push_back({choice, {}, {}, {}});
+      candidates.push_back({choice, {}, {}, {}, {}});
     progress_.choices = candidates.size();
     const PlanBound bound(scenario_, topology_, catalogue_, nccl_);
     side_by_side(candidates.size(), [&](std::size_t i) {
@@ -68,12 +69,13 @@ class Search {
       report.too_large += candidates[i].fate == Fate::too_large ? 1 : 0;
       if (candidates[i].fate == Fate::fits) order.push_back(i);
     }
-    if (order.empty()) refuse(report);
+    if (order.empty() && !progress_.stop) refuse(report);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return candidates[a].bound < candidates[b].bound; });
     std::vector<std::size_t> best = simulate_in_order(candidates, order, report);
     report.complete = !progress_.stop;
     if (report.complete) finish(candidates, best, bound, report);
+    if (!report.complete) keep_first_steps(candidates, best, report);
     return report;
   }
 
@@ -138,7 +140,7 @@ class Search {
         if (!use.fits()) continue;
         candidate.bound = bound(candidate.choice);
       } catch (const ConfigError&) {
-        if (candidate.fate == Fate::fits) candidate.fate = Fate::impossible;
+        if (candidate.fate != Fate::too_large) candidate.fate = Fate::impossible;
       }
       return;
     }
@@ -150,21 +152,23 @@ class Search {
     return changed;
   }
 
-  // One step from a standing start; none when the plan turns out not to run.
-  [[nodiscard]] std::optional<Duration> first_step(const PlanChoice& choice) const {
-    Scenario changed = with(choice);
+  // One step from a standing start; none when the plan turns out not to run, or the search was stopped.
+  void take_first_step(Candidate& candidate) const {
+    Scenario changed = with(candidate.choice);
     changed.run.warmup = 0;
     changed.run.steps = 1;
     try {
-      return simulated(changed).step;
+      candidate.first = simulated(changed);
+      if (candidate.first.complete) candidate.step = candidate.first.step;
     } catch (const ConfigError&) {
-      return std::nullopt;
+      candidate.step.reset();
     }
   }
 
   [[nodiscard]] report::Result simulated(const Scenario& changed) const {
     scenario::SimulateOptions how;
     executor::Progress progress;
+    progress.stop_all = &progress_.stop;
     return scenario::simulate(changed, catalogue_, how, &progress).result;
   }
 
@@ -187,18 +191,18 @@ class Search {
       }
       if (end == next) break;
       side_by_side(end - next, [&](std::size_t i) {
-        Candidate& candidate = candidates[order[next + i]];
-        candidate.step = first_step(candidate.choice);
+        take_first_step(candidates[order[next + i]]);
         ++progress_.simulated;
       });
       for (; next < end; ++next) {
-        ++report.simulated;
+        if (!progress_.stop || candidates[order[next]].step) ++report.simulated;
         if (candidates[order[next]].step) best.push_back(order[next]);
       }
       std::sort(best.begin(), best.end(), better);
+      for (std::size_t i = options_.top; i < best.size(); ++i) candidates[best[i]].first = {};
       best.resize(std::min(best.size(), options_.top));
     }
-    report.cut = order.size() - next;
+    report.cut = progress_.stop ? 0 : order.size() - next;
     return best;
   }
 
@@ -210,17 +214,19 @@ class Search {
     side_by_side(best.size() + 1, [&](std::size_t i) {
       if (i < best.size()) {
         const Candidate& candidate = candidates[best[i]];
-        report.rows[i] = row_of(candidate.choice, *candidate.step, candidate.bound);
+        report.rows[i] =
+            row_of(candidate.choice, *candidate.step, candidate.bound, simulated(with(candidate.choice)));
         return;
       }
       try {
-        report.own = row_of(own, {}, bound(own));
+        report.own = row_of(own, {}, bound(own), simulated(with(own)));
       } catch (const ConfigError&) {
         report.own.reset();  // the scenario's own plan need not run
       }
     });
     if (progress_.stop) {
       report.complete = false;
+      report.own.reset();
       return;
     }
     std::stable_sort(report.rows.begin(), report.rows.end(),
@@ -230,14 +236,20 @@ class Search {
     report.best.workload.plan.dp = report.rows.front().dp;
   }
 
-  [[nodiscard]] PlanRow row_of(const PlanChoice& choice, Duration first_step, Duration bound) const {
-    PlanRow row;
-    row.choice = choice;
-    row.dp = static_cast<int>(ranks_) / (choice.tp * choice.pp * choice.cp);
-    row.first_step = first_step;
-    row.bound = bound;
-    row.result = simulated(with(choice));
-    return row;
+  // What was found before the search was stopped: the best by the steps they were compared by.
+  void keep_first_steps(std::vector<Candidate>& candidates, const std::vector<std::size_t>& best,
+                        PlanReport& report) const {
+    report.rows.clear();
+    for (const std::size_t i : best) {
+      Candidate& each = candidates[i];
+      report.rows.push_back(row_of(each.choice, *each.step, each.bound, std::move(each.first)));
+    }
+  }
+
+  [[nodiscard]] PlanRow row_of(const PlanChoice& choice, Duration first_step, Duration bound,
+                               report::Result result) const {
+    const int dp = static_cast<int>(ranks_) / (choice.tp * choice.pp * choice.cp);
+    return {choice, dp, first_step, bound, std::move(result)};
   }
 
   [[noreturn]] void refuse(const PlanReport& report) const {

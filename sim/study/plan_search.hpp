@@ -31,7 +31,8 @@ struct PlanRow {
   int dp = 1;
   Duration first_step{};  // from a standing start: what the search compares
   Duration bound{};       // of it, never above
-  report::Result result;  // as `topsim run` would give it: the scenario's own steps and warm-up
+  report::Result result;  // as `topsim run` would give it: the scenario's own steps and warm-up; of a search
+                          // that was stopped, the first step's
 };
 
 struct PlanReport {
@@ -44,8 +45,8 @@ struct PlanReport {
   std::size_t simulated = 0;
   std::vector<PlanRow> rows;   // the best, best first
   std::optional<PlanRow> own;  // the scenario's own plan, when it can run
-  bool complete = true;
-  scenario::Scenario best;  // the scenario with the first row's plan
+  bool complete = true;        // false: stopped, the rows are the best so far
+  scenario::Scenario best;     // the scenario with the first row's plan; of a complete search
 };
 
 // Throws ConfigError when no plan fits. The report does not depend on `jobs`.

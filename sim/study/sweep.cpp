@@ -1,14 +1,11 @@
 #include "sim/study/sweep.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <new>
 #include <set>
-#include <thread>
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
@@ -58,55 +55,11 @@ std::string key_of_unreadable(const SweepBase& base, std::span<const std::string
   return digest.text();
 }
 
-// Simulations poll the stop flag of their own Progress: one flag for all would have their threads write to
-// one cache line at every event. This hands the sweep's flag on.
-class Stopper {
- public:
-  explicit Stopper(SweepProgress& progress) : progress_(progress), thread_([this] { watch(); }) {}
-  ~Stopper() {
-    {
-      const std::lock_guard lock(mutex_);
-      finished_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-  Stopper(const Stopper&) = delete;
-  Stopper& operator=(const Stopper&) = delete;
-
-  void begin(executor::Progress& run) {
-    const std::lock_guard lock(mutex_);
-    running_.insert(&run);
-  }
-  void end(executor::Progress& run) {
-    const std::lock_guard lock(mutex_);
-    running_.erase(&run);
-  }
-
- private:
-  void watch() {
-    constexpr std::chrono::milliseconds kPeriod(20);
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, kPeriod, [this] { return finished_; })) {
-      if (!progress_.stop) continue;
-      for (executor::Progress* run : running_) run->stop = true;
-    }
-  }
-
-  SweepProgress& progress_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool finished_ = false;
-  std::set<executor::Progress*> running_;
-  std::thread thread_;
-};
-
 struct Sweep {
   const SweepSpace& space;
   const SweepBase& base;
   SweepStore& store;
   SweepProgress& progress;
-  Stopper& stopper;
 
   void point(std::size_t number) {
     const std::vector<std::string> assignments = space.assignments(number);
@@ -118,9 +71,8 @@ struct Sweep {
     SweepRow row;
     row.point = number;
     executor::Progress run;
-    stopper.begin(run);
+    run.stop_all = &progress.stop;
     const bool complete = run_point(base, assignments, row, run);
-    stopper.end(run);
     if (!complete || progress.stop) return;
     store.add(row);
     if (!row.ok) ++progress.failed;
@@ -226,8 +178,7 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
 void run_sweep(const SweepSpace& space, const SweepBase& base, SweepStore& store, int jobs,
                SweepProgress& progress) {
   progress.total = space.points.size();
-  Stopper stopper(progress);
-  Sweep sweep{space, base, store, progress, stopper};
+  Sweep sweep{space, base, store, progress};
   const auto point = [&](std::size_t i) {
     try {
       sweep.point(i);

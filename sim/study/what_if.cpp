@@ -115,14 +115,16 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   const std::vector<Part> parts = parts_of(prepared.topology, prepared.program, factor);
   std::vector<Duration> steps(parts.size() + 1);
   if (progress != nullptr) progress->runs_total += steps.size();
-  parallel::in_order(steps.size(), 0, [&](std::size_t i) {
+  const auto run = [&](std::size_t i) {
     steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, progress);
     if (progress != nullptr) ++progress->runs_done;
-  });
+  };
+  parallel::in_order(steps.size(), 0, run, [&] { return progress != nullptr && progress->stop; });
   WhatIfs result;
   result.step = steps[0];
   result.factor = factor;
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (steps[i + 1] == Duration{}) continue;  // stopped before its end
     const double gain = steps[0] > Duration{} ? 1 - seconds(steps[i + 1]) / seconds(steps[0]) : 0;
     result.parts.push_back({parts[i].name, steps[i + 1], gain});
   }

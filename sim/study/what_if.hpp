@@ -23,7 +23,8 @@ struct WhatIfs {
   std::vector<WhatIf> parts;  // largest gain first
 };
 
-// One simulation a part of this scenario, side by side.
+// One simulation a part of this scenario, side by side. When `progress` is told to stop, the parts not yet
+// simulated are missing; `step` is 0 where the scenario as it is was not.
 [[nodiscard]] WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                                      double factor, executor::Progress* progress = nullptr);
 }  // namespace topsim::study

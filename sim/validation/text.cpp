@@ -119,7 +119,10 @@ std::string to_text(const Report& report, bool cases) {
 }
 
 std::string to_json(const Report& report) {
-  Json json = {{"format", "topsim.validate/1"}, {"cases", Json::array()}, {"families", Json::object()}};
+  Json json = {{"format", "topsim.validate/1"},
+               {"complete", report.complete},
+               {"cases", Json::array()},
+               {"families", Json::object()}};
   for (const Prediction& p : report.predictions) {
     Json one = {{"name", p.name}, {"family", p.family}, {"published", p.published}};
     one["predicted"] = p.predicted ? Json(*p.predicted) : Json();

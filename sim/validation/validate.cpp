@@ -71,10 +71,10 @@ std::string total_of(const Prediction& p) {
 }
 
 void predict_step(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
-                  std::vector<Prediction>& results) {
+                  executor::Progress& progress, std::vector<Prediction>& results) {
   scenario::SimulateOptions options;
   options.allow_oom = true;  // it ran; what our count of its memory says of it is reported
-  const report::Result result = scenario::simulate(scenario, catalogue, options, nullptr).result;
+  const report::Result result = scenario::simulate(scenario, catalogue, options, &progress).result;
   for (Prediction& p : results) {
     p.fits = result.memory.fits;
     p.accelerators = result.accelerators;
@@ -89,18 +89,19 @@ void predict_step(const scenario::Scenario& scenario, const topology::Catalogue&
 }
 
 std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalogue,
-                                const config::Library& library) {
+                                const config::Library& library, executor::Progress& progress) {
   std::vector<Prediction> results = asked_for(c);
   try {
     const scenario::Scenario scenario = scenario::parse_scenario(c.base, c.name, c.assignments, library);
     if (!c.collective) {
-      predict_step(scenario, catalogue, results);
+      predict_step(scenario, catalogue, progress, results);
       return results;
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Bytes size = c.points[i].size;
-      results[i].predicted =
-          seconds(scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}).front().time);
+      const auto rows = scenario::bench(scenario, catalogue, *c.collective, {size, size, 2}, &progress);
+      if (rows.empty()) break;  // stopped
+      results[i].predicted = seconds(rows.front().time);
     }
   } catch (const ConfigError& error) {
     for (Prediction& p : results) p.problem = error.problems().front().message;
@@ -175,12 +176,19 @@ Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& c
     for (const Case& c : file.cases) cases.push_back(&c);
   std::vector<std::vector<Prediction>> predicted(cases.size());
   if (progress != nullptr) progress->runs_total = cases.size();
-  parallel::in_order(cases.size(), jobs, [&](std::size_t i) {
-    predicted[i] = predict(*cases[i], catalogue, library);
+  const auto stopped = [&] { return progress != nullptr && progress->stop; };
+  const auto predict_one = [&](std::size_t i) {
+    executor::Progress run;
+    if (progress != nullptr) run.stop_all = &progress->stop;
+    std::vector<Prediction> predictions = predict(*cases[i], catalogue, library, run);
+    if (stopped()) return;
+    predicted[i] = std::move(predictions);
     if (progress != nullptr) ++progress->runs_done;
-  });
+  };
+  parallel::in_order(cases.size(), jobs, predict_one, stopped);
 
   Report report;
+  report.complete = !stopped();
   for (std::vector<Prediction>& some : predicted)
     std::move(some.begin(), some.end(), std::back_inserter(report.predictions));
   std::map<std::string, std::vector<const Prediction*>> members;

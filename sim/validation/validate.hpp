@@ -45,11 +45,12 @@ struct Report {
   std::vector<Prediction> predictions;  // in the order of the files and their rows
   std::map<std::string, Summary> families;
   std::map<std::string, Summary> totals;  // of scored families, every one weighing the same: "steps", ...
+  bool complete = true;                   // false: interrupted, it is of the cases that were done
   [[nodiscard]] bool passed() const;
 };
 
 // Cases run in parallel; the report does not depend on how many at a time. jobs: 0 for all cores. `progress`
-// (may be null) counts the cases.
+// (may be null) counts the cases; when its stop flag rises, those that are not done are left out.
 [[nodiscard]] Report validate(const std::vector<CaseFile>& files, const topology::Catalogue& catalogue,
                               const config::Library& library, int jobs = 0,
                               executor::Progress* progress = nullptr);

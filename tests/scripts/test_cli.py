@@ -94,6 +94,31 @@ class TopologyFiles(unittest.TestCase):
             self.assertIn(known, done.stderr)
 
 
+class Bench(unittest.TestCase):
+    """The table as those read it who read nccl-tests' own: by columns from the left, or by the names above them."""
+
+    def test_columns_are_those_of_nccl_tests(self):
+        for collective in ("all_reduce", "alltoall", "sendrecv"):
+            words = ["bench", collective, IB, "-b", "1M", "-e", "1G", "-f", "32"]
+            text = program.output(*words)
+            rows = json.loads(program.output(*words, "--format", "json"))["rows"]
+            lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+            self.assertEqual(len(lines), len(rows))
+            for line, row in zip(lines, rows):
+                size, _, kind = line[:3]
+                out_of_place, in_place = line[5:9], line[9:13]
+                self.assertEqual((int(size), kind), (row["size"], "float"))
+                self.assertEqual(out_of_place, in_place)
+                self.assertAlmostEqual(float(in_place[2]), row["busbw"], delta=0.0051)
+                self.assertEqual(in_place[3], "N/A")  # nothing is checked, as with -c 0
+            names = next(line for line in text.splitlines() if "busbw" in line).split()[1:]
+            self.assertEqual(names[5:13], 2 * ["time", "algbw", "busbw", "#wrong"])
+            self.assertEqual(len(names), len(lines[0]))
+            mean = float(re.search(r"^# Avg bus bandwidth    : ([\d.]+)", text, re.MULTILINE).group(1))
+            self.assertAlmostEqual(mean, sum(row["busbw"] for row in rows) / len(rows), delta=1e-3)
+            self.assertIn("\n# Out of bounds values : 0 OK\n", text)
+
+
 class Screens(unittest.TestCase):
     def test_a_run_fits_a_screen_of_24_lines_of_80_columns(self):
         for path in program.SCENARIOS:
@@ -118,6 +143,70 @@ class Screens(unittest.TestCase):
 
 
 class Interruption(unittest.TestCase):
+    def interrupted(self, *words, after=2):
+        """Exit code, standard output and standard error of a command that gets Ctrl-C after so many seconds."""
+        child = subprocess.Popen([program.TOPSIM, *words], cwd=program.ROOT, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=program.environment())
+        time.sleep(after)
+        self.assertIsNone(child.poll(), "the command is too quick to be interrupted")
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+        self.assertIn("interrupted", err)
+        return child.returncode, out, err
+
+    def test_what_was_done_until_then_is_printed_and_marked(self):
+        seeds = ",".join(map(str, range(1, 2001)))
+        for words in (["bench", "all_reduce", IB, "--network", "packet", "-b", "8", "-e", "8G"],
+                      ["bench", "p2p", IB, "-b", "2", "-e", "1G", "-f", "1.01"],
+                      ["bench", "all_to_all", IB, "--set", "topology.nodes=32", "-b", "64M"],
+                      ["compare", IB, "configs/8xH100-roce.json", "--seeds", "100000"],
+                      ["sweep", IB, "--vary", "run.seed=" + seeds],
+                      ["plan", IB, "--exhaustive"],
+                      ["validate"]):
+            with self.subTest(words[:2]):
+                code, out, err = self.interrupted(*words, "--format", "json")
+                self.assertEqual(code, 130, err)
+                self.assertIs(json.loads(out)["complete"], False)
+
+    def test_a_comparison_leaves_out_what_has_no_step_yet(self):
+        code, out, err = self.interrupted("compare", "configs/1xH100.json", "configs/32xH100-ib.json", IB, "--network",
+                                          "packet", "--seeds", "1", "--jobs", "1", "--format", "json", after=4)
+        self.assertEqual(code, 130, err)
+        self.assertRegex(err, "[012] of 3 candidates")
+        if out:  # the quick ones may have been done
+            self.assertNotIn("8xH100-ib", json.loads(out)["names"])
+
+    def test_an_explanation_is_of_the_steps_there_are(self):
+        with program.temporary_folder() as folder:
+            program.output("run", IB, "--out", folder)
+            written = pathlib.Path(folder) / "result.json"
+            result = json.loads(written.read_text())
+            result["scenario"]["run"]["steps"] = 10000  # what is simulated again takes its time
+            written.write_text(json.dumps(result))
+            code, out, err = self.interrupted("explain", folder, "--format", "json", after=1)
+            self.assertEqual(code, 130, err)
+            explained = json.loads(out)
+            self.assertIs(explained["complete"], False)
+            self.assertEqual(explained["step_seconds"], result["step"]["seconds"])
+        code, out, err = self.interrupted("explain", IB, "--network", "packet")
+        self.assertEqual((code, out), (130, ""), err)
+
+    def test_what_has_no_part_that_is_worth_printing_ends_at_once(self):
+        for words in (["calibrate"], ["bench", "victim", "configs/8xH100-roce.json", "--window", "1 s"]):
+            with self.subTest(words[0]):
+                self.assertEqual(self.interrupted(*words, after=0.5), (130, "", "interrupted\n"))
+
+    def test_a_second_one_ends_at_once(self):
+        child = subprocess.Popen([program.TOPSIM, "validate"], cwd=program.ROOT, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=program.environment())
+        time.sleep(1)
+        child.send_signal(signal.SIGSTOP)  # so that both are there before it can answer the first
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGTERM)
+        child.send_signal(signal.SIGCONT)
+        out, err = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, out, err), (130, "", "interrupted\n"))
+
     def test_an_interrupted_run_leaves_a_valid_partial_result(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number), program.temporary_folder() as folder:
