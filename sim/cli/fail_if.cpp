@@ -52,6 +52,8 @@ constexpr std::array kKinds = {Kind{"bytes_per_second", "a bandwidth", Dimension
                                Kind{"per_second", "a plain number", {}},
                                Kind{"seconds", "a time", Dimension::time},
                                Kind{"bytes", "a size", Dimension::size},
+                               Kind{"usd", "a price", Dimension::money},
+                               Kind{"watts", "a power", Dimension::power},
                                Kind{"mfu", "a share", {}},
                                Kind{"fraction", "a share", {}},
                                Kind{"utilization", "a share", {}}};
@@ -66,8 +68,8 @@ double parse_limit(std::string_view whole, const std::string& key, std::string_v
   }
   const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
                                  [&](const Kind& each) { return key.find(each.word) != std::string::npos; });
-  for (const Dimension dimension :
-       {Dimension::time, Dimension::size, Dimension::bandwidth, Dimension::flop_rate}) {
+  for (const Dimension dimension : {Dimension::time, Dimension::size, Dimension::bandwidth,
+                                    Dimension::flop_rate, Dimension::money, Dimension::power}) {
     const config::ParsedQuantity parsed = config::parse_quantity(dimension, text);
     if (parsed.error) continue;
     if (kind != kKinds.end() && kind->dimension != dimension)

@@ -79,7 +79,7 @@ int run(const Options& options) {
     return kInterrupted;
   }
   if (!options.out.empty()) {
-    report::write_file(options.out, scenario::to_json(report.best));
+    report::write_file(options.out, scenario::standalone_json(report.best));
     if (!options.quiet)
       std::cerr << "wrote " << options.out << ": " << study::plan_words(report.rows.front()) << '\n';
   }

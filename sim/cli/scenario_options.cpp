@@ -1,9 +1,14 @@
 #include "sim/cli/scenario_options.hpp"
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 #include "sim/cli/declare.hpp"
 #include "sim/network/factory.hpp"
 
 namespace topsim::cli {
+namespace fs = std::filesystem;
 
 void ScenarioOptions::declare(CLI::App& app) {
   add_option(app, "scenario", path, "Scenario file, or the name of a shipped one")
@@ -26,12 +31,31 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
   add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N").not_empty();
 }
 
+bool Streams::is_stream(const std::string& file) {
+  std::error_code error;
+  return file == "-" || (fs::exists(file, error) && fs::is_other(file, error));
+}
+
+std::string Streams::text(const std::string& file) {
+  const std::lock_guard lock(mutex_);
+  const auto [known, fresh] = texts_.try_emplace(file);
+  if (fresh) {
+    std::ifstream stream(file == "-" ? "/dev/stdin" : file, std::ios::binary);
+    known->second.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  }
+  return known->second;
+}
+
 scenario::Scenario ScenarioOptions::load(const std::string& file) const {
   std::vector<std::string> all = assignments;
   if (!network.empty()) {
     all.push_back("network.model=\"" + std::string(network::find_model(network).name) + '"');
   }
   if (seed) all.push_back("run.seed=" + *seed);
-  return scenario::read_scenario(file, all, shipped_library());
+  if (!Streams::is_stream(file)) return scenario::read_scenario(file, all, shipped_library());
+  const std::string name = file == "-" ? "stdin" : fs::path(file).stem().string();
+  scenario::Scenario scenario = scenario::parse_scenario(streams->text(file), name, all, shipped_library());
+  scenario.name = name;
+  return scenario;
 }
 }  // namespace topsim::cli

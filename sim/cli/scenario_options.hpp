@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,11 +15,23 @@
 
 namespace topsim::cli {
 
+// What cannot be read twice: `-` for stdin, a pipe, a shell's <(command). Each is read once and kept.
+class Streams {
+ public:
+  [[nodiscard]] static bool is_stream(const std::string& file);
+  [[nodiscard]] std::string text(const std::string& file);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> texts_;
+};
+
 struct ScenarioOptions {
   std::string path;
   std::vector<std::string> assignments;
   std::string network;
   std::optional<std::string> seed;  // checked as run.seed is
+  std::shared_ptr<Streams> streams = std::make_shared<Streams>();
 
   void declare(CLI::App& app);          // all of them
   void declare_changes(CLI::App& app);  // without SCENARIO, for commands that read several

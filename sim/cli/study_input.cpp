@@ -2,7 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "sim/base/error.hpp"
 #include "sim/report/json.hpp"
@@ -13,6 +13,12 @@ namespace {
 bool is_result(const std::string& text) {
   return text.find("\"topsim.result/") != std::string::npos;
 }
+
+// Empty where it cannot be read: the name of a shipped scenario.
+std::string content(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
 }  // namespace
 
 StudyInput read_study_input(const std::string& given, const ScenarioOptions& changes) {
@@ -20,11 +26,9 @@ StudyInput read_study_input(const std::string& given, const ScenarioOptions& cha
   const std::filesystem::path inside = std::filesystem::path(given) / "result.json";
   std::error_code error;
   const std::string file = std::filesystem::exists(inside, error) ? inside.string() : given;
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
+  const std::string text = Streams::is_stream(file) ? changes.streams->text(file) : content(file);
   StudyInput input;
-  if (!stream || !is_result(text.str())) {
+  if (!is_result(text)) {
     input.scenario = changes.load(file);
     return input;
   }
@@ -32,7 +36,7 @@ StudyInput read_study_input(const std::string& given, const ScenarioOptions& cha
     throw ConfigError(file + " is a result: --set, --network and --seed cannot change it",
                       "give the scenario file instead");
   }
-  input.result = report::result_from_json(text.str(), file);
+  input.result = report::result_from_json(text, file);
   input.scenario = scenario::parse_scenario(input.result->scenario, file, {}, shipped_library());
   input.scenario.name = input.result->name;
   return input;

@@ -72,6 +72,8 @@ class Counter {
     BillOfMaterials bill;
     for (auto& [key, item] : items_) bill.items.push_back(std::move(item));
     for (const BomItem& item : bill.items) {
+      if (item.included && cost_.prices.contains(item.id))
+        remarks_.push_back("the quote for " + item.id + " changes nothing: it is part of the server's price");
       if (!item.price && !item.included)
         remarks_.push_back(
             fmt::format("no price known of {} ({} of them): not counted", item.id, item.count));

@@ -11,6 +11,9 @@ constexpr double kSecondsPerYear = 365.25 * 86400, kSecondsPerHour = 3600;
 
 std::string range_text(const Interval& range, double times = 1) {
   if (range.low == range.high) return dollars_text(range.usual * times);
+  constexpr double kMillion = 1e6;
+  if (range.low * times >= 100 * kMillion)
+    return fmt::format("{:.0f} to {:.0f} MUSD", range.low * times / kMillion, range.high * times / kMillion);
   std::string low = dollars_text(range.low * times);
   return fmt::format("{} to {}", low.substr(0, low.rfind(' ')), dollars_text(range.high * times));
 }
@@ -62,16 +65,16 @@ std::string csv_field(std::string text) {
 }  // namespace
 
 std::string bom_table(const BillOfMaterials& bill) {
-  std::string text = fmt::format("{:>7}  {}{}{}\n", "count", pad_right("item", 31),
-                                 pad_left("usually each", 13), pad_left("together", 27));
+  std::string text = fmt::format("{:>7}  {}{}{}\n", "count", pad_right("item", 28),
+                                 pad_left("usually each", 13), pad_left("together", 30));
   for (const BomItem& item : bill.items) {
     const std::string each = item.included ? "in the server"
                              : item.price  ? dollars_text(item.price->usual)
                                            : "no price";
     const std::string together =
         item.price && !item.included ? range_text(*item.price, static_cast<double>(item.count)) : "";
-    text += fmt::format("{:>7}  {}{}{}\n", item.count, pad_right(clip(item.name, 30), 31), pad_left(each, 13),
-                        pad_left(together, 27));
+    text += fmt::format("{:>7}  {}{}{}\n", item.count, pad_right(clip(item.name, 27), 28), pad_left(each, 13),
+                        pad_left(together, 30));
   }
   text += total("fabric: switches, cables, NICs if apart", range_text(bill.capital_range(true)));
   text += total("everything", range_text(bill.capital_range()));
@@ -83,7 +86,9 @@ std::string bom_table(const CostModel& cost) {
   std::string text = bom_table(cost.bill);
   const Interval watts = watts_with_pue(cost);
   text += total("with cooling (PUE " + share_text(cost.pue) + ")",
-                fmt::format("{} to {} kW", three_digits(watts.low / 1000), three_digits(watts.high / 1000)));
+                watts.low == watts.high ? three_digits(watts.usual / 1000) + " kW"
+                                        : fmt::format("{} to {} kW", three_digits(watts.low / 1000),
+                                                      three_digits(watts.high / 1000)));
   text +=
       total("energy a year at " + range_text(cost.electricity) + "/kWh", range_text(energy_per_year(cost)));
   text += total("an hour, over " + share_text(cost.years) + " years", range_text(per_hour(cost)));

@@ -70,7 +70,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
                                const topology::Catalogue& catalogue) {
   report::ScenarioFacts facts;
   facts.name = scenario.name;
-  facts.scenario = to_json(scenario);
+  facts.scenario = standalone_json(scenario);
   facts.network_model = scenario.network.model;
   facts.seed = scenario.run.seed;
   facts.headline = cluster_text(topology, catalogue);

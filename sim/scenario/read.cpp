@@ -6,6 +6,7 @@
 #include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/tables.hpp"
+#include "workloads/trace/load.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -137,6 +138,21 @@ Scenario parse_scenario(std::string text, const std::string& name, std::span<con
 
 std::string to_json(const Scenario& scenario) {
   return config::write(scenario);
+}
+
+std::string standalone_json(const Scenario& scenario) {
+  Scenario whole = scenario;
+  const std::string folder = scenario.topology.directory;
+  const auto make_absolute = [](std::string& path) {
+    std::error_code error;
+    path = fs::absolute(path, error).lexically_normal().string();
+  };
+  if (std::string& file = whole.topology.file; !file.empty())
+    file = (fs::path(folder) / file).string(), make_absolute(file);
+  if (whole.workload.trace)
+    for (std::string* path : {&whole.workload.trace->path, &whole.workload.trace->groups})
+      if (!path->empty()) *path = workloads::trace::find_path(*path, folder), make_absolute(*path);
+  return to_json(whole);
 }
 
 ConfigError located(const ConfigError& error, const Scenario& scenario) {

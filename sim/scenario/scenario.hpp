@@ -101,6 +101,8 @@ struct Scenario {
 
 // The resolved scenario as JSON, every default written out; parse_scenario() reads it back to the same.
 [[nodiscard]] std::string to_json(const Scenario& scenario);
+// The same with its files by their whole path, so that it can be read from any folder.
+[[nodiscard]] std::string standalone_json(const Scenario& scenario);
 
 // The error with the places of this scenario's file filled in.
 [[nodiscard]] ConfigError located(const ConfigError& error, const Scenario& scenario);

@@ -58,5 +58,7 @@ TEST(FailIf, AKeyIsCheckedBeforeAnythingRuns) {
   EXPECT_THROW(check_key(parse_condition("cost.usd_per_step > 5 %")), ConfigError);
   const std::vector<std::string> more = {"cost.usd_per_step"};
   EXPECT_NO_THROW(check_key(parse_condition("cost.usd_per_step > 5 %"), more));
+  EXPECT_DOUBLE_EQ(parse_condition("cost.capital_usd > 0.7 MUSD").limit, 700e3);
+  EXPECT_DOUBLE_EQ(parse_condition("cost.watts > 10 kW").limit, 10e3);
 }
 }  // namespace topsim::cli::fail_if_test

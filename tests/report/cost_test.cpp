@@ -191,6 +191,31 @@ TEST_F(Bill, PricesWithoutASourceAreSaid) {
   EXPECT_THAT(bill_of_materials(topology, spec, catalogue(), quoted).remarks, ::testing::Not(remark));
 }
 
+// Two trays of an NVL72, four NICs each on leaves of their own rails: eight cables, and as many up to a spine.
+// The 144 NVLinks between the trays and the rack's switches are the rack's.
+TEST_F(Bill, NvlinksOfARackAreNoCablesOfTheFabric) {
+  topology::TopologySpec spec;
+  spec.node.use = "gb200-nvl72";
+  spec.nodes = 2;
+  spec.fabric.kind = "rail";
+  const topology::Topology topology = topology::build(spec, catalogue());
+  std::int64_t cables = 0;
+  for (const BomItem& item : bill_of_materials(topology, spec, catalogue(), {}).items)
+    if (item.category == BomCategory::cable) cables += item.count;
+  EXPECT_EQ(cables, 8 + 8);
+}
+
+TEST_F(Bill, AQuoteForAPartOfAPricedServerIsSaidToChangeNothing) {
+  topology::TopologySpec spec;
+  spec.node.use = "hgx-h100";
+  spec.nodes = 2;
+  spec.fabric.kind = "rail";
+  CostSpec quoted;
+  quoted.prices["connectx-7"] = {9e6};
+  EXPECT_THAT(bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), quoted).remarks,
+              ::testing::Contains(HasSubstr("the quote for connectx-7 changes nothing")));
+}
+
 TEST_F(Bill, WhatHasNoPriceIsSaidNotGuessed) {
   topology::TopologySpec spec;  // explicit devices: accelerators and NICs one by one
   const BillOfMaterials bill = bill_of_materials(two_nodes(), spec, catalogue(), {});

@@ -76,6 +76,34 @@ class Streams(unittest.TestCase):
         self.assertNotIn("simulating", quiet)
 
 
+class Inputs(unittest.TestCase):
+    def shell(self, command, folder=program.ROOT):
+        return subprocess.run(["bash", "-c", command.replace("topsim", str(program.TOPSIM))], cwd=folder, text=True,
+                              capture_output=True, check=False)
+
+    def test_what_can_be_read_once_only_is_read_once(self):
+        wanted = program.output("run", IB, "--format", "json")
+        done = self.shell(f"cat {IB} | topsim run - --format json")
+        self.assertEqual(json.loads(done.stdout)["step"], json.loads(wanted)["step"])
+        self.assertEqual(json.loads(done.stdout)["name"], "stdin")
+        for command in (f"topsim compare <(cat {IB}) {IB} --seeds 2", f"topsim explain <(cat {IB})",
+                        f"topsim sweep <(cat {IB}) --vary run.seed=1,2"):
+            with self.subTest(command):
+                done = self.shell(command + " --quiet")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_result_knows_the_files_of_its_scenario_in_every_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            below = pathlib.Path(folder) / "below"
+            below.mkdir()
+            program.output("topo", "export", "h100x1", "-o", below / "cluster.json")
+            (below / "s.json").write_text(json.dumps({
+                "topology": {"file": "cluster.json"},
+                "workload": {"model": "megatron-1.7b", "plan": {"micro_batch": 1, "global_batch": 1}}}))
+            done = self.shell("topsim run below/s.json --out r --quiet && topsim explain r --quiet", folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
 class TopologyFiles(unittest.TestCase):
     def test_the_format_follows_the_name(self):
         with tempfile.TemporaryDirectory() as folder:

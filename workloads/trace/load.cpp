@@ -38,17 +38,6 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-std::string find_path(const std::string& path, const std::string& folder) {
-  std::error_code error;
-  if (fs::path(path).is_absolute() || folder.empty()) return path;
-  const std::string beside = (fs::path(folder) / path).lexically_normal().string();
-  const fs::path parent = fs::path(beside).parent_path();
-  // A Chakra prefix is no file: its folder decides.
-  if (fs::exists(beside, error)) return beside;
-  if (fs::exists(path, error)) return path;
-  return fs::is_directory(parent.empty() ? fs::path(".") : parent, error) ? beside : path;
-}
-
 // "all_reduce.3.et.gz" -> ("all_reduce", 3); rank -1: no such name.
 std::pair<std::string, int> rank_of(std::string name) {
   const auto cut = [&](std::string_view tail) {
@@ -124,6 +113,17 @@ Trace load_chakra(const TraceSpec& spec, const std::string& path, const std::str
   return read_chakra(paths.ranks, bytes, text, groups.empty() ? paths.prefix + ".json" : groups);
 }
 }  // namespace
+
+std::string find_path(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  if (fs::path(path).is_absolute() || folder.empty()) return path;
+  const std::string beside = (fs::path(folder) / path).lexically_normal().string();
+  const fs::path parent = fs::path(beside).parent_path();
+  // A Chakra prefix is no file: its folder decides.
+  if (fs::exists(beside, error)) return beside;
+  if (fs::exists(path, error)) return path;
+  return fs::is_directory(parent.empty() ? fs::path(".") : parent, error) ? beside : path;
+}
 
 std::string detect_format(const std::string& path) {
   std::error_code error;

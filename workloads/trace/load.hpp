@@ -9,7 +9,9 @@
 
 namespace topsim::workloads::trace {
 
-// `folder`: what relative paths start from when the working directory has no such file. `ranks`: of the job,
+// Where a relative path of a scenario in `folder` leads: beside it, else from the working directory.
+[[nodiscard]] std::string find_path(const std::string& path, const std::string& folder);
+// `folder`: of the scenario, for find_path(). `ranks`: of the job,
 // for formats that do not say; 0: unknown. Chakra's path may be PREFIX, PREFIX.0.et or the folder of one
 // trace. Throws ConfigError.
 [[nodiscard]] Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks);
