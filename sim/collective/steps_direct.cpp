@@ -10,8 +10,8 @@ namespace topsim::collective {
 // a channel, the next eight take the next channel at the same time, and a message is cut over fewer channels
 // until all rounds have one, so that a batch waits for another only beyond eight rounds a channel (NCCL 2.30
 // channel.h, ncclP2pChannelBaseForRound; graph/paths.cc, ncclTopoComputeP2pChannels). The start is the
-// kernel's, once; a message that waited carries the network's part alone. A GPU posts what leaves its box one
-// after the other. A message is cut over the connections that UsageBuilder::add_message gives it.
+// kernel's, once. A GPU posts what leaves its box one after the other, also while messages wait. A message is
+// cut over the connections that UsageBuilder::add_message gives it.
 StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::int64_t bytes,
                       const Placement& placement, const Timing& timing) {
   constexpr std::uint32_t kRoundsPerBatch = 8;
@@ -26,6 +26,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
   const UsageBuilder usage(router);
   struct Sent {  // a message's parts follow each other
     std::uint32_t first, parts;
+    double earliest_us;  // it has arrived by then, bytes apart
   };
   std::vector<std::vector<Sent>> sent(n);  // by rank, by round
   std::vector<std::uint32_t> posted(n), box_of(n);
@@ -36,14 +37,15 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
       gpu[placement.boxes[b].ranks[i]] = placement.boxes[b].gpus[i];
     }
   const int others = static_cast<int>(n) - placement.tuner->facts().max_local_ranks;
-  const double unposted_us = timing.latency_us - std::max(0, others - 1) * timing.post_us;
+  const double network_us = timing.latency_us - timing.start_us - std::max(0, others - 1) * timing.post_us;
   for (std::uint32_t d = 1; d <= rounds; ++d)
     for (std::uint32_t r = 0; r < n; ++r) {
       const bool first = d <= at_a_time;
       const std::uint32_t to = (r + d) % n;
       const bool leaves = box_of[r] != box_of[to];
-      const double latency_us =
-          unposted_us - (first ? 0 : timing.start_us) + (leaves ? posted[r]++ * timing.post_us : 0);
+      const double posted_us = timing.start_us + (leaves ? posted[r]++ * timing.post_us : 0),
+                   begin_us = first ? 0 : sent[r][d - 1 - at_a_time].earliest_us,
+                   latency_us = std::max(0.0, posted_us - begin_us) + network_us;
       const std::int64_t whole = all ? bytes / n : bytes;
       const auto parts =
           static_cast<std::uint32_t>(std::clamp<std::int64_t>(whole, 1, usage.connections(gpu[r], gpu[to])));
@@ -52,7 +54,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
         const Sent before = sent[r][d - 1 - at_a_time];
         for (std::uint32_t part = 0; part < before.parts; ++part) after.push_back(before.first + part);
       }
-      Sent& message = sent[r].emplace_back(Sent{0, parts});
+      Sent& message = sent[r].emplace_back(Sent{0, parts, begin_us + latency_us});
       for (std::uint32_t part = 0; part < parts; ++part) {
         const StepMessage one{r,
                               to,
