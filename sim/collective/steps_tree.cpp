@@ -81,16 +81,16 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
         auto& line = (upwards ? up : down)[child];
         const bool leaf = upwards && node.children.empty();
         double latency = (node.between ? steps.between_us : steps.inside_us) * 1e-6;
-        double time = size / pipe.hop_rate;
+        double time = pipe.rate > 0 ? size / pipe.hop_rate : 0;
         std::size_t window = kSlots;
-        if (leaf) {
+        if (leaf && pipe.rate > 0) {
           // Piece k has arrived k periods after the first: as many under way as one takes periods.
           const double period = size / pipe.rate;
           window = std::min(kSlots, static_cast<std::size_t>(std::ceil((latency + time) / period - 1e-9)));
           time = line.size() < window ? time + static_cast<double>(line.size()) * period
                                       : std::max(time, static_cast<double>(window) * period - latency);
-          if (line.empty()) latency += steps.start_us * 1e-6;
         }
+        if (leaf && line.empty()) latency += steps.start_us * 1e-6;
         if (line.size() >= window) after.push_back(line[line.size() - window]);
         StepMessage message{upwards ? child : node.parent,
                             upwards ? node.parent : child,
@@ -99,7 +99,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
                             0,
                             0,
                             from_microseconds(latency * 1e6),
-                            BytesPerSecond(size * wire / time),
+                            BytesPerSecond(time > 0 ? size * wire / time : 0),
                             upwards ? node.nic : node.parent_nic,
                             upwards ? node.parent_nic : node.nic};
         line.push_back(plan.add(message, after));

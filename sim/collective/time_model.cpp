@@ -207,6 +207,7 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
 }
 
 // The speed of a tree that no search found means nothing. A byte passes an inner box's wires twice each way.
+// 0: not known either.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   const RingRates rates = ring_rates(choice, facts, generation(facts));
   return (rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy) / 2;
@@ -274,7 +275,7 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   const nccl::GraphSummary& graph = tuner.facts().tree;
   const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2,
                together = graph.bandwidth_intra * graph.channels / channels;
-  pipe.hop_rate = std::max(pipe.rate, std::min(alone, together) * 1e9);
+  if (pipe.rate > 0) pipe.hop_rate = std::max(pipe.rate, std::min(alone, together) * 1e9);
   const double chunk = static_cast<double>(chunk_bytes(
       CollectiveKind::all_reduce, choice.algorithm, choice.protocol, choice.channels, bytes, tuner.facts()));
   pipe.piece = std::min(share, piece_bytes(choice, share, chunk));
@@ -309,7 +310,8 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   const double modelled = microseconds(choice.model_time);
   if (tree && options.tree_pipeline) {
     const TreePipeline pipe = tree_pipeline(choice, bytes, tuner);
-    t.latency_us += (tree_depth(facts) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
+    if (pipe.rate > 0)
+      t.latency_us += (tree_depth(facts) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
     t.cap = pipe.rate * choice.channels;
   } else if (tree) {
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
@@ -322,11 +324,12 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
     const RingRates rates = ring_rates(choice, facts, gpu);
     const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
-    t.cap =
-        1 / (bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + per_byte(rates.own_copy) / n);
+    const double whole =
+        bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + per_byte(rates.own_copy) / n;
+    t.cap = whole > 0 ? 1 / whole : 0;
   }
   // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow it.
-  if (ring && kind != CollectiveKind::all_reduce && !gathers(kind)) {
+  if (ring && t.cap > 0 && kind != CollectiveKind::all_reduce && !gathers(kind)) {
     const double share = s / choice.channels,
                  chunk = static_cast<double>(
                      chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts));

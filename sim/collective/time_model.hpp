@@ -13,7 +13,7 @@ namespace topsim::collective {
 struct Timing {
   double latency_us = 0;  // before the last byte counts as arrived
   double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)
-  double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own
+  double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own; 0: no limit
   double wire = 1;        // bytes on the wire per byte of payload (flags of LL and LL128)
   double post_us = 0;     // by which each further message between boxes leaves later (all-to-all)
 };
@@ -42,8 +42,8 @@ struct StepTiming {
 // How a tree's channel moves its share: in pieces, each handed on when it has arrived.
 struct TreePipeline {
   double piece = 0;     // bytes
-  double rate = 0;      // bytes per second of a channel, all channels at work
-  double hop_rate = 0;  // of the first piece, which has the hop to itself
+  double rate = 0;      // bytes per second of a channel, all channels at work; 0: no limit is known
+  double hop_rate = 0;  // of the first piece, which has the hop to itself; 0 with the other
 };
 [[nodiscard]] TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner);
 

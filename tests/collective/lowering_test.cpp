@@ -364,6 +364,39 @@ TEST(Lowering, ATreeThatNoSearchFoundRunsAtTheRateOfItsWires) {
   EXPECT_LT(microseconds(rows[1].time - rows[0].time), 5);
 }
 
+// Two accelerators that nobody knows, each alone on its node and cabled to a switch without a NIC: of its
+// threads, links and wires nothing is known, so nothing but the cables limits it: a byte of 50 GB/s each way.
+TEST(Lowering, OfUnknownAcceleratorsOnlyTheCablesLimitTheRate) {
+  topology::TopologyBuilder builder;
+  const DeviceId hub = builder.device({.kind = DeviceKind::fabric_switch});
+  const std::uint16_t type = builder.link_type({"cable", "a cable", "this test"});
+  const std::uint32_t unknown = builder.model("unknown");
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    const DeviceId gpu =
+        builder.device({.kind = DeviceKind::accelerator, .node = node, .local = 0, .model = unknown});
+    topology::Link cable;
+    cable.from = gpu, cable.to = hub;
+    cable.kind = topology::LinkKind::ethernet, cable.type = type;
+    cable.line_rate = cable.capacity = BytesPerSecond(50e9);
+    builder.cable(cable);
+  }
+  builder.set_nodes(2);
+  builder.facts().fabric_kind = "explicit";
+  const topology::Topology t = std::move(builder).finish();
+  const topology::Router router(t, 1);
+  for (const Algorithm algorithm : {Algorithm::tree, Algorithm::ring}) {
+    const NcclModel nccl(router, forced(algorithm));
+    Activity activity;
+    nccl.lower(CollectiveKind::all_reduce, Bytes(16 << 20), t.accelerators(), activity);
+    EXPECT_EQ(activity.cap.value(), 0) << name_of(algorithm);
+    // RCCL's start of 17 us and two hops of 14; a ring is stretched by 0.4 of NCCL's 8.4 + 2 x 14.
+    EXPECT_NEAR(microseconds(activity.latency), algorithm == Algorithm::tree ? 45 : 45 + 0.4 * 36.4, 0.1);
+    const StepPlan plan = nccl.steps(CollectiveKind::all_reduce, Bytes(16 << 20), t.accelerators());
+    EXPECT_FALSE(plan.messages.empty());
+    for (const StepMessage& message : plan.messages) EXPECT_EQ(message.rate_cap.value(), 0);
+  }
+}
+
 TEST(Lowering, MoreBytesAreNeverFasterWithinOneChoice) {
   for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree}) {
     const Form form{"hgx-h100", 2, "ib-ndr", algorithm, Protocol::simple, 0};
