@@ -132,6 +132,8 @@ int import(const Options& options) {
     write(options, in_format(t, format_of(options, topology_formats(), "json", "--as")));
   };
   if (format == "nccl") {
+    if (!options.nic_link.empty())
+      throw ConfigError("NCCL's XML says what its NICs speak: --nic-link is for nvidia-smi and hwloc", "");
     topology::NcclXmlOptions how;
     how.nodes = options.nodes;
     how.accelerator = options.accelerator;
@@ -141,7 +143,14 @@ int import(const Options& options) {
     print(read.topology);
     return kOk;
   }
-  const topology::ImportOptions how{path, options.accelerator, options.nic_link};
+  topology::ImportOptions how;
+  how.name = path;
+  how.accelerator = options.accelerator;
+  how.nic_link = options.nic_link;
+  if (!options.accelerator.empty())
+    how.compute_capability = shipped_catalogue().accelerator(options.accelerator).compute_capability;
+  if (options.nodes > 1)
+    throw ConfigError("--nodes is for NCCL's XML: " + path + " describes what there is", "");
   if (format != "smi" && format != "ibnet" && format != "hwloc")
     throw ConfigError(
         path + " is no topology that is known here",

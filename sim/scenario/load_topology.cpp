@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/scenario/directories.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario {
@@ -12,6 +13,13 @@ bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
   const auto entries = catalogue.entries();
   return std::any_of(entries.begin(), entries.end(),
                      [&](const auto& entry) { return entry.category == "node" && entry.id == name; });
+}
+
+bool is_shipped(const std::string& name) {
+  const auto directories = config_directories();
+  return std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+    return std::filesystem::is_regular_file(std::filesystem::path(directory) / (name + ".json"));
+  });
 }
 
 bool is_topology_file(const std::string& path) {
@@ -31,7 +39,8 @@ topology::Topology build_topology(const Scenario& scenario, const topology::Cata
 topology::Topology load_topology(const std::string& what, const topology::Catalogue& catalogue,
                                  const std::function<Scenario()>& read_scenario) {
   if (is_topology_file(what)) return topology::build_file(what, catalogue);
-  if (!std::filesystem::exists(what) && is_node(catalogue, what)) {
+  // A scenario and a node of one name: the scenario, as for run.
+  if (!std::filesystem::exists(what) && !is_shipped(what) && is_node(catalogue, what)) {
     topology::TopologySpec spec;
     spec.node.use = what;
     return topology::build(spec, catalogue);

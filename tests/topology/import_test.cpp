@@ -89,6 +89,21 @@ TEST(Import, TheSameNvlinkCountEverywhereIsAnNvswitch) {
   EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
 }
 
+// 12 links: NVLink 3 by their number; a B200 has NVLink 5 however many are up, and switches that reduce.
+TEST(Import, TheAcceleratorTellsTheNvlink) {
+  const auto speed = [](int capability) {
+    ImportOptions options;
+    options.compute_capability = capability;
+    const Topology t = build(read_nvidia_smi(kMatrix, options).spec, catalogue());
+    const auto link = t.find_link(device(t, "node0/gpu0"), device(t, "node0/nvswitch0"));
+    return std::pair(t.link(*link).line_rate.value() / 1e9, t.nvlink_sharp);
+  };
+  EXPECT_EQ(speed(0), std::pair(12 * 25.0, false));
+  EXPECT_EQ(speed(80), std::pair(12 * 25.0, false));
+  EXPECT_EQ(speed(90), std::pair(12 * 25.0, true));
+  EXPECT_EQ(speed(100), std::pair(12 * 50.0, true));
+}
+
 TEST(Import, GluedCellsAreTakenApart) {
   std::string text = kMatrix;
   text.replace(text.find("SYS	32-63"), 3, "SYSSYS");

@@ -148,8 +148,14 @@ class Builder {
   static int bonded(const std::string& cell) {
     return cell.starts_with("NV") ? std::stoi(cell.substr(2)) : 0;
   }
-  // Per link and direction: 18 on Hopper and Blackwell, 12 on A100, 6 on V100; more than 18 is NVLink 6.
-  static const char* nvlink_of(int links) {
+  // By the accelerator, else by how many links there are: 18 on Hopper and Blackwell, 12 on A100, 6 on V100.
+  [[nodiscard]] const char* nvlink_of(int links) const {
+    if (const int capability = options_.compute_capability; capability > 0)
+      return capability >= 100  ? "nvlink5"
+             : capability >= 90 ? "nvlink4"
+             : capability == 86 ? "nvlink3-ga102"
+             : capability >= 80 ? "nvlink3"
+                                : "nvlink2";
     return links > 12 ? "nvlink4" : links > 6 ? "nvlink3" : "nvlink2";
   }
 
@@ -164,9 +170,13 @@ class Builder {
         if (a != b) counts.insert(bonded(m_.cell(a, b)));
     const int most = counts.empty() ? 0 : *counts.rbegin();
     if (most == 0) return;
-    result_.findings.push_back(fmt::format(
-        "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
+    if (options_.compute_capability == 0)
+      result_.findings.push_back(fmt::format(
+          "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
     if (counts.size() == 1 && gpus.size() > 2) {
+      // NVSwitches reduce since Hopper's.
+      result_.spec.nvlink_sharp =
+          options_.compute_capability > 0 ? options_.compute_capability >= 90 : most > 12;
       device("nvswitch0", "nvswitch");
       for (const std::size_t g : gpus) link(names_[g], "nvswitch0", nvlink_of(most), most);
       return;
