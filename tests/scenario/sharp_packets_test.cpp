@@ -4,44 +4,33 @@
 
 #include <map>
 
-#include "sim/collective/collective.hpp"
-#include "sim/config/reader.hpp"
-#include "sim/scenario/bench.hpp"
-#include "topology/build.hpp"
+#include "tests/scenario/step_plans.hpp"
 
 namespace topsim::scenario::sharp_packets_test {
+using step_plans::Planned;
 
 Scenario with_sharp(const std::string& fabric, const char* network, const char* form, const char* algorithm) {
-  const config::Library library({"configs"});
-  return parse_scenario(
-      std::string(R"({"topology": {"node": "hgx-h100", "nodes": 4, "fabric": {"link": "ib-ndr",
-              "switch": "qm9700", "sharp": true, )") +
-          fabric + R"(}}, "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048},
-            "network": {"model": ")" +
-          network + R"(", "collectives": ")" + form + R"(", "nccl": {"algorithm": ")" + algorithm + R"("}}})",
-      "test.json", {}, library);
+  return step_plans::boxes("hgx-h100", 4, R"("link": "ib-ndr", "switch": "qm9700", "sharp": true, )" + fabric,
+                           network, form, algorithm);
 }
 
-const topology::Catalogue& catalogue() {
-  static const topology::Catalogue loaded = topology::Catalogue::load("configs");
-  return loaded;
+// What the messages that name their way bring onto every link.
+std::map<LinkId, std::int64_t> bytes_by_link(const collective::StepPlan& plan) {
+  std::map<LinkId, std::int64_t> bytes;
+  for (const collective::StepMessage& message : plan.messages)
+    if (message.way != collective::StepMessage::kRouted)
+      for (const LinkId link : plan.ways.at(message.way)) bytes[link] += message.bytes.value();
+  return bytes;
 }
 
 // Every endpoint sends its rail's eighth of S to the fabric once and receives it once, whatever the number of
 // nodes: 8 MiB of 64 on every cable of a NIC, each way.
 TEST(Sharp, sends_every_byte_once_up_and_once_down_each_cable) {
   for (const char* fabric : {R"("kind": "rail")", R"("kind": "fat-tree", "tiers": 2)"}) {
-    const Scenario scenario = with_sharp(fabric, "packet", "steps", "collnet-direct");
-    const topology::Topology topology = topology::build(scenario.topology, catalogue(), {});
-    const topology::Router router(topology, 1);
-    const collective::NcclModel nccl(router, scenario.network.nccl);
-    const collective::StepPlan plan =
-        nccl.steps(collective::CollectiveKind::all_reduce, Bytes(64 << 20), topology.accelerators());
+    const auto [topology, plan] = step_plans::planned_all_reduce(
+        with_sharp(fabric, "packet", "steps", "collnet-direct"), Bytes(64 << 20));
     ASSERT_FALSE(plan.devices.empty());
-    std::map<LinkId, std::int64_t> bytes;
-    for (const collective::StepMessage& message : plan.messages)
-      if (message.way != collective::StepMessage::kRouted)
-        for (const LinkId link : plan.ways.at(message.way)) bytes[link] += message.bytes.value();
+    std::map<LinkId, std::int64_t> bytes = bytes_by_link(plan);
     int cables = 0;
     for (std::size_t l = 0; l < topology.links().size(); ++l) {
       const topology::Link& link = topology.links()[l];
@@ -56,17 +45,12 @@ TEST(Sharp, sends_every_byte_once_up_and_once_down_each_cable) {
   }
 }
 
-Scenario two_leaves(std::uint32_t nodes, const char* network, const char* form) {
-  const config::Library library({"configs"});
-  Scenario scenario = parse_scenario(
-      std::string(R"({"topology": {"node": "hgx-a100", "nodes": 5, "fabric": {"kind": "fat-tree", "tiers": 2,
-              "link": "ib-hdr", "switch": "qm8700", "sharp": true, "routing": "adaptive"}},
-            "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048},
-            "network": {"model": ")") +
-          network + R"(", "collectives": ")" + form + R"(", "nccl": {"algorithm": "collnet-direct"}}})",
-      "test.json", {}, library);
-  scenario.topology.nodes = nodes;
-  return scenario;
+Scenario two_leaves(int nodes, const char* network, const char* form) {
+  return step_plans::boxes(
+      "hgx-a100", nodes,
+      R"("kind": "fat-tree", "tiers": 2, "link": "ib-hdr", "switch": "qm8700", "sharp": true,
+          "routing": "adaptive")",
+      network, form, "collnet-direct");
 }
 
 // Leaves of two nodes, 16 NICs, with a cable up for each; from every leaf the eight heads go to the first
@@ -74,25 +58,18 @@ Scenario two_leaves(std::uint32_t nodes, const char* network, const char* form) 
 // 8 MiB. Of 5 nodes some cables lie side by side, one link of several; of 42 (21 leaves) each leads to
 // another spine.
 TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
-  for (const std::uint32_t nodes : {5U, 42U}) {
-    const Scenario scenario = two_leaves(nodes, "packet", "steps");
+  for (const int nodes : {5, 42}) {
     topology::BuildOptions apart;
     apart.merge_switches_above = 1'000'000;
-    const topology::Topology topology = topology::build(scenario.topology, catalogue(), apart);
-    const topology::Router router(topology, 1);
-    const collective::NcclModel nccl(router, scenario.network.nccl);
-    const collective::StepPlan plan =
-        nccl.steps(collective::CollectiveKind::all_reduce, Bytes(8 << 20), topology.accelerators());
-    EXPECT_EQ(plan.choice.algorithm, collective::Algorithm::collnet_direct);
-    std::map<LinkId, std::int64_t> bytes;
-    for (const collective::StepMessage& message : plan.messages)
-      if (message.way != collective::StepMessage::kRouted)
-        for (const LinkId link : plan.ways.at(message.way)) bytes[link] += message.bytes.value();
+    const Planned planned =
+        step_plans::planned_all_reduce(two_leaves(nodes, "packet", "steps"), Bytes(8 << 20), apart);
+    const topology::Topology& topology = planned.topology;
+    EXPECT_EQ(planned.plan.choice.algorithm, collective::Algorithm::collnet_direct);
     const auto is_switch = [&](DeviceId device) {
       return topology.device(device).kind == topology::DeviceKind::fabric_switch;
     };
     std::size_t between = 0;
-    for (const auto& [link, carried] : bytes) {
+    for (const auto& [link, carried] : bytes_by_link(planned.plan)) {
       const topology::Link& row = topology.link(link);
       if (!is_switch(row.from) || !is_switch(row.to)) continue;
       EXPECT_LE(carried, (1 << 20) * row.count) << topology.name(link);
@@ -107,11 +84,7 @@ TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
 // us of 166; packets 3 % as below. All heads over one cable: 700 us.
 TEST(Sharp, takes_as_long_in_packets_over_two_leaves_as_in_the_fluid) {
   const auto time = [&](const char* network, const char* form) {
-    const Bytes bytes(16 << 20);
-    return microseconds(bench(two_leaves(5, network, form), catalogue(),
-                              collective::CollectiveKind::all_reduce, {bytes, bytes, 2})
-                            .at(0)
-                            .time);
+    return step_plans::all_reduce_microseconds(two_leaves(5, network, form), Bytes(16 << 20));
   };
   const double packets = time("packet", "steps"), steps = time("flow", "steps"),
                whole = time("flow", "pipelined");
@@ -125,11 +98,8 @@ TEST(Sharp, takes_as_long_in_packets_over_two_leaves_as_in_the_fluid) {
 TEST(Sharp, takes_as_long_in_packets_as_in_the_fluid) {
   for (const char* algorithm : {"collnet-direct", "nvls"}) {
     const auto time = [&](const char* network, const char* form) {
-      const Bytes bytes(64 << 20);
-      return microseconds(bench(with_sharp(R"("kind": "rail")", network, form, algorithm), catalogue(),
-                                collective::CollectiveKind::all_reduce, {bytes, bytes, 2})
-                              .at(0)
-                              .time);
+      return step_plans::all_reduce_microseconds(with_sharp(R"("kind": "rail")", network, form, algorithm),
+                                                 Bytes(64 << 20));
     };
     const double packets = time("packet", "steps"), steps = time("flow", "steps"),
                  whole = time("flow", "pipelined");
