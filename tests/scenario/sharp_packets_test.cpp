@@ -75,7 +75,9 @@ TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
       EXPECT_LE(carried, (1 << 20) * row.count) << topology.name(link);
       ++between;
     }
-    if (nodes == 42) EXPECT_EQ(between, 2U * 21 * 8);  // of every leaf eight, up and down
+    if (nodes == 42) {
+      EXPECT_EQ(between, 2U * 21 * 8);  // of every leaf eight, up and down
+    }
   }
 }
 

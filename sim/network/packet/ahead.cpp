@@ -7,15 +7,12 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 namespace {
-constexpr unsigned kLane = 1;  // the only one
-constexpr std::uint32_t kClasses = 2;
-std::uint32_t blocks_of(std::uint32_t bytes) {
-  return (bytes + 63) / 64;
-}
+constexpr unsigned kLane = kOnlyLane;
+constexpr std::uint32_t kClasses = kClassesAhead;
 }  // namespace
 
 void Core::find_ports_ahead() {
@@ -41,48 +38,15 @@ void Core::no_longer_ahead(PortIndex p) {
   update(p);
 }
 
-// put_on_link() where nothing is marked, lost or weighed against other lanes.
-inline void Core::leave_ahead(PortIndex p, Credit& credit, std::uint32_t packet, Picoseconds start) {
+// The packet waits behind others, or for credits, until `start` at least.
+void Core::wait_ahead(PortIndex p, std::uint32_t packet, Picoseconds start) {
   Port& port = ports[p];
-  Packet& row = packets_[packet];
-  const Picoseconds duration = time_on(port, row);
-  const std::uint32_t bytes = row.bytes;
-  const PortIndex in = row.in_port;
-  port.free_at = start + duration;
-  port.turn = kLane;
-  port.busy += duration;
-  port.wire_bytes += bytes + std::uint64_t{port.gap};
-  if (row.kind == PacketKind::data) port.payload_bytes += bytes - settings.header;
-  ++counters.hops;
-  credit.sent += blocks_of(bytes);
-  const bool whole = !port.cut_through || paths_[row.hop].count == 0;
-  row.time = start + port.latency + (whole ? duration : 0);
-  append(port.flight, packet);
-  if (in != kNone) give_back(in, kLane, bytes, start);
-}
-
-void Core::enqueue_ahead(PortIndex p, std::uint32_t packet) {
-  Port& port = ports[p];
-  const Packet& row = packets_[packet];
-  const std::uint32_t bytes = row.bytes;
-  const bool first = port.occupied == 0;
-  const Picoseconds start = std::max(port.free_at, row.time);
-  // What has a moment to leave is still there until then.
-  const auto before = static_cast<std::uint32_t>(
-      start > now ? (static_cast<std::uint64_t>(start - now) << 20U) / std::max<std::uint64_t>(port.cost, 1)
-                  : 0);
-  Credit& credit = credits_[p * kClasses + kLane];
-  if (first && !port.down && has_credits(credit, blocks_of(bytes), start)) {
-    port.most_waiting = std::max(port.most_waiting, before + bytes);
-    const bool armed = port.flight.head != kNone;
-    leave_ahead(p, credit, packet, start);
-    if (!armed) arm(p, kForever);
-    return;
-  }
   Waiting& waiting = waiting_[p * kClasses + kLane];
+  const std::uint32_t bytes = packets_[packet].bytes;
+  const bool first = port.occupied == 0;
   waiting.bytes += bytes;
   port.waiting_bytes += bytes;
-  port.most_waiting = std::max(port.most_waiting, before + port.waiting_bytes);
+  note_waiting(port, port.waiting_bytes, start);
   port.occupied = 1U << kLane;
   append(waiting.list, packet);
   if (first) arm(p, send_ahead(p));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 
@@ -82,8 +82,11 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
     share.used += bytes;
     return true;
   }
-  if (share.used + bytes - reserve > threshold(in)) settle(ports[in].to);
-  const std::uint32_t limit = threshold(in);
+  std::uint32_t limit = threshold(in);
+  if (share.used + bytes - reserve > limit) {
+    settle(ports[in].to);
+    limit = threshold(in);
+  }
   if (share.used + bytes > reserve + limit) {
     if (share.headroom + bytes > ports[in].headroom) return false;
     share.headroom += bytes;

@@ -1,6 +1,6 @@
 // The machinery behind Engine, split by concern: ports.cpp (queues and links), ahead.cpp (queues with nothing
-// to wait for), buffers.cpp (PFC, shared buffers, credits), sender.cpp and receiver.cpp (queue pairs),
-// congestion.cpp (rates and windows), deadlock.cpp.
+// to wait for), hop.hpp (what every hop does), buffers.cpp (PFC, shared buffers, credits), sender.cpp and
+// receiver.cpp (queue pairs), congestion.cpp (rates and windows), deadlock.cpp.
 //
 // Departures are lazy. A port's queue is served first come first served, so the time at which each waiting
 // packet leaves is known unless something interferes; sync(port, now) performs all departures due by now. It
@@ -38,7 +38,8 @@ struct Settings {
 };
 [[nodiscard]] Settings settle_spec(const Graph& graph, const PacketSpec& spec);
 
-class Core {
+// Hidden: nobody outside replaces its functions, so that they can be inlined in a shared library as well.
+class [[gnu::visibility("hidden")]] Core {
  public:
   Core(const Graph& graph, const PacketSpec& spec);
 
@@ -50,7 +51,7 @@ class Core {
   [[nodiscard]] bool is_quiet() const;           // no packet anywhere, nobody about to send
   [[nodiscard]] Picoseconds rests_from() const;  // kForever: not before something happens
   void rest();
-  bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
+  bool ways(PairIndex pair, std::vector<PortIndex> & there, std::vector<PortIndex> & back) const;
   void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);
 
   const Graph& graph;
@@ -65,7 +66,9 @@ class Core {
   std::vector<PortRecord> records;
 
   [[nodiscard]] std::size_t bytes() const;
-  [[nodiscard]] const std::vector<QueuePair>& pairs() const { return pairs_; }
+  [[nodiscard]] const std::vector<QueuePair>& pairs() const {
+    return pairs_;
+  }
 
  private:
   enum Target : std::uint32_t { kPort = 0, kTimer = 1U << 30, kStart = 2U << 30 };
@@ -79,19 +82,24 @@ class Core {
   void wake(PortIndex p);
   Picoseconds sync(PortIndex p);  // returns when the port could next start a packet, as far as known
   void arm(PortIndex p, Picoseconds next_start);
-  void update(PortIndex p) { arm(p, sync(p)); }
+  void update(PortIndex p) {
+    arm(p, sync(p));
+  }
   void interrupt(PortIndex p);  // before a change at `now`: departures so far, then nothing starts before now
   void enqueue(PortIndex p, std::uint32_t packet);
   void transmit(PortIndex p, unsigned lane, Picoseconds start);
   void put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picoseconds start);
+  Picoseconds occupy(Port & port, const Packet& packet, unsigned lane, Picoseconds start);
+  void fly(Port & port, std::uint32_t packet, Picoseconds start, Picoseconds duration);
   [[nodiscard]] Picoseconds earliest(PortIndex p, unsigned lane);
   [[nodiscard]] std::pair<Picoseconds, unsigned> arbitrate(PortIndex p, unsigned eligible);
   void arrive(std::uint32_t packet, PortIndex p);
   void forward(std::uint32_t packet, PortIndex p);
   [[nodiscard]] std::uint32_t choose(const Hop& hop, std::uint32_t packet);
   void prefetch();
+  void prefetch_packet() const;
   [[nodiscard]] Picoseconds time_on(const Port& port, const Packet& packet) const;
-  void mark(Port& port, PortIndex p, Packet& packet, unsigned lane);
+  void mark(Port & port, PortIndex p, Packet & packet, unsigned lane);
   [[nodiscard]] double draw(PortIndex p);  // evenly from [0, 1)
   void stamp(std::uint32_t packet, PortIndex p, Picoseconds start);
   std::uint32_t new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes);
@@ -116,17 +124,19 @@ class Core {
   [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
   void port_threshold(PortIndex p);               // InfiniBand: where FECN begins
 
-  void starve(PortIndex p, Credit& credit, Picoseconds since);
-  [[nodiscard]] bool has_credits(Credit& credit, std::uint32_t blocks,
+  void starve(PortIndex p, Credit & credit, Picoseconds since);
+  [[nodiscard]] bool has_credits(Credit & credit, std::uint32_t blocks,
                                  Picoseconds by);  // known to be back by then
-  static void take_first(Credit& credit);
-  void append(List& list, std::uint32_t packet);
+  static void take_first(Credit & credit);
+  void append(List & list, std::uint32_t packet);
 
   // ahead.cpp
   void find_ports_ahead();
   void no_longer_ahead(PortIndex p);
   void enqueue_ahead(PortIndex p, std::uint32_t packet);
-  void leave_ahead(PortIndex p, Credit& credit, std::uint32_t packet, Picoseconds start);
+  void wait_ahead(PortIndex p, std::uint32_t packet, Picoseconds start);
+  void note_waiting(Port & port, std::uint32_t bytes, Picoseconds start) const;
+  void leave_ahead(PortIndex p, Credit & credit, std::uint32_t packet, Picoseconds start);
   Picoseconds send_ahead(PortIndex p);
   [[nodiscard]] Picoseconds credits_at(const Credit& credit, std::uint32_t blocks) const;
   void recall();
@@ -138,7 +148,7 @@ class Core {
   [[nodiscard]] bool can_send(const QueuePair& q, PairIndex pair) const;
   std::uint32_t inject(PortIndex p, unsigned lane, Picoseconds start);
   void put_back(PairIndex pair, Picoseconds port_free);
-  void promote(Port& port);
+  void promote(Port & port);
   [[nodiscard]] std::uint32_t next_bytes(const Port& port, unsigned lane) const;
   void hear_ack(std::uint32_t packet);
   void expire(PairIndex pair);
@@ -150,7 +160,7 @@ class Core {
   void drop_finished(PortIndex p);
 
   // detour.cpp
-  void find_way(QueuePair& q, const Connection& connection);
+  void find_way(QueuePair & q, const Connection& connection);
   void take_out(PairIndex pair);
   void drop_waiting(PortIndex p, PairIndex pair);
   void drop(std::uint32_t packet, PortIndex p, Picoseconds time);
@@ -158,7 +168,7 @@ class Core {
   // receiver.cpp
   void receive(std::uint32_t packet, PortIndex p);
   void take_data(std::uint32_t packet);
-  void count(QueuePair& q, std::uint32_t number);
+  void count(QueuePair & q, std::uint32_t number);
   void answer(PairIndex pair, const Packet& cause, std::uint32_t cause_index, PacketKind kind);
 
   // deadlock.cpp
@@ -168,7 +178,7 @@ class Core {
   [[nodiscard]] std::vector<PortIndex> find_cycle() const;
 
   Way way(const Connection& connection, bool forward_way, std::uint64_t hash);
-  bool ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex>& ports) const;
+  bool ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex> & ports) const;
   bool is_walk(std::span<const PortIndex> path, DeviceIndex from, DeviceIndex to) const;
 
   Paths paths_;
@@ -206,51 +216,4 @@ class Core {
   Picoseconds deadlock_check_at_ = kForever;
   bool may_finish_early_ = false;  // a pair in a port's turn may have nothing left to send: after repetitions
 };
-
-inline void Core::append(List& list, std::uint32_t packet) {
-  packets_[packet].next = kNone;
-  if (list.head == kNone) {
-    list.head = packet;
-  } else {
-    packets_[list.tail].next = packet;
-  }
-  list.tail = packet;
-}
-
-inline Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
-  constexpr std::uint64_t kHalf = 1U << 19;  // rounds a cost, which is in 2^-20 picoseconds
-  std::uint64_t bytes = std::uint64_t{packet.bytes} + port.gap;
-  if (packet.kind == PacketKind::data) bytes -= port.discount;
-  return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> 20);
-}
-
-// Blocks freed at the far end of `p` at `time` reach its sender after the way back. Where he cannot come to
-// wait for them until then, whatever he sends, they are his at once: nobody can tell, and nothing is kept.
-inline void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
-  Credit& credit = credits_[p * settings.classes + lane];
-  const Picoseconds due = time + credit.way_back;
-  const std::uint32_t blocks = (bytes + 63U) / 64;
-  credit.last_back = std::max(credit.last_back, due);
-  const std::int64_t spare = std::int64_t{credit.limit - credit.sent} - most_blocks_;
-  if (!credit.starved && spare * ports[p].block_time >= due - ports[p].free_at) {
-    credit.limit += blocks;
-  } else {
-    return_later(p, lane, {due, blocks});
-  }
-}
-
-// The wire carries both counters modulo 4096; the difference is what decides, so full counters do the same.
-// What has come back is looked at only where it is needed.
-inline bool Core::has_credits(Credit& credit, std::uint32_t blocks, Picoseconds by) {
-  while (credit.limit - credit.sent < blocks) {
-    if (credit.returning.empty() || credit.returning.front().time > by) return false;
-    take_first(credit);
-  }
-  return true;
-}
-
-inline void Core::take_first(Credit& credit) {
-  credit.limit += credit.returning.front().blocks;
-  credit.returning.pop();
-}
 }  // namespace topsim::network::packet

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 

@@ -1,6 +1,6 @@
 #include "sim/network/packet/engine.hpp"
 
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 

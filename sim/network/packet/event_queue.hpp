@@ -32,14 +32,10 @@ class EventQueue {
   void push(std::int64_t time, std::uint32_t target) {
     ++size_;
     const std::int64_t slot = time >> width_bits_;
-    if (slot <= current_) {  // the open bucket: keep it sorted, behind events of the same time
-      open_.push_back({time, target});
-      sink(next_, open_.size() - 1);
-    } else if (slot < current_ + kBuckets) {
+    if (slot > current_ && slot < current_ + kBuckets) {
       append(slot, time, target);
     } else {
-      far_.push_back({time, sequence_++, target});
-      std::push_heap(far_.begin(), far_.end(), Later{});
+      push_elsewhere(slot, time, target);
     }
   }
 
@@ -99,15 +95,29 @@ class EventQueue {
     }
   };
 
+  // What is rare stays out of where push() is inlined.
+  [[gnu::noinline]] void push_elsewhere(std::int64_t slot, std::int64_t time, std::uint32_t target) {
+    if (slot <= current_) {  // the open bucket: keep it sorted, behind events of the same time
+      open_.push_back({time, target});
+      sink(next_, open_.size() - 1);
+    } else {
+      far_.push_back({time, sequence_++, target});
+      std::push_heap(far_.begin(), far_.end(), Later{});
+    }
+  }
+  [[gnu::noinline]] std::uint32_t new_node() {
+    nodes_.emplace_back();
+    return static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
   void append(std::int64_t slot, std::int64_t time, std::uint32_t target) {
     std::uint32_t node = free_;
     if (node == kNone) {
-      node = static_cast<std::uint32_t>(nodes_.size());
-      nodes_.push_back({time, target, kNone});
+      node = new_node();
     } else {
       free_ = nodes_[node].next;
-      nodes_[node] = {time, target, kNone};
     }
+    nodes_[node] = {time, target, kNone};
     const auto index = static_cast<std::size_t>(slot & (kBuckets - 1));
     List& list = bucket_[index];
     if (list.head == kNone) {

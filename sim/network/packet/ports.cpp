@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 namespace {
@@ -47,20 +47,6 @@ void Core::free_packet(std::uint32_t packet) {
   free_ = packet;
 }
 
-void Core::wake(PortIndex p) {
-  Port& port = ports[p];
-  if (port.wake != now) return;  // another event for this port came first
-  port.wake = kForever;
-  while (port.flight.head != kNone && packets_[port.flight.head].time <= now) {
-    arrive(pop(port.flight, packets_), p);
-  }
-  if ((port.occupied | port.ready) == 0 && port.injector == kNone) {
-    arm(p, kForever);
-  } else {
-    update(p);
-  }
-}
-
 Picoseconds Core::sync(PortIndex p) {
   Port& port = ports[p];
   if (port.ahead) return send_ahead(p);
@@ -97,17 +83,6 @@ Picoseconds Core::sync(PortIndex p) {
   }
   port.syncing = false;
   return next;
-}
-
-void Core::arm(PortIndex p, Picoseconds next_start) {
-  Port& port = ports[p];
-  Picoseconds want = kForever;
-  if (port.flight.head != kNone) want = packets_[port.flight.head].time;
-  if (want == kForever || port.ahead || devices_[port.from].exact != 0) want = std::min(want, next_start);
-  if (want < port.wake) {
-    port.wake = want;
-    events.push(want, kPort | p);
-  }
 }
 
 void Core::interrupt(PortIndex p) {
@@ -221,17 +196,12 @@ void Core::transmit(PortIndex p, unsigned lane, Picoseconds start) {
 void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picoseconds start) {
   Port& port = ports[p];
   Packet& row = packets_[packet];
-  const Picoseconds duration = time_on(port, row);
   const std::uint32_t bytes = row.bytes;
   const PortIndex in = row.in_port;
-  port.free_at = start + duration;
-  port.turn = static_cast<std::uint8_t>(lane);
-  port.busy += duration;
-  port.wire_bytes += bytes + std::uint64_t{port.gap};
-  ++counters.hops;
+  const Picoseconds duration = occupy(port, row, lane, start);
   if (lane != 0) {
     if (port.flow_control == FlowControl::credit) {
-      credits_[p * settings.classes + lane].sent += (bytes + 63U) / 64;
+      credits_[p * settings.classes + lane].sent += blocks_of(bytes);
     }
     if (settings.classes > 2) {
       arbiter_[p * settings.classes + lane] -= static_cast<int>(bytes);
@@ -242,7 +212,6 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
   }
   bool vanished = false;
   if (row.kind == PacketKind::data) {
-    port.payload_bytes += bytes - settings.header;
     if (port.mark_from != ~0U) mark(port, p, row, lane);
     if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
     if (port.lossy && draw(p) < spec.loss.probability) vanished = true;
@@ -253,9 +222,7 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
     free_packet(packet);
     if (port.flow_control == FlowControl::credit) give_back(p, lane, bytes, port.free_at + port.latency);
   } else {
-    const bool whole = !port.cut_through || row.hop == kNone || paths_[row.hop].count == 0;
-    row.time = start + port.latency + (whole ? duration : 0);
-    append(port.flight, packet);
+    fly(port, packet, start, duration);
   }
   if (in != kNone) release(in, lane, bytes, start);
 }
@@ -289,21 +256,7 @@ void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
   row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, rate_[p]};
 }
 
-void Core::arrive(std::uint32_t packet, PortIndex p) {
-  const Packet& row = packets_[packet];
-  if (row.kind >= PacketKind::pause) {
-    const auto lane = row.pair;
-    const bool stop = row.kind == PacketKind::pause;
-    free_packet(packet);
-    hear_pause(ports[p].reverse, lane, stop);
-  } else if (paths_[row.hop].count == 0) {
-    receive(packet, p);
-  } else {
-    forward(packet, p);
-  }
-}
-
-void Core::forward(std::uint32_t packet, PortIndex p) {
+[[gnu::always_inline]] inline void Core::forward(std::uint32_t packet, PortIndex p) {
   const Port& in = ports[p];
   if (in.flow_control != FlowControl::credit && !admit(packet, p)) {
     ++records[p].drops;
@@ -333,6 +286,34 @@ void Core::forward(std::uint32_t packet, PortIndex p) {
   if (ports[out].ahead) return enqueue_ahead(out, packet);
   enqueue(out, packet);
   if (in.flow_control == FlowControl::pfc && lane != 0) pause_if_full(p, lane);
+}
+
+[[gnu::always_inline]] inline void Core::arrive(std::uint32_t packet, PortIndex p) {
+  const Packet& row = packets_[packet];
+  if (row.kind >= PacketKind::pause) {
+    const auto lane = row.pair;
+    const bool stop = row.kind == PacketKind::pause;
+    free_packet(packet);
+    hear_pause(ports[p].reverse, lane, stop);
+  } else if (paths_[row.hop].count == 0) {
+    receive(packet, p);
+  } else {
+    forward(packet, p);
+  }
+}
+
+void Core::wake(PortIndex p) {
+  Port& port = ports[p];
+  if (port.wake != now) return;  // another event for this port came first
+  port.wake = kForever;
+  while (port.flight.head != kNone && packets_[port.flight.head].time <= now) {
+    arrive(pop(port.flight, packets_), p);
+  }
+  if ((port.occupied | port.ready) == 0 && port.injector == kNone) {
+    arm(p, kForever);
+  } else {
+    update(p);
+  }
 }
 
 std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {

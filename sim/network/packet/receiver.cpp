@@ -1,7 +1,7 @@
 // Receiving half of queue pairs: order, acknowledgements, completion of messages.
 #include <algorithm>
 
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/network/packet/core.hpp"
+#include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 namespace {
