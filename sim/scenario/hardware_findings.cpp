@@ -1,6 +1,7 @@
 #include "sim/scenario/hardware_findings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -93,6 +94,33 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_minimal_paths(topology, out);
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
   if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
+  return out;
+}
+
+std::vector<report::Finding> forced_findings(const Scenario& scenario, const topology::Topology& topology,
+                                             const report::Result& result) {
+  std::vector<report::Finding> out;
+  const collective::Overrides& forced = scenario.network.nccl;
+  const auto never = [&](std::string_view wanted, std::string report::CollectiveRow::*chosen,
+                         const char* key) {
+    std::set<std::string> others;
+    for (const report::CollectiveRow& row : result.collectives) others.insert(row.*chosen);
+    if (others.empty() || others.contains(std::string(wanted))) return;
+    out.push_back({report::Severity::warning,
+                   fmt::format("no collective ran with {}, which network.nccl.{} asks for, but with {}",
+                               wanted, key, fmt::join(others, ", ")),
+                   std::string("network.nccl.") + key,
+                   "NVLS needs NVSwitches that sum, CollNet topology.fabric.sharp"});
+  };
+  if (forced.algorithm) never(name_of(*forced.algorithm), &report::CollectiveRow::algorithm, "algorithm");
+  if (forced.protocol) never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol");
+  if (forced.sharp.value_or(false) && !topology.sharp)
+    out.push_back({report::Severity::warning,
+                   "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",
+                   "topology.fabric.sharp=true switches them on, InfiniBand's can"});
+  if (forced.nvls.value_or(false) && !topology.nvlink_sharp)
+    out.push_back({report::Severity::warning, "network.nccl.nvls is on, and no NVSwitch here sums",
+                   "network.nccl.nvls", "those of Hopper and later do"});
   return out;
 }
 }  // namespace topsim::scenario

@@ -328,6 +328,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   add_network_findings(runs, run, outcome, options.contention_interval, simulated.result);
   for (report::Finding& finding : hardware_findings(scenario, prepared.topology, catalogue))
     simulated.result.findings.push_back(std::move(finding));
+  for (report::Finding& finding : forced_findings(scenario, prepared.topology, simulated.result))
+    simulated.result.findings.push_back(std::move(finding));
   add_missed_faults(scenario, outcome, simulated.result);
   for (const std::string& note : faults.notes)
     simulated.result.findings.push_back(

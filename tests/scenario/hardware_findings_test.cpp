@@ -34,6 +34,24 @@ TEST(HardwareFindings, say_what_cannot_be) {
   EXPECT_THAT(words({"workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
 }
 
+// Eight H100 nodes: NVLS within a box, no CollNet without SHARP in the fabric.
+TEST(HardwareFindings, say_what_was_forced_and_not_done) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const auto forced = [&](const std::string& change) {
+    const std::vector<std::string> changes = {change, "run.steps=1", "run.warmup=0"};
+    const Scenario scenario = read_scenario("configs/8xH100-ib.json", changes, library);
+    std::string all;
+    for (const report::Finding& finding : simulate(scenario, catalogue, {}, nullptr).result.findings)
+      all += finding.message + "\n";
+    return all;
+  };
+  EXPECT_THAT(forced("network.nccl.algorithm=collnet-direct"),
+              HasSubstr("no collective ran with CollNetDirect"));
+  EXPECT_THAT(forced("network.nccl.sharp=true"), HasSubstr("the fabric's switches do not sum"));
+  EXPECT_THAT(forced("network.nccl.algorithm=ring"), testing::Not(HasSubstr("no collective ran")));
+}
+
 // A rate said in place is the one that ports must carry.
 TEST(HardwareFindings, hold_the_rate_that_the_scenario_says) {
   EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-ndr", "bandwidth": "800 Gbit/s"})"}),
