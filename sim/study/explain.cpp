@@ -60,7 +60,9 @@ json json_of(const WhatIfs& what_ifs) {
 }  // namespace
 
 std::string explain_text(const Result& result, const std::optional<WhatIfs>& what_ifs, int columns) {
-  std::string text = result.headline + "\n";
+  const auto window = static_cast<std::size_t>(std::max(columns, 40));
+  std::string text;
+  for (const std::string& line : wrap(result.headline, window, 2)) text += line + "\n";
   const double step = seconds(result.step);
   const double busy = step > 0 ? seconds(result.account.busy) / step : 0;
   text += fmt::format("step {}, accelerators busy {}\n", duration_text(result.step), percent_text(busy));
@@ -68,7 +70,6 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
   path(text, "the same, by what limited it", result.critical_path_links);
   if (what_ifs) gains(text, *what_ifs);
   if (!result.findings.empty()) text += "\nfindings\n";
-  const auto window = static_cast<std::size_t>(std::max(columns, 40));
   for (const Finding& each : result.findings) {
     const char* kind = each.severity == Severity::warning ? "warning" : "note";
     for (const std::string& line :

@@ -110,14 +110,17 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
 }
 
 std::string plan_table(const PlanReport& report, std::size_t columns) {
-  std::string text = fmt::format(
-      "{}: {} plans for {} accelerators: {} do not divide, {} do not fit the memory,\n"
-      "{} cannot be among the best by their bound, {} simulated{}\n\n",
+  const std::string heading = fmt::format(
+      "{}: {} plans for {} accelerators: {} do not divide, {} do not fit the memory, "
+      "{} cannot be among the best by their bound, {} simulated{}",
       report.scenario, report::count_text(static_cast<double>(report.choices)), report.accelerators,
       report::count_text(static_cast<double>(report.impossible)),
       report::count_text(static_cast<double>(report.too_large)),
       report::count_text(static_cast<double>(report.cut)),
       report::count_text(static_cast<double>(report.simulated)), report.complete ? "" : " (interrupted)");
+  std::string text;
+  for (const std::string& line : report::wrap(heading, columns, 2)) text += line + '\n';
+  text += '\n';
   if (report.rows.empty()) return text;
   std::vector<std::vector<std::string>> lines{{"", "tp", "pp", "dp", "cp", "ep", "mb", "recompute",
                                                "schedule", "zero", "step", "MFU", "idle", "memory"}};

@@ -107,8 +107,13 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
 
   std::vector<std::pair<std::size_t, std::string>> shown;
   for (const auto& [name, heading] : kShown) shown.emplace_back(sweep_figure(name), heading);
-  if (std::none_of(shown.begin(), shown.end(), [&](const auto& each) { return each.first == report.by; }))
+  // What rows are ranked by stands first: it is the last to be left out of a narrow table.
+  const auto ranks =
+      std::find_if(shown.begin(), shown.end(), [&](const auto& each) { return each.first == report.by; });
+  if (ranks == shown.end())
     shown.emplace(shown.begin(), report.by, figures[report.by].name);
+  else
+    std::rotate(shown.begin(), ranks, ranks + 1);
   std::erase_if(shown, [&](const auto& each) {
     return std::none_of(report.rows.begin(), report.rows.end(),
                         [&](const SweepRow& row) { return row.ok && row.figures[each.first]; });
@@ -125,12 +130,17 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
     lines[0].emplace_back("");
     lines[0].insert(lines[0].end(), names.begin(), names.end());
     for (const auto& each : shown) lines[0].push_back(each.second);
+    // Settings may be whole objects: they leave room for two figures.
+    constexpr std::size_t kLeastSetting = 8, kFigures = 34;
+    const std::size_t setting = std::max(
+        kLeastSetting, (columns - std::min(columns, kFigures)) / std::max<std::size_t>(1, names.size()));
     const std::size_t rows = most == 0 ? order.size() : std::min(most, order.size());
     for (std::size_t i = 0; i < rows; ++i) {
       const SweepRow& row = report.rows[order[i]];
       const bool on_front = std::binary_search(front.begin(), front.end(), order[i]);
       lines.push_back({std::string(i == 0 ? "*" : "") + (on_front ? "+" : "")});
-      for (const std::string& value : report.space.points[row.point]) lines.back().push_back(plain(value));
+      for (const std::string& value : report.space.points[row.point])
+        lines.back().push_back(report::clip(plain(value), setting));
       for (const auto& [figure, heading] : shown)
         lines.back().push_back(row.figures[figure] ? figures[figure].text(*row.figures[figure]) : "-");
     }
