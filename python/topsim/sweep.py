@@ -139,7 +139,7 @@ def _space(vary: Optional[Vary], points: Optional[Iterable[Mapping[str, Any]]]) 
     if not paths or not listed or len({*paths}) < len(paths):
         raise ValueError("a sweep needs values: {\"workload.plan.tp\": [1, 2, 4]}, each path once")
     for path, values in grid.items():
-        if isinstance(values, (str, Mapping)) or not len(list(values)):
+        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable) or not len(list(values)):
             raise ValueError(f"{path} needs a list of values")
     rows = []
     for point in listed:

@@ -38,6 +38,12 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   std::size_t best = 2 * most + 2;
   const std::string* found = nullptr;
   for (const std::string& candidate : known) {
+    // "h100" stands for h100-sxm5 rather than for b100.
+    if (word.size() >= 3 && candidate.size() > word.size() && candidate[word.size()] == '-' &&
+        lower(candidate).starts_with(lower(word)) && best > 1) {
+      best = 1;
+      found = &candidate;
+    }
     const std::size_t distance = edit_distance(lower(word), lower(candidate));
     const bool begins_alike = lower(word).substr(0, 1) == lower(candidate).substr(0, 1);
     const std::size_t rank = 2 * distance + (begins_alike ? 0 : 1);

@@ -1,0 +1,25 @@
+#include "sim/base/suggest.hpp"
+
+#include <gtest/gtest.h>
+
+namespace topsim::suggest_test {
+
+TEST(Closest, a_letter_wrong_or_left_out_is_found) {
+  const std::vector<std::string> known{"nodes", "fabric", "placement"};
+  EXPECT_EQ(closest("nods", known), "nodes");
+  EXPECT_EQ(closest("fabirc", known), "fabric");
+  EXPECT_EQ(closest("xyz", known), std::nullopt);
+}
+
+TEST(Closest, the_first_part_of_a_name_stands_for_it) {
+  const std::vector<std::string> known{"b100", "h100-nvl", "h100-sxm5", "h200"};
+  EXPECT_EQ(closest("h100", known), "h100-nvl");
+  EXPECT_EQ(closest("H100", known), "h100-nvl");
+}
+
+// A name that differs in nothing but case is the one meant.
+TEST(Closest, the_whole_name_comes_before_longer_ones) {
+  const std::vector<std::string> known{"h100-nvl", "h100"};
+  EXPECT_EQ(closest("H100", known), "h100");
+}
+}  // namespace topsim::suggest_test
