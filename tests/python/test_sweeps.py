@@ -85,7 +85,7 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(topsim.sweep(two_boxes(), {"run.seed": numpy.array([1, 2])})["run.seed"], [1, 2])
 
     def test_what_is_no_sweep_is_refused(self):
-        for vary in ({}, {"run.seed": []}, {"run.seed": "12"}):
+        for vary in ({}, {"run.seed": []}, {"run.seed": "12"}, {"run.seed": 4}):
             with self.assertRaises(ValueError):
                 topsim.sweep(two_boxes(), vary)
         for vary in ({"run.sead": [1]}, {"run.seed": ["x"]}, {"topology.nodes": [0]}):
