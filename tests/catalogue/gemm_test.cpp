@@ -8,6 +8,11 @@
 
 namespace topsim::topology::gemm_test {
 
+// GeForce cards clock above the boost clock that their data sheets are computed from.
+bool clocks_above_its_sheet(const Accelerator& accelerator) {
+  return accelerator.id == "rtx-3090" || accelerator.id == "rtx-5090";
+}
+
 // What the largest tile reaches when waves are full and memory is no limit.
 double ceiling(const Accelerator& accelerator, std::string_view precision) {
   return accelerator.dense_flops.find(precision)->second *
@@ -36,7 +41,8 @@ TEST(Gemm, EveryPrecisionOfEveryAcceleratorHasConstantsThatSayTheirSource) {
       const GemmConstants& gemm = accelerator.gemm.find(precision)->second;
       EXPECT_EQ(gemm.source.rfind("derived: ", 0), 0U) << id << ' ' << precision << ' ' << gemm.source;
       EXPECT_GT(best_tile_efficiency(gemm), 0.2) << id << ' ' << precision;
-      EXPECT_LT(best_tile_efficiency(gemm), 1) << id << ' ' << precision;
+      EXPECT_LT(best_tile_efficiency(gemm), clocks_above_its_sheet(accelerator) ? 1.15 : 1)
+          << id << ' ' << precision;
       EXPECT_GE(gemm.k_offset, 0) << id;
       EXPECT_LT(gemm.memory_fraction, 1) << id;
     }
@@ -49,7 +55,9 @@ TEST(Gemm, NoModelBeatsTheBestProductAnyoneMeasured) {
     const Accelerator& accelerator = shipped().accelerator(id);
     for (const auto& [precision, best] : accelerator.achievable_flops) {
       EXPECT_LE(ceiling(accelerator, precision), best * (1 + 1e-12)) << id << ' ' << precision;
-      EXPECT_LT(best, accelerator.dense_flops.at(precision)) << id << ' ' << precision;
+      if (!clocks_above_its_sheet(accelerator)) {
+        EXPECT_LT(best, accelerator.dense_flops.at(precision)) << id << ' ' << precision;
+      }
       ++measured;
     }
   }
@@ -86,6 +94,26 @@ TEST(Gemm, PartsWithOneChipHaveOneModel) {
 // is 1745 of 2250 there and 1822 of 2500 on GB200: 0.6966 x (1822/2500) / (1745/2250) x 2500 = 1636 TFLOP/s.
 TEST(Gemm, Gb200TakesItsShapeFromB200AndItsHeightFromItsOwnBestProduct) {
   EXPECT_NEAR(ceiling(shipped().accelerator("gb200"), "bf16") * 1e-12, 1636, 1);
+}
+
+// sm_120 multiplies with mma.sync, as Ada does: A40's shape. No A40's best product is known, so that the best
+// tile of a card is what was measured of it: 163.1, 236 and 409.4 TFLOP/s.
+TEST(Gemm, ConsumerCardsTakeTheirShapeFromA40AndReachWhatTheirOwnersMeasured) {
+  const GemmConstants& a40 = shipped().accelerator("a40").gemm.at("bf16");
+  for (const auto& [id, rate] :
+       {std::pair{"rtx-4090", 163.1}, {"rtx-5090", 236.0}, {"rtx-pro-6000-se", 409.4}}) {
+    const Accelerator& card = shipped().accelerator(id);
+    EXPECT_DOUBLE_EQ(card.gemm.at("bf16").tile_penalty, a40.tile_penalty) << id;
+    EXPECT_DOUBLE_EQ(card.gemm.at("bf16").memory_fraction, a40.memory_fraction) << id;
+    EXPECT_NEAR(ceiling(card, "bf16") * 1e-12, rate, 1e-9) << id;
+  }
+  // 55 of 82.6 TFLOP/s, not the 0.977 of an A100: half of Ada's fp32 lanes share their issue slots.
+  EXPECT_NEAR(ceiling(shipped().accelerator("rtx-4090"), "fp32") * 1e-12, 55, 1e-9);
+}
+
+// 141.9 of 148 against the H100's 794.5 of 989.4: 1.194 times its best tile's 0.7903.
+TEST(Gemm, H20ReachesMoreOfItsSheetThanH100) {
+  EXPECT_NEAR(ceiling(shipped().accelerator("h20"), "bf16") * 1e-12, 139.7, 0.1);
 }
 
 // In fp8 the shape is the relative's fp8 sweep: H800 is the same chip as H100.

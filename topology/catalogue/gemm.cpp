@@ -18,17 +18,24 @@ constexpr std::array<std::string_view, 4> kRelatives = {"a100-sxm4-80gb", "a40",
 
 std::string_view relative_of(const Accelerator& accelerator) {
   const int capability = accelerator.compute_capability;
+  if (capability >= 120 || capability == 86 || capability == 89) return kRelatives[1];
   if (capability >= 100) return kRelatives[3];
-  if (capability >= 90) return kRelatives[2];
-  return capability == 86 || capability == 89 ? kRelatives[1] : kRelatives[0];
+  return capability >= 90 ? kRelatives[2] : kRelatives[0];
 }
 
-// m of one accelerator: measured best over data-sheet rate.
+// m of one accelerator: measured best over data-sheet rate. The two formats of 16 bits stand for each other
+// where they run at one rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
-  const auto best = accelerator.achievable_flops.find(precision);
   const auto peak = accelerator.dense_flops.find(precision);
-  if (best == accelerator.achievable_flops.end() || peak == accelerator.dense_flops.end()) return {};
-  return best->second / peak->second;
+  if (peak == accelerator.dense_flops.end()) return {};
+  const auto share_of = [&](std::string_view measured) -> std::optional<double> {
+    const auto best = accelerator.achievable_flops.find(measured);
+    const auto rate = accelerator.dense_flops.find(measured);
+    if (best == accelerator.achievable_flops.end() || rate == accelerator.dense_flops.end()) return {};
+    return rate->second == peak->second ? std::optional(best->second / peak->second) : std::nullopt;
+  };
+  if (const auto own = share_of(precision)) return own;
+  return precision == "bf16" ? share_of("fp16") : precision == "fp16" ? share_of("bf16") : std::nullopt;
 }
 
 bool on_vector_units(const Accelerator& accelerator, std::string_view precision) {
@@ -47,8 +54,9 @@ std::pair<double, std::string> height(const Accelerator& accelerator, std::strin
                                       const Accelerator& relative, std::string_view q) {
   const auto ratio = [&](std::string_view own, std::string_view other) -> std::optional<double> {
     const auto mine = measured_share(accelerator, own);
-    const auto theirs = measured_share(relative, other);
-    return mine && theirs ? std::optional(*mine / *theirs) : std::nullopt;
+    const double best_tile = best_tile_efficiency(relative.gemm.find(q)->second);
+    const double theirs = measured_share(relative, other).value_or(best_tile);
+    return mine ? std::optional(*mine / theirs) : std::nullopt;
   };
   if (const auto h = ratio(precision, q)) return {*h, "its best " + std::string(precision) + " product"};
   if (const auto h = ratio(kFitted, kFitted)) return {*h, "its best bf16 product"};
@@ -66,7 +74,7 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   }
   if (accelerator.architecture == "CDNA3") gemm.memory_fraction = kMi300xStream;
   const std::string from = "derived: shape of " + relative.id + " in " + std::string(q);
-  double share = kVectorUnits;
+  double share = measured_share(accelerator, precision).value_or(kVectorUnits);
   gemm.source = from + ", fp32 on vector units";
   if (!on_vector_units(accelerator, precision)) {
     const auto [factor, why] = height(accelerator, precision, relative, q);

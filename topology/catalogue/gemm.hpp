@@ -6,7 +6,9 @@
 // nearest relative, and the height of what was measured:
 //
 //   relative    compute capability 7.0 to 8.0 and everything that is no NVIDIA GPU: A100; 8.6 and 8.9: A40
-//               (small caches, GDDR); 9.0: H100; 10.0 and later: B200
+//               (small caches, GDDR), and 12.0 and later, which have none of the data-center Blackwell's
+//               tensor memory but mma.sync and 100 KB as Ada does (Dao-AILab/flash-attention pull request
+//               2329); 9.0: H100; 10.0 to 11.0: B200
 //   q           the precision itself where the relative was fitted in it, else bf16
 //   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture; but
 //               CDNA3 streams 4.33 of 5.3 TB/s (arXiv:2511.17127)
@@ -16,10 +18,13 @@
 //   reaches
 //               in q. h: how much better or worse this accelerator was ever seen to do, with m = best
 //               measured matrix product (MAMF) / P:  m(this, precision) / m(relative, q) where measured, else
-//               m(this, bf16) / m(relative, bf16) where measured, else 1
-//   fp32        on vector units: 0.977 of P (A100: 19.05 of 19.5 TFLOP/s, FlagPerf computation-FP32)
+//               m(this, bf16) / m(relative, bf16) where measured, else 1. No one published an A40's MAMF: its
+//               best tile stands for it (0.825; RTX A6000, the same chip, 0.797)
+//   fp32        on vector units: measured, else 0.977 of P (A100: 19.05 of 19.5 TFLOP/s, FlagPerf
+//               computation-FP32)
 // A derived model never beats MAMF, because the fitted best tiles do not (A100 0.777 of P where MAMF is
-// 0.869; H100 0.790 and 0.803; B200 0.696 and 0.776).
+// 0.869; H100 0.790 and 0.803; B200 0.696 and 0.776). GeForce cards clock above their data sheet, so that
+// their MAMF, and pf with it, may exceed P (RTX 5090: 236 of 209.5 TFLOP/s).
 #pragma once
 
 #include "topology/catalogue/impl.hpp"
