@@ -116,6 +116,22 @@ TEST(Gemm, H20ReachesMoreOfItsSheetThanH100) {
   EXPECT_NEAR(ceiling(shipped().accelerator("h20"), "bf16") * 1e-12, 139.7, 0.1);
 }
 
+// B200's best product in fp4 is 5702 of 9000 TFLOP/s where 1745 of 2250 is its best in bf16: its best tile,
+// 0.6966, times (5702/9000) / (1745/2250) is 0.5690. GB200's is that times (1822/2500) / (1745/2250): 5,346
+// of 10,000. B300's NVFP4 has a rate of its own, 15,000, and its own best bf16 product, 1769 of 2250.
+TEST(Gemm, FourBitsLoseOnEveryBlackwellWhatTheyLoseOnB200) {
+  EXPECT_NEAR(ceiling(shipped().accelerator("b200"), "fp4") * 1e-12, 0.5690 * 9000, 2);
+  EXPECT_NEAR(ceiling(shipped().accelerator("gb200"), "fp4") * 1e-12, 5346, 2);
+  EXPECT_NEAR(ceiling(shipped().accelerator("b300"), "nvfp4") * 1e-12, 0.5690 * 1769 / 1745 * 15000, 3);
+}
+
+// MI350X is MI355X at a lower clock: 1565 of 2516 TFLOP/s measured there, against the A100's 271.2 of 312.
+TEST(Gemm, AChipNoOneMeasuredIsAsGoodAsItsSibling) {
+  const double a100 = best_tile_efficiency(shipped().accelerator("a100-sxm4-80gb").gemm.at("bf16"));
+  EXPECT_NEAR(best_tile_efficiency(shipped().accelerator("mi350x").gemm.at("bf16")),
+              a100 * (1565.0 / 2516) / (271.2 / 312), 1e-6);
+}
+
 // In fp8 the shape is the relative's fp8 sweep: H800 is the same chip as H100.
 TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
   const GemmConstants& h800 = shipped().accelerator("h800-sxm5").gemm.at("fp8");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -49,22 +50,28 @@ double rate_per_unit(const Accelerator& accelerator, std::string_view precision)
   return accelerator.dense_flops.find(precision)->second / std::max(1, accelerator.compute_units);
 }
 
-// What the best tile reaches over what the relative's does, and why; `q` is the precision of the shape.
+// What the best tile reaches over what the relative's does, and why; `q` is the precision of the shape,
+// `sibling` m in bf16 of a chip of the same architecture.
 std::pair<double, std::string> height(const Accelerator& accelerator, std::string_view precision,
-                                      const Accelerator& relative, std::string_view q) {
-  const auto ratio = [&](std::string_view own, std::string_view other) -> std::optional<double> {
-    const auto mine = measured_share(accelerator, own);
-    const double best_tile = best_tile_efficiency(relative.gemm.find(q)->second);
-    const double theirs = measured_share(relative, other).value_or(best_tile);
-    return mine ? std::optional(*mine / theirs) : std::nullopt;
-  };
-  if (const auto h = ratio(precision, q)) return {*h, "its best " + std::string(precision) + " product"};
-  if (const auto h = ratio(kFitted, kFitted)) return {*h, "its best bf16 product"};
-  return {1, relative.id};
+                                      const Accelerator& relative, std::string_view q,
+                                      const std::optional<double>& sibling) {
+  const double best_tile = best_tile_efficiency(relative.gemm.find(q)->second);
+  const double theirs = measured_share(relative, q).value_or(best_tile);
+  if (const auto mine = measured_share(accelerator, precision))
+    return {*mine / theirs, "its best " + std::string(precision) + " product"};
+  // What the relative loses from q to this precision, a chip of its kind does too.
+  const double narrowing =
+      measured_share(relative, precision == "nvfp4" ? "fp4" : precision).value_or(theirs);
+  const double lost = precision == q ? 1 : narrowing / theirs;
+  const double fitted = measured_share(relative, kFitted).value_or(best_tile);
+  if (const auto mine = measured_share(accelerator, kFitted))
+    return {*mine / fitted * lost, "its best bf16 product"};
+  if (sibling) return {*sibling / fitted * lost, "the best bf16 product of its architecture"};
+  return {lost, relative.id};
 }
 
-GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
-                     const Accelerator& relative) {
+GemmConstants derive(const Accelerator& accelerator, std::string_view precision, const Accelerator& relative,
+                     const std::optional<double>& sibling) {
   const auto own_shape = relative.gemm.find(precision);
   const std::string_view q = own_shape != relative.gemm.end() ? precision : kFitted;
   const GemmConstants& shape = relative.gemm.find(q)->second;
@@ -77,7 +84,7 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   double share = measured_share(accelerator, precision).value_or(kVectorUnits);
   gemm.source = from + ", fp32 on vector units";
   if (!on_vector_units(accelerator, precision)) {
-    const auto [factor, why] = height(accelerator, precision, relative, q);
+    const auto [factor, why] = height(accelerator, precision, relative, q, sibling);
     share = best_tile_efficiency(shape) * factor;
     gemm.source = from + ", height from " + why;
   }
@@ -97,7 +104,14 @@ void derive_gemm_constants(ById<Accelerator>& accelerators) {
     const auto found = accelerators.find(id);
     if (found != accelerators.end() && found->second.gemm.contains(kFitted)) relatives.insert(*found);
   }
+  // NVIDIA's names of architectures span chips of several kinds, and have relatives of their own.
+  std::map<std::string, double, std::less<>> siblings;
+  for (const auto& [id, accelerator] : accelerators)
+    if (const auto share = measured_share(accelerator, kFitted); share && accelerator.compute_capability == 0)
+      siblings.emplace(accelerator.architecture, *share);
   for (auto& [id, accelerator] : accelerators) {
+    const auto sibling = siblings.find(accelerator.architecture);
+    const auto share = sibling != siblings.end() ? std::optional(sibling->second) : std::nullopt;
     const auto relative = relatives.find(relative_of(accelerator));
     if (relative == relatives.end()) {
       throw InternalError("the catalogue lacks fitted GEMM constants of " +
@@ -105,7 +119,7 @@ void derive_gemm_constants(ById<Accelerator>& accelerators) {
     }
     for (const auto& [precision, flops] : accelerator.dense_flops) {
       if (accelerator.gemm.contains(precision)) continue;
-      accelerator.gemm.emplace(precision, derive(accelerator, precision, relative->second));
+      accelerator.gemm.emplace(precision, derive(accelerator, precision, relative->second, share));
     }
   }
 }

@@ -15,22 +15,22 @@ namespace {
 
 // Formats to look up, closest first: constants and rates of a format that the catalogue does not list are
 // those of the next.
-std::array<std::string_view, 4> lookup_order(Precision precision) {
+std::array<std::string_view, 5> lookup_order(Precision precision) {
   switch (precision) {
     case Precision::fp32:
-      return {"fp32", "tf32", "", ""};
+      return {"fp32", "tf32"};
     case Precision::tf32:
-      return {"tf32", "fp32", "", ""};
+      return {"tf32", "fp32"};
     case Precision::fp16:
-      return {"fp16", "bf16", "fp32", ""};
+      return {"fp16", "bf16", "fp32"};
     case Precision::bf16:
-      return {"bf16", "fp16", "fp32", ""};
+      return {"bf16", "fp16", "fp32"};
     case Precision::fp8:
     case Precision::mxfp8:
     case Precision::fp8_blockwise:
       return {"fp8", "bf16", "fp16", "fp32"};
     case Precision::nvfp4:
-      return {"fp4", "fp8", "bf16", "fp16"};
+      return {"nvfp4", "fp4", "fp8", "bf16", "fp16"};
   }
   return {};
 }
@@ -51,51 +51,9 @@ constexpr double kEdge = 8192;
 constexpr std::array<std::pair<double, double>, 6> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
 
-// Share of the peak that flash attention reaches on long sequences, and the depth each row of tiles pays on
-// top (prologue, softmax rescaling, the half-empty diagonal tile).
-struct FlashConstants {
-  int compute_capability;  // from this one on
-  double forward, backward;
-  double key_offset;
-};
-// Hopper: fitted on the causal sweep of ai-dynamo/aiconfigurator@095f58a (context_attention_perf of h100_sxm,
-// bf16, head size 128, 4 k to 16 k tokens; mean error 9 %). Agrees with cuDNN on an H100 at 8 k tokens, 582
-// TFLOP/s without a mask (meta-pytorch/tritonbench#141). Backward against forward: FlashAttention-3 (Shah et
-// al. 2024, figures 5-6) 0.55 / 0.65. A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s at
-// 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6; recalled).
-// Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
-// (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
-// dsv3; held to them in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and
-// 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels are
-// others, which no training library launches. GB300 has twice the exponentials a clock.
-constexpr std::array<FlashConstants, 4> kFlash{
-    {{103, 0.82, 0.635, 550}, {100, 0.71, 0.60, 650}, {90, 0.595, 0.50, 1152}, {0, 0.73, 0.62, 384}}};
-// cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
-// (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
-// Brought in after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: as measurements
-// of kernels, but those rows are no test of it.
-constexpr std::array<FlashConstants, 2> kFirstOnBlackwell{
-    {{103, 0.77, 0.574, 1150}, {100, 0.672, 0.536, 1150}}};
-// The same sweeps in fp8, of the fp8 rate.
-constexpr std::array<FlashConstants, 2> kFlash8{{{103, 0.64, 0.385, 800}, {100, 0.455, 0.35, 800}}};
-// Heads of 64 numbers on Blackwell need as many exponentials as those of 128 for half the products:
-// FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
-constexpr double kNarrowHeads = 0.65;
-// Backward in 8 bits cuDNN has less of them to offer, and computes the keys outside a window too: 9.23 on a
-// GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, as long as all keys before
-// a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k (benchmark/sdpa_benchmark_training/results/
-// gpt_oss/gb200, 20260529). Forward, and in 16 bits both ways, the window is what is computed: 0.21 and 0.455
-// ms at 4 k.
-constexpr double kNarrowHeads8Backward = 0.5;
-// FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
-// abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
-// test of it.
-constexpr FlashConstants kFlash2OnHopper{90, 0.35, 0.35, 384};
-// The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
-// 3, recalled; its abstract says 25-40 % over all). Later parts as version 2 does there against an A100.
-// Brought in after MosaicML's rows read the faster the longer the sequence: they are no test of it.
-constexpr FlashConstants kFlash1{0, 0.40, 0.30, 384};
-constexpr FlashConstants kFlash1OnHopper{90, 0.19, 0.17, 384};
+double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
+  return constants.peak_fraction / (1 + constants.tile_penalty * (1 / tile.first + 1 / tile.second));
+}
 
 // What dropout adds to a flash kernel and its backward pass: random numbers are made for every score. 0.695
 // and 0.728 ms on a GB200 (FlashAttention-2, NVIDIA/TransformerEngine pull request 3313); cuDNN 1.03 on an
@@ -103,29 +61,14 @@ constexpr FlashConstants kFlash1OnHopper{90, 0.19, 0.17, 384};
 constexpr double kFlashDropout = 1.05;
 
 // Share of the rate at heads of 128 that narrower ones have; linear in between.
-double narrowness(int compute_capability, const AttentionShape& shape, double at_64) {
+double narrowness(const AttentionShape& shape, double at_64) {
   const double width = (shape.head_dim + shape.value_dim) / 2;
-  if (compute_capability < 100 || width >= 128) return 1;
-  return 1 - (1 - at_64) * (128 - std::max(width, 64.0)) / 64;
-}
-
-const FlashConstants& flash_constants(int compute_capability, AttentionKernel kernel, Precision precision) {
-  if (bytes_of(precision) == 1)
-    for (const FlashConstants& row : kFlash8)
-      if (compute_capability >= row.compute_capability) return row;
-  if (kernel == AttentionKernel::flash1) return compute_capability >= 90 ? kFlash1OnHopper : kFlash1;
-  if (compute_capability == 90 && kernel == AttentionKernel::flash2) return kFlash2OnHopper;
-  if (kernel == AttentionKernel::flash2025)
-    for (const FlashConstants& row : kFirstOnBlackwell)
-      if (compute_capability >= row.compute_capability) return row;
-  for (const FlashConstants& row : kFlash)
-    if (compute_capability >= row.compute_capability) return row;
-  return kFlash.back();
+  return width >= 128 ? 1 : 1 - (1 - at_64) * (128 - std::max(width, 64.0)) / 64;
 }
 }  // namespace
 
 std::string_view units_of(Precision precision) {
-  return lookup_order(precision).front();
+  return precision == Precision::nvfp4 ? "fp4" : lookup_order(precision).front();
 }
 
 ComputeModel::ComputeModel(const topology::Accelerator& accelerator, ComputeSettings settings)
@@ -152,6 +95,22 @@ FlopsPerSecond ComputeModel::peak(Precision precision) const {
   return FlopsPerSecond(*rate);
 }
 
+const double* ComputeModel::measured_best(Precision precision) const {
+  const auto& dense = accelerator_.dense_flops;
+  const auto& best = accelerator_.achievable_flops;
+  for (const std::string_view name : lookup_order(precision)) {
+    const auto rate = dense.find(name);
+    if (rate == dense.end()) continue;
+    if (const auto own = best.find(name); own != best.end()) return &own->second;
+    const std::string_view other = name == "bf16" ? "fp16" : name == "fp16" ? "bf16" : "";
+    const auto stand_in = best.find(other);
+    const auto other_rate = dense.find(other);
+    const bool same = other_rate != dense.end() && other_rate->second == rate->second;
+    return stand_in != best.end() && same ? &stand_in->second : nullptr;
+  }
+  return nullptr;
+}
+
 const topology::GemmConstants& ComputeModel::constants_of(Precision precision) const {
   static const topology::GemmConstants kDefault;
   const auto* found = find_by(accelerator_.gemm, precision);
@@ -165,9 +124,8 @@ double ComputeModel::tiled_seconds(const GemmShape& shape, double peak_rate,
   for (const auto& [tm, tn] : kTiles) {
     const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);
     const double waves = std::ceil(tiles / units);
-    const double efficiency = constants.peak_fraction / (1 + constants.tile_penalty * (1 / tm + 1 / tn));
-    best = std::min(best,
-                    waves * units * tm * tn * 2 * (shape.k + constants.k_offset) / (peak_rate * efficiency));
+    const double rate = peak_rate * tile_efficiency({tm, tn}, constants);
+    best = std::min(best, waves * units * tm * tn * 2 * (shape.k + constants.k_offset) / rate);
   }
   return best;
 }
@@ -183,8 +141,7 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
     compute = flops / (peak_rate * *settings_.gemm_efficiency * settings_.clock);
   } else {
     compute = tiled_seconds(shape, peak_rate * held(precision), constants);
-    if (const double* best = find_by(accelerator_.achievable_flops, precision);
-        best != nullptr && *best > 0 && *best <= peak_rate)
+    if (const double* best = measured_best(precision); best != nullptr)
       compute = std::max(compute, flops / (*best * held(precision)));
   }
   const double element = bytes_of(precision);
@@ -259,21 +216,19 @@ double score_flops(const AttentionShape& shape) {
 }
 
 // matmuls: how many of the forward's two the pass does (forward 1, backward 2.5 of its FLOPs).
-KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, double peak_rate,
-                 double share, double matmuls, double key_offset, double element) {
+KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape& shape, const FlashPass& pass,
+                 double at_64, double matmuls, double element) {
   // One work item a 128-row query tile of a head; too few items leave compute units empty.
   const double items = shape.batch * shape.heads * std::ceil(shape.queries / 128);
   const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
   const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries *
-                      (shape.mean_keys() + key_offset) * (shape.head_dim + shape.value_dim);
+                      (shape.mean_keys() + pass.key_offset) * (shape.head_dim + shape.value_dim);
   const double bytes = element * shape.batch *
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));
   KernelCost cost;
-  const double at_64 = matmuls > 1 && element == 1 ? kNarrowHeads8Backward : kNarrowHeads;
   const double compute =
-      (shape.dropout ? kFlashDropout : 1) * work /
-      (peak_rate * share * narrowness(accelerator.compute_capability, shape, at_64) * filled);
+      (shape.dropout ? kFlashDropout : 1) * work / (pass.rate * narrowness(shape, at_64) * filled);
   const double memory =
       (matmuls > 1 ? 2.5 : 1) * bytes / (accelerator.memory_bandwidth.value() * accelerator.fused_fraction);
   cost.seconds = std::max(compute, memory);
@@ -281,6 +236,22 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
   return cost;
 }
 }  // namespace
+
+FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precision) const {
+  const Precision units = flash_units(accelerator_, precision);
+  ProductRates product;
+  product.peak = product.best = peak(units).value();
+  if (const double* best = measured_best(units); best != nullptr) {
+    product.best = *best;
+    product.measured = true;
+  } else if (const auto* gemm = find_by(accelerator_.gemm, units); gemm != nullptr) {
+    product.best *= tile_efficiency(kTiles.front(), *gemm);
+  }
+  FlashRates rates = flash_rates(accelerator_, kernel, units, product);
+  rates.forward.rate *= held(units);
+  rates.backward.rate *= held(units);
+  return rates;
+}
 
 // Tensor cores load 16 bytes at a time: "efficiency is best" (cuBLAS 11), or they work at all (before), where
 // dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads
@@ -300,9 +271,8 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
                                            Precision precision) const {
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel, precision);
-    cost = flash(accelerator_, shape, peak(precision).value() * held(precision), constants.forward, 1,
-                 constants.key_offset, bytes_of(precision));
+    const FlashRates rates = flash_rates_of(kernel, precision);
+    cost = flash(accelerator_, shape, rates.forward, rates.forward_at_64, 1, bytes_of(precision));
     cost.kernels = 1;
   } else {
     const double batch = shape.batch * shape.heads;
@@ -339,11 +309,10 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
                                             Precision precision) const {
   KernelCost cost;
   if (kernel != AttentionKernel::unfused) {
-    const FlashConstants& constants = flash_constants(accelerator_.compute_capability, kernel, precision);
+    const FlashRates rates = flash_rates_of(kernel, precision);
     AttentionShape computed = shape;
-    if (accelerator_.compute_capability >= 100 && bytes_of(precision) == 1) computed.window = 0;
-    cost = flash(accelerator_, computed, peak(precision).value() * held(precision), constants.backward, 2.5,
-                 constants.key_offset, bytes_of(precision));
+    if (!rates.sees_window_backward) computed.window = 0;
+    cost = flash(accelerator_, computed, rates.backward, rates.backward_at_64, 2.5, bytes_of(precision));
     cost.kernels = 3;  // dO x O row sums, the main kernel, dQ conversion
   } else {
     const double batch = shape.batch * shape.heads;

@@ -22,6 +22,7 @@
 #include <string>
 
 #include "topology/catalogue.hpp"
+#include "workloads/compute/flash.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads {
@@ -105,6 +106,10 @@ class ComputeModel {
 
  private:
   [[nodiscard]] const topology::GemmConstants& constants_of(Precision precision) const;
+  // The best product anyone measured in this format, or in another that runs at its rate; null: no one did.
+  [[nodiscard]] const double* measured_best(Precision precision) const;
+  [[nodiscard]] FlashRates flash_rates_of(AttentionKernel kernel,
+                                          Precision precision) const;  // that it holds
   // A product for each head, between heads of `head_dim` numbers that lie side by side.
   [[nodiscard]] KernelCost product_of_heads(const GemmShape& shape, double head_dim,
                                             Precision precision) const;

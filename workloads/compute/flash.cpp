@@ -1,0 +1,160 @@
+#include "workloads/compute/flash.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "workloads/compute/compute_model.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+// Shares of the data sheet's rate, or of the best matrix product.
+struct Row {
+  double forward, backward;
+  double forward_offset, backward_offset;
+};
+
+// Hopper: fitted on the causal sweep of ai-dynamo/aiconfigurator@095f58a (context_attention_perf of h100_sxm,
+// bf16, head size 128, 4 k to 16 k tokens; mean error 9 %). Agrees with cuDNN on an H100 at 8 k tokens, 582
+// TFLOP/s without a mask (meta-pytorch/tritonbench#141). Backward against forward: FlashAttention-3 (Shah et
+// al. 2024, figures 5-6) 0.55 / 0.65. A100: FlashAttention-2 at head size 128, causal, 0.52 of 312 TFLOP/s at
+// 2 k tokens, 0.70 at 16 k; 0.41 and 0.60 backward (Dao 2023, figures 4-6; recalled).
+// Blackwell: cuDNN 9.19's training kernels, causal, 2 k to 32 k tokens, forward and backward
+// (NVIDIA/cudnn-frontend benchmark/sdpa_benchmark_training/results, gb200_919 and gb300_919, llama3.1 and
+// dsv3; held to them in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and
+// 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels are
+// others, which no training library launches. GB300 has twice the exponentials a clock.
+constexpr Row kBlackwellUltra{0.82, 0.635, 550, 550}, kBlackwell{0.71, 0.60, 650, 650};
+constexpr Row kHopper{0.595, 0.50, 1152, 1152}, kA100{0.73, 0.62, 384, 384};
+// cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
+// (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
+// Brought in after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: as measurements
+// of kernels, but those rows are no test of it.
+constexpr Row kFirstOnBlackwellUltra{0.77, 0.574, 1150, 1150}, kFirstOnBlackwell{0.672, 0.536, 1150, 1150};
+// The same sweeps in fp8, of the fp8 rate.
+constexpr Row kBlackwellUltra8{0.64, 0.385, 800, 800}, kBlackwell8{0.455, 0.35, 800, 800};
+// Heads of 64 numbers on Blackwell need as many exponentials as those of 128 for half the products:
+// FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
+constexpr double kNarrowHeads = 0.65;
+// Backward in 8 bits cuDNN has less of them to offer, and computes the keys outside a window too: 9.23 on a
+// GB200, 256 heads of 64, 128 keys of 32 k seen, 91.5 ms in fp8 and 107 in MXFP8, as long as all keys before
+// a token take at 962 and 822 TFLOP/s; 1.78 and 2.07 ms at 4 k (benchmark/sdpa_benchmark_training/results/
+// gpt_oss/gb200, 20260529). Forward, and in 16 bits both ways, the window is what is computed: 0.21 and 0.455
+// ms at 4 k.
+constexpr double kNarrowHeads8Backward = 0.5;
+
+// FlashAttention-2 uses none of Hopper's instructions: "35% utilization on the H100" (Shah et al. 2024,
+// abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
+// test of it. Where products are cut (H20) those without wgmma bind: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9
+// causal (Dao-AILab/flash-attention issue 1310).
+constexpr Row kFlash2OnHopper{0.35, 0.35, 384, 384};
+constexpr double kOldProductsOnHopper = 0.65;
+// The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
+// 3, recalled; its abstract says 25-40 % over all). Later parts as version 2 does there against an A100.
+// Brought in after MosaicML's rows read the faster the longer the sequence: they are no test of it.
+constexpr Row kFlash1{0.40, 0.30, 384, 384}, kFlash1OnHopper{0.19, 0.17, 384, 384};
+
+// Below, shares of the best matrix product: chips that a power limit or a boost beyond the data sheet moves
+// away from it.
+//
+// FlashAttention-2 on an RTX 4090, 2 k tokens, heads of 128: 169.3 and 151.2 TFLOP/s forward (causal), 124.6
+// and 99.2 backward (apache/tvm, tl_doc/flash_perf.md), of 163.1. An RTX 5090 agrees: 190.6, cuDNN 203.6, 4 k
+// queries on 8 k keys at 400 W ("Writing Speed-of-Light Flash Attention for 5090", gau-nernst, as quoted by
+// hckr.top). Its sm_120 has no tensor memory and takes Ada's path (pull requests 2329, 2592).
+constexpr Row kAda{1.0, 1.0, 128, 700};
+// RTX A5000, 111 TFLOP/s, heads of 64: 81.9 forward from 512 tokens to 8 k; 52.9 to 77.4 backward
+// (gpu-mode/ring-attention issue 10). RTX 3090: 65.6 of 76.6 at 1 k (nshepperd/flash_attn_jax issue 5).
+constexpr Row kGa102{0.90, 0.87, 32, 261};
+// aiter's assembly kernels on MI300X and MI355X, causal, 1 k to 16 k tokens, 64 heads of queries
+// (ROCm/aiter op_tests/cpp/mha/README.md@0403bcd: MI300X 440, 512, 545 TFLOP/s forward at 2, 4 and 8 k and
+// 345, 400, 434 backward; MI355X 900, 1,175, 1,318 and 625, 715, 773), of 781.9 and 1,565. Backward with
+// atomics in fp32, its libraries' default (recalled); in 16 bits 10 % and 40 % faster.
+constexpr Row kCdna3{0.757, 0.607, 354, 386}, kCdna4{0.996, 0.536, 750, 351};
+// CK's FlashAttention-2 on one die of an MI250X, heads of 64, without a mask, 512 tokens to 8 k: 73.7 to 87.6
+// and 47.2 to 62.4 TFLOP/s (hiyouga/LlamaFactory issue 8793), of 147.
+constexpr Row kCdna2{0.61, 0.43, 110, 177};
+
+// Volta and Turing lack the instructions of FlashAttention-2 (it asks for sm_80); frameworks launch CUTLASS'
+// memory-efficient kernels. On a T4 those written for Turing reach 0.66 of the sheet, 2.19 times as much
+// (Dao-AILab/flash-attention pull request 2379). Backward 0.63 to 0.75 of forward (issue 416).
+constexpr Row kMemoryEfficient{0.30, 0.20, 128, 128};
+
+// What Hopper's kernels wait for beside products, exponentials and other vector work, goes with the rate in
+// fp32 (44 against 67 TFLOP/s); of an H20 only products are cut, to a seventh: 129.1 of its 148 TFLOP/s at
+// 2 k tokens, 107.8 causal (issue 1310).
+constexpr double kH100Fp32 = 67e12, kH100Fp16 = 989e12, kH100Units = 132;
+
+bool data_center_blackwell(int capability) {
+  return capability >= 100 && capability < 120;
+}
+
+Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
+  if (narrow) return ultra ? kBlackwellUltra8 : kBlackwell8;
+  if (kernel == AttentionKernel::flash2025) return ultra ? kFirstOnBlackwellUltra : kFirstOnBlackwell;
+  return ultra ? kBlackwellUltra : kBlackwell;
+}
+
+FlashRates rates_of(const Row& row, double whole, double best) {
+  const double backward = row.backward / row.forward;  // what it makes of a product's rate at most
+  return {{std::min(row.forward * whole, best), row.forward_offset},
+          {std::min(row.backward * whole, best * std::min(1.0, backward)), row.backward_offset}};
+}
+
+FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
+                     const ProductRates& of) {
+  const auto vector = accelerator.dense_flops.find("fp32");
+  const auto product = accelerator.dense_flops.find("bf16");
+  double cut = 1;  // products there would be beside this much vector work on an H100
+  if (vector != accelerator.dense_flops.end() && product != accelerator.dense_flops.end())
+    cut = std::max(1.0, vector->second / kH100Fp32 / (product->second / kH100Fp16));
+  if (kernel == AttentionKernel::flash2 || kernel == AttentionKernel::flash1)
+    return rates_of(kernel == AttentionKernel::flash2 ? kFlash2OnHopper : kFlash1OnHopper, of.peak * cut,
+                    kOldProductsOnHopper * of.peak);
+  Row row = kHopper;
+  if (accelerator.compute_units > 0) {
+    const double per_unit = of.peak / accelerator.compute_units * kH100Units / kH100Fp16;
+    row.forward_offset *= std::min(1.0, per_unit);
+    row.backward_offset *= std::min(1.0, per_unit);
+  }
+  return rates_of(row, of.peak * cut, of.best);
+}
+
+// Of the best product; null: a chip that none of these stands for.
+const Row* row_of_best(const topology::Accelerator& accelerator) {
+  const int capability = accelerator.compute_capability;
+  if (capability == 89 || capability >= 120) return &kAda;
+  if (capability == 86) return &kGa102;
+  if (capability > 0) return nullptr;
+  const std::string_view name = accelerator.architecture;
+  return name == "CDNA2" ? &kCdna2 : name == "CDNA3" ? &kCdna3 : name == "CDNA4" ? &kCdna4 : nullptr;
+}
+}  // namespace
+
+Precision flash_units(const topology::Accelerator& accelerator, Precision precision) {
+  if (bytes_of(precision) > 1) return precision;
+  const int capability = accelerator.compute_capability;
+  return capability == 90 || data_center_blackwell(capability) ? Precision::fp8 : Precision::bf16;
+}
+
+FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel kernel, Precision units,
+                       const ProductRates& of) {
+  const int capability = accelerator.compute_capability;
+  if (capability == 90) return on_hopper(accelerator, kernel, of);
+  if (capability > 0 && capability < 80) return rates_of(kMemoryEfficient, of.peak, of.best);
+  const bool blackwell = data_center_blackwell(capability), narrow = bytes_of(units) == 1;
+  if (kernel == AttentionKernel::flash1 && capability >= 80 && !narrow)
+    return rates_of(blackwell ? kFlash1OnHopper : kFlash1, of.peak, of.best);
+  if (blackwell) {
+    // Kernels were measured above the tile model's best product.
+    FlashRates rates = rates_of(blackwell_row(capability >= 103, kernel, narrow), of.peak,
+                                of.measured ? of.best : std::numeric_limits<double>::infinity());
+    rates.forward_at_64 = kNarrowHeads;
+    rates.backward_at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
+    rates.sees_window_backward = !narrow;
+    return rates;
+  }
+  if (const Row* row = row_of_best(accelerator)) return rates_of(*row, of.best, of.best);
+  return rates_of(kA100, of.peak, of.best);
+}
+}  // namespace topsim::workloads
