@@ -27,6 +27,11 @@ bool tuned(CollectiveKind kind) {
   return kind <= CollectiveKind::reduce;
 }
 
+// What a block of a torus does axis after axis; the others are messages.
+bool by_axes(CollectiveKind kind) {
+  return tuned(kind) || kind == CollectiveKind::barrier;
+}
+
 double bus_factor(CollectiveKind kind, double n) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -117,7 +122,7 @@ NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOp
 NcclModel::~NcclModel() = default;
 
 Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
-  if (kind != CollectiveKind::all_to_all && impl_->block_of(gpus)) return torus_choice();
+  if (by_axes(kind) && impl_->block_of(gpus)) return torus_choice();
   return impl_->choose(kind, bytes, impl_->placer.place(gpus));
 }
 
@@ -175,19 +180,19 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
   std::map<std::pair<Routed, double>, std::uint32_t> known;  // the flags on the wire scale it
   for (const CollectiveCall& call : calls) {
     LoweredCalls::Call& lowered = out.emplace_back();
-    const bool by_axes = block && (tuned(call.kind) || call.kind == CollectiveKind::barrier);
-    lowered.choice = by_axes ? torus_choice() : choose(call.kind, call.bytes, placement);
+    const bool on_torus = block && by_axes(call.kind);
+    lowered.choice = on_torus ? torus_choice() : choose(call.kind, call.bytes, placement);
     const Choice& choice = lowered.choice;
     const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
     const Routed way{choice.algorithm, choice.channels, wire};
     const auto [usage, fresh] = routed.try_emplace(way, router, grain);
-    if (fresh && by_axes)
+    if (fresh && on_torus)
       lower_torus(wire, *block, usage->second);
     else if (fresh)
       route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
-    const Timing timing = by_axes       ? time_torus(wire, *block, router.topology())
+    const Timing timing = on_torus      ? time_torus(wire, *block, router.topology())
                           : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
                                                           *placement.tuner, network, time)
                                         : time_direct(wire, bytes, *placement.tuner, network, time);
@@ -199,7 +204,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.cap = BytesPerSecond(timing.cap);
     activity.latency = from_microseconds(timing.latency_us);
     activity.weight = choice.channels;
-    activity.ctas = by_axes ? 0 : choice.channels;  // a torus is fed by DMA engines
+    activity.ctas = on_torus ? 0 : choice.channels;  // a torus is fed by DMA engines
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
     activity.memory_traffic = 2 + 2 * activity.bus_factor;
   }

@@ -83,4 +83,18 @@ TEST(Torus, WhatIsNoBlockIsLeftToRings) {
   EXPECT_EQ(nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), corner).algorithm, Algorithm::ring);
   EXPECT_EQ(nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), all).algorithm, Algorithm::torus);
 }
+// Messages know no axes: what is chosen is what is lowered, whichever is asked.
+TEST(Torus, TheChoiceIsThatOfWhatIsLowered) {
+  const topology::Topology t = torus({4, 4, 4});
+  const topology::Router router(t, 1);
+  const NcclModel nccl(router);
+  for (const auto& [kind, algorithm] : {std::pair(CollectiveKind::all_reduce, Algorithm::torus),
+                                        std::pair(CollectiveKind::barrier, Algorithm::torus),
+                                        std::pair(CollectiveKind::all_to_all, Algorithm::direct),
+                                        std::pair(CollectiveKind::send_recv, Algorithm::direct)}) {
+    const CollectiveCall call{kind, Bytes(1 << 20)};
+    EXPECT_EQ(nccl.choose(kind, call.bytes, t.accelerators()).algorithm, algorithm);
+    EXPECT_EQ(nccl.lower(std::span(&call, 1), t.accelerators()).calls.front().choice.algorithm, algorithm);
+  }
+}
 }  // namespace topsim::collective::torus_test
