@@ -146,12 +146,15 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
   return row;
 }
 
+bool is_another(const collective::Overrides& forced, const collective::Choice& choice) {
+  if (choice.algorithm == collective::Algorithm::direct) return false;  // messages know neither
+  return (forced.algorithm && *forced.algorithm != choice.algorithm) ||
+         (forced.protocol && *forced.protocol != choice.protocol);
+}
+
 // NCCL, too, refuses to begin where none of what NCCL_ALGO and NCCL_PROTO name is available.
 void refuse_another(const collective::Overrides& forced, const collective::Choice& choice) {
-  if (choice.algorithm == collective::Algorithm::direct) return;  // messages know neither
-  const bool algorithm = forced.algorithm && *forced.algorithm != choice.algorithm;
-  const bool protocol = forced.protocol && *forced.protocol != choice.protocol;
-  if (!algorithm && !protocol) return;
+  if (!is_another(forced, choice)) return;
   throw ConfigError(
       fmt::format("this collective knows no {}{}{} here",
                   forced.algorithm ? collective::name_of(*forced.algorithm) : "",
@@ -171,13 +174,17 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
     BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
     collective::Activity activity;
     setting.nccl.lower(kind, row.size, setting.gpus, activity);
+    const collective::Overrides& forced = setting.scenario.network.nccl;
+    const collective::Choice choice = setting.nccl.choose(kind, row.size, setting.gpus);
     if (in_steps) {
       const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
       row.choice = plan.choice;
+      // Another may stand in for a choice that has no message form.
+      if (is_another(forced, plan.choice)) refuse_another(forced, choice);
       row.time = stepwise_time(setting, plan);
     } else {
-      row.choice = setting.nccl.choose(kind, row.size, setting.gpus);
-      refuse_another(setting.scenario.network.nccl, row.choice);
+      row.choice = choice;
+      refuse_another(forced, choice);
       row.time = pipelined_time(setting, activity, row.size);
     }
     if (setting.stopped()) break;  // the time is not this row's whole
