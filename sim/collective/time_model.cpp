@@ -150,7 +150,7 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
   const double levels = log2_ceil(nodes), crossings = nodes - 1, steps = n - 1;
   switch (choice.algorithm) {
     case Algorithm::tree:
-      return {2.0 * (n / nodes - 1), 2 * levels};
+      return {2.0 * (facts.max_local_ranks - 1), 2 * levels};  // the furthest leaf's to the root and back
     case Algorithm::nvls_tree:
       return {0, 2 * levels};
     case Algorithm::nvls:
@@ -172,11 +172,6 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
       return {steps - between, between};
     }
   }
-}
-
-// Hops from the furthest leaf of a tree to its root and back.
-double tree_depth(const CommunicatorFacts& facts) {
-  return 2.0 * (facts.max_local_ranks - 1 + log2_ceil(facts.nodes));
 }
 
 // A chain of messages (ring, tree): its start and what a hop costs.
@@ -311,7 +306,8 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (tree && options.tree_pipeline) {
     const TreePipeline pipe = tree_pipeline(choice, bytes, tuner);
     if (pipe.rate > 0)
-      t.latency_us += (tree_depth(facts) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
+      t.latency_us +=
+          ((hops.inside + hops.between) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
     t.cap = pipe.rate * choice.channels;
   } else if (tree) {
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
@@ -388,7 +384,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
                  nic = facts.ring_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
     const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
-    if (options.network) t.post_us = std::max(0.0, posting - sending);
+    if (options.step_costs) t.post_us = std::max(0.0, posting - sending);
     t.latency_us += std::max(0.0, others - 1) * t.post_us;
     return t;  // what leaves the box is limited by its links
   }

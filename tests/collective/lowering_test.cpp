@@ -350,6 +350,28 @@ TEST(Lowering, ATreeCostsItsDepthWhateverTheNumberOfBoxes) {
   EXPECT_NEAR(us[8] - us[5], 0, 0.1);
 }
 
+// Eight GPUs in one box and four in the next: the furthest leaf is seven hops from its head, as with eight
+// and eight.
+TEST(Lowering, ATreeIsAsDeepAsItsLongestChain) {
+  const Cluster two(boxes("hgx-h100", 2), forced(Algorithm::tree, Protocol::ll));
+  EXPECT_EQ(lowered(two, CollectiveKind::all_reduce, 12, 8).latency,
+            lowered(two, CollectiveKind::all_reduce, 16, 8).latency);
+}
+
+// Posting is a fixed cost of messages, not of the fabric.
+TEST(Lowering, WithoutTheCostsOfStepsNobodyPosts) {
+  const Cluster eight(boxes("hgx-h100", 8));
+  TimeOptions without;
+  without.step_costs = false;
+  const NcclModel nccl(eight.router, {}, without);
+  Activity activity;
+  nccl.lower(CollectiveKind::all_to_all, Bytes(1 << 10), eight.topology.accelerators(), activity);
+  // 56 GPUs in other boxes, the first of which is not waited for.
+  EXPECT_NEAR(
+      microseconds(lowered(eight, CollectiveKind::all_to_all, 64, 1 << 10).latency - activity.latency), 55,
+      0.1);
+}
+
 // NCCL's search finds no tree in eight boxes of MI250X and says 0.1 GB/s, at which 2 KiB more would take 20
 // us a hop. Over the wires they take less than one for all.
 TEST(Lowering, ATreeThatNoSearchFoundRunsAtTheRateOfItsWires) {
