@@ -114,8 +114,12 @@ class Router {
     Duration latency{};
     bool crosses_fabric = false;
   };
-  // Null where the route hangs on more: sketch() answers then. Lives as long as the router.
-  [[nodiscard]] const Trip* trip(const RouteQuery& query) const;
+  struct TripBetween {
+    const Trip* what = nullptr;      // lives as long as the router
+    std::uint32_t from = 0, to = 0;  // nodes
+  };
+  // Of nothing where the route hangs on more: sketch() answers then.
+  [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
 
   // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of
   // working links that each node has.

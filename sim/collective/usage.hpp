@@ -24,9 +24,8 @@ class UsageBuilder {
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
     if (grain_ == Grain::stretches) {
-      if (const topology::Router::Trip* trip = router_.trip(query)) {
-        trips_.push_back(
-            {trip, topology().device(query.from).node, topology().device(query.to).node, coefficient});
+      if (const auto [trip, from, to] = router_.trip(query); trip != nullptr) {
+        trips_.push_back({trip, from, to, coefficient});
         if (trip->crosses_fabric) longest_ = std::max(longest_, trip->latency);
         return;
       }

@@ -91,7 +91,7 @@ TEST_P(Sketch, of_a_route_is_that_of_its_trip) {
       const std::uint32_t from = topology.device(gpus[a]).node, to = topology.device(gpus[b]).node;
       if (from == to) continue;
       const RouteQuery query{.from = gpus[a], .to = gpus[b], .connection = a + b};
-      const Router::Trip* trip = router.trip(query);
+      const Router::Trip* trip = router.trip(query).what;
       ASSERT_EQ(trip != nullptr, even);
       if (trip == nullptr) continue;
       router.sketch(query, sketch);

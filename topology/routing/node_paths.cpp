@@ -227,7 +227,8 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
   const auto links = t.links();
   members_begin_.assign(nodes + 1, 0);
   links_begin_.assign(nodes + 1, 0);
-  position_.assign(devices.size(), kNone);
+  seats_.resize(devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) seats_[i] = {devices[i].node, kNone};
   for (const Device& d : devices)
     if (d.node != kNone) ++members_begin_[d.node + 1];
   std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
@@ -236,7 +237,7 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::uint32_t node = devices[i].node;
     if (node == kNone) continue;
-    position_[i] = next[node] - members_begin_[node];
+    seats_[i].position = next[node] - members_begin_[node];
     members_[next[node]++] = DeviceId(i);
   }
 
@@ -293,7 +294,7 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
     for (std::size_t i = 0; i < inner.size(); ++i) {
       const Link& l = t.link(links_[links_begin_[node] + i]);
       const LocalLink& other = inner[i];  // between the same kinds of devices
-      if (position_[l.from.index()] != other.from || position_[l.to.index()] != other.to ||
+      if (seats_[l.from.index()].position != other.from || seats_[l.to.index()].position != other.to ||
           l.latency != other.latency || l.capacity != other.capacity || l.line_rate != other.line_rate ||
           l.kind != other.kind || l.type != other.type)
         return false;
@@ -312,8 +313,8 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
       }
       for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
         const Link& l = t.link(links_[i]);
-        inner.push_back({position_[l.from.index()], position_[l.to.index()], l.latency, l.capacity,
-                         l.line_rate, l.kind, l.type, is_scale_up(t, l)});
+        inner.push_back({seats_[l.from.index()].position, seats_[l.to.index()].position, l.latency,
+                         l.capacity, l.line_rate, l.kind, l.type, is_scale_up(t, l)});
       }
       const auto [found, fresh] = known.emplace(previous, static_cast<std::uint32_t>(shapes_.size()));
       if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, inner, t.peer_to_peer));

@@ -138,7 +138,9 @@ class NodePaths {
     for (const auto& shape : shapes_) most = std::max(most, shape->members().size());
     return static_cast<std::uint32_t>(most);
   }
-  [[nodiscard]] std::uint32_t position(DeviceId device) const { return position_[device.index()]; }
+  [[nodiscard]] std::uint32_t position(DeviceId device) const { return seats_[device.index()].position; }
+  // The node that a device stands in, none of a switch; asked together with the position, so kept beside it.
+  [[nodiscard]] std::uint32_t node_of(DeviceId device) const { return seats_[device.index()].node; }
   [[nodiscard]] DeviceId device(std::uint32_t node, std::uint32_t position) const {
     return members_[members_begin_[node] + position];
   }
@@ -156,9 +158,12 @@ class NodePaths {
  private:
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
-  std::vector<std::uint32_t> position_;  // by device
-  std::vector<DeviceId> members_;        // grouped by node
-  std::vector<LinkId> links_;            // grouped by node, only working ones, ascending
+  struct Seat {
+    std::uint32_t node, position;
+  };
+  std::vector<Seat> seats_;        // by device
+  std::vector<DeviceId> members_;  // grouped by node
+  std::vector<LinkId> links_;      // grouped by node, only working ones, ascending
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

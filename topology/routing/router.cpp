@@ -53,7 +53,7 @@ std::uint32_t Router::cell(Owner owner) const {
   return impl_->sites->cell(owner);
 }
 
-const Router::Trip* Router::trip(const RouteQuery& query) const {
+Router::TripBetween Router::trip(const RouteQuery& query) const {
   return impl_->trip(query);
 }
 

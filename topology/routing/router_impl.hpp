@@ -37,7 +37,7 @@ struct Router::Impl {
 
   void find_domains();
   [[nodiscard]] bool works(LinkId l) const { return dead.empty() || !dead[l.index()]; }
-  [[nodiscard]] std::uint32_t node_of(DeviceId d) const { return topology.device(d).node; }
+  [[nodiscard]] std::uint32_t node_of(DeviceId d) const { return nodes.node_of(d); }
 
   void add(LinkId link, Route& out) const {
     out.links.push_back({link, 1});
@@ -89,7 +89,7 @@ struct Router::Impl {
   [[nodiscard]] Stops stops(const RouteQuery& query) const;
   [[nodiscard]] std::optional<Journey::Key> journey_key(const RouteQuery& query) const;
   [[nodiscard]] Journey journey(const RouteQuery& query) const;
-  [[nodiscard]] const Trip* trip(const RouteQuery& query) const;
+  [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
   [[nodiscard]] Trip make_trip(const RouteQuery& query) const;
   bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;
   void route(const RouteQuery& query, Grain grain, Route& out) const;

@@ -19,19 +19,20 @@ std::optional<Journey::Key> Router::Impl::journey_key(const RouteQuery& q) const
                       q.allow_pxn ? 1U : 0U};
 }
 
-const Router::Trip* Router::Impl::trip(const RouteQuery& q) const {
+Router::TripBetween Router::Impl::trip(const RouteQuery& q) const {
   const std::uint32_t from = node_of(q.from), to = node_of(q.to);
-  if (from == to || q.one_port) return nullptr;
+  if (from == to || q.one_port) return {};
   auto key = journey_key(q);
-  if (!key) return nullptr;
+  if (!key) return {};
   const Standing a = sites->standing(from), b = sites->standing(to);
-  if (a.site == kNowhere || b.site == kNowhere) return nullptr;
+  if (a.site == kNowhere || b.site == kNowhere) return {};
   key->from_kind = a.kind;
   key->to_kind = b.kind;
   key->options |= (a.site == b.site ? 2U : 0U) | (a.region == b.region ? 4U : 0U);
   const Trip* known = trips.find(*key);
   if (known == nullptr) known = trips.keep(*key, make_trip(q));
-  return known == nullptr || known->stops.empty() ? nullptr : known;
+  if (known == nullptr || known->stops.empty()) return {};
+  return {known, from, to};
 }
 
 // Without stops where it does not follow from where its ends stand.
