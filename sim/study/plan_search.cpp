@@ -1,6 +1,9 @@
 #include "sim/study/plan_search.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 #include "sim/base/error.hpp"
@@ -25,8 +28,9 @@ struct Candidate {
   PlanChoice choice;
   Fate fate = Fate::open;
   Duration bound{};
-  std::optional<Duration> step;  // simulated
-  report::Result first;          // that simulation, of the best so far
+  std::optional<Duration> step;    // simulated
+  std::optional<Problem> why_not;  // where it cannot be
+  report::Result first;            // that simulation, of the best so far
 };
 
 // Simulations between two looks at what is left to do. A constant: the outcome must not depend on the
@@ -52,7 +56,7 @@ class Search {
   PlanReport run() {
     std::vector<Candidate> candidates;
     for (const PlanChoice& choice : plan_choices(scenario_, topology_, options_.space))
-      candidates.push_back({choice, {}, {}, {}, {}});
+      candidates.emplace_back().choice = choice;
     progress_.choices = candidates.size();
     const PlanBound bound(scenario_, topology_, catalogue_, nccl_);
     side_by_side(candidates.size(), [&](std::size_t i) {
@@ -160,7 +164,8 @@ class Search {
     try {
       candidate.first = simulated(changed);
       if (candidate.first.complete) candidate.step = candidate.first.step;
-    } catch (const ConfigError&) {
+    } catch (const ConfigError& error) {
+      candidate.why_not = error.problems().front();
       candidate.step.reset();
     }
   }
@@ -231,7 +236,14 @@ class Search {
     }
     std::stable_sort(report.rows.begin(), report.rows.end(),
                      [](const PlanRow& a, const PlanRow& b) { return a.result.step < b.result.step; });
-    if (report.rows.empty()) throw ConfigError("no plan of the space can be simulated", "");
+    if (report.rows.empty()) {
+      const auto told = std::find_if(candidates.begin(), candidates.end(),
+                                     [](const Candidate& each) { return each.why_not.has_value(); });
+      throw told == candidates.end()
+          ? ConfigError("no plan of the space can be simulated", "")
+          : ConfigError("no plan of the space can be simulated: " + told->why_not->message,
+                        told->why_not->help);
+    }
     report.best = with(report.rows.front().choice);
     report.best.workload.plan.dp = report.rows.front().dp;
   }
@@ -253,10 +265,14 @@ class Search {
   }
 
   [[noreturn]] void refuse(const PlanReport& report) const {
+    const auto batch = static_cast<std::uint32_t>(scenario_.workload.plan.global_batch.value_or(1));
     const std::string help =
         report.too_large > 0
             ? "use more accelerators, or accelerators with more memory; what a plan lacks: topsim run"
-            : "the global batch, the layers or the heads divide by none of them";
+            : fmt::format(
+                  "the global batch, the layers or the heads divide by none of them; a global batch "
+                  "of {}, or --gpus {}, may do",
+                  (batch + ranks_ - 1) / ranks_ * ranks_, std::bit_floor(ranks_));
     throw ConfigError("none of " + std::to_string(report.choices) +
                           " plans fits: " + std::to_string(report.too_large) + " need more memory than " +
                           accelerator_.id + " has, " + std::to_string(report.impossible) + " do not divide",

@@ -171,6 +171,26 @@ TEST_F(Plans, AJobThatFitsNowhereIsRefusedWithCounts) {
   }
 }
 
+// Twelve ranks and eight sequences: dp is a multiple of 3 unless tp x pp is, and then heads and layers are
+// not.
+TEST_F(Plans, WhereNothingDividesABatchAndACountThatMayDoAreProposed) {
+  try {
+    (void)search(two_boxes({"topology.accelerators=12"}), quick());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().help, HasSubstr("a global batch of 12, or --gpus 8, may do"));
+  }
+}
+
+TEST_F(Plans, WhereNothingRunsTheReasonIsSaid) {
+  try {
+    (void)search(two_boxes({"topology.fabric={\"kind\": \"none\"}"}), quick());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.problems().front().message, HasSubstr("cannot reach"));
+  }
+}
+
 TEST_F(Plans, AClusterGrowsByItsNodes) {
   scenario::Scenario scenario = two_boxes();
   use_accelerators(scenario, catalogue_, 64);
