@@ -94,7 +94,8 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
                        : one_box ? found * facts.ring.bandwidth_intra
                                  : facts.nvlink_bandwidth * local / (local - 1);
   RingRates rates;
-  const double used = std::min(1.0, choice.channels / found);  // of the channels' NICs
+  const double used =
+      std::min<double>(choice.channels, found) / std::max(1, facts.rings);  // of the rings' NICs
   rates.wire = least(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : used * kNicShare * facts.ring_wire);
   rates.own_copy = kOwnCopy[gpu] * choice.channels;
   switch (choice.protocol) {

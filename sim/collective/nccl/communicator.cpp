@@ -147,6 +147,7 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   if (facts.nvls) facts.nvls_channels = nvls_channels(facts);
 
   // Rings and trees run twice over each channel found, so that two transfers overlap in it.
+  facts.rings = facts.ring.channels;
   const int found = std::min(facts.ring.channels, facts.tree.channels);
   facts.ring.channels = facts.tree.channels = found;
   facts.channels = std::min(kMaxChannels, 2 * found);

@@ -41,7 +41,8 @@ struct CommunicatorFacts {
   double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
   // What the wires really carry, GB/s; 0: not known. NCCL does not ask for it.
   double pcie_wire = 0;  // the least PCIe link of a GPU
-  double ring_wire = 0;  // all rings out of a box, through the NICs that their channels name
+  double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
+  int rings = 0;         // how many were found; as many run as trees were found
 };
 // `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
 [[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks,
