@@ -274,6 +274,19 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   EXPECT_DOUBLE_EQ(states(deepspeed), 20 * all / 8 + 2 * all + 2 * all);
 }
 
+// In a pipeline FSDP2 reduces after the last micro-batch: until then gradients are kept whole in the 4 bytes
+// they are reduced in, beside the shard's and the 2 bytes of the largest unit that the backward pass leaves.
+// Of a stage of two layers and the embedding, over four ranks.
+TEST(DataParallelMemory, AccumulatedGradientsOfAPipelineAreWhole) {
+  WorkloadSpec workload = small("fsdp", 4);
+  workload.plan.pp = 2;
+  const ModelSpec model = complete(workload.model);
+  const double embedding = embedding_parameters(model),
+               stage = 2 * layer_parameters(model).total() + embedding;
+  EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 8).stages[0].gradients,
+                   4 * stage / 4 + 4 * stage + 2 * embedding);
+}
+
 TEST(DataParallelPlan, StagesThatAFrameworkLacksAreRefused) {
   for (const auto& [name, zero] : {std::pair{"megatron", 3}, {"ddp", 1}, {"fsdp", 1}}) {
     WorkloadSpec workload = small(name);

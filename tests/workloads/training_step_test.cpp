@@ -100,6 +100,32 @@ TEST(TrainingStep, DualPipeIdlesForItsClosedForm) {
   }
 }
 
+// The table's gradient comes with the gradients of inputs, and is sent all the same: 4 bytes of every
+// parameter.
+TEST(TrainingStep, EveryScheduleReducesTheGradientsOfAllParameters) {
+  for (const Schedule schedule :
+       {Schedule::one_f_one_b, Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v, Schedule::dualpipe}) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.model.layers = 16;
+    workload.plan.tp = 1, workload.plan.pp = 4, workload.plan.dp = 2, workload.plan.global_batch = 16;
+    workload.plan.schedule = schedule;
+    const auto program = training_step(workload, h100(), 8);
+    program::validate(program);
+    double bytes = 0;
+    for (const auto& rank : program.classes)
+      for (const auto& op : rank.ops)
+        if (op.kind == program::OpKind::collective && op.phase == program::Phase::gradient_sync &&
+            op.bytes > Bytes(4))
+          bytes += static_cast<double>(op.bytes.value());
+    const ModelSpec model = complete(workload.model);
+    const double all =
+        16 * layer_parameters(model).total() + embedding_parameters(model) + head_parameters(model);
+    // DualPipe holds every stage on two ranks.
+    EXPECT_NEAR(bytes / (4 * all), schedule == Schedule::dualpipe ? 2 : 1, 1e-3)
+        << static_cast<int>(schedule);
+  }
+}
+
 // Transfers of 1 us are exposed once on the way down and once on the way up of every stage but the last.
 TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
   using namespace topsim::literals;
@@ -110,7 +136,9 @@ TEST(TrainingStep, MeasuredTransfersDelayTheWayThroughThePipeline) {
   EXPECT_EQ(free_network().run(program).step, 4 * 21_us + 2 * 3 * 1_us);
 }
 
-// Ring: c-1 messages of b (s/c) 2 k_v d / t elements forward, twice that backward, in every layer.
+// Ring: c-1 messages of b (s/c) 2 k_v d / t elements forward, twice that backward, in every layer. Ulysses:
+// each of four ranks needs keys and values for its two heads, so that the one key-value head is sent four
+// times.
 TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
   for (const auto kind : {ContextKind::ring, ContextKind::all_gather, ContextKind::ulysses}) {
     WorkloadSpec workload = llama3_70b_on_64();
@@ -130,7 +158,7 @@ TEST(TrainingStep, ContextParallelRanksExchangeKeysAndValues) {
     const double forward_and_backward = kind == ContextKind::ring ? 3 * keys_values + 3 * 2 * keys_values
                                         : kind == ContextKind::all_gather
                                             ? 3 * 4 * keys_values
-                                            : 2 * (answer + answer + keys_values);
+                                            : 2 * (answer + answer + 4 * keys_values);
     EXPECT_DOUBLE_EQ(bytes, 40 * forward_and_backward);
     EXPECT_NO_THROW((void)free_network().run(program));
   }

@@ -167,7 +167,9 @@ int Attention::exchange(PieceList& list, const KernelCost& core, int passes) con
   if (kernels_.plan.cp_kind ==
       ContextKind::ulysses) {  // from a part of the sequence to a part of the heads, and back
     const double answer = kernels_.tokens * context_width_ * kernels_.element;
-    const double question = kernels_.tokens * qkv_width_ * kernels_.element;
+    // Every rank needs keys and values of its heads: fewer than there are ranks are repeated.
+    const double repeated = std::max(0.0, kernels_.plan.cp / kv_heads_ - 1) * keys_values_width_;
+    const double question = kernels_.tokens * (qkv_width_ + repeated) * kernels_.element;
     list.compute(Part::attention, core,
                  exchanged(CollectiveKind::all_to_all, passes == 1 ? question : answer));
     return exchanged(CollectiveKind::all_to_all, passes == 1 ? answer : question);

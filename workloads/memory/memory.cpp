@@ -120,10 +120,13 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
 // Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards.
 double gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters) {
   if (plan.unit_shards) {
-    if (!plan.reduce_every_micro_batch) return parameters * bytes_of(plan.activations);
+    const double largest = units.empty() ? 0 : *std::max_element(units.begin(), units.end());
+    // Kept whole until the last micro-batch, in the format they are reduced in (FSDP2's
+    // _fsdp_param.py, to_accumulated_grad_if_needed), and the unit's that the backward pass leaves.
+    if (!plan.reduce_every_micro_batch)
+      return parameters * plan.gradient_bytes + std::min(largest, parameters) * bytes_of(plan.activations);
     if (plan.bucket_elements > 0) return std::min(parameters, plan.bucket_elements) * plan.gradient_bytes;
     // The unit's gradients as the backward pass leaves them, and the buffer that is sent.
-    const double largest = *std::max_element(units.begin(), units.end());
     return std::min(largest, parameters) * (bytes_of(plan.activations) + plan.gradient_bytes);
   }
   if (plan.bucket_copies <= 0) return 0;

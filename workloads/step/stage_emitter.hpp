@@ -104,10 +104,12 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
   const Piece& piece = walk.pieces->pieces()[walk.next++];
   const bool forward = walk.phase == program::Phase::forward;
   walk.ops.push_back(kNoOp);
-  if (walk.weights == WeightGradients::only
-          ? !piece.weight_gradient
-          : walk.weights == WeightGradients::without && piece.weight_gradient)
+  if (walk.weights == WeightGradients::without && piece.weight_gradient) return;
+  if (walk.weights == WeightGradients::only && !piece.weight_gradient) {
+    // Worked out with the gradients of inputs (the embedding's table): complete since then, sent from here.
+    if (piece.parameters > 0) on_parameters(piece.parameters, piece.weights);
     return;
+  }
   const std::uint32_t awaited =
       piece.wait != Piece::kNone ? walk.ops[static_cast<std::size_t>(piece.wait)] : kNoOp;
   if (piece.collective) {
