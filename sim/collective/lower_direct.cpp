@@ -21,10 +21,10 @@ void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage)
 }
 
 // Every rank sends all its bytes to the next and receives from the one before (sendrecv of nccl-tests).
-void lower_neighbours(std::span<const DeviceId> gpus, UsageBuilder& usage) {
+void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage) {
   for (std::size_t i = 0; i < gpus.size(); ++i)
     if (const DeviceId to = gpus[(i + 1) % gpus.size()]; to != gpus[i])
-      usage.add_message({.from = gpus[i], .to = to, .connection = i}, 1);
+      usage.add_message({.from = gpus[i], .to = to, .connection = i, .allow_pxn = pxn}, 1);
 }
 
 // Step k: every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; the last

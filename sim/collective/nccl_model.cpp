@@ -148,7 +148,7 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
     case Algorithm::direct:
       if (kind == CollectiveKind::all_to_all)
         return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);
-      return lower_neighbours(gpus, usage);
+      return lower_neighbours(gpus, overrides.pxn.value_or(true), usage);
   }
 }
 

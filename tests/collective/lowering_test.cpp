@@ -160,6 +160,18 @@ TEST(Lowering, WithoutPxnAllToAllLeavesByTheNearestNicAndChangesRailInTheFabric)
   EXPECT_NEAR(fabric.between_switches, 2 * 16 * 7.0 / 16, 1e-9);  // up to a spine and down again
 }
 
+// The last GPU of a box sends to the first of the next: its byte changes to rail 0 over NVLink, or, without
+// PXN, up to a spine and down again. Two boxes, two such bytes.
+TEST(Lowering, NeighboursChangeRailInTheFabricOnlyWithoutPxn) {
+  for (const bool pxn : {true, false}) {
+    Overrides overrides;
+    overrides.pxn = pxn;
+    const Cluster two(boxes("hgx-h100", 2), overrides);
+    const OnFabric fabric = on_fabric(two, lowered(two, CollectiveKind::send_recv, 16));
+    EXPECT_EQ(fabric.between_switches, pxn ? 0 : 2 * 2);
+  }
+}
+
 TEST(Lowering, ASubgroupLeavesTheLinksOfOthersAlone) {
   const Cluster box(boxes("hgx-h100", 1));
   for (const CollectiveKind kind :
