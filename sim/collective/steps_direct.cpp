@@ -36,8 +36,6 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
       box_of[placement.boxes[b].ranks[i]] = b;
       gpu[placement.boxes[b].ranks[i]] = placement.boxes[b].gpus[i];
     }
-  const int others = static_cast<int>(n) - placement.tuner->facts().max_local_ranks;
-  const double network_us = timing.latency_us - timing.start_us - std::max(0, others - 1) * timing.post_us;
   for (std::uint32_t d = 1; d <= rounds; ++d)
     for (std::uint32_t r = 0; r < n; ++r) {
       const bool first = d <= at_a_time;
@@ -45,7 +43,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
       const bool leaves = box_of[r] != box_of[to];
       const double posted_us = timing.start_us + (leaves ? posted[r]++ * timing.post_us : 0),
                    begin_us = first ? 0 : sent[r][d - 1 - at_a_time].earliest_us,
-                   latency_us = std::max(0.0, posted_us - begin_us) + network_us;
+                   latency_us = std::max(0.0, posted_us - begin_us) + (leaves ? timing.network_us : 0);
       const std::int64_t whole = all ? bytes / n : bytes;
       const auto parts =
           static_cast<std::uint32_t>(std::clamp<std::int64_t>(whole, 1, usage.connections(gpu[r], gpu[to])));

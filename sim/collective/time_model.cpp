@@ -377,12 +377,12 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   Timing t;
   const std::size_t gpu = generation(facts);
   t.start_us = static_cast<double>(bytes) / n < kDirectSimple ? kDirectStart[gpu] : kDirectStartSimple[gpu];
-  t.latency_us = t.start_us;
-  if (options.network && facts.nodes > 1) t.latency_us += nccl::kNetLatency[1][2] + std::max(0.0, network_us);
+  if (options.network && facts.nodes > 1) t.network_us = nccl::kNetLatency[1][2] + std::max(0.0, network_us);
+  t.latency_us = t.start_us + t.network_us;
   if (kind != CollectiveKind::all_to_all) return t;
   if (facts.nodes > 1) {
-    const double others = n - facts.max_local_ranks,
-                 nic = facts.ring_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
+    const double others = n - facts.min_local_ranks,                      // of who has most of them
+        nic = facts.ring_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
     const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post_us = std::max(0.0, posting - sending);

@@ -13,6 +13,7 @@ namespace topsim::collective {
 struct Timing {
   double latency_us = 0;  // before the last byte counts as arrived
   double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)
+  double network_us = 0;  // of it, one message's way between boxes (all-to-all, send/recv)
   double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own; 0: no limit
   double wire = 1;        // bytes on the wire per byte of payload (flags of LL and LL128)
   double post_us = 0;     // by which each further message between boxes leaves later (all-to-all)
