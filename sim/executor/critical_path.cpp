@@ -53,8 +53,9 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     const OpTrace& arrived = (*ranks[rank].trace)[op];
     const std::uint32_t blocker = arrived.blocker;
     if (blocker == kHost) {
-      leg(ranks[rank].host_free, Reason::host);
+      // From when it resumed issuing: the end of what it synchronised with before this op.
       const std::uint32_t sync = ranks[rank].table->sync_before[op];
+      leg(sync == kNoOp ? begin : (*ranks[rank].trace)[sync].end, Reason::host);
       if (sync == kNoOp) break;
       op = sync;
     } else if (blocker == kNoOp) {

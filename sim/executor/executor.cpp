@@ -323,8 +323,8 @@ void Executor::charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t
   if (from >= until) return;
   legs_.clear();
   const RankState& rank = ranks_[r];
-  explain_wait(*rank.program, *rank.table, *rank.trace, charges_[charge_of_[r]], blocked, blocker,
-               rank.host_free, from, until, legs_);
+  explain_wait(*rank.program, *rank.table, *rank.trace, charges_[charge_of_[r]], blocked, blocker, from,
+               until, legs_);
   for (auto leg = legs_.rbegin(); leg != legs_.rend(); ++leg) {
     accounting_.idle(r, leg->reason, leg->begin, leg->end);
     if (options_.timeline && rank.step >= static_cast<std::uint32_t>(options_.warmup)) {

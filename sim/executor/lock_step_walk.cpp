@@ -227,7 +227,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   if (walk.accounted_until < now) {
     legs_.clear();
     explain_wait(*rank.program, *rank.table, *rank.trace, world_.charges[world_.charge_of[leader_]], index,
-                 trace.blocker, rank.host_free, walk.accounted_until, now, legs_);
+                 trace.blocker, walk.accounted_until, now, legs_);
     for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
     walk.accounted_until = now;
   }

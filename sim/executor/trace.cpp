@@ -16,12 +16,12 @@ void leg(std::vector<WaitLeg>& legs, Reason reason, SimTime from, SimTime begin,
 
 void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,
                   const std::vector<OpCharge>& charge, std::uint32_t blocked, std::uint32_t blocker,
-                  SimTime host_free, SimTime from, SimTime to, std::vector<WaitLeg>& legs) {
+                  SimTime from, SimTime to, std::vector<WaitLeg>& legs) {
   while (from < to) {
     if (blocker == kHost) {
-      leg(legs, Reason::host, from, host_free, to);
       const std::uint32_t synchronised = blocked == kNoOp ? kNoOp : table.sync_before[blocked];
       if (synchronised == kNoOp) return leg(legs, Reason::host, from, from, to);
+      leg(legs, Reason::host, from, trace[synchronised].end, to);
       blocker = synchronised;
       continue;
     }

@@ -26,9 +26,9 @@ struct OpCharge {
 
 // Splits [from, to), during which compute waited for `blocker` (of op `blocked`; kNoOp: of the step's end),
 // into legs with one reason each: the communication's own time, the wait for its last member, and before its
-// arrival whatever held it up in turn. The host is charged from `host_free`, when it last resumed issuing;
-// before, what it had to synchronise with.
+// arrival whatever held it up in turn. The host is charged from when it resumed issuing, at the end of the op
+// that it synchronised with before the waiting one; before, that op.
 void explain_wait(const program::RankProgram& program, const StreamTable& table, const Trace& trace,
                   const std::vector<OpCharge>& charge, std::uint32_t blocked, std::uint32_t blocker,
-                  SimTime host_free, SimTime from, SimTime to, std::vector<WaitLeg>& legs);
+                  SimTime from, SimTime to, std::vector<WaitLeg>& legs);
 }  // namespace topsim::executor

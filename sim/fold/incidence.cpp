@@ -15,7 +15,7 @@ constexpr std::uint32_t kRole = 0x80000000U;
 RankColours::RankColours(const program::Program& program, const topology::Topology& topology,
                          const FoldOptions& options)
     : slowdown_(program.ranks, 1.0), colours_(program.ranks) {
-  for (const auto& [rank, factor] : options.slow_ranks) slowdown_[rank.index()] = factor;
+  for (const auto& [rank, factor] : options.slow_ranks) slowdown_[rank.index()] *= factor;
   for (std::uint32_t r = 0; r < program.ranks; ++r) {
     const Colour kind = topology.device(topology.accelerators()[r]).model;
     colours_[r] = mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r]));

@@ -62,6 +62,25 @@ TEST(Executor, makes_the_host_wait_at_a_synchronisation) {
   EXPECT_EQ(world.run(Dimension::world).step_times[0], 31_us);
 }
 
+TEST(Executor, charges_the_host_for_every_launch_that_a_wait_holds) {
+  // After a kernel of 1 us two collectives of 5 us that the host waits for, and a kernel, each launched in 10
+  // us: 1 + 10 + 5 + 10 + 5 + 10 + 1. The last kernel's wait of 40 us is three launches and two collectives.
+  SmallWorld world(2);
+  auto synchronising = compute(1_us);
+  auto collective = communicate(OpKind::collective, 5000, 1);
+  collective.launch = 10_us;
+  synchronising.host_sync = collective.host_sync = true;
+  world.add_class({synchronising, collective, collective, compute(1_us, 10_us)}, {{}, {}, {}, {2}});
+  const Outcome outcome = world.run(Dimension::data);
+  EXPECT_EQ(outcome.step_times[0], 42_us);
+  EXPECT_EQ(idle(outcome, 0, Reason::host), 30_us);
+  EXPECT_EQ(idle(outcome, 0, Reason::data_parallel), 10_us);
+  Duration host{};
+  for (const PathLeg& leg : outcome.critical_path)
+    host += leg.reason == Reason::host ? leg.share : Duration{};
+  EXPECT_EQ(host, 30_us);
+}
+
 TEST(Executor, starts_late_what_was_launched_before_a_synchronisation_that_is_over) {
   // Two collectives of 50 us on one stream, then a kernel of 10 us the host waits for. The second collective
   // was launched before that synchronisation but starts after it: 50 + 50, then the last kernel.

@@ -44,6 +44,14 @@ TEST(Faults, ADeadNicsTrafficTakesAnotherNicOfTheNode) {
   EXPECT_THAT(left.findings.back().message + left.findings.front().message, HasSubstr("node0/nic3 is down"));
 }
 
+// From the beginning as from later on.
+TEST(Faults, TwoSlowDownsOfOneAcceleratorMultiply) {
+  const auto slow = [](const std::string& factor) {
+    return R"({"kind": "gpu_slow", "target": "node0/gpu2", "factor": )" + factor + "}";
+  };
+  EXPECT_EQ(step_with("[" + slow("0.5") + ", " + slow("0.5") + "]"), step_with("[" + slow("0.25") + "]"));
+}
+
 // Half of a half is a quarter, and a link that comes back from an outage is still degraded by what lasts
 // longer.
 TEST(Faults, FaultsOfOnePartAddUp) {
