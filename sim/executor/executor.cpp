@@ -110,7 +110,10 @@ void Executor::handle(std::uint64_t event) {
       return end_walk(what);
     case EventKind::compute_done:
       leave_lock_step(rank);
-      if (ranks_[rank].program->ops[what].stream == 0) ranks_[rank].compute.running = false;
+      if (ranks_[rank].program->ops[what].stream == 0)
+        ranks_[rank].compute.running = false;
+      else
+        std::erase_if(ranks_[rank].beside, [&](const ComputeState& each) { return each.op == what; });
       return finish_op(rank, what), start_ready(rank);
     case EventKind::wake:
       leave_lock_step(rank);
@@ -144,6 +147,8 @@ void Executor::change_pace(const PaceChange& change) {
     leave_lock_step(r);
     ranks_[r].throttling = 1 / change.pace;
     retime(ranks_[r]);
+    for (ComputeState& beside : ranks_[r].beside)
+      if (beside.change(ranks_[r].throttling, now())) engine_.retime(beside.event, beside.end());
   }
 }
 
@@ -216,9 +221,9 @@ void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
   const auto work = static_cast<std::int64_t>(
       std::llround(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown));
   if (op.stream != 0) {
-    const auto throttled = std::llround(static_cast<double>(work) * rank.throttling);
-    engine_.after(Duration(rank.throttling == 1 ? work : throttled),
-                  payload(EventKind::compute_done, r, index));
+    ComputeState& beside = rank.beside.emplace_back();
+    beside.start(index, work, rank.throttling, now());
+    beside.event = engine_.at(beside.end(), payload(EventKind::compute_done, r, index));
     return;
   }
   charge_wait(r, index, (*rank.trace)[index].blocker, now());

@@ -62,6 +62,18 @@ TEST(Executor, makes_the_host_wait_at_a_synchronisation) {
   EXPECT_EQ(world.run(Dimension::world).step_times[0], 31_us);
 }
 
+TEST(Executor, throttles_what_is_under_way_on_every_stream) {
+  // 100 us of work, at half the pace from 50 us on: 50 + 2 x 50.
+  for (const auto stream : {std::uint16_t{0}, std::uint16_t{1}}) {
+    SmallWorld world(1);
+    auto work = compute(100_us);
+    work.stream = stream;
+    world.add_class({work});
+    world.pace_changes = {{SimTime(50_us), RankId(0), 0.5}};
+    EXPECT_EQ(world.run(Dimension::world).step_times[0], 150_us) << stream;
+  }
+}
+
 TEST(Executor, charges_the_host_for_every_launch_that_a_wait_holds) {
   // After a kernel of 1 us two collectives of 5 us that the host waits for, and a kernel, each launched in 10
   // us: 1 + 10 + 5 + 10 + 5 + 10 + 1. The last kernel's wait of 40 us is three launches and two collectives.

@@ -32,6 +32,8 @@ class SmallWorld {
     return static_cast<std::uint16_t>(program_.classes.size() - 1);
   }
 
+  std::vector<PaceChange> pace_changes;  // of the next run
+
   // One group of all ranks in slot 0 (collectives) or edges rank -> (rank + 1) mod n on peer slot 0, received
   // on slot 1.
   Outcome run(program::Dimension dimension, int steps = 1, AcceleratorFacts facts = {}, int ctas = 0,
@@ -85,6 +87,7 @@ class SmallWorld {
     options.steps = steps;
     options.timeline = true;
     options.accelerators = {facts};
+    options.pace_changes = pace_changes;
     const auto network = network::find_model("flow").make({});
     const auto carrier = pipelined_carrier(system, *network, false, nullptr);
     return executor::run(program_, system, topology, *network, *carrier, options, nullptr);
