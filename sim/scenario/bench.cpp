@@ -1,5 +1,7 @@
 #include "sim/scenario/bench.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

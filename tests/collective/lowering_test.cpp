@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include "sim/collective/collective.hpp"
 #include "sim/scenario/bench.hpp"

@@ -1,6 +1,9 @@
 // What NCCL would read of a box of the catalogue.
 #include <gtest/gtest.h>
 
+#include <span>
+#include <tuple>
+
 #include "sim/collective/nccl/system.hpp"
 #include "tests/topology/fixtures.hpp"
 

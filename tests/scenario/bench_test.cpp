@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::scenario::bench_test {
