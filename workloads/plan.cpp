@@ -44,6 +44,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   const PlanSpec& spec = workload.plan;
   Plan plan;
   plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep;
+  plan.etp = spec.etp.value_or(plan.tp);
   plan.virtual_stages = spec.virtual_stages;
   plan.micro_batch = spec.micro_batch;
   plan.cp_kind = spec.cp_kind;
@@ -73,8 +74,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   check_rank_order(spec, plan, mistakes);
   set_stage_times(workload.compute.stage_times, plan, mistakes);
 
-  const bool split_rows =
-      (defaults.sequence_parallel && !plan.inference()) || workload.model.experts.count > 0;
+  const bool split_rows = (defaults.sequence_parallel && !plan.inference()) ||
+                          (workload.model.experts.count > 0 && !plan.sliced_experts());
   plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(split_rows);
   if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)
     mistakes.add(

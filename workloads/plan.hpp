@@ -113,6 +113,11 @@ struct Plan {
 
   [[nodiscard]] bool frozen() const { return adapters.rank > 0; }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
+  // All local experts in one kernel, which looks no further than the experts that have tokens (vLLM and
+  // SGLang, fused_moe: moe_align_block_size).
+  [[nodiscard]] bool one_expert_kernel() const { return fused_experts || inference(); }
+  // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
+  [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }
   // Parts of the model on one rank. DualPipe: two, one for each direction.
   [[nodiscard]] int chunks() const { return schedule == Schedule::dualpipe ? 2 : virtual_stages; }

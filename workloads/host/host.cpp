@@ -42,9 +42,10 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   const double here = model.experts.count / static_cast<double>(plan.ep);
   const bool latent = model.attention.kind == AttentionKind::mla;
   HostPasses experts = calls.experts;
-  experts = experts + (plan.fused_dispatch() ? calls.fused_exchange : calls.exchange);
+  if (!plan.sliced_experts())
+    experts = experts + (plan.fused_dispatch() ? calls.fused_exchange : calls.exchange);
   // One kernel for all experts is one call.
-  const double called = plan.fused_experts ? 1 : here;
+  const double called = plan.one_expert_kernel() ? 1 : here;
   experts = experts + calls.each * called;
   // One scale a tensor: its maximum, the scale and the cast are kernels of their own (Float8CurrentScaling).
   const double kernels = plan.gemm == Precision::fp8 ? 3 : 1;

@@ -60,4 +60,10 @@ class FeedForward {
                                                               const LayerParameters& parameters, double ffn);
 [[nodiscard]] std::unique_ptr<FeedForward> expert_feed_forward(const LayerKernels& kernels,
                                                                const LayerParameters& parameters);
+// The same where nothing is dispatched (Plan::sliced_experts).
+[[nodiscard]] std::unique_ptr<FeedForward> sliced_experts(const LayerKernels& kernels,
+                                                          const LayerParameters& parameters);
+// Of E experts, the part that at least one of `tokens` tokens visits, each K of them, evenly spread:
+//   1 - (1 - K / E)^tokens
+[[nodiscard]] double visited_share(const ExpertSpec& experts, double tokens);
 }  // namespace topsim::workloads

@@ -70,8 +70,11 @@ class ExpertFeedForward final : public FeedForward {
     // Fused: the first product leaves activated rows in both layouts, the gradient of the second passes
     // through the activation's and is cast for the first as it is written.
     const bool apart = !plan.fused_experts;
-    fc1_ = kernels.grouped(rows_ / here_, kernels.gates() * ffn_, kernels.hidden, here_, {true, apart});
-    fc2_ = kernels.grouped(rows_ / here_, kernels.hidden, ffn_, here_, {apart, true});
+    // Tokens of all ranks that dispatch to each other may visit the experts here.
+    const double group = entering_ * plan.ep * split_;
+    const double read = plan.inference() ? here_ * visited_share(experts, group) : here_;
+    fc1_ = kernels.grouped(rows_ / read, kernels.gates() * ffn_, kernels.hidden, read, {true, apart});
+    fc2_ = kernels.grouped(rows_ / read, kernels.hidden, ffn_, read, {apart, true});
     if (apart) {
       activation_forward_ = kernels.activation_forward(rows_, ffn_);
       activation_backward_ = kernels.activation_backward(rows_, ffn_);
@@ -164,7 +167,7 @@ class ExpertFeedForward final : public FeedForward {
   // torch.tensor(linear_offset, device=...) in weighted_bias_quick_geglu_impl (fusions/fused_bias_geglu.py),
   // the clamped activation, copies a number from pageable memory: the host waits for all before it.
   [[nodiscard]] bool waits_for_offset() const {
-    return kernels_.model.clamped_ffn && !kernels_.plan.fused_experts && !kernels_.plan.graph;
+    return kernels_.model.clamped_ffn && !kernels_.plan.one_expert_kernel() && !kernels_.plan.graph;
   }
   int exchange(PieceList& list, Part part, double element, bool probabilities,
                int after = Piece::kNone) const {
@@ -227,7 +230,7 @@ class ExpertFeedForward final : public FeedForward {
   // quantization_padding): a copy of all rows, nothing where they came padded.
   [[nodiscard]] KernelCost pad() const {
     const Plan& plan = kernels_.plan;
-    if (bytes_of(plan.gemm) >= kernels_.element || plan.expert_padding || plan.fused_experts ||
+    if (bytes_of(plan.gemm) >= kernels_.element || plan.expert_padding || plan.one_expert_kernel() ||
         plan.token_dispatcher == TokenDispatcher::hybridep)
       return {};
     return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
@@ -236,7 +239,7 @@ class ExpertFeedForward final : public FeedForward {
   // TEGroupedMLP._apply_bias, expert by expert; probabilities are fp32 for DeepEP and HybridEP and make all
   // of it so.
   [[nodiscard]] KernelCost bias(double bytes, double wide_bytes, double kernels) const {
-    if (!kernels_.model.experts.biases || kernels_.plan.fused_experts) return {};
+    if (!kernels_.model.experts.biases || kernels_.plan.one_expert_kernel()) return {};
     return kernels_.compute.memory_bound((fused_ ? wide_bytes : bytes) * rows_ * kernels_.hidden,
                                          MemoryKernel::elementwise, kernels * here_);
   }
@@ -259,6 +262,7 @@ class ExpertFeedForward final : public FeedForward {
 
 std::unique_ptr<FeedForward> expert_feed_forward(const LayerKernels& kernels,
                                                  const LayerParameters& parameters) {
+  if (kernels.plan.sliced_experts()) return sliced_experts(kernels, parameters);
   return std::make_unique<ExpertFeedForward>(kernels, parameters);
 }
 }  // namespace topsim::workloads

@@ -37,7 +37,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   };
   // One operator of the framework; the products after its first cost the bare
   // launch, 2 of an eager operator's 6 us (framework.cpp).
-  const double launches = plan.fused_experts ? 1 : 1 + (count - 1) / 3;
+  const double launches = plan.one_expert_kernel() ? 1 : 1 + (count - 1) / 3;
   const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh) {
     KernelCost cost = compute.gemm(shape, plan.gemm, output);
     cost.kernels = launches;
@@ -162,9 +162,10 @@ KernelCost LayerKernels::bias_gradient(double elements) const {
 // reads and writes): 8 numbers a column more. Back through them: two that read the gradient and the input and
 // write, and a join: 10.
 KernelCost LayerKernels::activation_forward(double count, double ffn) const {
-  const double passes = gates() + 1 + (model.clamped_ffn ? 8 : 0);
+  const bool clamps = model.clamped_ffn && !plan.inference();  // vLLM: swigluoai_and_mul, one kernel
+  const double passes = gates() + 1 + (clamps ? 8 : 0);
   return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
-                              (plan.fused_kernels ? 1 : 2) + (model.clamped_ffn ? 3 : 0));
+                              (plan.fused_kernels ? 1 : 2) + (clamps ? 3 : 0));
 }
 KernelCost LayerKernels::activation_backward(double count, double ffn) const {
   const double passes = 2 * gates() + 1 + (model.clamped_ffn ? 10 : 0);

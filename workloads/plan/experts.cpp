@@ -57,9 +57,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     plan.ep = plan.etp = 1;
     return;
   }
-  plan.etp = workload.plan.etp.value_or(plan.tp);
   check_counts(model, plan, mistakes);
-  if (plan.tp > 1 && !plan.sequence_parallel)
+  if (plan.tp > 1 && !plan.sequence_parallel && !plan.sliced_experts())
     mistakes.add("plan.sequence_parallel",
                  "experts with tensor parallelism need sequence parallelism: each token must enter the "
                  "dispatch once",

@@ -148,7 +148,7 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
   if (plan.ep > 1)
     slots.expert =
         add_expert_groups(program, plan, layout, Dimension::expert, &ExpertCoordinates::ep, plan.ep, false);
-  if (plan.etp > 1)
+  if (plan.etp > 1 && !plan.sliced_experts())
     slots.expert_tensor =
         add_expert_groups(program, plan, layout, Dimension::tensor, &ExpertCoordinates::etp, plan.etp, false);
   if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))

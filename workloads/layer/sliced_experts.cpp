@@ -1,0 +1,68 @@
+// A mixture of experts where tokens are generated and no expert has a rank of its own, as vLLM's and SGLang's
+// FusedMoE: every tensor rank holds a slice of all experts and computes it for all tokens, so nothing is
+// dispatched; the sums of the ranks meet in one all-reduce (or, with sequence parallelism, a reduce-scatter).
+// T tokens, each at K of E experts:
+//
+//   router   T x E x h; softmax and top-k in one kernel; rows ordered by expert, two (moe_align_block_size)
+//   experts  gate and up, activation, down: T K rows in the experts that have tokens, one kernel each
+//   combine  sum of each token's K answers (moe_sum), shared experts' beside it
+#include <cmath>
+
+#include "workloads/layer/blocks.hpp"
+
+namespace topsim::workloads {
+namespace {
+
+class SlicedExperts final : public FeedForward {
+ public:
+  SlicedExperts(const LayerKernels& kernels, const LayerParameters& parameters)
+      : kernels_(kernels), parameters_(parameters) {
+    const ExpertSpec& experts = kernels.model.experts;
+    const Plan& plan = kernels.plan;
+    const double tokens = kernels.tokens, count = experts.count, rows = tokens * experts.top_k;
+    const double ffn = experts.ffn / static_cast<double>(plan.tp);
+    const double read = count * visited_share(experts, tokens);
+    const bool apart = !plan.fused_experts;
+    router_ = kernels.compute.gemm({tokens, count, kernels.hidden}, plan.activations) +
+              kernels.compute.memory_bound(tokens * (count * kernels.element + 8.0 * experts.top_k),
+                                           MemoryKernel::elementwise, 3);
+    const Linear up =
+        kernels.grouped(rows / read, kernels.gates() * ffn, kernels.hidden, read, {true, apart});
+    const Linear down = kernels.grouped(rows / read, kernels.hidden, ffn, read, {apart, true});
+    experts_ = up.forward + (apart ? kernels.activation_forward(rows, ffn) : KernelCost{}) + down.forward;
+    sum_ = kernels.compute.memory_bound((rows + tokens) * kernels.hidden * kernels.element,
+                                        MemoryKernel::elementwise);
+    if (experts.shared == 0) return;
+    const double width = experts.shared * ffn;
+    shared_ = kernels.linear(tokens, kernels.gates() * width, kernels.hidden).forward +
+              kernels.activation_forward(tokens, width) +
+              kernels.linear(tokens, kernels.hidden, width).forward;
+    sum_ += kernels.compute.memory_bound(3 * tokens * kernels.hidden * kernels.element, MemoryKernel::add);
+  }
+
+  int forward(PieceList& list) const override {
+    const int whole = kernels_.gather(list, Part::router, kernels_.bytes);
+    list.compute(Part::router, router_, whole, parameters_.router);
+    list.compute(Part::experts, experts_, Piece::kNone, parameters_.routed() / kernels_.plan.tp);
+    if (shared_.kernels > 0)
+      list.compute(Part::mlp, shared_, Piece::kNone, (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp);
+    list.compute(Part::combine, sum_);
+    return kernels_.reduce(list, Part::combine, kernels_.bytes);
+  }
+  int backward(PieceList&, RecomputeKind) const override { return Piece::kNone; }  // nothing is trained
+
+ private:
+  const LayerKernels& kernels_;
+  LayerParameters parameters_;
+  KernelCost router_, experts_, shared_, sum_;
+};
+}  // namespace
+
+double visited_share(const ExpertSpec& experts, double tokens) {
+  return 1 - std::pow(1 - static_cast<double>(experts.top_k) / experts.count, tokens);
+}
+
+std::unique_ptr<FeedForward> sliced_experts(const LayerKernels& kernels, const LayerParameters& parameters) {
+  return std::make_unique<SlicedExperts>(kernels, parameters);
+}
+}  // namespace topsim::workloads
