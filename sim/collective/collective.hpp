@@ -127,6 +127,9 @@ struct StepMessage {
   std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
   std::uint32_t way = kRouted;    // into StepPlan::ways
   static constexpr std::uint32_t kRouted = ~0U;  // as the router says
+  // Between boxes over NICs that a plugin joins: by all of both ends, evenly. Packets take one of them.
+  static constexpr std::uint32_t kJoined = kRouted - 1;
+  [[nodiscard]] bool names_links() const { return way < kJoined; }
   // Messages of one line leave one after the other, whatever is still on its way; 0: none.
   std::uint32_t line = 0;
 };

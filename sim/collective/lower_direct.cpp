@@ -20,6 +20,14 @@ void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage)
                               per_pair);
 }
 
+// An n-th to each other for each of the halves: scattered sums, gathered parts.
+void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage) {
+  const double per_pair = (kind == CollectiveKind::all_reduce ? 2.0 : 1.0) / placement.ranks;
+  for (const DeviceId a : placement.boxes.front().gpus)
+    for (const DeviceId b : placement.boxes.front().gpus)
+      if (a != b) usage.add({.from = a, .to = b}, per_pair);
+}
+
 // Every rank sends all its bytes to the next and receives from the one before (sendrecv of nccl-tests).
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage) {
   for (std::size_t i = 0; i < gpus.size(); ++i)

@@ -100,10 +100,10 @@ void lower_nvls_tree(const Placement& placement, UsageBuilder& usage) {
                                    .connection = static_cast<std::uint64_t>(2 * h + (second ? 1 : 0)),
                                    .from_nic = box.nics[static_cast<std::size_t>(mine.enter_net)],
                                    .to_nic = parent.nics[static_cast<std::size_t>(above.enter_net)]};
-        usage.add(query, coefficient);
+        usage.add_hop(query, coefficient);
         std::swap(query.from, query.to);
         std::swap(query.from_nic, query.to_nic);
-        usage.add(query, coefficient);
+        usage.add_hop(query, coefficient);
       }
     }
 }

@@ -51,10 +51,10 @@ void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
       if (count == 0) continue;
       const double coefficient = static_cast<double>(count) / channels;
       const auto both_ways = [&](topology::RouteQuery query) {
-        usage.add(query, coefficient);
+        usage.add_hop(query, coefficient);
         std::swap(query.from, query.to);
         std::swap(query.from_nic, query.to_nic);
-        usage.add(query, coefficient);
+        usage.add_hop(query, coefficient);
       };
       for (int b = 0; b < n; ++b) {
         const PlacedBox& box = boxes[static_cast<std::size_t>(b)];

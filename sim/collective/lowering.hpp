@@ -22,6 +22,8 @@ void lower_collnet_direct(const Placement& placement, UsageBuilder& usage);
 void lower_pat(const Placement& placement, UsageBuilder& usage);
 // Every rank to every other, or each to the next.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage);
+// Inside one box where all are linked with all: sums scattered and gathered, each straight to its place.
+void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage);
 
 // NCCL's pair of complementary binary trees over `boxes`; -1 where there is none.

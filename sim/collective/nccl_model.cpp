@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/error.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/collective/lowering.hpp"
 #include "sim/collective/placement.hpp"
@@ -45,14 +46,25 @@ double bus_factor(CollectiveKind kind, double n) {
   }
 }
 
-// One network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one InfiniBand switch
-// (2.8 us, fabrics.md section 2: DeepSeek, ISCA 2025) and the PCIe of both ends.
-constexpr double kReferenceHop = 3.3;
-
 Choice torus_choice() {
   Choice choice;
   choice.algorithm = Algorithm::torus;
   return choice;
+}
+
+// Hops between boxes whose NICs are joined name none.
+void join_nics(const Placement& placement, StepPlan& plan) {
+  const auto joined = [](const PlacedBox& box) {
+    return std::any_of(box.nics.begin(), box.nics.end(), [](DeviceId nic) { return !nic.valid(); });
+  };
+  if (!std::any_of(placement.boxes.begin(), placement.boxes.end(), joined)) return;
+  std::vector<std::size_t> box_of(placement.ranks);
+  for (std::size_t b = 0; b < placement.boxes.size(); ++b)
+    for (const std::uint32_t rank : placement.boxes[b].ranks) box_of[rank] = b;
+  for (StepMessage& message : plan.messages)
+    if (message.way == StepMessage::kRouted && message.from < placement.ranks &&
+        message.to < placement.ranks && box_of[message.from] != box_of[message.to])
+      message.way = StepMessage::kJoined;
 }
 
 // Nothing but the links limits it.
@@ -144,11 +156,13 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
       return lower_collnet_direct(placement, usage);
     case Algorithm::pat:
       return lower_pat(placement, usage);
-    case Algorithm::torus:  // has no placement: lower_torus()
     case Algorithm::direct:
       if (kind == CollectiveKind::all_to_all)
         return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);
+      if (tuned(kind)) return lower_mesh(kind, placement, usage);
       return lower_neighbours(gpus, overrides.pxn.value_or(true), usage);
+    case Algorithm::torus:
+      throw InternalError("a torus is lowered by its block, not by its placement");
   }
 }
 
@@ -263,7 +277,8 @@ void NcclModel::lower_message(DeviceId from, DeviceId to, std::uint64_t connecti
 
 std::vector<StepMessage> NcclModel::message_parts(Bytes bytes, DeviceId from, DeviceId to) const {
   const UsageBuilder usage(impl_->router);
-  const std::int64_t parts = usage.connections(from, to);
+  // No part is empty; a message of none is one part.
+  const std::int64_t parts = std::clamp<std::int64_t>(bytes.value(), 1, usage.connections(from, to));
   std::vector<StepMessage> out;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = bytes.value() * part / parts, end = bytes.value() * (part + 1) / parts;
@@ -298,6 +313,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
       const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
       const Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
       StepPlan plan = sum_steps(impl_->router, payload, best, placement, timing);
+      join_nics(placement, plan);
       plan.choice = best;
       return plan;
     }
@@ -342,6 +358,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
                       ? tree_steps(payload, choice, placement,
                                    tree_pipeline(choice, payload, *placement.tuner), timing.wire, steps)
                       : ring_steps(wire, payload, choice, placement, timing, steps);
+  join_nics(placement, plan);
   plan.choice = choice;
   return plan;
 }
@@ -349,13 +366,13 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
 void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const {
   out = {};
   UsageBuilder usage(impl_->router);
-  usage.add({.from = gpus[message.from],
-             .to = gpus[message.to],
-             .connection = message.channel,
-             .from_nic = message.from_nic,
-             .to_nic = message.to_nic,
-             .allow_pxn = allows_pxn()},
-            1);
+  const topology::RouteQuery query{.from = gpus[message.from],
+                                   .to = gpus[message.to],
+                                   .connection = message.channel,
+                                   .from_nic = message.from_nic,
+                                   .to_nic = message.to_nic,
+                                   .allow_pxn = allows_pxn()};
+  message.way == StepMessage::kJoined ? usage.add_hop(query, 1) : usage.add(query, 1);
   usage.finish(1, out.usage);
   if (message.latency == Duration{}) {  // of a send: message_parts()
     as_message(usage, out);

@@ -183,6 +183,10 @@ void Placer::Impl::find_nics(PlacedBox& box) const {
   const nccl::System& system = box.graphs->system;
   for (int n = 0; n < system.nets(); ++n) {
     const nccl::Vertex& net = system.net(n);
+    if (net.rails > 1) {
+      box.nics.emplace_back();
+      continue;
+    }
     const auto nics = topology.nics_of_node(nodes[net.node]);
     const auto nic = std::find_if(nics.begin(), nics.end(), [&](DeviceId id) {
       return topology.device(id).local == static_cast<std::uint32_t>(net.number);
@@ -205,7 +209,9 @@ bool Placer::Impl::follow(const PlacedBox& like, PlacedBox& box) const {
   box.nics.reserve(like.nics.size());
   for (const DeviceId nic : like.nics)
     box.nics.push_back(
-        ours[static_cast<std::size_t>(std::find(theirs.begin(), theirs.end(), nic) - theirs.begin())]);
+        !nic.valid()
+            ? nic
+            : ours[static_cast<std::size_t>(std::find(theirs.begin(), theirs.end(), nic) - theirs.begin())]);
   return true;
 }
 

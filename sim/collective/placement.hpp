@@ -18,7 +18,7 @@ namespace topsim::collective {
 struct PlacedBox {
   const nccl::Box* graphs = nullptr;
   std::vector<DeviceId> gpus;
-  std::vector<DeviceId> nics;
+  std::vector<DeviceId> nics;        // invalid: several, joined by the network's plugin
   std::vector<std::uint32_t> ranks;  // position in the communicator of each GPU
 };
 

@@ -29,8 +29,8 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {4.6, 0.80, 11, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
 // What is not NVIDIA's: RCCL's own figures over xGMI (ROCm/rccl, graph/tuning.cc, baseLat and
-// tuning_model_0).
-constexpr StepCosts kRcclSteps = {12, 0.8, 12, 2.2, 17, 3.6};
+// tuning_model_5, gfx942).
+constexpr StepCosts kRcclSteps = {12, 0.8, 12, 0.8, 17, 2.1};
 // What LL moves over NVLink in all relative to the tuner's ceiling for its generation (107 to 87.7 GB/s on
 // A100, 176 to 141 on H100, 310 to 282 on B200), and through one channel: a ninth of the ceiling (9.7 and 16
 // GB/s at 64-256 KiB, where few channels work). Both are what threads reach; a wire that carries less is the
@@ -69,12 +69,13 @@ double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
 constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 // All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93), its own part that of the ring. On B200 the
 // channels bind, not the links: 512 MiB, own part and all, leave at 663, 651 and 644 GB/s on 2, 4 and 8 GPUs,
-// some 20 GB/s for each of 32 channels. In no constant: GB200, 665 and 651. Start with LL (small) and Simple
-// (64 KiB a pair and more).
+// some 20 GB/s for each of 32 channels. In no constant: GB200, 665 and 651. Starts with LL and with Simple.
 constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectOwnCopy = {2.5, 2.5, 2.5, kDirectShare};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
-constexpr double kDirectSimple = 64 << 10;
+// LL inside a box as far as 16 KiB a pair and channel, half of its wire flags; the pairs of a rank share its
+// channels (NCCL 2.30 enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin).
+constexpr double kDirectLL = 16 << 10;
 // Between boxes a GPU's proxy, one thread, posts a send and a receive for each of the other boxes' GPUs,
 // which takes what a network operation takes in the tuner, or as long as the NIC needs for it. No sweep is
 // public.
@@ -113,7 +114,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
       rates.own_copy = rates.threads =
           std::min(kLowLatencyTotal * most, choice.channels * most / kLowLatencyChannels);
       rates.threads = least(rates.threads, links / 2);
-      if (!one_box)
+      if (!one_box && !facts.rccl)
         rates.threads =
             std::min(rates.threads, nccl::kLowLatencyMax[facts.amd_host ? 1 : 0][facts.nodes == 2 ? 1 : 2]);
       rates.wire /= 2;
@@ -142,6 +143,12 @@ std::size_t generation(const CommunicatorFacts& facts) {
                                                                    : 0;
 }
 
+// Hops from the end of a tree inside a box to its beginning: NCCL's is a chain; RCCL's, where all are linked
+// with all, branches (src/graph/connect.cc, ncclTreeBasePostset).
+int chain_of(const CommunicatorFacts& facts, int local) {
+  return facts.rccl ? log2_ceil(local) : local - 1;
+}
+
 // Hops that follow each other on the critical path.
 struct Hops {
   double inside = 0, between = 0;  // the box, boxes
@@ -151,7 +158,7 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
   const double levels = log2_ceil(nodes), crossings = nodes - 1, steps = n - 1;
   switch (choice.algorithm) {
     case Algorithm::tree:
-      return {2.0 * (facts.max_local_ranks - 1), 2 * levels};  // the furthest leaf's to the root and back
+      return {2.0 * chain_of(facts, facts.max_local_ranks), 2 * levels};  // the furthest leaf's, to the root
     case Algorithm::nvls_tree:
       return {0, 2 * levels};
     case Algorithm::nvls:
@@ -160,6 +167,8 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
       return {0, nodes > 1 ? 2.0 : 0};
     case Algorithm::pat:
       return {0, levels};
+    case Algorithm::direct:
+      return {kind == CollectiveKind::all_reduce ? 2.0 : 1.0, 0};
     default: {
       if (kind == CollectiveKind::all_reduce) return {2 * (steps - crossings), 2 * crossings};
       // A broadcast comes back to its root's box where the root is not the first there, a reduction where it
@@ -198,15 +207,16 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
     // Between boxes the tuner's step already waits for the network.
     if (facts.nodes == 1 || p == 0) t.inside_us += steps[p] - nccl::kNvlinkLatency[row][p];
   }
-  if (options.network) t.between_us += std::max(0.0, network_us);
+  if (options.network) t.between_us += std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
   return t;
 }
 
-// The speed of a tree that no search found means nothing. A byte passes an inner box's wires twice each way.
-// 0: not known either.
+// The speed of a tree that no search found, or not RCCL's, means nothing. A byte passes an inner box's wires
+// twice each way; of two boxes none is an inner one. 0: not known either.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   const RingRates rates = ring_rates(choice, facts, generation(facts));
-  return (rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy) / 2;
+  const double rate = rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy;
+  return facts.nodes == 2 ? rate : rate / 2;
 }
 
 }  // namespace
@@ -262,7 +272,7 @@ double piece_bytes(const Choice& choice, double share, double chunk) {
 TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
   const double channels = choice.channels, share = static_cast<double>(bytes) / channels;
   TreePipeline pipe;
-  pipe.rate = tuner.facts().tree.bandwidth_intra <= nccl::kNoChannel
+  pipe.rate = tuner.facts().tree.bandwidth_intra <= nccl::kNoChannel || tuner.facts().rccl
                   ? unsearched_tree(choice, tuner.facts()) * 1e9 / channels
                   : tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, choice.protocol).bandwidth * 1e9 /
                         channels;
@@ -281,12 +291,13 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
 Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
                        const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
-  const nccl::Cost& cost = tuner.cost(kind, choice.algorithm, choice.protocol);
+  const bool mesh = choice.algorithm == Algorithm::direct;
+  const nccl::Cost& cost = tuner.cost(kind, mesh ? Algorithm::ring : choice.algorithm, choice.protocol);
   const double n = facts.ranks, s = static_cast<double>(bytes);
   const bool ring = choice.algorithm == Algorithm::ring, tree = choice.algorithm == Algorithm::tree;
-  const bool chains = ring || tree;
+  const bool chains = ring || tree || mesh;
   Timing t;
-  t.latency_us = cost.latency;
+  t.latency_us = cost.latency - cost.told;
   t.cap = cost.bandwidth * 1e9;
   if (options.flags_on_wire)
     t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
@@ -295,7 +306,8 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const StepTiming hop = hop_costs(choice, tuner, network_us, options);
     t.latency_us = hop.start_us + hops.inside * hop.inside_us + hops.between * hop.between_us;
   } else {
-    if (options.network) t.latency_us += hops.between * std::max(0.0, network_us);
+    if (options.network)
+      t.latency_us += hops.between * std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
     const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
     if (choice.algorithm == Algorithm::nvls_tree) t.latency_us += 2 * rounded_off * nccl::kNetLatency[5][2];
     if (choice.algorithm == Algorithm::pat) t.latency_us += rounded_off * nccl::kNetLatency[6][2] / 3.5;
@@ -317,7 +329,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
 
   const std::size_t gpu = generation(facts);
-  if (options.protocol_shares && ring) {
+  if (options.protocol_shares && (ring || mesh)) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
     const RingRates rates = ring_rates(choice, facts, gpu);
     const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
@@ -340,13 +352,15 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
       t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
     const std::int64_t chunk =
         chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
-    // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
-    const double stages = kNvlsFill[gpu] + hops.between;
-    const double slowest =
-        facts.nodes > 1 ? std::min(t.cap, facts.nvls_graph.bandwidth_inter * 1e9 * heads) : t.cap;
     const double round =
         std::min(s, static_cast<double>(choice.channels) * heads * static_cast<double>(chunk));
-    t.latency_us += kSteps[gpu].simple - nccl::kNvlinkLatency[4][2] + stages * round / slowest * 1e6;
+    double fill = kNvlsFill[gpu] * round / t.cap;
+    // Between boxes every level of the tree is one more stage, up and down, at the rate of the NICs.
+    if (facts.nodes > 1) {
+      const double nics = facts.nvls_graph.bandwidth_inter * 1e9 * heads;
+      fill = kNvlsFill[gpu] * round / std::min(t.cap, nics) + hops.between * round / nics;
+    }
+    t.latency_us += kSteps[gpu].simple - nccl::kNvlinkLatency[4][2] + fill * 1e6;
     t.cap *= nvls_chunk_share(chunk, gpu);
   }
   return t;
@@ -376,9 +390,16 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const double n = facts.ranks;
   Timing t;
   const std::size_t gpu = generation(facts);
-  t.start_us = static_cast<double>(bytes) / n < kDirectSimple ? kDirectStart[gpu] : kDirectStartSimple[gpu];
-  if (options.network && facts.nodes > 1) t.network_us = nccl::kNetLatency[1][2] + std::max(0.0, network_us);
+  const double pair =
+      kind == CollectiveKind::all_to_all ? static_cast<double>(bytes) / n : static_cast<double>(bytes);
+  const unsigned channels_of_pair = std::max(1U, std::bit_ceil(static_cast<unsigned>(facts.channels)) /
+                                                     std::bit_ceil(static_cast<unsigned>(facts.ranks)));
+  const bool ll = facts.nodes == 1 && pair <= kDirectLL * channels_of_pair;
+  t.start_us = ll ? kDirectStart[gpu] : kDirectStartSimple[gpu];
+  if (options.network && facts.nodes > 1)
+    t.network_us = nccl::kNetLatency[1][2] + std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
   t.latency_us = t.start_us + t.network_us;
+  if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) return t;
   if (facts.nodes > 1) {
     const double others = n - facts.min_local_ranks,                      // of who has most of them
@@ -394,7 +415,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const double share = options.protocol_shares ? kDirectShare : 1;
   const double rate = nvlink ? share * facts.ring.bandwidth_intra * facts.ring.channels : facts.pcie_wire;
   const double own_copy = nvlink ? kDirectOwnCopy[gpu] * rate / share : kOwnCopy[gpu] * facts.channels;
-  t.cap = 1e9 / ((rate > 0 ? (n - 1) / n / rate : 0) + 1 / (n * own_copy));
+  t.cap = 1e9 / ((rate > 0 ? t.wire * (n - 1) / n / rate : 0) + 1 / (n * own_copy));
   return t;
 }
 }  // namespace topsim::collective

@@ -10,6 +10,10 @@
 
 namespace topsim::collective {
 
+// Microseconds of one network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one
+// InfiniBand switch (2.8: DeepSeek, ISCA 2025, table 5) and the PCIe of both ends.
+inline constexpr double kReferenceHop = 3.3;
+
 struct Timing {
   double latency_us = 0;  // before the last byte counts as arrived
   double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)

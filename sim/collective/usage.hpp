@@ -39,6 +39,13 @@ class UsageBuilder {
       throw ConfigError(router_.why_unreachable(query.from, query.to));
     if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
   }
+  // Between boxes, by the NICs that a channel names or, where they are joined, by all.
+  void add_hop(const topology::RouteQuery& query, double coefficient) {
+    if (query.from_nic.valid() && query.to_nic.valid()) return add(query, coefficient);
+    topology::RouteQuery any = query;
+    any.from_nic = any.to_nic = DeviceId{};
+    add_message(any, coefficient);
+  }
   // The same over as many connections as the ends have NICs to themselves: NCCL opens a channel to a peer for
   // each NIC that it takes to fill the accelerator's bus (graph/paths.cc, ncclTopoGetNchannels).
   void add_message(topology::RouteQuery query, double coefficient) {

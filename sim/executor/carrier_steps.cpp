@@ -270,7 +270,7 @@ class Steps final : public Carrier {
   static bool of_protocol(const collective::StepMessage& message) { return message.latency > Duration{}; }
 
   const Path& path_of(const collective::StepMessage& message, const Plan& plan) {
-    if (message.way != collective::StepMessage::kRouted) return plan.ways[message.way];
+    if (message.names_links()) return plan.ways[message.way];
     const std::vector<DeviceId>& gpus = plan.gpus;
     const DeviceId from = gpus[message.from], to = gpus[message.to];
     const auto key =

@@ -8,8 +8,10 @@
 #include <memory>
 #include <span>
 
+#include "sim/executor/contention.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -66,9 +68,38 @@ SimTime drain(network::Network& network, const Setting& setting, const Arrived& 
   return now;
 }
 
-Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes) {
+// What flows of one collective lose where they meet on a port of the fabric, as in a run: every link its own
+// class, the collective alone.
+class Meetings {
+ public:
+  explicit Meetings(const Setting& setting) {
+    const Scenario& scenario = setting.scenario;
+    const topology::Topology& topology = setting.router.topology();
+    if (scenario.network.model != "flow" || scenario.network.contention != ContentionForm::calibrated) return;
+    options_.congestion = shipped_congestion();
+    options_.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
+    for (std::size_t l = 0; l < topology.links().size(); ++l)
+      system_.links.push_back({{LinkId(l)}, topology.links()[l].capacity});
+  }
+  void apply(const std::vector<network::Usage>& usage, const topology::Topology& topology,
+             network::Network& network) {
+    if (!options_.congestion) return;
+    fold::Activity alone;
+    alone.usage = alone.own_usage = std::make_shared<const std::vector<network::Usage>>(usage);
+    system_.activities = {std::move(alone)};
+    executor::Contention(system_, topology, options_).started(0, network, SimTime{});
+  }
+
+ private:
+  fold::System system_;
+  executor::RunOptions options_;
+};
+
+Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes,
+                        Meetings& meetings) {
   const std::vector<network::Usage> usage = usage_of(activity);
   const auto network = make_network(setting);
+  meetings.apply(usage, setting.router.topology(), *network);
   network::Transfer transfer;
   transfer.bytes = static_cast<double>(bytes.value());
   transfer.usage = usage;
@@ -95,7 +126,7 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
     const collective::StepMessage& message = plan.messages[m];
     std::vector<network::Usage> usage;
     std::vector<network::LinkIndex> way;
-    if (message.way == collective::StepMessage::kRouted) {
+    if (!message.names_links()) {
       collective::Activity activity;
       setting.nccl.lower_step(message, setting.gpus, activity);
       usage = usage_of(activity);
@@ -171,6 +202,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(setting.scenario.network.model).make == nullptr;
   std::vector<BenchRow> rows;
+  Meetings meetings(setting);
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
     BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
@@ -187,7 +219,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
     } else {
       row.choice = choice;
       refuse_another(forced, choice);
-      row.time = pipelined_time(setting, activity, row.size);
+      row.time = pipelined_time(setting, activity, row.size, meetings);
     }
     if (setting.stopped()) break;  // the time is not this row's whole
     if (row.time > Duration{}) {

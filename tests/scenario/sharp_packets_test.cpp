@@ -18,7 +18,7 @@ Scenario with_sharp(const std::string& fabric, const char* network, const char* 
 std::map<LinkId, std::int64_t> bytes_by_link(const collective::StepPlan& plan) {
   std::map<LinkId, std::int64_t> bytes;
   for (const collective::StepMessage& message : plan.messages)
-    if (message.way != collective::StepMessage::kRouted)
+    if (message.names_links())
       for (const LinkId link : plan.ways.at(message.way)) bytes[link] += message.bytes.value();
   return bytes;
 }

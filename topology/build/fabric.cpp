@@ -83,6 +83,15 @@ void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& bu
   }
 }
 
+// A host of a torus, alone: the chips' links to each other are there, those out of the host idle.
+void take_own_block(FabricSpec& spec, const NodeStamp& stamp) {
+  if (stamp.torus_block.empty() || stamp.torus_link.empty()) return;
+  spec.kind = "mesh";
+  spec.link.use = stamp.torus_link;
+  for (const int size : stamp.torus_block)
+    if (size > 1) spec.dimensions.push_back(size);
+}
+
 }  // namespace
 
 DeviceId add_switch(const FabricInput& in, TopologyBuilder& builder, int tier, int index, int count) {
@@ -131,6 +140,7 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   FabricInput in(stamp, first_device);
   in.spec = resolve_fabric(spec.fabric, catalogue);
   refuse_idle_keys(spec.fabric, in.spec.kind);
+  if (in.spec.kind == "none" && spec.nodes == 1) take_own_block(in.spec, stamp);
   Topology& facts = builder.facts();
   facts.fabric_kind = in.spec.kind;
   if (in.spec.kind == "none") return {};

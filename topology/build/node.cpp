@@ -62,6 +62,7 @@ class NodeDraft {
     const std::string id = choice_.accelerator.value_or(recipe_.accelerator);
     const Accelerator& accelerator = hardware_.accelerator(id, "topology.node.accelerator");
     stamp_.peer_to_peer = stamp_.peer_to_peer && accelerator.peer_to_peer;
+    stamp_.torus_link = accelerator.scale_up_link;
     for (int i = 0; i < recipe_.accelerators; ++i)
       stamp_.accelerators.push_back(add(DeviceKind::accelerator, id));
     ModelFacts facts;

@@ -29,6 +29,7 @@ struct NodeStamp {
   std::string default_link;
   bool peer_to_peer = true, nvlink_sharp = false;
   std::vector<int> torus_block;  // how its accelerators sit in a torus of them
+  std::string torus_link;        // catalogue link between them
 };
 
 [[nodiscard]] NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware,

@@ -2,6 +2,8 @@
 // found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
 // comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
 // destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
+// Neighbours in a dragonfly have one cable, which rows of ports on both would fill: adaptive routers take the
+// detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
 #include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -39,12 +41,13 @@ class GraphRoutes final : public FabricRoutes {
   const Distances& distances(std::uint32_t destination) const;
   void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
   void flood(std::uint32_t from, const Distances& far, Route& out) const;
+  void over_neighbours(std::uint32_t from, const Distances& far, Route& out) const;
   [[nodiscard]] std::uint32_t vertex(DeviceId d) const { return vertex_[d.index()]; }
 
   const Topology& topology_;
   const FabricPorts& ports_;
   std::uint64_t seed_;
-  bool dimension_order_;
+  bool dimension_order_, detours_;
   std::vector<std::uint32_t> vertex_;  // by device
   std::uint32_t vertices_ = 0;
   std::vector<std::vector<Hop>> hops_;
@@ -58,7 +61,8 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
     : topology_(t),
       ports_(ports),
       seed_(seed),
-      dimension_order_(t.fabric_kind == "torus" || t.fabric_kind == "mesh") {
+      dimension_order_(t.fabric_kind == "torus" || t.fabric_kind == "mesh"),
+      detours_(t.fabric_kind == "dragonfly") {
   vertex_.assign(t.devices().size(), DeviceId::kNone);
   for (std::size_t i = 0; i < t.devices().size(); ++i)
     if (t.devices()[i].kind == DeviceKind::fabric_switch) vertex_[i] = vertices_++;
@@ -158,6 +162,28 @@ void GraphRoutes::flood(std::uint32_t from, const Distances& far, Route& out) co
   }
 }
 
+// REQUIRES: one hop. By the cable, and by a switch that is a neighbour of both; as late as by the cable.
+void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Route& out) const {
+  double cables = 0;
+  for (const Hop& hop : hops_[from])
+    if (far[hop.to] <= 1) cables += topology_.link(hop.link).count;
+  for (const Hop& hop : hops_[from]) {
+    if (far[hop.to] > 1) continue;
+    const Link& link = topology_.link(hop.link);
+    const double part = link.count / cables;
+    out.links.push_back({hop.link, part});
+    if (far[hop.to] == 0) {
+      out.latency += link.latency;
+      continue;
+    }
+    for (const Hop& second : hops_[hop.to])
+      if (far[second.to] == 0) {
+        out.links.push_back({second.link, part});
+        break;
+      }
+  }
+}
+
 bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,
                          Route& out) const {
   if (vertex(from) != DeviceId::kNone && vertex(to) != DeviceId::kNone) {  // a torus
@@ -196,7 +222,9 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, b
     part.links.push_back({first->up, 1});
     part.latency = topology_.link(first->up).latency + topology_.link(last->down).latency;
     const Distances& far = distances(vertex(last->at));
-    if (choice.even())
+    if (choice.even() && detours_ && best == 1)
+      over_neighbours(vertex(first->at), far, part);
+    else if (choice.even())
       flood(vertex(first->at), far, part);
     else
       walk(vertex(first->at), vertex(last->at), far, choice, part);

@@ -86,16 +86,25 @@ double least_known(double a, double b) {
 }  // namespace
 
 Box make_box(System system, bool nvlink_sharp, bool sharp) {
-  Box box{std::move(system), {}, {}, {}, {}, {}};
+  Box box{std::move(system), {}, {}, {}, {}, {}, false};
   const auto find = [&](Pattern pattern, int min_channels, int max_channels, bool reducing) {
     return search(box.system, {pattern, min_channels, max_channels, reducing});
   };
   box.ring = find(Pattern::ring, 1, kMaxChannels / 2, false);
   const std::optional<ChannelGraph> mesh = mesh_rings(box.system);
   if (mesh) box.ring = *mesh;
+  box.mesh = mesh.has_value();
   const int rings = box.ring.count();
   box.tree = find(Pattern::balanced_tree, rings, rings, false);
-  if (mesh && box.tree.count() < rings) box.tree.channels = mesh->channels;
+  if (mesh) {  // a tree for each of them, over the NIC by which its path enters
+    box.tree = *mesh;
+    box.tree.pattern = Pattern::tree;
+  }
+  // RCCL draws rings and trees from one list of orders, so neither cuts the other short.
+  if (box.system.infinity_fabric() && box.tree.count() < rings) {
+    box.tree = box.ring;
+    box.tree.pattern = Pattern::tree;
+  }
   box.nvls.pattern = Pattern::nvls;
   if (nvlink_sharp) box.nvls = find(Pattern::nvls, 1, kMaxChannels, false);
   box.collnet_chain.pattern = Pattern::tree;
@@ -138,7 +147,14 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
                                  ? system.total_bandwidth()
                                  : std::min<double>(facts.nvlink_bandwidth, system.total_bandwidth());
   }
+  facts.mesh = nodes == 1 && boxes.size() == 1 && boxes.front()->mesh;
+  facts.rccl = true;
   for (const Box* box : boxes) {
+    facts.rccl = facts.rccl && box->mesh && box->system.infinity_fabric();
+    for (int n = 0; nodes > 1 && n < box->system.nets(); ++n) {
+      facts.told_latency = std::max(facts.told_latency, box->system.net(n).told_latency);
+      facts.hop_latency = std::max(facts.hop_latency, box->system.net(n).hop_latency);
+    }
     facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
     if (nodes > 1) facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
   }

@@ -15,6 +15,7 @@ namespace topsim::collective::nccl {
 struct Box {
   System system;
   ChannelGraph ring, tree, nvls, collnet_chain, collnet_direct;
+  bool mesh = false;  // its rings are mesh_rings()
 };
 // `sharp`: the fabric reduces and the job may use it.
 [[nodiscard]] Box make_box(System system, bool nvlink_sharp, bool sharp);
@@ -34,6 +35,8 @@ struct CommunicatorFacts {
   int min_capability = 0, max_capability = 0;
   bool amd_host = false, x86_host = true;
   bool nvswitch = false, nvls = false, collnet = false;
+  bool mesh = false;  // one box without switch, all linked with all: mesh.hpp
+  bool rccl = false;  // all boxes are such meshes of Infinity Fabric: AMD's library chooses (rccl.hpp)
   GraphSummary ring, tree, nvls_graph, collnet_chain, collnet_direct;
   int channels = 1;       // of collectives
   int nvls_channels = 0;  // of NVLS collectives
@@ -43,6 +46,7 @@ struct CommunicatorFacts {
   double pcie_wire = 0;  // the least PCIe link of a GPU
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
   int rings = 0;         // how many were found; as many run as trees were found
+  double told_latency = 0, hop_latency = 0;  // of a network plugin, microseconds: net_plugins.hpp
 };
 // `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
 [[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
+#include "sim/collective/nccl/net_plugins.hpp"
 #include "topology/import/nccl_assumptions.hpp"
 
 namespace topsim::collective::nccl {
@@ -63,6 +65,13 @@ int accelerators_nearest(const topology::Topology& topology, DeviceId nic) {
     front = std::move(next);
   }
   return 0;
+}
+
+std::optional<DeviceId> switch_above(const topology::Topology& topology, DeviceId nic) {
+  for (const LinkId l : topology.links_from(nic))
+    if (const DeviceId to = topology.link(l).to; topology.device(to).kind == DeviceKind::pcie_switch)
+      return to;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -147,6 +156,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
             [&](DeviceId a, DeviceId b) {
               return std::tuple(topology.device(a).node, a) < std::tuple(topology.device(b).node, b);
             });
+  std::map<DeviceId, int> ports_below;  // PCIe switches
   for (const DeviceId id : std::span(found).subspan(gpus.size())) {
     const Device& d = topology.device(id);
     int& vertex = vertex_of[id];
@@ -161,24 +171,8 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     } else if (d.kind == DeviceKind::pcie_switch) {
       vertex = add({.kind = VertexKind::pci});
     } else {
-      double port_rate = 0, wire = 0;
-      for (const LinkId l : topology.links_from(id))
-        if (in_fabric(topology, topology.link(l))) {
-          port_rate += topology.link(l).line_rate.value();
-          wire += topology.link(l).capacity.value();
-        }
       vertex = add({.kind = VertexKind::nic});
-      if (port_rate > 0) {
-        nets_.push_back(add({.kind = VertexKind::net,
-                             .node = node_of(id),
-                             .gpu_direct = topology.facts_of(id).gpu_direct,
-                             .number = static_cast<int>(d.local),
-                             .bandwidth = static_cast<float>(port_rate / 1e9),
-                             .in_network_reduction = topology.sharp,
-                             .accelerators = accelerators_nearest(topology, id),
-                             .wire = wire / 1e9}));
-        connect(vertex, nets_.back(), EdgeKind::net, vertices_.back().bandwidth);
-      }
+      read_port(topology, id, vertex, node_of(id), ports_below);
     }
   }
 
@@ -197,6 +191,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
         const int capability = std::max(vertices_[static_cast<std::size_t>(a)].compute_capability,
                                         vertices_[static_cast<std::size_t>(b)].compute_capability);
         connect(a, b, EdgeKind::nvl, scale_up_bandwidth(link, capability));
+        infinity_fabric_ |= link.kind == LinkKind::infinity_fabric;
       } else if (!is_pci_vertex(from) || !is_pci_vertex(to) || a == b) {
         continue;
       } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {
@@ -223,6 +218,43 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
       max_capability_ = std::max(max_capability_, gpu(g).compute_capability);
     }
   }
+}
+
+void System::read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
+                       std::map<DeviceId, int>& below) {
+  double port_rate = 0, wire = 0;
+  for (const LinkId l : topology.links_from(nic))
+    if (in_fabric(topology, topology.link(l))) {
+      port_rate += topology.link(l).line_rate.value();
+      wire += topology.link(l).capacity.value();
+    }
+  if (port_rate == 0) return;
+  const NetPlugin plugin = net_plugin_of(topology.model_of(nic));
+  Vertex port{.kind = VertexKind::net,
+              .node = node,
+              .gpu_direct = topology.facts_of(nic).gpu_direct,
+              .number = static_cast<int>(topology.device(nic).local),
+              .bandwidth = static_cast<float>(port_rate / 1e9),
+              .in_network_reduction = topology.sharp,
+              .told_latency = plugin.told_us,
+              .hop_latency = plugin.hop_us,
+              .accelerators = accelerators_nearest(topology, nic),
+              .wire = wire / 1e9};
+  const float bandwidth = port.bandwidth;
+  if (const auto above = plugin.joins_nics ? switch_above(topology, nic) : std::nullopt) {
+    const auto [known, first] = below.try_emplace(*above, static_cast<int>(vertices_.size()));
+    if (!first) {
+      Vertex& joined = vertices_[static_cast<std::size_t>(known->second)];
+      joined.bandwidth += bandwidth;
+      joined.wire += port.wire;
+      ++joined.rails;
+      connect(edges_[static_cast<std::size_t>(joined.edges.front())].to, known->second, EdgeKind::net,
+              bandwidth);
+      return;
+    }
+  }
+  nets_.push_back(add(std::move(port)));
+  connect(vertex, nets_.back(), EdgeKind::net, bandwidth);
 }
 
 void System::order_edges() {

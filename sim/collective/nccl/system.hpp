@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,9 @@ struct Vertex {
   int number = 0;                         // GPUs: local number in the box (NVML's); ports: number of the NIC
   float bandwidth = 0;                    // network ports
   bool in_network_reduction = false;      // network ports
-  int accelerators = 0;                   // network ports: of the box, nearest to it, members or not
+  double told_latency = 0, hop_latency = 0;  // network ports: net_plugins.hpp, microseconds
+  int rails = 1;                             // network ports: NICs that are one port
+  int accelerators = 0;                      // network ports: of the box, nearest to it, members or not
   // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice rests on it.
   double wire = 0;
   std::vector<int> edges{};  // leaving, best first: NVLink, PCIe down, PCIe up, socket link
@@ -72,6 +75,8 @@ class System {
   [[nodiscard]] const Vertex& vertex(int i) const { return vertices_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
   [[nodiscard]] CpuVendor cpu_vendor() const { return cpu_vendor_; }
+  // GPUs hang together by Infinity Fabric: RCCL's boxes.
+  [[nodiscard]] bool infinity_fabric() const { return infinity_fabric_; }
   [[nodiscard]] int min_compute_capability() const { return min_capability_; }
   [[nodiscard]] int max_compute_capability() const { return max_capability_; }
 
@@ -113,6 +118,9 @@ class System {
   void connect(int a, int b, EdgeKind kind, float bandwidth);  // both ways; parallel links add up
   void read(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
             std::span<const DeviceId> gpus);
+  // A port of its NIC or, where a plugin joins the NICs below a PCIe switch, a rail more of `below`'s.
+  void read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
+                 std::map<DeviceId, int>& below);
   void order_edges();
   [[nodiscard]] std::vector<Path> paths_to(int base) const;  // from every vertex
   [[nodiscard]] Path joined(const Path& first, const Path& second) const;
@@ -126,7 +134,7 @@ class System {
   std::vector<Edge> edges_;
   std::vector<int> gpus_, nets_, cpus_;
   int nvswitch_ = -1;
-  bool inter_ = false;
+  bool inter_ = false, infinity_fabric_ = false;
   CpuVendor cpu_vendor_ = CpuVendor::unknown;
   int min_capability_ = 0, max_capability_ = 0;
   std::vector<Path> gpu_gpu_, gpu_net_, net_gpu_, gpu_switch_, switch_gpu_, gpu_cpu_;

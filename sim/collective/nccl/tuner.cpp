@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "sim/collective/nccl/rccl.hpp"
 #include "sim/collective/nccl/tuner_constants.hpp"
 #include "topology/import/nccl_assumptions.hpp"
 
@@ -54,7 +55,9 @@ Tuner::Tuner(const CommunicatorFacts& facts)
         const auto algorithm = static_cast<Algorithm>(a);
         const auto protocol = static_cast<Protocol>(p);
         if (!enabled(kind, algorithm, protocol)) continue;
-        costs_[k][a][p] = {bandwidth(kind, algorithm, protocol), latency(kind, algorithm, protocol)};
+        const double untold = latency(kind, algorithm, protocol, 0),
+                     told = latency(kind, algorithm, protocol, facts.told_latency);
+        costs_[k][a][p] = {bandwidth(kind, algorithm, protocol), told, told - untold};
       }
 }
 
@@ -164,14 +167,16 @@ double Tuner::tree_channel_bandwidth(Protocol protocol) const {
   return kLowLatencyMax[generation_][0] / std::max(1, facts_.channels);
 }
 
-double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
+double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol, double told) const {
   const GraphSummary& g = graph(algorithm);
   const std::size_t a = row(algorithm), p = row(protocol);
   const int nodes = facts_.nodes, ranks = facts_.ranks, local = ranks / nodes;
   const PerAlgorithm& inside = g.type_intra == PathType::nvl ? kNvlinkLatency : kPcieLatency;
   const double intra = inside[a][p], base = kBaseLatency[a][p];
   // Alone on its box a GPU sends and receives at once, which hides nothing.
-  const double inter = kNetLatency[ranks == nodes ? row(Algorithm::tree) : a][p];
+  // What a plugin tells counts twice where the GPU's memory is flushed.
+  const double inter = kNetLatency[ranks == nodes ? row(Algorithm::tree) : a][p] +
+                       told * (protocol == Protocol::simple ? 2 : 1);
   const int hops = nodes == 1 ? 0 : log2_floor(nodes);
   switch (algorithm) {
     case Algorithm::tree:
@@ -240,7 +245,34 @@ int Tuner::channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) 
   return count;
 }
 
+// Libraries that are not NCCL: RCCL, and where all are linked with all, HCCL's (Huawei) and HCL's (Intel)
+// direct exchange whatever the size.
+std::optional<Choice> Tuner::of_another_library(CollectiveKind kind, std::int64_t bytes) const {
+  Choice choice;
+  if (facts_.rccl) {
+    const std::optional<RcclChoice> rccl = rccl_choice(kind, bytes, facts_);
+    if (!rccl) return std::nullopt;
+    choice.algorithm = rccl->algorithm;
+    choice.protocol = rccl->protocol;
+  } else if (facts_.mesh && (kind == CollectiveKind::all_reduce || gathers(kind))) {
+    choice.algorithm = Algorithm::direct;
+  } else {
+    return std::nullopt;
+  }
+  if (choice.algorithm != Algorithm::direct && cost(kind, choice.algorithm, choice.protocol).bandwidth <= 0)
+    return std::nullopt;
+  choice.channels = static_cast<std::uint16_t>(choice.algorithm == Algorithm::direct
+                                                   ? facts_.channels
+                                                   : channels(choice.algorithm, choice.protocol, bytes));
+  return choice;
+}
+
 Choice Tuner::choose(CollectiveKind kind, std::int64_t bytes, const Overrides& overrides) const {
+  if (!overrides.algorithm && !overrides.protocol)
+    if (std::optional<Choice> other = of_another_library(kind, bytes)) {
+      if (overrides.channels) other->channels = static_cast<std::uint16_t>(*overrides.channels);
+      return *other;
+    }
   double least = std::numeric_limits<double>::infinity();
   Choice choice;
   for (std::size_t a = 0; a < kAlgorithms; ++a)

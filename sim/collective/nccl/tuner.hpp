@@ -20,6 +20,7 @@ inline constexpr int kProtocols = 3;
 struct Cost {
   double bandwidth = 0;  // GB/s of the collective's bytes; 0: not available
   double latency = 0;    // microseconds
+  double told = 0;       // of it, what a network plugin says (net_plugins.hpp)
 };
 
 class Tuner {
@@ -39,9 +40,11 @@ class Tuner {
 
  private:
   [[nodiscard]] double bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
-  [[nodiscard]] double latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
+  [[nodiscard]] double latency(CollectiveKind kind, Algorithm algorithm, Protocol protocol,
+                               double told) const;
   [[nodiscard]] bool enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const;
   [[nodiscard]] const GraphSummary& graph(Algorithm algorithm) const;
+  [[nodiscard]] std::optional<Choice> of_another_library(CollectiveKind kind, std::int64_t bytes) const;
 
   CommunicatorFacts facts_;
   std::size_t generation_ = 0, scale_ = 0;

@@ -1,0 +1,150 @@
+// Boxes without switch and libraries that are not NCCL.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/collective/lowering_fixtures.hpp"
+
+namespace topsim::collective::meshes_test {
+
+using namespace fixtures;
+// NCCL's search finds no tree in eight boxes of MI250X and says 0.1 GB/s, at which 2 KiB more would take 20
+// us a hop. One ring runs, then, and its NIC carries 24.5 GB/s (200 Gbit/s less headers), 0.985 of it in
+// practice: 12.07 each way. 2 KiB more pass 20 hops (seven in a box and three levels, both ways): 3.4 us.
+TEST(Meshes, ATreeThatNoSearchFoundRunsAtTheRateOfItsWires) {
+  scenario::Scenario scenario;
+  scenario.topology = boxes("mi250x-4", 8);
+  scenario.topology.fabric = {};
+  scenario.topology.fabric.use = "frontier";
+  scenario.network.model = "flow";
+  scenario.network.nccl = forced(Algorithm::tree);
+  const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                                    {Bytes(2 << 10), Bytes(4 << 10), 2});
+  EXPECT_NEAR(microseconds(rows[1].time - rows[0].time), 3.4, 0.2);
+}
+
+// Eight MI355X, all linked with all: seven rings use each of the 56 links once, so 7 x 57 = 399 GB/s of ring.
+// Published, 8 GiB: all-reduce 36863 us, all-to-all 20839 us (Oracle, RCCL); two such boxes with eight 400
+// Gbit/s NICs each, all-reduce: 43674 us. NCCL's search leaves a third of the links idle.
+TEST(Meshes, MeshesWithoutSwitchUseAllTheirLinks) {
+  const Cluster box(boxes("mi355x-8", 1), forced(Algorithm::ring));
+  std::map<LinkId, double> shares;
+  for (const topology::LinkShare& use : lowered(box, CollectiveKind::all_reduce, 8).usage)
+    shares[use.link] += use.share;
+  EXPECT_EQ(shares.size(), 56U);
+  for (const auto& [link, share] : shares) EXPECT_NEAR(share, 1.75 / 7, 1e-9);
+
+  const scenario::BenchSizes size{Bytes(std::int64_t{8} << 30), Bytes(std::int64_t{8} << 30), 2};
+  const auto us = [&](std::uint32_t nodes, CollectiveKind kind) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes("mi355x-8", nodes, "roce-400g");
+    scenario.network.model = "flow";
+    return microseconds(scenario::bench(scenario, topology::test::catalogue(), kind, size)[0].time);
+  };
+  EXPECT_NEAR(us(1, CollectiveKind::all_reduce) / 36863, 1, 0.05);
+  EXPECT_NEAR(us(1, CollectiveKind::all_to_all) / 20839, 1, 0.06);
+  EXPECT_NEAR(us(2, CollectiveKind::all_reduce) / 43674, 1, 0.06);
+}
+
+// A Gaudi 2 has three ports of 100 Gbit/s out of its box, 24 a box: 24 x 12.26 = 294 GB/s (packets of 4096
+// bytes with 82 of headers), 0.985 of it in practice.
+TEST(Meshes, GaudiUsesAllItsPortsBetweenBoxes) {
+  const Cluster two(boxes("gaudi2-8", 2, "gaudi-100g"), forced(Algorithm::ring));
+  const Activity activity = lowered(two, CollectiveKind::all_reduce, 16);
+  expect_each(on_fabric(two, activity).nics, 48, 2 * 15.0 / 16 / 24);
+  EXPECT_NEAR(activity.cap.value() * 2 * 15 / 16 / (0.985 * 24 * 12.5e9 * 4096 / 4178), 1, 0.001);
+}
+
+Choice chosen(const Cluster& cluster, CollectiveKind kind, std::int64_t bytes) {
+  return cluster.nccl.choose(kind, Bytes(bytes), cluster.topology.accelerators());
+}
+
+// MSCCL's all-pairs (20 MB, in LL below half a MiB), gathers by send and receive (4 MiB), reductions in LL up
+// to 352,128 bytes of a rank.
+TEST(Meshes, RcclExchangesDirectlyInABoxOfEightUpToItsThresholds) {
+  const Cluster box(boxes("mi300x-8", 1));
+  const auto is = [&](CollectiveKind kind, std::int64_t bytes, Algorithm algorithm, Protocol protocol) {
+    const Choice choice = chosen(box, kind, bytes);
+    EXPECT_EQ(choice.algorithm, algorithm) << name_of(kind) << ' ' << bytes;
+    EXPECT_EQ(choice.protocol, protocol) << name_of(kind) << ' ' << bytes;
+  };
+  is(CollectiveKind::all_reduce, 256 << 10, Algorithm::direct, Protocol::ll);
+  is(CollectiveKind::all_reduce, 16 << 20, Algorithm::direct, Protocol::simple);
+  is(CollectiveKind::all_reduce, 32 << 20, Algorithm::ring, Protocol::simple);
+  is(CollectiveKind::all_gather, 4 << 20, Algorithm::direct, Protocol::simple);
+  is(CollectiveKind::all_gather, 8 << 20, Algorithm::ring, Protocol::simple);
+  is(CollectiveKind::reduce_scatter, 2 << 20, Algorithm::ring, Protocol::ll);
+  is(CollectiveKind::reduce_scatter, 4 << 20, Algorithm::ring, Protocol::simple);
+}
+
+// Its protocol between boxes goes by size, its algorithm by its own ranking: trees up to some 32 MB over two
+// boxes and some 128 MB over more.
+TEST(Meshes, RcclTakesTreesBetweenBoxesAndTheProtocolBySize) {
+  for (const auto& [nodes, last_tree] : {std::pair(2U, 32), std::pair(4U, 128)}) {
+    const Cluster cluster(boxes("mi300x-8", nodes, "roce-400g"));
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, 1 << 20).protocol, Protocol::ll);
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, 8 << 20).protocol, Protocol::ll128);
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, 64 << 20).protocol, Protocol::simple);
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, last_tree << 20).algorithm, Algorithm::tree);
+    EXPECT_EQ(chosen(cluster, CollectiveKind::all_reduce, last_tree << 22).algorithm, Algorithm::ring);
+  }
+}
+
+// Sums are scattered and parts gathered over every link at once: 2/8 of the bytes on each of 56. A start (17
+// us) and two steps (2.1), then 2/8 S at 57 GB/s: 16 MiB take 74 us of links and 21 before.
+TEST(Meshes, ADirectAllReduceTakesTwoStepsAndLoadsEveryLinkAlike) {
+  const Cluster box(boxes("mi355x-8", 1));
+  const Activity activity = lowered(box, CollectiveKind::all_reduce, 8, 16 << 20);
+  EXPECT_EQ(activity.usage.size(), 56U);
+  for (const topology::LinkShare& use : activity.usage) EXPECT_NEAR(use.share, 2.0 / 8, 1e-9);
+  EXPECT_NEAR(microseconds(activity.latency), 17 + 2 * 2.1, 1e-3);
+  // HCL and HCCL do so whatever the size.
+  for (const char* node : {"gaudi2-8", "ascend-910b-8"})
+    EXPECT_EQ(chosen(Cluster(boxes(node, 1)), CollectiveKind::all_gather, 1 << 30).algorithm,
+              Algorithm::direct)
+        << node;
+}
+
+// Of small and middle sizes more boxes take longer (but where RCCL's ranking falls from trees to a ring and
+// back, around 512 KiB over two). Not of large ones: over the NIC an accelerator has an eighth ring beside
+// the seven of its links, 8 x 47.7 GB/s against 7 x 47.7.
+TEST(Meshes, OneBoxIsFasterThanSeveral) {
+  const scenario::BenchSizes sizes{Bytes(1 << 10), Bytes(1 << 20), 32};
+  const auto bench_of = [&](std::uint32_t nodes) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes("mi300x-8", nodes, "roce-400g");
+    return scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce, sizes);
+  };
+  const auto one = bench_of(1), two = bench_of(2), four = bench_of(4);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_LT(one[i].time, two[i].time) << one[i].size.value();
+    EXPECT_LT(two[i].time, four[i].time) << one[i].size.value();
+  }
+}
+
+// Four of Frontier's NICs a node hang on a die each, and a ring leaves by each of them.
+TEST(Meshes, RingsOfMi250xLeaveByAllNics) {
+  topology::TopologySpec spec = boxes("mi250x-4", 2);
+  spec.fabric = {};
+  spec.fabric.use = "frontier";
+  const Cluster two(spec, forced(Algorithm::ring));
+  expect_each(leaving(two, lowered(two, CollectiveKind::all_gather, 16)), 8, 15.0 / 16 / 4);
+}
+
+// AWS' plugin makes one port of the four adapters behind a PCIe switch, so NCCL sees eight of 400 Gbit/s and
+// takes what it takes over eight NDR NICs; the bytes leave by all 32. It also says 75 us, on P4d too, whose
+// adapters stay single.
+TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
+  const Cluster two(boxes("p5", 2, "efa-100g"));
+  const Choice large = chosen(two, CollectiveKind::all_reduce, std::int64_t{1} << 30);
+  EXPECT_EQ(large.algorithm, Algorithm::nvls_tree);
+  expect_each(leaving(two, lowered(two, CollectiveKind::all_reduce, 16, 1 << 30)), 64, 1.0 / 32);
+  const auto small_us = [](const char* node, const char* link) {
+    const Form form{node, 2, link, Algorithm::direct, Protocol::simple, 0};
+    return microseconds(bench(form, false, {Bytes(8), Bytes(8), 2})[0].time);
+  };
+  // nccl-tests, 8 B: p4de 164 us, p5 69 us (awsome-distributed-training); a tree's two hops over the network.
+  EXPECT_NEAR(small_us("p4d", "efa-100g"), 164, 0.15 * 164);
+  EXPECT_NEAR(small_us("p5", "efa-100g"), 69, 0.35 * 69);
+}
+}  // namespace topsim::collective::meshes_test

@@ -1,0 +1,182 @@
+// Messages between accelerators, alone and all-to-all, and the NICs that they and small groups leave by.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/collective/lowering_fixtures.hpp"
+
+namespace topsim::collective::messages_test {
+
+using namespace fixtures;
+using topology::DeviceKind;
+
+// Two boxes of eight on rails: every GPU has a sixteenth for each of the eight GPUs over there, so eight
+// sixteenths leave each NIC. With PXN seven of a GPU's eight go over NVLink to the GPU on the receiver's rail
+// (with seven for its own box: 14/16) and no byte changes its rail; without, only those of its own box (7/16)
+// take NVLink, and of eight sixteenths out of a NIC seven cross to another rail.
+TEST(Messages, PxnTakesAllToAllToTheRailOfItsReceiverOverNvlink) {
+  const Cluster two(boxes("hgx-h100", 2));
+  const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
+  for (const bool out : {true, false}) {
+    const auto sums = two.on_nvlink(activity, out);
+    expect_each(sums, 16, 14.0 / 16);
+  }
+  const OnFabric fabric = on_fabric(two, activity);
+  expect_each(fabric.nics, 16, 0.5);
+  EXPECT_EQ(fabric.between_switches, 0);
+}
+
+TEST(Messages, WithoutPxnAllToAllLeavesByTheNearestNicAndChangesRailInTheFabric) {
+  Overrides overrides;
+  overrides.pxn = false;
+  const Cluster two(boxes("hgx-h100", 2), overrides);
+  const Activity activity = lowered(two, CollectiveKind::all_to_all, 16);
+  const auto sums = two.on_nvlink(activity, true);
+  expect_each(sums, 16, 7.0 / 16);
+  const OnFabric fabric = on_fabric(two, activity);
+  expect_each(fabric.nics, 16, 0.5);
+  EXPECT_NEAR(fabric.between_switches, 2 * 16 * 7.0 / 16, 1e-9);  // up to a spine and down again
+}
+
+// A kernel starts once, and up to eight peers a channel are served side by side. Of 1 MiB 32 ranks send 24/32
+// out of their box: 786 kB at 48 GB/s = 16 us behind one start (7.4 us) and one crossing (14 us), in both
+// forms. A start and a crossing for every eight peers would be 3 x 21 us more. At 1 GiB nobody idles at the
+// end.
+TEST(Messages, AllToAllPaysItsStartOnceWhateverTheNumberOfPeers) {
+  for (const std::uint32_t boxes : {2U, 4U, 8U}) {
+    const Form form{
+        "hgx-h100", boxes, "ib-ndr", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::all_to_all};
+    const scenario::BenchSizes sizes{Bytes(1 << 10), Bytes(1 << 30), 1024};
+    const auto whole = bench(form, false, sizes), steps = bench(form, true, sizes);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      EXPECT_NEAR(seconds(steps[i].time) / seconds(whole[i].time), 1, form.tolerance)
+          << boxes << ' ' << whole[i].size.value() << " B";
+  }
+}
+
+// Each of a GPU's messages to other boxes is posted by the host, 1 us (NCCL's own figure): 8 of two boxes, 56
+// of eight. Where a message takes the NIC longer than its posting, 4 MB at 49 GB/s, that does not count.
+TEST(Messages, AllToAllPostsAMessageForEveryGpuOfOtherBoxes) {
+  const auto us = [](std::uint32_t boxes, std::int64_t bytes) {
+    const Form form{
+        "hgx-h100", boxes, "ib-ndr", Algorithm::direct, Protocol::simple, 0, CollectiveKind::all_to_all};
+    return microseconds(bench(form, false, {Bytes(bytes), Bytes(bytes), 2})[0].time);
+  };
+  EXPECT_NEAR(us(8, 1 << 10) - us(2, 1 << 10), 56 - 8, 1);
+  // 1 GiB of 16 and of 64 ranks: 8/16 and 56/64 of it leave.
+  const double all = (1 << 30) / 49.6e3;
+  EXPECT_NEAR((us(8, 1 << 30) - us(2, 1 << 30)) / (all * (56.0 / 64 - 8.0 / 16)), 1, 0.01);
+}
+
+// No ring is found over eight GPUs on two sockets, and NCCL says 0.1 GB/s; messages do not take it. Two GPUs
+// share a PCIe switch, whose uplink carries six eighths of 256 MiB for each of them: 402.65 MB at 55.06 GB/s
+// (what copies reach over PCIe 5 x16) are 7313 us, behind a start of 19. nccl-tests, RTX PRO 6000 Server
+// Edition: 12.8 ms.
+TEST(Messages, AllToAllOverPcieRunsAtTheRateOfTheLinks) {
+  const Form form{"rtx-pro-6000-8gpu",       1, "", Algorithm::direct, Protocol::simple, 0,
+                  CollectiveKind::all_to_all};
+  const double us = microseconds(bench(form, false, {Bytes(256 << 20), Bytes(256 << 20), 2})[0].time);
+  EXPECT_NEAR(us, 7313 + 19, 5);
+}
+
+TEST(Messages, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
+  // A p5 has 32 adapters for 8 accelerators, four behind each PCIe switch: a quarter of the bytes each.
+  const Cluster cluster(boxes("p5", 2, "efa-100g"));
+  const auto gpus = cluster.topology.accelerators();
+  Activity activity;
+  cluster.nccl.lower_message(gpus[0], gpus[8], 0, activity);
+  expect_each(leaving(cluster, activity), 4, 0.25);
+  const std::vector<StepMessage> parts = cluster.nccl.message_parts(Bytes(10), gpus[0], gpus[8]);
+  std::int64_t bytes = 0;
+  for (const StepMessage& part : parts) bytes += part.bytes.value();
+  EXPECT_EQ(parts.size(), 4U);
+  EXPECT_EQ(bytes, 10);
+  EXPECT_EQ(cluster.nccl.message_parts(Bytes(10), gpus[0], gpus[1]).size(), 1U);  // NVLink
+}
+
+TEST(Messages, AllToAllUsesEveryNicOfABoxAlike) {
+  // 16 ranks on two boxes: each of 8 GPUs sends 8/16 of its buffer to the other box, 4 bytes over 32 NICs.
+  const Cluster cluster(boxes("p5", 2, "efa-100g"));
+  expect_each(leaving(cluster, lowered(cluster, CollectiveKind::all_to_all, 16)), 64, 4.0 / 32);
+}
+
+TEST(Messages, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
+  // A DGX A100 has two GPUs and two NICs behind each PCIe switch: GPU 0's ring and GPU 1's must not meet.
+  const Cluster cluster(boxes("dgx-a100", 4, "ib-hdr"));
+  const auto gpus = cluster.topology.accelerators();
+  std::map<DeviceId, double> used;
+  for (const std::size_t first : {0U, 1U}) {
+    const std::vector<DeviceId> group{gpus[first], gpus[first + 8], gpus[first + 16], gpus[first + 24]};
+    Activity activity;
+    cluster.nccl.lower(CollectiveKind::reduce_scatter, Bytes(256 << 20), group, activity);
+    for (const auto& [nic, share] : leaving(cluster, activity)) used[nic] += share;
+  }
+  expect_each(used, 8, 3.0 / 4);  // (n - 1)/n bytes a rank
+}
+
+// Four a box: a ring of sixteen passes 2 x 15/16 of every byte on, a quarter by each.
+TEST(Messages, OmniPathPortsAreNics) {
+  const Cluster cluster(boxes("hgx-a100-omni-path", 2, "omni-path-100"), forced(Algorithm::ring));
+  expect_each(leaving(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)), 8, 2 * 15.0 / 16 / 4);
+}
+
+// LL as far as 16 KiB a channel of a pair; 32 channels over eight ranks are 4 a pair: 64 KiB, half a MiB of
+// all. Half of what LL sends are flags.
+TEST(Messages, SmallOnesInABoxTravelWithAFlagForEveryFourBytes) {
+  const Cluster box(boxes("hgx-h100", 1));
+  const auto sent = [&](std::int64_t bytes) {
+    return box.on_nvlink(lowered(box, CollectiveKind::all_to_all, 8, bytes), true).begin()->second;
+  };
+  EXPECT_NEAR(sent(512 << 10), 2 * 7.0 / 8, 1e-9);
+  EXPECT_NEAR(sent(1 << 20), 7.0 / 8, 1e-9);
+}
+
+// 31/32 of a byte leave each rank, however far each step goes.
+TEST(Messages, PatLeavesByEveryNic) {
+  const Cluster cluster(boxes("p5", 32, "efa-100g"), forced(Algorithm::pat));
+  std::vector<DeviceId> group;
+  for (std::size_t box = 0; box < 32; ++box) group.push_back(cluster.topology.accelerators()[8 * box]);
+  ASSERT_EQ(cluster.nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), group).algorithm, Algorithm::pat);
+  Activity activity;
+  cluster.nccl.lower(CollectiveKind::all_gather, Bytes(1 << 20), group, activity);
+  expect_each(leaving(cluster, activity), 32 * 4, 31.0 / 32 / 4);
+}
+
+// Four channels serve 32 peers at a time, so that of 63 messages 31 wait for an earlier one; the host posts
+// on meanwhile. The last is posted 62 us after the first, 1 us each (NCCL's own figure), in both forms.
+TEST(Messages, WhoWaitsForAnEarlierMessageWasPostedMeanwhile) {
+  const Form form{"h100x1", 64, "ib-ndr", Algorithm::direct, Protocol::simple, 0, CollectiveKind::all_to_all};
+  const scenario::BenchSizes size{Bytes(64 << 10), Bytes(64 << 10), 2};
+  const double whole = microseconds(bench(form, false, size)[0].time),
+               steps = microseconds(bench(form, true, size)[0].time);
+  EXPECT_NEAR(steps, whole, 1);
+}
+
+// Posting is a fixed cost of messages, not of the fabric: 1 us for each but the first. Of eight boxes of
+// eight every GPU has 56 to post, of a box of eight and one of four those of the four have eight.
+TEST(Messages, WithoutTheCostsOfStepsNobodyPosts) {
+  TimeOptions without;
+  without.step_costs = false;
+  for (const auto& [nodes, gpus, others] : {std::tuple(8U, 64U, 56), std::tuple(2U, 12U, 8)}) {
+    const Cluster cluster(boxes("hgx-h100", nodes));
+    const NcclModel nccl(cluster.router, {}, without);
+    Activity unposted;
+    nccl.lower(CollectiveKind::all_to_all, Bytes(1 << 10), cluster.topology.accelerators().subspan(0, gpus),
+               unposted);
+    const Activity posted = lowered(cluster, CollectiveKind::all_to_all, gpus, 1 << 10);
+    EXPECT_NEAR(microseconds(posted.latency - unposted.latency), others - 1, 0.1);
+  }
+}
+
+// The last GPU of a box sends to the first of the next: its byte changes to rail 0 over NVLink, or, without
+// PXN, up to a spine and down again. Two boxes, two such bytes.
+TEST(Messages, NeighboursChangeRailInTheFabricOnlyWithoutPxn) {
+  for (const bool pxn : {true, false}) {
+    Overrides overrides;
+    overrides.pxn = pxn;
+    const Cluster two(boxes("hgx-h100", 2), overrides);
+    const OnFabric fabric = on_fabric(two, lowered(two, CollectiveKind::send_recv, 16));
+    EXPECT_EQ(fabric.between_switches, pxn ? 0 : 2 * 2);
+  }
+}
+}  // namespace topsim::collective::messages_test
