@@ -273,8 +273,8 @@ class Steps final : public Carrier {
     if (message.names_links()) return plan.ways[message.way];
     const std::vector<DeviceId>& gpus = plan.gpus;
     const DeviceId from = gpus[message.from], to = gpus[message.to];
-    const auto key =
-        std::tuple(from, to, message.from_nic, message.to_nic, message.channel, of_protocol(message));
+    const auto key = std::tuple(from, to, message.from_nic, message.to_nic, message.channel, message.way,
+                                of_protocol(message));
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
     const collective::Activity lowered = lower(message, gpus);
@@ -308,8 +308,10 @@ class Steps final : public Carrier {
   const RunOptions& options_;
   bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
-  // By what a route follows from: the ends, the NICs that a channel names, the channel.
-  std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, bool>, Path> paths_;
+  // By what a route follows from: the ends, the NICs that a channel names, the channel, whether NICs are
+  // joined.
+  std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, std::uint32_t, bool>, Path>
+      paths_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;
