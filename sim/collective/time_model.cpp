@@ -326,7 +326,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
   }
   if (ring && choice.protocol == Protocol::simple)
-    t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6);
+    t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) * (1 - cost.told / cost.latency);
 
   const std::size_t gpu = generation(facts);
   if (options.protocol_shares && (ring || mesh)) {

@@ -92,6 +92,8 @@ TEST(Messages, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
   EXPECT_EQ(parts.size(), 4U);
   EXPECT_EQ(bytes, 10);
   EXPECT_EQ(cluster.nccl.message_parts(Bytes(10), gpus[0], gpus[1]).size(), 1U);  // NVLink
+  EXPECT_EQ(cluster.nccl.message_parts(Bytes(3), gpus[0], gpus[8]).size(), 3U);   // none is empty
+  EXPECT_EQ(cluster.nccl.message_parts(Bytes(0), gpus[0], gpus[8]).size(), 1U);
 }
 
 TEST(Messages, AllToAllUsesEveryNicOfABoxAlike) {
