@@ -142,7 +142,7 @@ std::string limits_text(const Comparison& comparison) {
   return text;
 }
 
-nlohmann::json range_json(const Interval& range) {
+nlohmann::json interval_json(const Interval& range) {
   return {{"p5", range.low}, {"p50", range.usual}, {"p95", range.high}};
 }
 }  // namespace
@@ -224,11 +224,11 @@ std::string compare_json(const Comparison& comparison) {
     json relative = json::array();
     for (double value : row.relative) relative.push_back(std::isnan(value) ? json() : json(value));
     each["relative"] = std::move(relative);
-    for (const Interval& range : row.ranges) each["ranges"].push_back(range_json(range));
+    for (const Interval& range : row.ranges) each["ranges"].push_back(interval_json(range));
     rows.push_back(std::move(each));
   }
   json steps = json::array();
-  for (const Interval& interval : comparison.step_relative) steps.push_back(range_json(interval));
+  for (const Interval& interval : comparison.step_relative) steps.push_back(interval_json(interval));
   const json document = {
       {"limits", comparison.limits},     {"per_token", comparison.per_token}, {"format", "topsim.compare/1"},
       {"baseline", comparison.names[0]}, {"names", comparison.names},         {"samples", comparison.samples},

@@ -24,6 +24,7 @@
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/faults.hpp"
 #include "sim/scenario/hardware_findings.hpp"
+#include "sim/scenario/sharp_faults.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -225,13 +226,21 @@ class Runs {
         router_(router),
         nccl_(router, scenario.network.nccl, {}, prepared.searches) {
     explained([&] { system_ = executor::fold_for(prepared.program, router, nccl_, options); });
+    stops_ = sharp_stops(system_, prepared.topology, options.capacity_changes);
   }
 
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
                                       executor::Progress* progress) const {
     executor::Outcome outcome;
-    explained(
-        [&] { outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress); });
+    try {
+      explained([&] {
+        outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress);
+      });
+    } catch (const ConfigError&) {  // it waits for what has failed
+      if (stops_.empty()) throw;
+      throw ConfigError({stops_.front().problem});
+    }
+    if (!stops_.empty() && stops_.front().at < outcome.end) throw ConfigError({stops_.front().problem});
     return outcome;
   }
 
@@ -260,6 +269,7 @@ class Runs {
   const topology::Router& router_;
   collective::NcclModel nccl_;
   fold::System system_;
+  std::vector<SharpStop> stops_;
 };
 
 // What the network has to say: the packet model's remarks; where flows met, by how much and how sure.

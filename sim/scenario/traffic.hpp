@@ -66,16 +66,18 @@ struct Traffic {
 struct PointToPointRow {
   Bytes size{};
   int iterations = 0;  // messages back to back behind the bandwidth
-  // One message on the idle path: what perftest times, from memory to memory by the NICs' own figures; and
-  // what a communication library sees, whose software is in the link's `nic_base` (what runs use).
+  // One message on the idle path: what perftest times, from memory to memory by the NICs' own figures (over
+  // NVLink: what p2pBandwidthLatencyTest times); and what a communication library sees, whose software is in
+  // the link's `nic_base` (what runs use).
   Duration latency{}, library{};
-  double bandwidth = 0;     // bytes/s
+  double bandwidth = 0;     // bytes/s, of one queue pair
   double message_rate = 0;  // 1/s
 };
 
 struct PointToPoint {
   std::string from, to;
   Verb verb = Verb::send;
+  bool over_nvlink = false;  // between two accelerators that no NIC parts
   std::vector<PointToPointRow> rows;
   std::string note;  // where `latency` is what a library sees, because what perftest would print is not known
   bool complete = true;  // false: stopped, rows are missing

@@ -44,10 +44,15 @@ void Ground::renew() {
   network_ = network::make_network(scenario_.network.model, capacities);
 }
 
+topology::Route Ground::route(DeviceId from, DeviceId to) const {
+  topology::Route route;
+  router_.route({.from = from, .to = to}, route);
+  if (!route.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+  return route;
+}
+
 void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
-  topology::RouteQuery query;
-  query.from = from, query.to = to;
-  router_.route(query, route_);
+  router_.route({.from = from, .to = to}, route_);
   if (!route_.reachable()) throw ConfigError(router_.why_unreachable(from, to));
   usage_.clear();
   for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});

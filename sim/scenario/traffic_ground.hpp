@@ -23,6 +23,7 @@ class Ground {
          const std::atomic<bool>* stop = nullptr);
 
   [[nodiscard]] const topology::Topology& topology() const { return topology_; }
+  [[nodiscard]] topology::Route route(DeviceId from, DeviceId to) const;  // throws where there is none
   void renew();  // a network that has carried nothing
   void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag);
   [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }

@@ -39,8 +39,11 @@ const TrafficName* find_traffic(const std::string& name) {
 }
 
 std::string point_to_point_table(const PointToPoint& result) {
-  std::string text = fmt::format("# {} -> {}, as ib_{}_lat and ib_{}_bw\n", result.from, result.to,
-                                 verb_name(result.verb), verb_name(result.verb));
+  std::string text =
+      result.over_nvlink
+          ? fmt::format("# {} -> {} over NVLink, as p2pBandwidthLatencyTest\n", result.from, result.to)
+          : fmt::format("# {} -> {}, as ib_{}_lat and ib_{}_bw, one queue pair\n", result.from, result.to,
+                        verb_name(result.verb), verb_name(result.verb));
   if (!result.note.empty()) text += "# " + result.note + '\n';
   text += fmt::format("#{:>11} {:>12} {:>16} {:>17} {:>17} {:>13} {:>13}\n", "bytes", "#iterations",
                       "t_typical[usec]", "BW average[Gb/s]", "BW average[GB/s]", "MsgRate[Mpps]",

@@ -49,6 +49,33 @@ TEST(VictimFlow, behind_paused_flows_gets_no_more_than_they) {
   }
 }
 
+// Shallow lanes: of a buffer of B blocks (17 a packet) what is under way and on its way back as credit, rate
+// x 2 us, does not wait at the congested port, which serves whatever came first: shares are as what waits.
+// The trunk carries the victim as well and has 3/2 of its share under way, so that less of it waits:
+//   s_t / s_l = (B - 3/2 s_t C 2 us) / (B - s_l C 2 us),  s_t + 4 s_l = 1,  victim: s_t C / 2.
+// With the default buffer, rate x round trip and sixteen packets (41.8 KB here), 9.05 Gbit/s: 5 % below C
+// / 10.
+TEST(VictimFlow, behind_shallow_lanes_has_less_by_what_the_credit_loop_holds) {
+  for (const std::int64_t buffer : {30'000, 0, 60'000, 80'000, 131'008}) {
+    SCOPED_TRACE(buffer);
+    PacketSpec spec = ns3_spec(CongestionControlKind::none);
+    if (buffer > 0) spec.lanes.buffer = Bytes(buffer);
+    const double packets = static_cast<double>((buffer > 0 ? buffer : 2 * 12'500 + 16 * 1052) / 64) / 17;
+    const double loop = 12.5e9 / 1052 * 2e-6;  // packets of a whole link
+    double trunk = 0.2;
+    for (int i = 0; i < 50; ++i) {
+      const double local = (1 - trunk) / 4;
+      const double ratio = (packets - 1.5 * trunk * loop) / (packets - local * loop);
+      trunk = ratio / (4 + ratio);
+    }
+    const Outcome outcome = victim_flow(ns3_link(FlowControl::credit), spec, 20_ms);
+    EXPECT_NEAR(gbit(outcome.flows[6]), kC * trunk / 2, 0.01 * kC / 10);
+    if (buffer == 0) {
+      EXPECT_NEAR(gbit(outcome.flows[6]), kC / 10, 0.06 * kC / 10);
+    }
+  }
+}
+
 // In a lane of its own it has what the congested flows leave of the trunk: C - C / 5 = 76 Gbit/s (80 on the
 // wire).
 TEST(VictimFlow, in_a_virtual_lane_of_its_own_is_free) {

@@ -168,4 +168,34 @@ TEST(Failover, AFoldedStepIsTheUnfoldedOne) {
     EXPECT_GT(folded, whole) << "one spine carries what two carried";
   }
 }
+
+// A job that sums in the switches ends with a link of its tree, even one that comes back; one that starts
+// while the link is down has trees around it, and without SHARP it takes the other spine.
+TEST(Failover, StopsAJobWhoseSharpTreeLosesALink) {
+  const auto run = [](const std::string& sharp, const std::string& faults, const std::string& network) {
+    return result_of(R"({"topology": {"node": "hgx-h100", "nodes": 4, "fabric": {"kind": "fat-tree",
+        "link": "ib-ndr", "switch": {"use": "qm9700", "ports": 16}, "tiers": 2, "nodes_per_leaf": 1,
+        "routing": "adaptive", "sharp": )" +
+                     sharp + R"(}}, "workload": {"model": "opt-125m", "sequence": 1024,
+        "framework": "megatron", "plan": {"tp": 1, "dp": 32, "micro_batch": 1, "global_batch": 32, "zero": 0}},
+        "network": {"model": ")" +
+                     network + R"("}, "run": {"steps": 1, "warmup": 0}, "faults": )" + faults + "}");
+  };
+  const std::string down = R"("kind": "switch_down", "target": "spine0")";
+  for (const char* network : {"flow", "packet"}) {
+    for (const char* when : {R"(, "at": "1 ms")", R"(, "at": "1 ms", "for": "1 ms")"}) {
+      try {
+        static_cast<void>(run("true", "[{" + down + when + "}]", network));
+        FAIL() << network << when;
+      } catch (const ConfigError& error) {
+        EXPECT_EQ(error.problems().at(0).path, "faults");
+        EXPECT_THAT(error.problems().at(0).message, HasSubstr("spine0 fails at 0.001 s"));
+        EXPECT_THAT(error.problems().at(0).message, HasSubstr("SHARP stops a job"));
+      }
+    }
+    EXPECT_NO_THROW(static_cast<void>(run("true", "[{" + down + "}]", network)));
+    EXPECT_NO_THROW(static_cast<void>(run("true", "[{" + down + R"(, "at": "1 h"}])", network)));
+    EXPECT_NO_THROW(static_cast<void>(run("false", "[{" + down + R"(, "at": "1 ms"}])", network)));
+  }
+}
 }  // namespace topsim::scenario::failover_test

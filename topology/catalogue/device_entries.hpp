@@ -20,6 +20,7 @@ struct NicEntry {
   // perftest's or a data sheet's host-to-host time of a small message; 0 unknown. The models use
   // LinkEntry::nic_base, which has the software in it.
   Duration small_message{};
+  Duration message_interval{};  // from one small message of a queue pair to the next (ib_write_bw); 0 unknown
 };
 
 // configs/hardware/switches.json

@@ -30,6 +30,8 @@ const config::Object<RawNic>& table(config::Type<RawNic>) {
           .field("power_max", &NicEntry::power_max, "highest", figure<Watts>())
           .field("small_message", &NicEntry::small_message, "between two hosts, small message",
                  figure<Duration>())
+          .field("message_interval", &NicEntry::message_interval,
+                 "between two small messages of one queue pair", figure<Duration>())
           .field("notes", &RawNic::notes, "remarks");
   return object;
 }
