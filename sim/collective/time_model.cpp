@@ -67,6 +67,10 @@ double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
 // bytes, less the start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds;
 // B200 2.9, 1.2 and 2.5. The tuner's 25 us stands for both.
 constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
+// CollNetDirect: everybody to the heads and back takes 2 (n - 1)/n of the bytes over NVLink, of which it
+// reaches this share: 110 GB/s of all-reduce on a DGX A100 with eight HDR NICs (NCCL's maintainer, NCCL issue
+// 320), of 240 x 8/14.
+constexpr double kCollNetShare = 0.80;
 // All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93), its own part that of the ring. On B200 the
 // channels bind, not the links: 512 MiB, own part and all, leave at 663, 651 and 644 GB/s on 2, 4 and 8 GPUs,
 // some 20 GB/s for each of 32 channels. In no constant: GB200, 665 and 651. Starts with LL and with Simple.
@@ -344,6 +348,10 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
                      chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts));
     t.latency_us +=
         (n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels / t.cap * 1e6;
+  }
+  if (options.protocol_shares && choice.algorithm == Algorithm::collnet_direct && facts.max_local_ranks > 1) {
+    const double local = facts.max_local_ranks;
+    t.cap = std::min(t.cap, kCollNetShare * facts.nvlink_bandwidth * 1e9 * local / (2 * (local - 1)));
   }
   if (options.nvls_pipeline &&
       (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {

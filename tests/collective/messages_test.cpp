@@ -181,4 +181,25 @@ TEST(Messages, NeighboursChangeRailInTheFabricOnlyWithoutPxn) {
     EXPECT_EQ(fabric.between_switches, pxn ? 0 : 2 * 2);
   }
 }
+
+// As in a run: where flows hashed onto 4:1 uplinks meet, RoCE's ports lose a part of their capacity; on rails
+// of their own nobody meets.
+TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
+  const auto us = [](const char* kind, double oversubscription, scenario::ContentionForm form) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes("hgx-h100-roce", 8, "roce-400g");
+    scenario.topology.fabric.kind = kind;
+    scenario.topology.fabric.routing = topology::Routing::ecmp;
+    scenario.topology.fabric.nodes_per_leaf = 2;
+    if (oversubscription > 1) scenario.topology.fabric.oversubscription = {oversubscription};
+    if (oversubscription == 1) scenario.topology.fabric.nodes_per_leaf.reset();
+    scenario.network.contention = form;
+    const scenario::BenchSizes size{Bytes(256 << 20), Bytes(256 << 20), 2};
+    return microseconds(
+        scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_to_all, size)[0].time);
+  };
+  using scenario::ContentionForm;
+  EXPECT_GT(us("fat-tree", 4, ContentionForm::calibrated), 1.1 * us("fat-tree", 4, ContentionForm::ideal));
+  EXPECT_EQ(us("rail", 1, ContentionForm::calibrated), us("rail", 1, ContentionForm::ideal));
+}
 }  // namespace topsim::collective::messages_test

@@ -277,6 +277,41 @@ TEST(Fabric, ADragonflyReachesEveryGroupOverOneGlobalCable) {
   EXPECT_LE(r.switches, 4);  // local, global, local
 }
 
+// Four routers, joined all to all: from one to the next a third goes by their cables, a third by way of each
+// of the other two. Latency is that of the short way.
+TEST(Fabric, AdaptiveRoutersOfADragonflyTakeDetoursOverTheirNeighbours) {
+  TopologySpec spec = cluster("mi250x-4", 2, "dragonfly");
+  spec.fabric.dimensions = {1, 4, 16, 1};
+  const auto shares = [&](Routing routing, Duration& latency) {
+    spec.fabric.routing = routing;
+    const Topology t = build(spec, catalogue());
+    Route r;
+    Router(t, 1).route({.from = t.nics_of_node(0)[0], .to = t.nics_of_node(1)[1]}, r);
+    latency = r.latency;
+    std::vector<double> between;
+    for (const LinkShare& use : r.links)
+      if (t.device(t.link(use.link).from).kind == DeviceKind::fabric_switch &&
+          t.device(t.link(use.link).to).kind == DeviceKind::fabric_switch)
+        between.push_back(use.share);
+    return between;
+  };
+  Duration adaptive{}, fixed{};
+  const std::vector<double> parts = shares(Routing::adaptive, adaptive);
+  ASSERT_EQ(parts.size(), 5U);
+  for (const double part : parts) EXPECT_NEAR(part, 1.0 / 3, 1e-9);
+  EXPECT_EQ(shares(Routing::static_, fixed), std::vector<double>{1});
+  EXPECT_EQ(adaptive, fixed);
+}
+
+// Eight v5e chips are 4 x 2: three neighbours along each of two rows and four between, both ways.
+TEST(Fabric, AHostOfATorusAloneHasTheLinksBetweenItsChips) {
+  const Topology t = build(cluster("tpu-v5e-host", 1), catalogue());
+  EXPECT_EQ(t.torus_dimensions, (std::vector<int>{4, 2}));
+  const auto links = std::count_if(t.links().begin(), t.links().end(),
+                                   [](const Link& link) { return link.kind == LinkKind::torus; });
+  EXPECT_EQ(links, 2 * (3 * 2 + 4));
+}
+
 // 64 nodes of 8 NICs, rail-optimised, switches of 64 ports, 1:2. A leaf takes 42 nodes; of 64 each of two
 // leaves takes 32, with 16 cables up: four spines of 16 leaves x 4. (42 and 22 would want 21 up, and 7
 // spines.)
