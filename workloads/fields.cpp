@@ -272,6 +272,15 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  config::list_of<std::string>(one_of({"attention", "router", "mlp"})))
           .field("fused_experts", &ComputeSpec::fused_experts,
                  "experts' first product, activation and their casts to 8 bits are one kernel")
+          .field("fused_cross_entropy", &ComputeSpec::fused_cross_entropy,
+                 "the loss works on the logits as they are (Transformer Engine, flash-attn, a compiled "
+                 "loss), not step by step on copies in fp32",
+                 default_text("the framework's"))
+          .field("loss_chunks", &ComputeSpec::loss_chunks,
+                 "parts of the tokens that pass through LM head and loss one after the other, forward and "
+                 "backward, so that the logits of one exist at a time (Liger's fused linear cross entropy, "
+                 "MaxText's num_vocab_tiling)",
+                 at_least(1))
           .field("host_factor", &ComputeSpec::host_factor,
                  "how many times slower than a DGX H100's the host issues work; default: the accelerator's "
                  "usual "

@@ -72,7 +72,7 @@ constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 
 // fused ones; the hooks of FSDP stay eager.
 constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
 
-std::array<Framework, 12> make_table() {
+std::array<Framework, 13> make_table() {
   Framework megatron;
   megatron.name = "megatron";
   megatron.release = "2024";
@@ -88,6 +88,14 @@ std::array<Framework, 12> make_table() {
   // average is the collective's (average_in_collective, as NeMo's recipes set it).
   megatron.gradient_passes = 1;
   megatron.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
+
+  // Megatron-Bridge since 0.1 (pull request 595) and the performance scripts of NeMo 2 before it
+  // (scripts/performance/helpers.py): cross_entropy_fusion_impl "te". NeMo of 2024 fuses too
+  // (gpt/model/base.py: cross_entropy_loss_fusion True), but "native": by the compiler, step by step.
+  Framework megatron2025 = megatron;
+  megatron2025.release = "2025";
+  megatron2025.summary = "Megatron-Core as Megatron-Bridge sets it: Transformer Engine's cross entropy";
+  megatron2025.fused_cross_entropy = true;
 
   Framework megatron2022 = megatron;
   megatron2022.release = "2022";
@@ -168,6 +176,8 @@ std::array<Framework, 12> make_table() {
   // torch.nn.functional.cross_entropy of float logits: log-softmax and its gradient in fp32, and 16-bit
   // logits.
   ddp.logit_bytes = 10;
+  ddp.fused_logit_bytes = 4;  // flash-attn's: the gradient beside the logits, all of it backward
+  ddp.fused_loss_forward = 1;
   ddp.host = kEagerDdp;
   ddp.graph_launch = kGraph;
 
@@ -217,7 +227,6 @@ std::array<Framework, 12> make_table() {
   fsdp2023.copies_gathered = false;
   fsdp2023.gradients_fp32 = false;
   fsdp2023.fused_cross_entropy = true;
-  fsdp2023.logit_bytes = 4;
 
   Framework compiled = fsdp;
   compiled.release = "2024-compile";
@@ -283,16 +292,15 @@ std::array<Framework, 12> make_table() {
   internevo.core_copies = CoreCopies::packed;  // flash_attn_unpadded_qkvpacked_func
   internevo.eager_norms = false;
   internevo.fused_cross_entropy = true;
-  internevo.logit_bytes = 4;
 
-  return {megatron,      megatron2023, megatronllama, megatron2022, megatron2021, ddp,
-          data_parallel, fsdp,         fsdp2023,      compiled,     deepspeed,    internevo};
+  return {megatron2025,  megatron, megatron2023, megatronllama, megatron2022, megatron2021, ddp,
+          data_parallel, fsdp,     fsdp2023,     compiled,      deepspeed,    internevo};
 }
 
 }  // namespace
 
 std::span<const Framework> frameworks() {
-  static const std::array<Framework, 12> table = make_table();
+  static const std::array<Framework, 13> table = make_table();
   return table;
 }
 

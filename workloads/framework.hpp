@@ -47,7 +47,12 @@ struct Framework {
   bool bias_kernels = false;    // biases are added, and their gradients summed, beside the matmuls
   CoreCopies core_copies = CoreCopies::engine;
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
-  double logit_bytes = 4;            // held of each logit at the peak, from the LM head to its gradient
+  double logit_bytes = 4;  // held of each logit at the peak, from the LM head to its gradient; where the loss
+  double fused_logit_bytes = 2;  // is fused: Transformer Engine's gradient overwrites the logits
+  // Passes over the logits forward where the loss is fused. Transformer Engine reads them for the softmax,
+  // then reads them and writes the gradient, which backward multiplies by the loss's
+  // (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel, element_mul_kernel).
+  int fused_loss_forward = 3;
   bool dropout = false;
   bool apex_norms = false;   // apex's first kernels for norms, else as other fused kernels
   bool fused_adam = true;    // one pass over gradient, weight and moments; else torch.optim's foreach

@@ -153,9 +153,19 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.complex_rotary = defaults.complex_rotary;
   plan.bias_kernels = defaults.bias_kernels;
   plan.core_copies = defaults.core_copies;
-  plan.fused_cross_entropy = defaults.fused_cross_entropy;
+  plan.fused_cross_entropy = workload.compute.fused_cross_entropy.value_or(defaults.fused_cross_entropy);
+  plan.fused_loss_forward = defaults.fused_loss_forward;
+  plan.loss_chunks = workload.compute.loss_chunks;
+  for (const auto& [key, given] :
+       {std::pair{"compute.fused_cross_entropy", workload.compute.fused_cross_entropy.has_value()},
+        {"compute.loss_chunks", plan.loss_chunks > 1}}) {
+    if (given && plan.inference()) mistakes.add(key, "inference has no loss", "leave it out");
+  }
+  if (plan.loss_chunks > 1 && plan.single_process)
+    mistakes.add("compute.loss_chunks", "framework dataparallel gathers all logits on one device",
+                 "leave it out, or use framework ddp");
   plan.fused_accumulation = defaults.fused_accumulation;
-  plan.logit_bytes = defaults.logit_bytes;
+  plan.logit_bytes = plan.fused_cross_entropy ? defaults.fused_logit_bytes : defaults.logit_bytes;
   if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
       !plan.inference())
     mistakes.add("plan.tp_overlap",

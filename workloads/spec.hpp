@@ -129,8 +129,10 @@ struct ComputeSpec {
   std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
   std::optional<Duration> launch_overhead;
   std::optional<bool> cuda_graph;
-  std::vector<std::string> graph_parts;  // of a layer, that are launched from graphs of their own
-  bool fused_experts = false;            // FC1, activation and their casts in one kernel
+  std::vector<std::string> graph_parts;     // of a layer, that are launched from graphs of their own
+  bool fused_experts = false;               // FC1, activation and their casts in one kernel
+  std::optional<bool> fused_cross_entropy;  // the loss works on the logits as they are
+  int loss_chunks = 1;                      // of tokens whose logits exist at a time
   std::optional<double> host_factor;
   std::map<std::string, double>
       slow_ranks;  // applied when the program runs: rank -> compute time factor, 1.1: ten per cent slower

@@ -55,16 +55,20 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const double bytes = tokens * h * element;
   const double logits = tokens * vocab;
   const bool sp = plan.sequence_parallel;
+  const double chunks = plan.loss_chunks, part = tokens / chunks;
   // Bytes a logit, megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in
   // fp32 the maximum (read), its subtraction, the exponentials and the division (read and written each) and
-  // the sum (read): 38. Backward scales by the loss's gradient (read, written) and writes 16 bits: 14. Fused:
-  // one pass each way over the 16-bit logits.
-  const KernelCost loss_forward =
-      compute.memory_bound(logits * (plan.fused_cross_entropy ? element : element + 36),
-                           MemoryKernel::elementwise, plan.fused_cross_entropy ? 1 : 8);
+  // the sum (read): 38. Backward scales by the loss's gradient (read, written) and writes 16 bits: 14.
+  // Compiled (fusions/fused_cross_entropy.py, what NeMo of 2024 turns on) they are 30 and 18, since Inductor
+  // writes what is changed in place to a new tensor and copies it back (a comment there says so). Fused:
+  // over the 16-bit logits, which backward reads and writes.
+  const double passes = plan.fused_loss_forward;
+  const KernelCost loss_forward = compute.memory_bound(
+      logits * (plan.fused_cross_entropy ? passes * element : element + 36), MemoryKernel::elementwise,
+      chunks * (plan.fused_cross_entropy ? (passes + 1) / 2 : 8));
   const KernelCost loss_backward =
       compute.memory_bound(logits * (plan.fused_cross_entropy ? 2 * element : 12 + element),
-                           MemoryKernel::elementwise, plan.fused_cross_entropy ? 1 : 4);
+                           MemoryKernel::elementwise, chunks * (plan.fused_cross_entropy ? 1 : 4));
 
   PiecePair result;
   PieceList& forward = result.forward;
@@ -72,7 +76,8 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const int gathered =
       sp ? forward.collective(Part::head, CollectiveKind::all_gather, bytes, plan.tp) : Piece::kNone;
   const double parameters = head_parameters(model) / plan.tp;
-  forward.compute(Part::head, compute.gemm({tokens, vocab, h}, plan.activations), gathered, parameters);
+  forward.compute(Part::head, compute.gemm({part, vocab, h}, plan.activations) * chunks, gathered,
+                  parameters);
   // Maximum, predicted logit, sum of exponentials: fp32 a token each.
   KernelCost third = loss_forward * (1.0 / 3);
   int reduced = Piece::kNone;
@@ -87,13 +92,17 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
   const int input =
       sp ? backward.collective(Part::head, CollectiveKind::all_gather, bytes, plan.tp) : Piece::kNone;
-  backward.compute(Part::head, compute.gemm({tokens, h, vocab}, plan.activations),
+  backward.compute(Part::head, compute.gemm({part, h, vocab}, plan.activations) * chunks,
                    exposed ? input : Piece::kNone);
   const int gradient = backward.collective(
       Part::head, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes, plan.tp);
+  // Chunks behind the first add their gradient to those before.
+  const GemmOutput output = gradient_output(plan);
+  const double added = output == GemmOutput::fresh ? 3 * element * (chunks - 1) : 0;
   backward.weight_gradient(Part::head,
-                           compute.gemm({vocab, h, tokens}, plan.activations, gradient_output(kernels.plan)) +
-                               accumulated(kernels.plan, kernels.compute, vocab * h),
+                           compute.gemm({vocab, h, part}, plan.activations, output) * chunks +
+                               compute.memory_bound(added * vocab * h, MemoryKernel::add, chunks) +
+                               accumulated(plan, compute, vocab * h),
                            exposed ? gradient : input, parameters);
   backward.compute(Part::norm, compute.memory_bound(3 * rows * h * element, MemoryKernel::norm, 2),
                    exposed ? Piece::kNone : gradient);

@@ -37,8 +37,8 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
     // Inputs of the final norm and of the LM head, and the logits.
-    const double head =
-        2 * element * rows_of(plan) * model.hidden + plan.logit_bytes * plan.tokens() * model.vocab / plan.tp;
+    const double head = 2 * element * rows_of(plan) * model.hidden +
+                        plan.logit_bytes * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
     // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
     const double module = 2 * element * rows_of(plan) * model.hidden +
                           layer_activation_bytes(model, plan, again > 0 ? RecomputeKind::full : others,
