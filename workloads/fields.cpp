@@ -230,6 +230,8 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("fp32"))
           .field("parameters_all_gather", &PrecisionSpec::parameters_all_gather, "gathered parameters",
                  default_text("16 bits"))
+          .field("frozen_weights", &PrecisionSpec::frozen_weights,
+                 "task lora: how weights that are not trained are kept", default_text("16 bits"))
           .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
                  default_text("as activations"))
           .shorthand("gemm");

@@ -68,6 +68,7 @@ struct Plan {
   double live_parameters = 0;  // gathered ones held at most; 0: two units
   int shard_ranks = 1;         // of the dp x cp ranks, those that share one set of shards
   PlanAdapters adapters;
+  Precision frozen_weights = Precision::bf16;  // of task lora
   Offload offload = Offload::none;
   bool offload_parameters = false;                           // shards live in host memory too
   double host_adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node

@@ -112,6 +112,7 @@ struct PlanSpec {
 struct PrecisionSpec {
   Precision gemm = Precision::bf16;
   std::optional<Precision> attention, attention_core, gradients, optimizer, parameters_all_gather, dispatch;
+  std::optional<Precision> frozen_weights;
 };
 
 struct LoraSpec {

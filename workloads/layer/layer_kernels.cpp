@@ -26,7 +26,15 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
 
 Linear LayerKernels::grouped(double m, double n, double k, double count, Casts casts) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
-  const double weights = plan.inference() ? 0 : n * k;  // inference keeps them as the matmuls read them
+  // Inference, and adapters beside frozen weights of few bits, keep them as the matmuls read them, or expand
+  // them to that for each.
+  const double kept = bytes_of(plan.frozen_weights), read = bytes_of(plan.gemm);
+  const bool frozen_narrow = plan.frozen() && kept < bytes_of(plan.activations);
+  const double weights = plan.inference() || frozen_narrow ? 0 : n * k;
+  const KernelCost expanded =
+      frozen_narrow && kept < read
+          ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
+          : KernelCost{};
   // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10); scales of its
   // own maximum read it once more before.
   const auto cast = [&](double elements) {
@@ -46,9 +54,9 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   Linear result;
   const double casts_of_weights =
       plan.keeps_narrow_weights && !plan.inference() ? 1.0 / std::max(1, plan.micro_batches) : 1;
-  result.forward =
-      (casts.input ? cast(m * k) : KernelCost{}) + cast(weights) * casts_of_weights + gemm({m, n, k, count});
-  result.input_gradient = (casts.gradient ? cast(m * n) : KernelCost{}) + gemm({m, k, n, count});
+  result.forward = (casts.input ? cast(m * k) : KernelCost{}) + cast(weights) * casts_of_weights + expanded +
+                   gemm({m, n, k, count});
+  result.input_gradient = (casts.gradient ? cast(m * n) : KernelCost{}) + expanded + gemm({m, k, n, count});
   result.weight_gradient =
       gemm({n, k, m, count}, gradient_output(plan)) + accumulated(plan, compute, count * n * k);
   if (in_tiles()) {

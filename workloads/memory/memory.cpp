@@ -76,13 +76,14 @@ int stage_layers(const Plan& plan, int stage) {
 struct StageParameters {
   std::vector<double> units;
   double routed = 0;
+  double ends = 0;  // of the units: embedding and head, which no format of the matmuls touches
 };
 StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
   StageParameters result;
   std::vector<double>& units = result.units;
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const int global = plan.global_stage(stage, chunk);
-    if (global == 0) units.push_back(embedding_parameters(model) / plan.tp);
+    if (global == 0) units.push_back(result.ends = embedding_parameters(model) / plan.tp);
     int index = 0;
     for (int i = 0; i < global; ++i) index += plan.stage_layers[static_cast<std::size_t>(i)];
     for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
@@ -101,7 +102,9 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       if (plan.expert_ranks) result.routed += routed;
     }
     const bool own_head = !shares_table(model, plan);
-    if (last && own_head) units.push_back(head_parameters(model) / plan.tp);
+    if (!last || !own_head) continue;
+    units.push_back(head_parameters(model) / plan.tp);
+    result.ends += units.back();
   }
   return result;
 }
@@ -215,11 +218,12 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const double trained =
         plan.frozen() ? stage_layers(plan, stage) * adapter_parameters(model, plan) : parameters;
     MemoryParts parts;
-    // Frozen weights are there in 16 bits, adapters beside them as in any training.
-    parts.weights = (plan.frozen() ? parameters * 2 + trained * plan.parameter_bytes
-                                   : parameters * plan.parameter_bytes) /
-                        plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
-                    gathered_parameters(plan, units, parameters) * plan.gathered_parameter_bytes;
+    // Adapters are kept beside frozen weights as in any training.
+    const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
+    parts.weights =
+        (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
+            plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
+        gathered_parameters(plan, units, parameters) * plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     parts.weights += held.routed * plan.parameter_bytes;

@@ -56,6 +56,9 @@ void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) 
   if (workload.task != Task::lora) {
     if (workload.lora && !plan.inference())
       mistakes.add("lora", "adapters are trained by task lora", "set \"task\": \"lora\", or leave lora out");
+    if (workload.precision.frozen_weights)
+      mistakes.add("precision.frozen_weights", "task lora alone has weights that are not trained",
+                   "set \"task\": \"lora\", or leave it out");
     return;
   }
   const LoraSpec spec = workload.lora.value_or(LoraSpec{});
@@ -72,6 +75,7 @@ void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) 
   if (plan.single_process || plan.replays())
     mistakes.add("task", "adapters need a framework that trains stage by stage",
                  "use framework megatron, ddp, fsdp or deepspeed");
-  plan.cast_weights = false;  // frozen weights are kept in 16 bits
+  plan.frozen_weights = workload.precision.frozen_weights.value_or(Precision::bf16);
+  plan.cast_weights = false;  // frozen weights are kept as they are multiplied, or wait to be cast in 16 bits
 }
 }  // namespace topsim::workloads
