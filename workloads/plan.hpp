@@ -114,6 +114,8 @@ struct Plan {
   StageTimes stage_times;
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
+  // Attention with stored scores is a line an operator (ddp, fsdp), not a fused softmax.
+  [[nodiscard]] bool eager_softmax() const { return eager_norms && !fused_kernels; }
   [[nodiscard]] bool frozen() const { return adapters.rank > 0; }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   // All local experts in one kernel, which looks no further than the experts that have tokens (vLLM and

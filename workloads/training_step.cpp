@@ -39,6 +39,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   const int together = plan.inference() ? plan.tp * plan.cp * plan.pp : plan.ranks();
   settings.clock = workload.compute.clock / (1 + workload.compute.chip_spread * expected_largest(together));
   settings.fused = plan.fused_kernels;
+  settings.eager_softmax = plan.eager_softmax();
   // The least of the 2 to 6 us measured for small kernels on A100 and H100 (training-and-collectives.md 4.4).
   settings.memory_fixed = from_microseconds(2);
   const ComputeModel compute(accelerator, settings);

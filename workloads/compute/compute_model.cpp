@@ -253,6 +253,18 @@ FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precis
   return rates;
 }
 
+namespace {
+// As nanoGPT (model.py, CausalSelfAttention) and transformers' eager models write it under autocast, where
+// softmax takes and gives fp32: scores are scaled (read, written), copied and filled by the mask (read,
+// written twice), cast, passed through softmax (`softmax` bytes of fp32: forward read and written, backward
+// with the answer too), cast back. Backward the same in turn.
+double eager_softmax_bytes(Precision precision, double softmax) {
+  const double element = bytes_of(precision);
+  const double casts = element < 4 ? 2 * (element + 4) : 0;
+  return 5 * element + casts + softmax;
+}
+}  // namespace
+
 // Tensor cores load 16 bytes at a time: "efficiency is best" (cuBLAS 11), or they work at all (before), where
 // dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads
 // of 150, 180 or 108 numbers put every other head off that grid; their products then run at the rate of plain
@@ -280,8 +292,10 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
     cost = product_of_heads({shape.queries, shape.keys, shape.head_dim, batch}, shape.head_dim, precision);
     // Fused scale + mask + softmax reads and writes the scores; dropout reads, writes, and keeps a byte of
     // mask.
-    cost +=
-        memory_bound(scores * 2 * bytes_of(precision), MemoryKernel::elementwise, settings_.fused ? 1 : 3);
+    cost += settings_.eager_softmax
+                ? memory_bound(scores * eager_softmax_bytes(precision, 8), MemoryKernel::elementwise, 6)
+                : memory_bound(scores * 2 * bytes_of(precision), MemoryKernel::elementwise,
+                               settings_.fused ? 1 : 3);
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
     cost += product_of_heads({shape.queries, shape.value_dim, shape.keys, batch}, shape.value_dim, precision);
@@ -327,8 +341,10 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
     // Softmax backward reads the gradient and the probabilities, writes the gradient.
-    cost +=
-        memory_bound(scores * 3 * bytes_of(precision), MemoryKernel::elementwise, settings_.fused ? 1 : 3);
+    cost += settings_.eager_softmax
+                ? memory_bound(scores * eager_softmax_bytes(precision, 12), MemoryKernel::elementwise, 6)
+                : memory_bound(scores * 3 * bytes_of(precision), MemoryKernel::elementwise,
+                               settings_.fused ? 1 : 3);
     cost.kernels += 4;
   }
   cost.flops = 2 * score_flops(shape);

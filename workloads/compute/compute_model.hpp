@@ -75,6 +75,7 @@ struct ComputeSettings {
   std::optional<double> gemm_efficiency;  // replaces the tile model: share of the data sheet's rate
   double clock = 1;                       // derating of the compute rate
   bool fused = true;                      // memory-bound kernels are fused
+  bool eager_softmax = false;             // attention with stored scores is written in PyTorch's operators
   Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
 };
 
