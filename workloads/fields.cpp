@@ -173,6 +173,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("hsdp_shard", &PlanSpec::hsdp_shard, "hybrid sharding: ranks of a shard group", at_least(1))
           .field("offload", &PlanSpec::offload, "where optimiser states live",
                  names<Offload>({{"none", Offload::none}, {"cpu", Offload::cpu}, {"nvme", Offload::nvme}}))
+          .field("offload_activations", &PlanSpec::offload_activations,
+                 "what layers keep for the backward pass waits in host memory; with recompute full their "
+                 "inputs alone (MaxText's decoder_layer_input: offload, Megatron's cpu_offloading)")
           .field("recompute", &PlanSpec::recompute,
                  "what the backward pass computes again; a number: that many layers a stage",
                  default_text("the framework's"))

@@ -71,6 +71,8 @@ struct Plan {
   Precision frozen_weights = Precision::bf16;  // of task lora
   Offload offload = Offload::none;
   bool offload_parameters = false;                           // shards live in host memory too
+  bool offload_activations = false;                          // of layers; the step holds two at a time
+  bool offload_gradients = false;                            // leave the accelerator as they are reduced
   double host_adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
   double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
   // Routed experts. `expert_ranks`: they are divided otherwise than the rest (ep > 1, or etp other than tp),

@@ -97,6 +97,7 @@ struct PlanSpec {
   ZeroGroup zero_group;
   std::optional<int> hsdp_shard;
   Offload offload = Offload::none;
+  bool offload_activations = false;  // what layers keep for the backward pass waits in host memory
   std::optional<RecomputeSpec> recompute;
   std::vector<std::string> recompute_modules;  // what selective recompute does again; empty: as usual
   std::optional<bool> overlap_grad_reduce, overlap_param_gather, overlap_p2p;

@@ -99,6 +99,45 @@ TEST(Offload, OneAcceleratorOffloadsToo) {
   EXPECT_THROW((void)training_step(small("ddp", 0), a100(), 8), ConfigError);
 }
 
+// ZeRO-Offload's own claim (Ren et al. 2021, abstract): 13 billion parameters on one V100 of 32 GB. Ten: 10.3
+// billion weights in 16 bits, and 5e8 gradients of the bucket that waits for its copy; gradients that stayed
+// would need 20 GB more.
+TEST(Offload, TenBillionParametersTrainOnOneV100) {
+  WorkloadSpec workload = small("deepspeed", 2);
+  workload.model = gpt(50, 4096, 32);
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
+  topology::Accelerator v100 = a100();
+  v100.memory = Bytes(32LL << 30);
+  const MemoryUse use = memory_use(workload, v100, 1);
+  EXPECT_NEAR(use.peak().gradients, 2 * 5e8, 1);
+  EXPECT_TRUE(use.fits());
+  workload.plan.zero = 1;
+  const double all = total_parameters(complete(workload.model));
+  EXPECT_NEAR(memory_use(workload, v100, 1).peak().gradients, 2 * all, 1e-3 * all);
+}
+
+// A layer that is computed again keeps its input, 2 s b h = 2 x 2048 x 1024 bytes: four of them down and up
+// for each of two micro-batches. On the accelerator two layers' are left, whatever the number of layers.
+TEST(Offload, ActivationsWaitInHostMemory) {
+  WorkloadSpec workload = small("megatron", 1, Offload::none);
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
+  workload.plan.global_batch = 16;
+  const double kept = 2.0 * 2048 * 1024;
+  const MemoryUse here = memory_use(workload, a100(), 8);
+  workload.plan.offload_activations = true;
+  const MemoryUse away = memory_use(workload, a100(), 8);
+  EXPECT_NEAR(here.peak().activations - away.peak().activations, (4 - 2) * kept, 1);
+  const auto program = training_step(workload, a100(), 8);
+  program::validate(program);
+  EXPECT_NEAR(copied(program, 0), 2 * 4 * kept, 8);
+  EXPECT_NEAR(copied(program, 1), 2 * 4 * kept, 8);
+  // What is kept of a layer that is not computed again is 34 s b h bytes, less masks: it travels too.
+  workload.plan.recompute = RecomputeSpec{};
+  EXPECT_GT(copied(training_step(workload, a100(), 8), 0), 10 * 2 * 4 * kept);
+  workload.task = Task::prefill;
+  EXPECT_THROW((void)training_step(workload, a100(), 8), ConfigError);
+}
+
 // Shards over 4 of 16: scattered in fours, the same shard summed over the other three groups, gathered in
 // fours.
 TEST(ShardGroups, AreScatteredInsideAndSummedBetween) {

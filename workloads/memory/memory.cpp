@@ -30,7 +30,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const RecomputeKind others =
       plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none : plan.recompute.kind;
   double bytes = 0;
-  for (int i = 0; i < layers; ++i)
+  for (int i = 0; i < layers && !plan.offload_activations; ++i)
     bytes += layer_activation_bytes(model, plan, i < again ? RecomputeKind::full : others,
                                     kind_of(model, first + i));
   const double element = bytes_of(plan.activations);
@@ -62,6 +62,19 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
     peak = std::max(peak, held);
   }
   return peak;
+}
+
+// Offloaded: this layer's and the one that is on its way.
+double layers_in_flight(const ModelSpec& model, const Plan& plan, int layers) {
+  if (!plan.offload_activations) return 0;
+  const bool all_again = plan.recompute.kind == RecomputeKind::full && !plan.recompute.layers;
+  const RecomputeKind kind = all_again                                    ? RecomputeKind::full
+                             : plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none
+                                                                          : plan.recompute.kind;
+  double most = 0;
+  for (const LayerKind each : {LayerKind::dense, LayerKind::experts})
+    if (count_of(model, each) > 0) most = std::max(most, layer_activation_bytes(model, plan, kind, each));
+  return std::min(2, layers) * most;
 }
 
 int stage_layers(const Plan& plan, int stage) {
@@ -229,10 +242,11 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     parts.weights += held.routed * plan.parameter_bytes;
-    // Offload: sharded gradients wait on the host.
+    // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
     const bool away = plan.offload != Offload::none;
     const auto gradients = [&](double count, double shards) {
-      return away && shards > 1 ? 0 : count * plan.gradient_bytes / shards;
+      if (!away || (shards <= 1 && !plan.offload_gradients)) return count * plan.gradient_bytes / shards;
+      return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
     };
     parts.gradients = gradients(trained, plan.gradient_shards) +
                       gradients(held.routed, plan.expert_gradient_shards) +
@@ -243,7 +257,8 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
         away ? 0
              : (2 * plan.optimizer_bytes + master) *
                    (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
-    parts.activations = peak_activations(model, plan, stage);
+    parts.activations =
+        peak_activations(model, plan, stage) + layers_in_flight(model, plan, stage_layers(plan, stage));
     if (plan.recompute.kind == RecomputeKind::full)
       parts.recompute = layer_activation_bytes(
           model, plan, RecomputeKind::none, model.experts.count > 0 ? LayerKind::experts : LayerKind::dense);

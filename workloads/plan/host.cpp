@@ -63,6 +63,11 @@ int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistak
 }
 
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  plan.offload_activations = workload.plan.offload_activations;
+  if (plan.offload_activations &&
+      (plan.inference() || plan.replays() || defaults.family == FrameworkFamily::dataparallel))
+    mistakes.add("plan.offload_activations", "nothing is kept layer by layer for a backward pass here",
+                 "leave it out");
   plan.offload = workload.plan.offload;
   if (plan.offload == Offload::none) return;
   if (defaults.family == FrameworkFamily::ddp || defaults.family == FrameworkFamily::dataparallel)
@@ -80,6 +85,9 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.nvme_read = workload.compute.nvme_read.value() / ranks;
   plan.nvme_write = workload.compute.nvme_write.value() / ranks;
   plan.offload_parameters = plan.unit_shards && defaults.offloads_parameters;
+  // DeepSpeed's stages 2 and 3 copy each reduced bucket to the host, on one accelerator too
+  // (stage_1_and_2.py, async_inplace_copy_grad_to_fp32_buffer_from_gpu under partition_gradients).
+  plan.offload_gradients = workload.plan.zero.value_or(defaults.zero) >= 2;
   // What the host updates in fp32 comes back in 16 bits: no fp32 copy stays behind.
   if (!plan.offload_parameters && !plan.unit_shards && plan.cast_weights) plan.cast_weights = false;
 }

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
+#include "workloads/step/offload.hpp"
 
 namespace topsim::workloads {
 
@@ -23,7 +25,12 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   if (completes_) ++chunk.backward_done;
   last_ = chunk.backward_done == chunk.micro_batches;
   const auto layer = [&](int i) {
-    add(pieces.layer_at(kind_of(model, chunk.first_layer + i), i < chunk.recomputed), chunk.first_layer + i);
+    const LayerKind kind = kind_of(model, chunk.first_layer + i);
+    const RecomputeKind again = i < chunk.recomputed                         ? RecomputeKind::full
+                                : plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none
+                                                                             : plan.recompute.kind;
+    const double kept = plan.offload_activations ? layer_activation_bytes(model, plan, again, kind) : 0;
+    add(pieces.layer_at(kind, i < chunk.recomputed), chunk.first_layer + i, kept);
   };
   const bool trains = !plan.inference();
   const auto predictions = [&] {
@@ -45,17 +52,33 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   }
 }
 
-void ChunkPass::add(const PiecePair& pair, int layer) {
-  segments_.push_back({forward_ ? &pair.forward : &pair.backward, layer, static_cast<int>(segments_.size())});
+void ChunkPass::add(const PiecePair& pair, int layer, double kept) {
+  segments_.push_back(
+      {forward_ ? &pair.forward : &pair.backward, layer, static_cast<int>(segments_.size()), kept});
+}
+
+// Not before the compute so far, as libraries issue it: while the segment before it is computed.
+void ChunkPass::fetch(Segment& segment) {
+  if (segment.kept <= 0 || segment.returned != StageEmitter::kNoOp) return;
+  const std::uint32_t left = chunk_.on_host.at({task_.micro_batch, segment.layer});
+  segment.returned =
+      emitter_.host_copy(kFromHost, "activations from host", segment.kept, std::span(&left, 1), true);
 }
 
 bool ChunkPass::awaits_exchange() const {
   return !done() && walk_.awaits(Group::expert);
 }
 
-void ChunkPass::begin(const Segment& segment) {
-  if (plan_.tp == 1) emitter_.flush();  // nothing else would end an op before the stage does
+void ChunkPass::begin(Segment& segment) {
+  if (plan_.tp == 1 || plan_.offload_activations)
+    emitter_.flush();  // nothing else would end an op before the stage does
   emitter_.at({task_.micro_batch, segment.layer});
+  // A weight gradient that is put off finds here what its input gradient brought.
+  if (!forward_ && weights_ != WeightGradients::only) {
+    fetch(segment);
+    if (next_ + 1 < segments_.size()) fetch(segments_[next_ + 1]);
+    if (segment.returned != StageEmitter::kNoOp) emitter_.wait_for(segment.returned);
+  }
   if (forward_) {
     data_.before_forward(chunk_.index, segment.unit, task_.micro_batch - chunk_.first_micro_batch);
   } else {
@@ -65,6 +88,11 @@ void ChunkPass::begin(const Segment& segment) {
 }
 
 void ChunkPass::end(const Segment& segment) {
+  if (forward_ && segment.kept > 0) {
+    emitter_.flush();
+    chunk_.on_host[{task_.micro_batch, segment.layer}] =
+        emitter_.host_copy(kToHost, "activations to host", segment.kept, {}, true);
+  }
   if (forward_) {
     data_.after_forward(chunk_.index, segment.unit);
   } else if (completes_) {
@@ -73,7 +101,7 @@ void ChunkPass::end(const Segment& segment) {
 }
 
 void ChunkPass::advance() {
-  const Segment& segment = segments_[next_];
+  Segment& segment = segments_[next_];
   if (walk_.pieces != segment.pieces || walk_.next == 0) begin(segment);
   emitter_.at({task_.micro_batch, segment.layer});
   const auto on_parameters = [&](double count, Weights whose) {

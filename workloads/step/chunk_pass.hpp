@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "workloads/schedule/schedule.hpp"
@@ -20,6 +22,8 @@ struct Chunk {
   bool first = false, last = false;              // of the model
   int first_micro_batch = 0, micro_batches = 0;  // that pass through it in a step
   int backward_done = 0;
+  // Copies of what layers keep on their way to the host, by micro-batch and layer.
+  std::map<std::pair<int, int>, std::uint32_t> on_host;
 };
 
 class ChunkPass {
@@ -37,9 +41,12 @@ class ChunkPass {
   struct Segment {  // a layer, the embedding or the head
     const PieceList* pieces;
     int layer, unit;
+    double kept = 0;                               // bytes that wait in host memory for the backward pass
+    std::uint32_t returned = StageEmitter::kNoOp;  // the copy that brings them back
   };
-  void add(const PiecePair& pair, int layer);
-  void begin(const Segment& segment);
+  void add(const PiecePair& pair, int layer, double kept = 0);
+  void fetch(Segment& segment);
+  void begin(Segment& segment);
   void end(const Segment& segment);
 
   const Plan& plan_;
