@@ -6,6 +6,7 @@
 
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
+#include "workloads/model.hpp"
 
 namespace topsim::workloads::training_step_test {
 using namespace testing;
