@@ -38,7 +38,7 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   std::size_t best = 2 * most + 2;
   const std::string* found = nullptr;
   for (const std::string& candidate : known) {
-    // "h100" stands for h100-sxm5 rather than for b100.
+    // "h100" stands for h100-nvl, the first of its kind, rather than for b100.
     if (word.size() >= 3 && candidate.size() > word.size() && candidate[word.size()] == '-' &&
         lower(candidate).starts_with(lower(word)) && best > 1) {
       best = 1;

@@ -93,6 +93,8 @@ struct NcclModel::Impl {
   Torus torus;
 
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
+  Choice choose_messages(CollectiveKind kind, Bytes bytes, std::int64_t payload,
+                         const Placement& placement) const;
   // How a block of a torus does it, where NCCL's algorithms are not asked for.
   [[nodiscard]] std::optional<TorusBlock> block_of(std::span<const DeviceId> gpus) const {
     return overrides.algorithm ? std::nullopt : torus.block_of(gpus);
@@ -132,6 +134,24 @@ NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOp
                      std::shared_ptr<Searches> searches)
     : impl_(std::make_unique<Impl>(router, std::move(overrides), time, std::move(searches))) {}
 NcclModel::~NcclModel() = default;
+
+// The library's own choice where it has a message form, else the better of ring and tree.
+Choice NcclModel::Impl::choose_messages(CollectiveKind kind, Bytes bytes, std::int64_t payload,
+                                        const Placement& placement) const {
+  const Choice own = choose(kind, bytes, placement);
+  if (!tuned(kind) || own.algorithm == Algorithm::ring || own.algorithm == Algorithm::tree) return own;
+  Overrides without = overrides;
+  without.nvls = false;
+  if (without.algorithm == Algorithm::ring || without.algorithm == Algorithm::tree)
+    return placement.tuner->choose(kind, payload, without);
+  Overrides as_ring = without, as_tree = without;
+  as_ring.algorithm = Algorithm::ring;
+  as_tree.algorithm = Algorithm::tree;
+  const Choice ring = placement.tuner->choose(kind, payload, as_ring);
+  const Choice tree = placement.tuner->choose(kind, payload, as_tree);
+  const bool rings = placement.tuner->time(kind, Algorithm::ring, Protocol::simple, payload).has_value();
+  return rings && tree.algorithm == Algorithm::tree && tree.model_time < ring.model_time ? tree : ring;
+}
 
 Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
   if (by_axes(kind) && impl_->block_of(gpus)) return torus_choice();
@@ -318,27 +338,9 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
       return plan;
     }
   }
-  Overrides overrides = impl_->overrides;
-  overrides.nvls = false;
-  if (overrides.algorithm != Algorithm::ring && overrides.algorithm != Algorithm::tree)
-    overrides.algorithm.reset();
   const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
   const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
-  Choice choice;
-  if (!tuned(wire)) choice = impl_->choose(wire, bytes, placement);
-  if (tuned(wire)) {
-    if (!overrides.algorithm) {
-      const auto ring = placement.tuner->time(wire, Algorithm::ring, Protocol::simple, payload);
-      Overrides as_ring = overrides, as_tree = overrides;
-      as_ring.algorithm = Algorithm::ring;
-      as_tree.algorithm = Algorithm::tree;
-      choice = placement.tuner->choose(wire, payload, as_ring);
-      const Choice tree = placement.tuner->choose(wire, payload, as_tree);
-      if (ring && tree.algorithm == Algorithm::tree && tree.model_time < choice.model_time) choice = tree;
-    } else {
-      choice = placement.tuner->choose(wire, payload, overrides);
-    }
-  }
+  const Choice choice = impl_->choose_messages(wire, bytes, payload, placement);
   // The longest hop through the fabric that the channels really take.
   UsageBuilder reach(impl_->router);
   if (choice.algorithm == Algorithm::ring) lower_ring(wire, placement, choice.channels, reach);

@@ -140,6 +140,11 @@ bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
 
+// What a hop over the real fabric takes beyond the tuner's: as routed, or as the library's own figures say.
+double extra_hop_us(const CommunicatorFacts& facts, double network_us) {
+  return std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
+}
+
 std::size_t generation(const CommunicatorFacts& facts) {
   return facts.min_capability >= 100                               ? 3
          : facts.min_capability >= 90                              ? 2
@@ -211,7 +216,7 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
     // Between boxes the tuner's step already waits for the network.
     if (facts.nodes == 1 || p == 0) t.inside_us += steps[p] - nccl::kNvlinkLatency[row][p];
   }
-  if (options.network) t.between_us += std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
+  if (options.network) t.between_us += extra_hop_us(facts, network_us);
   return t;
 }
 
@@ -311,7 +316,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     t.latency_us = hop.start_us + hops.inside * hop.inside_us + hops.between * hop.between_us;
   } else {
     if (options.network)
-      t.latency_us += hops.between * std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
+      t.latency_us += hops.between * extra_hop_us(facts, network_us);
     const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
     if (choice.algorithm == Algorithm::nvls_tree) t.latency_us += 2 * rounded_off * nccl::kNetLatency[5][2];
     if (choice.algorithm == Algorithm::pat) t.latency_us += rounded_off * nccl::kNetLatency[6][2] / 3.5;
@@ -329,7 +334,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   } else if (tree) {
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
   }
-  if (ring && choice.protocol == Protocol::simple)
+  if (ring && choice.protocol == Protocol::simple && !facts.rccl)
     t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) * (1 - cost.told / cost.latency);
 
   const std::size_t gpu = generation(facts);
@@ -405,7 +410,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const bool ll = facts.nodes == 1 && pair <= kDirectLL * channels_of_pair;
   t.start_us = ll ? kDirectStart[gpu] : kDirectStartSimple[gpu];
   if (options.network && facts.nodes > 1)
-    t.network_us = nccl::kNetLatency[1][2] + std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
+    t.network_us = nccl::kNetLatency[1][2] + extra_hop_us(facts, network_us);
   t.latency_us = t.start_us + t.network_us;
   if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) return t;

@@ -179,15 +179,16 @@ BenchRow row_of(CollectiveKind kind, std::int64_t size, std::int64_t ranks) {
   return row;
 }
 
-bool is_another(const collective::Overrides& forced, const collective::Choice& choice) {
-  if (choice.algorithm == collective::Algorithm::direct) return false;  // messages know neither
+bool is_another(const collective::Overrides& forced, CollectiveKind kind, const collective::Choice& choice) {
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) return false;  // know neither
   return (forced.algorithm && *forced.algorithm != choice.algorithm) ||
          (forced.protocol && *forced.protocol != choice.protocol);
 }
 
 // NCCL, too, refuses to begin where none of what NCCL_ALGO and NCCL_PROTO name is available.
-void refuse_another(const collective::Overrides& forced, const collective::Choice& choice) {
-  if (!is_another(forced, choice)) return;
+void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
+                    const collective::Choice& choice) {
+  if (!is_another(forced, kind, choice)) return;
   throw ConfigError(
       fmt::format("this collective knows no {}{}{} here",
                   forced.algorithm ? collective::name_of(*forced.algorithm) : "",
@@ -214,11 +215,11 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
       const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
       row.choice = plan.choice;
       // Another may stand in for a choice that has no message form.
-      if (is_another(forced, plan.choice)) refuse_another(forced, choice);
+      if (is_another(forced, kind, plan.choice)) refuse_another(forced, kind, choice);
       row.time = stepwise_time(setting, plan);
     } else {
       row.choice = choice;
-      refuse_another(forced, choice);
+      refuse_another(forced, kind, choice);
       row.time = pipelined_time(setting, activity, row.size, meetings);
     }
     if (setting.stopped()) break;  // the time is not this row's whole

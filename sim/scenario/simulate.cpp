@@ -232,28 +232,29 @@ class Runs {
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
                                       executor::Progress* progress) const {
     executor::Outcome outcome;
-    try {
-      explained([&] {
-        outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress);
-      });
-    } catch (const ConfigError&) {  // it waits for what has failed
-      if (stops_.empty()) throw;
-      throw ConfigError({stops_.front().problem});
-    }
+    explained([&] {
+      outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress);
+    });
     if (!stops_.empty() && stops_.front().at < outcome.end) throw ConfigError({stops_.front().problem});
     return outcome;
   }
 
  private:
+  // A job that waits for what has failed waits for a sum in the switches, where there is one that stopped.
+  void say_stop() const {
+    if (!stops_.empty()) throw ConfigError({stops_.front().problem});
+  }
   template <class Work>
   void explained(const Work& work) const {
     try {
       work();
     } catch (const executor::CutOff& cut) {
+      say_stop();
       auto down = parts_that_stay_down(scenario_.faults, cut.problems().front().message);
       if (down.empty()) throw;
       throw ConfigError(std::move(down));
     } catch (const executor::Blocked&) {
+      say_stop();
       auto down = parts_that_stay_down(scenario_.faults);
       if (down.empty()) throw;
       throw ConfigError(std::move(down));

@@ -32,6 +32,7 @@ Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, c
 
 void Ground::renew() {
   packets_ = nullptr;
+  under_way_ = 0;
   if (scenario_.network.model == "packet") {
     auto made = std::make_unique<packet::PacketNetwork>(
         router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
@@ -63,6 +64,7 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
   transfer.tag = tag;
   transfer.from = from, transfer.to = to;
   network_->start(transfer, SimTime{});
+  ++under_way_;
 }
 
 Ends ends_of(const Topology& topology) {

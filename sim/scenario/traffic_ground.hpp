@@ -34,15 +34,16 @@ class Ground {
     constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
     SimTime horizon(kSlice);
-    for (SimTime next = network_->next_event_before(horizon); next != kNever && !stopped();
-         next = network_->next_event_before(horizon)) {
-      if (next > horizon) {
-        horizon = next + kSlice;
-        continue;
+    while (under_way_ > 0 && !stopped()) {
+      const SimTime next = network_->next_event_before(horizon);
+      if (next == kNever) return;
+      if (next <= horizon) {
+        completed.clear();
+        network_->advance(next, completed);
+        under_way_ -= completed.size();
+        for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
       }
-      completed.clear();
-      network_->advance(next, completed);
-      for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
+      if (next >= horizon) horizon = next + kSlice;  // also of a network that answers with the horizon
     }
   }
   // Null on another model.
@@ -57,6 +58,7 @@ class Ground {
   const network::packet::PacketNetwork* packets_ = nullptr;
   topology::Route route_;
   std::vector<network::Usage> usage_;
+  std::size_t under_way_ = 0;  // sent and not there yet
 };
 
 // Ports that may meet: NICs node by node; accelerators where nodes have none or there is one node only.

@@ -102,16 +102,4 @@ inline std::vector<scenario::BenchRow> bench(const Form& form, bool in_steps, sc
   return scenario::bench(scenario, topology::test::catalogue(), form.kind, sizes);
 }
 
-// Bytes that each NIC sends into the fabric, per byte.
-inline std::map<DeviceId, double> leaving(const Cluster& cluster, const Activity& activity) {
-  std::map<DeviceId, double> sums;
-  for (const topology::LinkShare& use : activity.usage) {
-    const topology::Link& link = cluster.topology.link(use.link);
-    if (cluster.topology.device(link.from).kind == DeviceKind::nic &&
-        cluster.topology.device(link.to).kind == DeviceKind::fabric_switch)
-      sums[link.from] += use.share;
-  }
-  return sums;
-}
-
 }  // namespace topsim::collective::fixtures

@@ -128,7 +128,7 @@ TEST(Meshes, RingsOfMi250xLeaveByAllNics) {
   spec.fabric = {};
   spec.fabric.use = "frontier";
   const Cluster two(spec, forced(Algorithm::ring));
-  expect_each(leaving(two, lowered(two, CollectiveKind::all_gather, 16)), 8, 15.0 / 16 / 4);
+  expect_each(on_fabric(two, lowered(two, CollectiveKind::all_gather, 16)).nics, 8, 15.0 / 16 / 4);
 }
 
 // AWS' plugin makes one port of the four adapters behind a PCIe switch, so NCCL sees eight of 400 Gbit/s and
@@ -138,7 +138,7 @@ TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
   const Cluster two(boxes("p5", 2, "efa-100g"));
   const Choice large = chosen(two, CollectiveKind::all_reduce, std::int64_t{1} << 30);
   EXPECT_EQ(large.algorithm, Algorithm::nvls_tree);
-  expect_each(leaving(two, lowered(two, CollectiveKind::all_reduce, 16, 1 << 30)), 64, 1.0 / 32);
+  expect_each(on_fabric(two, lowered(two, CollectiveKind::all_reduce, 16, 1 << 30)).nics, 64, 1.0 / 32);
   const auto small_us = [](const char* node, const char* link) {
     const Form form{node, 2, link, Algorithm::direct, Protocol::simple, 0};
     return microseconds(bench(form, false, {Bytes(8), Bytes(8), 2})[0].time);

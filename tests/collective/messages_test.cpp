@@ -85,7 +85,7 @@ TEST(Messages, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
   const auto gpus = cluster.topology.accelerators();
   Activity activity;
   cluster.nccl.lower_message(gpus[0], gpus[8], 0, activity);
-  expect_each(leaving(cluster, activity), 4, 0.25);
+  expect_each(on_fabric(cluster, activity).nics, 4, 0.25);
   const std::vector<StepMessage> parts = cluster.nccl.message_parts(Bytes(10), gpus[0], gpus[8]);
   std::int64_t bytes = 0;
   for (const StepMessage& part : parts) bytes += part.bytes.value();
@@ -99,7 +99,7 @@ TEST(Messages, AMessageLeavesByAllTheNicsThatItsAcceleratorHasToItself) {
 TEST(Messages, AllToAllUsesEveryNicOfABoxAlike) {
   // 16 ranks on two boxes: each of 8 GPUs sends 8/16 of its buffer to the other box, 4 bytes over 32 NICs.
   const Cluster cluster(boxes("p5", 2, "efa-100g"));
-  expect_each(leaving(cluster, lowered(cluster, CollectiveKind::all_to_all, 16)), 64, 4.0 / 32);
+  expect_each(on_fabric(cluster, lowered(cluster, CollectiveKind::all_to_all, 16)).nics, 64, 4.0 / 32);
 }
 
 TEST(Messages, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
@@ -111,7 +111,7 @@ TEST(Messages, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
     const std::vector<DeviceId> group{gpus[first], gpus[first + 8], gpus[first + 16], gpus[first + 24]};
     Activity activity;
     cluster.nccl.lower(CollectiveKind::reduce_scatter, Bytes(256 << 20), group, activity);
-    for (const auto& [nic, share] : leaving(cluster, activity)) used[nic] += share;
+    for (const auto& [nic, share] : on_fabric(cluster, activity).nics) used[nic] += share;
   }
   expect_each(used, 8, 3.0 / 4);  // (n - 1)/n bytes a rank
 }
@@ -119,7 +119,7 @@ TEST(Messages, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
 // Four a box: a ring of sixteen passes 2 x 15/16 of every byte on, a quarter by each.
 TEST(Messages, OmniPathPortsAreNics) {
   const Cluster cluster(boxes("hgx-a100-omni-path", 2, "omni-path-100"), forced(Algorithm::ring));
-  expect_each(leaving(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)), 8, 2 * 15.0 / 16 / 4);
+  expect_each(on_fabric(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)).nics, 8, 2 * 15.0 / 16 / 4);
 }
 
 // LL as far as 16 KiB a channel of a pair; 32 channels over eight ranks are 4 a pair: 64 KiB, half a MiB of
@@ -141,7 +141,7 @@ TEST(Messages, PatLeavesByEveryNic) {
   ASSERT_EQ(cluster.nccl.choose(CollectiveKind::all_gather, Bytes(1 << 20), group).algorithm, Algorithm::pat);
   Activity activity;
   cluster.nccl.lower(CollectiveKind::all_gather, Bytes(1 << 20), group, activity);
-  expect_each(leaving(cluster, activity), 32 * 4, 31.0 / 32 / 4);
+  expect_each(on_fabric(cluster, activity).nics, 32 * 4, 31.0 / 32 / 4);
 }
 
 // Four channels serve 32 peers at a time, so that of 63 messages 31 wait for an earlier one; the host posts

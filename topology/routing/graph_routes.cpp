@@ -2,8 +2,8 @@
 // found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
 // comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
 // destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
-// Neighbours in a dragonfly have one cable, which rows of ports on both would fill: adaptive routers take the
-// detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
+// Neighbours in a dragonfly have a cable or two, which rows of ports on both would fill: adaptive routers take
+// the detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
 #include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -167,21 +167,24 @@ void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Rout
   double cables = 0;
   for (const Hop& hop : hops_[from])
     if (far[hop.to] <= 1) cables += topology_.link(hop.link).count;
+  Duration direct{};
   for (const Hop& hop : hops_[from]) {
     if (far[hop.to] > 1) continue;
     const Link& link = topology_.link(hop.link);
     const double part = link.count / cables;
     out.links.push_back({hop.link, part});
     if (far[hop.to] == 0) {
-      out.latency += link.latency;
+      direct = std::max(direct, link.latency);
       continue;
     }
+    double onwards = 0;
     for (const Hop& second : hops_[hop.to])
-      if (far[second.to] == 0) {
-        out.links.push_back({second.link, part});
-        break;
-      }
+      if (far[second.to] == 0) onwards += topology_.link(second.link).count;
+    for (const Hop& second : hops_[hop.to])
+      if (far[second.to] == 0)
+        out.links.push_back({second.link, part * topology_.link(second.link).count / onwards});
   }
+  out.latency += direct;
 }
 
 bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,

@@ -4,7 +4,8 @@
 //
 // rate [FLOP/s]: on long sequences; offset [keys]: depth that each row of tiles pays on top (prologue,
 // softmax rescaling, the half-empty diagonal tile). Both read from published kernel benchmarks, never from a
-// step; flash.cpp names them row by row. No kernel is faster than the accelerator's best matrix product.
+// step; flash.cpp names them row by row. Where a best matrix product was measured, no
+// kernel is faster.
 #pragma once
 
 #include "topology/catalogue.hpp"

@@ -264,6 +264,8 @@ std::optional<Choice> Tuner::of_another_library(CollectiveKind kind, std::int64_
   choice.channels = static_cast<std::uint16_t>(choice.algorithm == Algorithm::direct
                                                    ? facts_.channels
                                                    : channels(choice.algorithm, choice.protocol, bytes));
+  if (choice.algorithm != Algorithm::direct)
+    choice.model_time = from_microseconds(time(kind, choice.algorithm, choice.protocol, bytes).value_or(0));
   return choice;
 }
 
