@@ -108,7 +108,7 @@ struct Plan {
   CoreCopies core_copies = CoreCopies::packed;
   double logit_bytes = 4;
   int loss_chunks = 1;
-  int fused_loss_forward = 1;  // passes over the logits
+  int fused_loss_forward = 1;           // passes over the logits
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,
   // or empty: the network carries them). The step is then the schedule alone, without gradients' reduction

@@ -29,7 +29,8 @@ std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenar
   const study::PlanReport report = interruptible(
       progress.stop, tick, [&] { return study::search_plans(scenario, catalogue, options, progress); });
   constexpr std::size_t kColumns = 110;
-  return {study::plan_json(report), study::plan_table(report, kColumns), scenario::standalone_json(report.best)};
+  return {study::plan_json(report), study::plan_table(report, kColumns),
+          scenario::standalone_json(report.best)};
 }
 }  // namespace
 

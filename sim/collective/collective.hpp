@@ -169,7 +169,8 @@ class NcclModel {
                                      std::span<const DeviceId> gpus) const;
   // The same, as messages in NCCL's chunks and windows. All-reduce summed by the fabric's switches (CollNet,
   // NVLS over several boxes) goes to them and back, NVLSTree over trees of boxes. NVLS inside one box, PAT
-  // and a mesh's direct exchange have no message form: the best of ring and tree stands in, and the plan says which.
+  // and a mesh's direct exchange have no message form: the best of ring and tree stands in, and the plan says
+  // which.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The links of one message of it, or of one of message_parts(); cap and latency are the message's.
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;

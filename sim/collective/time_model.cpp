@@ -11,6 +11,8 @@ namespace {
 
 using nccl::CommunicatorFacts;
 
+// Longer than other files: every constant stands beside the formula that it was read for.
+//
 // Every figure: what was read or fitted, on which public sweeps. "Sweeps" are nccl-tests out-of-place times
 // of NCCL 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit
 // 095f58a): all-reduce, all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
@@ -315,8 +317,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const StepTiming hop = hop_costs(choice, tuner, network_us, options);
     t.latency_us = hop.start_us + hops.inside * hop.inside_us + hops.between * hop.between_us;
   } else {
-    if (options.network)
-      t.latency_us += hops.between * extra_hop_us(facts, network_us);
+    if (options.network) t.latency_us += hops.between * extra_hop_us(facts, network_us);
     const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
     if (choice.algorithm == Algorithm::nvls_tree) t.latency_us += 2 * rounded_off * nccl::kNetLatency[5][2];
     if (choice.algorithm == Algorithm::pat) t.latency_us += rounded_off * nccl::kNetLatency[6][2] / 3.5;

@@ -160,9 +160,7 @@ template <class T>
 class StructCodec final : public Codec<T> {
  public:
   explicit StructCodec(const Object<T>& (*table)(Type<T>)) : table_(table) {}
-  bool accepts(Kind kind) const override {
-    return table_({}).accepts(kind);
-  }
+  bool accepts(Kind kind) const override { return table_({}).accepts(kind); }
   void read(const Node& node, T& out, Reader& reader) const override { table_({}).read(node, out, reader); }
   Value write(const T& value) const override { return table_({}).write(value); }
   Value schema(Definitions& definitions) const override { return table_({}).schema(definitions); }

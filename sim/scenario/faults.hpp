@@ -25,7 +25,8 @@ struct AppliedFaults {
 
 // Adds to options.capacity_changes, pace_changes and slow_ranks. A part that is down from 0 to the end is
 // routed around; one that fails later stalls what is on its way until it is back or its failover time is
-// over, when other paths are taken (under SHARP it stops the job). Throws ConfigError (paths only) for targets that do not exist and for a lost accelerator without a `reliability` section.
+// over, when other paths are taken (under SHARP it stops the job). Throws ConfigError (paths only) for
+// targets that do not exist and for a lost accelerator without a `reliability` section.
 [[nodiscard]] AppliedFaults apply_faults(const Scenario& scenario, const topology::Topology& topology,
                                          executor::RunOptions& options);
 

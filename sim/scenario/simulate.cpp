@@ -232,9 +232,8 @@ class Runs {
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
                                       executor::Progress* progress) const {
     executor::Outcome outcome;
-    explained([&] {
-      outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress);
-    });
+    explained(
+        [&] { outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress); });
     if (!stops_.empty() && stops_.front().at < outcome.end) throw ConfigError({stops_.front().problem});
     return outcome;
   }

@@ -119,7 +119,8 @@ TEST(Messages, GroupsOfOneGpuABoxUseDifferentNicsOfTheirSwitch) {
 // Four a box: a ring of sixteen passes 2 x 15/16 of every byte on, a quarter by each.
 TEST(Messages, OmniPathPortsAreNics) {
   const Cluster cluster(boxes("hgx-a100-omni-path", 2, "omni-path-100"), forced(Algorithm::ring));
-  expect_each(on_fabric(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)).nics, 8, 2 * 15.0 / 16 / 4);
+  expect_each(on_fabric(cluster, lowered(cluster, CollectiveKind::all_reduce, 16)).nics, 8,
+              2 * 15.0 / 16 / 4);
 }
 
 // LL as far as 16 KiB a channel of a pair; 32 channels over eight ranks are 4 a pair: 64 KiB, half a MiB of

@@ -191,8 +191,8 @@ TEST_F(Bill, PricesWithoutASourceAreSaid) {
   EXPECT_THAT(bill_of_materials(topology, spec, catalogue(), quoted).remarks, ::testing::Not(remark));
 }
 
-// Two trays of an NVL72, four NICs each on leaves of their own rails: eight cables, and as many up to a spine.
-// The 144 NVLinks between the trays and the rack's switches are the rack's.
+// Two trays of an NVL72, four NICs each on leaves of their own rails: eight cables, and as many up to a
+// spine. The 144 NVLinks between the trays and the rack's switches are the rack's.
 TEST_F(Bill, NvlinksOfARackAreNoCablesOfTheFabric) {
   topology::TopologySpec spec;
   spec.node.use = "gb200-nvl72";

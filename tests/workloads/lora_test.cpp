@@ -1,4 +1,6 @@
 // Adapters beside frozen weights: what they add, and what no longer happens.
+#include "workloads/layer/lora.hpp"
+
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -6,7 +8,6 @@
 #include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/layer/layer_kernels.hpp"
-#include "workloads/layer/lora.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
@@ -140,7 +141,8 @@ TEST(Lora, FrozenBiasesHaveNoGradient) {
   EXPECT_EQ(LayerKernels(workload.model, trained, compute).bias_gradient(1e6).kernels, 1);
 }
 
-// Adapters' gradients are added as others are: under DDP by a kernel of its own from the second micro-batch on.
+// Adapters' gradients are added as others are: under DDP by a kernel of its own from the second micro-batch
+// on.
 TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
   const topology::Accelerator accelerator = h100();
   const ComputeModel compute(accelerator, {});
@@ -151,7 +153,8 @@ TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
     workload.plan.micro_batch = 1, workload.plan.grad_accumulation = micro_batches;
     const Plan plan = resolve(workload, 64);
     double seconds = 0;
-    for (const Piece& piece : adapted_layer(workload.model, plan, compute, RecomputeKind::none).backward.pieces())
+    for (const Piece& piece :
+         adapted_layer(workload.model, plan, compute, RecomputeKind::none).backward.pieces())
       if (piece.weight_gradient) seconds += piece.cost.seconds;
     return seconds;
   };

@@ -72,8 +72,8 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
   const auto nics = static_cast<int>(in.stamp.nics.size());
   const int nics_of_router = s.terminals * nics / ports_per_node;
   if (nics * in.nodes > s.groups * s.routers * nics_of_router)
-    refuse(fmt::format("{} ports of a router hold {} whole NICs; {} nodes need {}", s.terminals, nics_of_router,
-                       in.nodes, nics * in.nodes),
+    refuse(fmt::format("{} ports of a router hold {} whole NICs; {} nodes need {}", s.terminals,
+                       nics_of_router, in.nodes, nics * in.nodes),
            "NIC ports a router that whole NICs fill");
   for (int node = 0; node < in.nodes; ++node)
     for (int nic = 0; nic < nics; ++nic) {

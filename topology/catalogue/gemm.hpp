@@ -19,8 +19,8 @@
 //               in q. h: how much better or worse this accelerator was ever seen to do, with m = best
 //               measured matrix product (MAMF) / P:  m(this, precision) / m(relative, q) where measured, else
 //               m(this, bf16) / m(relative, bf16) where measured, of this or, no NVIDIA GPU, of a chip of its
-//               architecture; times m(relative, precision) / m(relative, q) where measured; else 1. No one published an A40's MAMF: its
-//               best tile stands for it (0.825; RTX A6000, the same chip, 0.797)
+//               architecture; times m(relative, precision) / m(relative, q) where measured; else 1. No one
+//               published an A40's MAMF: its best tile stands for it (0.825; RTX A6000, the same chip, 0.797)
 //   fp32        on vector units: measured, else 0.977 of P (A100: 19.05 of 19.5 TFLOP/s, FlagPerf
 //               computation-FP32)
 // A derived model never beats MAMF, because the fitted best tiles do not (A100 0.777 of P where MAMF is

@@ -2,8 +2,8 @@
 // found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
 // comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
 // destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
-// Neighbours in a dragonfly have a cable or two, which rows of ports on both would fill: adaptive routers take
-// the detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
+// Neighbours in a dragonfly have a cable or two, which rows of ports on both would fill: adaptive routers
+// take the detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
 #include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
