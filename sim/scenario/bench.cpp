@@ -12,6 +12,7 @@
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
 #include "sim/scenario/calibration.hpp"
+#include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -51,20 +52,25 @@ std::vector<network::Usage> usage_of(const collective::Activity& activity) {
   return usage;
 }
 
-// Runs the network until nothing moves, or somebody stops it; `arrived(tag, time)` may start more.
+// Runs the network until nothing moves, or somebody stops it; `arrived(tag, time)` may start more, `messages`
+// in all.
 template <class Arrived>
-SimTime drain(network::Network& network, const Setting& setting, const Arrived& arrived) {
+SimTime drain(network::Network& network, const Setting& setting, std::size_t messages,
+              const Arrived& arrived) {
   SimTime now{};
+  std::size_t count = 0;
   std::vector<network::Completion> completed;
   for (SimTime next = network.next_event(); next != kNever && !setting.stopped();
        next = network.next_event()) {
     completed.clear();
     network.advance(next, completed);
+    count += completed.size();
     for (const network::Completion& c : completed) {
       now = c.time;
       arrived(c.tag, c.time);
     }
   }
+  if (!setting.stopped()) require_all_arrived(network, count, messages);
   return now;
 }
 
@@ -107,7 +113,7 @@ Duration pipelined_time(const Setting& setting, const collective::Activity& acti
   transfer.weight = activity.weight;
   transfer.latency = activity.latency;
   network->start(transfer, SimTime{});
-  return drain(*network, setting, [](std::uint64_t, SimTime) {}).time_since_epoch();
+  return drain(*network, setting, 1, [](std::uint64_t, SimTime) {}).time_since_epoch();
 }
 
 Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
@@ -155,7 +161,7 @@ Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan)
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
     if (missing[m] == 0) send(m, SimTime{});
   }
-  return drain(*network, setting,
+  return drain(*network, setting, plan.messages.size(),
                [&](std::uint64_t tag, SimTime now) {
                  for (const std::uint32_t f : followers[tag]) {
                    if (--missing[f] == 0) send(f, now);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "sim/base/error.hpp"
+#include "sim/executor/executor.hpp"
 #include "sim/network/packet/experiments.hpp"
 #include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
@@ -190,6 +191,14 @@ Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& ca
     names.emplace_back("victim", "idle host");
     shape = fmt::format("two switches and one trunk, six flows to one receiver and the victim, {} ms",
                         seconds(window) * 1e3);
+  }
+  const bool to_the_end = pattern == TrafficPattern::incast;
+  const auto missing = std::count_if(outcome.flows.begin(), outcome.flows.end(),
+                                     [](const auto& flow) { return flow.delivered == Duration{}; });
+  if (to_the_end && missing > 0) {
+    throw executor::Blocked(
+        fmt::format("the traffic cannot finish: {} of {} messages never arrive", missing, senders),
+        outcome.deadlocks.empty() ? "" : "deadlock: ports wait for one another");
   }
   Traffic traffic;
   traffic.where = fmt::format("{}; cables {:g} Gbit/s, {:g} us", shape, cable.rate.value() * 8e-9,

@@ -1,8 +1,11 @@
 #include "sim/scenario/traffic_ground.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "sim/base/error.hpp"
+#include "sim/executor/executor.hpp"
 #include "sim/network/factory.hpp"
 #include "topology/build.hpp"
 
@@ -24,6 +27,16 @@ packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband) {
   return spec;
 }
 
+void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent) {
+  if (arrived >= sent) return;
+  std::string found;
+  if (const auto* packets = dynamic_cast<const packet::PacketNetwork*>(&network)) {
+    for (const std::string& finding : packets->findings()) found += (found.empty() ? "" : "; ") + finding;
+  }
+  throw executor::Blocked(
+      fmt::format("the traffic cannot finish: {} of {} messages never arrive", sent - arrived, sent), found);
+}
+
 Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
     : scenario_(scenario),
       stop_(stop),
@@ -32,7 +45,7 @@ Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, c
 
 void Ground::renew() {
   packets_ = nullptr;
-  under_way_ = 0;
+  sent_ = arrived_ = 0;
   if (scenario_.network.model == "packet") {
     auto made = std::make_unique<packet::PacketNetwork>(
         router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
@@ -64,7 +77,7 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
   transfer.tag = tag;
   transfer.from = from, transfer.to = to;
   network_->start(transfer, SimTime{});
-  ++under_way_;
+  ++sent_;
 }
 
 Ends ends_of(const Topology& topology) {

@@ -15,6 +15,9 @@ namespace topsim::scenario {
 // The scenario's packet section with its seed.
 [[nodiscard]] network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband);
 
+// Throws executor::Blocked, with what the network found, where messages stay under way for ever.
+void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent);
+
 // The topology with every switch apart.
 class Ground {
  public:
@@ -27,24 +30,26 @@ class Ground {
   void renew();  // a network that has carried nothing
   void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag);
   [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
-  // done(tag, time of the last byte) of everything sent, in order, until somebody stops it.
+  // done(tag, time of the last byte) of everything sent, in order, until somebody stops it. Throws
+  // executor::Blocked where something never arrives.
   template <class Done>
   void run(const Done& done) {
     // Not further at a time than somebody who stops it would wait for.
     constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
     SimTime horizon(kSlice);
-    while (under_way_ > 0 && !stopped()) {
+    while (arrived_ < sent_ && !stopped()) {
       const SimTime next = network_->next_event_before(horizon);
-      if (next == kNever) return;
+      if (next == kNever) break;
       if (next <= horizon) {
         completed.clear();
         network_->advance(next, completed);
-        under_way_ -= completed.size();
+        arrived_ += completed.size();
         for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
       }
       if (next >= horizon) horizon = next + kSlice;  // also of a network that answers with the horizon
     }
+    if (!stopped()) require_all_arrived(*network_, arrived_, sent_);
   }
   // Null on another model.
   [[nodiscard]] const network::packet::PacketNetwork* packets() const { return packets_; }
@@ -56,9 +61,9 @@ class Ground {
   const topology::Router router_;
   std::unique_ptr<network::Network> network_;
   const network::packet::PacketNetwork* packets_ = nullptr;
+  std::size_t sent_ = 0, arrived_ = 0;
   topology::Route route_;
   std::vector<network::Usage> usage_;
-  std::size_t under_way_ = 0;  // sent and not there yet
 };
 
 // Ports that may meet: NICs node by node; accelerators where nodes have none or there is one node only.

@@ -1,9 +1,11 @@
 // Patterns of messages as a user asks for them: a scenario's text in, the figures of fabrics.md 3.1 out.
 #include "sim/scenario/traffic.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
+#include "sim/scenario/bench.hpp"
 
 namespace topsim::scenario::traffic_test {
 using namespace topsim::literals;
@@ -135,6 +137,47 @@ TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
   EXPECT_NEAR(microseconds(packets.last), 7 * 1048576 / 49.02e9 * 1e6 + 3.6, 1.0);
   EXPECT_NEAR(seconds(packets.last) / seconds(fluid.last), 1, 0.01);
   EXPECT_FALSE(fluid.queues.has_value());
+}
+
+// Five switches in a circle, whose lanes hold one packet each: all of them full of packets for the switch
+// after the next stand still, and a time would be a lie.
+TEST(Traffic, that_never_ends_is_refused_and_has_no_time) {
+  std::string devices, links;
+  for (int i = 0; i < 5; ++i) {
+    const auto device = [&](const char* name, const char* kind, const char* rest) {
+      devices += fmt::format(R"({}{{"name": "{}{}", "kind": "{}", {}}})", devices.empty() ? "" : ", ", name,
+                             i, kind, fmt::format(fmt::runtime(rest), i));
+    };
+    device("gpu", "accelerator", R"("model": "h100-sxm5", "node": {})");
+    device("nic", "nic", R"("node": {})");
+    device("switch", "switch", R"("tier": 1)");
+    links += fmt::format(R"({}{{"from": "gpu{}", "to": "nic{}", "use": "pcie5-x16"}},
+                            {{"from": "nic{}", "to": "switch{}", "use": "ib-ndr"}},
+                            {{"from": "switch{}", "to": "switch{}", "use": "ib-ndr"}})",
+                         links.empty() ? "" : ", ", i, i, i, i, i, (i + 1) % 5);
+  }
+  const config::Library library({"configs"});
+  const Scenario scenario = parse_scenario(fmt::format(R"({{"topology": {{"devices": [{}], "links": [{}]}},
+                       "workload": {{"model": "llama3-8b", "plan": {{"dp": 5}}, "sequence": 2048}},
+                       "network": {{"model": "packet", "packet": {{"virtual_lanes": {{"buffer": "5 kB"}}}}}}}})",
+                                                       devices, links),
+                                           "test.json", {}, library);
+  const auto says_so = [](const auto& work) {
+    try {
+      work();
+      ADD_FAILURE() << "it has a time";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("messages never arrive"), std::string::npos) << error.what();
+    }
+  };
+  TrafficOptions options;
+  options.sizes = {1_MiB};
+  says_so(
+      [&] { static_cast<void>(run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options)); });
+  says_so([&] {
+    static_cast<void>(
+        bench(scenario, catalogue(), collective::CollectiveKind::all_to_all, {5_MiB, 5_MiB, 2}));
+  });
 }
 
 TEST(Traffic, more_senders_than_ports_is_an_error_with_the_way_out) {

@@ -1,11 +1,25 @@
 // Who may send: shared switch buffers with PFC, and credits. Admission of [HPCC] switch-mmu, credits of
 // IBTA 7.9.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/error.hpp"
 #include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
+namespace {
+[[noreturn]] void refuse_lanes(std::uint32_t blocks, std::uint32_t needed) {
+  Problem problem;
+  problem.path = "network.packet.virtual_lanes.buffer";
+  problem.message =
+      fmt::format("a lane of {} blocks of 64 B holds no whole packet: nothing could move", blocks);
+  problem.label = fmt::format("a full packet here takes {} B", needed * 64);
+  problem.help = fmt::format("give the lanes {} B or more, or leave the key out", needed * 64);
+  throw ConfigError({problem});
+}
+}  // namespace
 
 void Core::set_up_buffers() {
   const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
@@ -33,6 +47,7 @@ void Core::set_up_buffers() {
       buffer = std::min(buffer, 2047.0 * 64);
     }
     credit_total_[p] = static_cast<std::uint32_t>(buffer / 64);
+    if (credit_total_[p] < most_blocks_) refuse_lanes(credit_total_[p], most_blocks_);
     time_blocks(p);
     for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
       credits_[p * settings.classes + lane].limit = credit_total_[p];

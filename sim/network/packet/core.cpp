@@ -83,6 +83,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
   for (std::size_t d = 0; d < graph.devices; ++d) out_begin_[d + 1] += out_begin_[d];
   auto place = out_begin_;
   for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
+  most_blocks_ = (std::max({settings.mtu + settings.header, settings.ack, settings.cnp}) + 63) / 64;
   set_up_buffers();
   begin_random();
   may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
@@ -95,7 +96,6 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
     }
   }
   wide_ = ports.size() > 1'000;
-  most_blocks_ = (std::max({settings.mtu + settings.header, settings.ack, settings.cnp}) + 63) / 64;
   find_ports_ahead();
 }
 
