@@ -124,11 +124,29 @@ TEST(Hpcc, steers_to_its_target_utilisation) {
     const Duration now = trip * 10_us;
     const double sent =
         static_cast<double>(telemetry.entry[0].sent) + (trip == 0 ? 0 : pair.rate(now) * 10e-6);
-    telemetry.entry[0] = {now.count(), static_cast<std::uint64_t>(sent), 0, kLine};
+    telemetry.entry[0] = {now.count(), static_cast<std::uint64_t>(sent), 0, 0, kLine};
     pair.row().next += 50;
     pair.acknowledge({pair.row().next - 25, false, 0, &telemetry}, now);
   }
   EXPECT_NEAR(pair.rate(200_us) / kLine, 0.95, 0.01);
+}
+
+// The ports of two spines have sent 900 and 100 packets: their difference is nobody's rate. The hop that both
+// packets passed carried nothing in between, so the rate stays at the line.
+TEST(Hpcc, compares_a_port_with_itself_alone) {
+  Pair pair(CongestionControlKind::hpcc, {});
+  Telemetry telemetry;
+  telemetry.hops = 2;
+  telemetry.entry[1] = {0, 0, 0, 9, kLine};
+  for (int trip = 0; trip < 20; ++trip) {
+    const Duration now = trip * 10_us;
+    const auto spine = static_cast<PortIndex>(trip % 2);
+    telemetry.entry[0] = {now.count(), spine == 0 ? 900'000U : 100'000U, 0, spine, kLine};
+    telemetry.entry[1].time = now.count();
+    pair.row().next += 50;
+    pair.acknowledge({pair.row().next - 25, false, 0, &telemetry}, now);
+  }
+  EXPECT_DOUBLE_EQ(pair.rate(200_us), kLine);
 }
 
 // Above t_high the rate falls by beta (1 - t_high / rtt): 1 - 0.8 (1 - 500 / 1000) = 0.6.

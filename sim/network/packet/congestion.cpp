@@ -279,7 +279,8 @@ void Congestion::hpcc(QueuePair& pair, State& s, const Acknowledgement& ack) {
     const auto& a = s.last.entry[hop];
     const auto& b = now.entry[hop];
     const double tau = static_cast<double>(b.time - a.time) * 1e-12;
-    if (tau <= 0) continue;
+    // Packets that took other ways, or overtook, say nothing about one port ([HPCC] compares path IDs).
+    if (tau <= 0 || a.port != b.port) continue;
     const double rate = static_cast<double>(b.sent - a.sent) / tau;
     const double product = s.line * static_cast<double>(s.round_trip) * 1e-12;
     const double u = rate / b.rate + std::min(a.queue, b.queue) * s.line / b.rate / product;

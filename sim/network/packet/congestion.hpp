@@ -18,7 +18,8 @@ struct Telemetry {
     Picoseconds time;
     std::uint64_t sent;   // bytes
     std::uint32_t queue;  // bytes
-    double rate;          // bytes/s
+    PortIndex port;
+    double rate;  // bytes/s
   };
   std::uint8_t hops = 0;
   std::array<Entry, kMost> entry;

@@ -253,7 +253,7 @@ void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
   Telemetry& row = telemetry_[packet];
   if (packets_[packet].in_port == kNone || row.hops == Telemetry::kMost)
     return;  // switches write, senders do not
-  row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, rate_[p]};
+  row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, p, rate_[p]};
 }
 
 [[gnu::always_inline]] inline void Core::forward(std::uint32_t packet, PortIndex p) {
