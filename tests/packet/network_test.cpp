@@ -2,6 +2,7 @@
 // PCIe switch.
 #include <gtest/gtest.h>
 
+#include "sim/base/error.hpp"
 #include "sim/network/flow.hpp"
 #include "sim/network/packet/packet_network.hpp"
 #include "tests/topology/fixtures.hpp"
@@ -40,6 +41,24 @@ Transfer message(const topology::Router& router, std::size_t from, std::size_t t
   transfer.usage = usage;
   transfer.latency = route.latency;
   return transfer;
+}
+
+// A fabric that routes each connection along one path leaves packets nothing to choose from; one that spreads
+// them takes any.
+TEST(PacketNetwork, refuses_packets_a_choice_where_routes_are_single_paths) {
+  const PathChoice choices[] = {PathChoice::spray, PathChoice::adaptive, PathChoice::flowlet};
+  const Topology hashed = two_nodes("roce-400g"), even = two_nodes("ib-ndr");
+  ASSERT_EQ(hashed.routing, topology::Routing::ecmp);
+  ASSERT_EQ(even.routing, topology::Routing::adaptive);
+  const topology::Router single(hashed, 1), all(even, 1);
+  PacketSpec spec;
+  for (const PathChoice choice : choices) {
+    spec.path = choice;
+    EXPECT_THROW(PacketNetwork(single, spec), ConfigError);
+    EXPECT_NO_THROW(PacketNetwork(all, spec));
+  }
+  spec.path = PathChoice::flow_hash;
+  EXPECT_NO_THROW(PacketNetwork(single, spec));
 }
 
 // One connection number, two pairs of NICs: each message leaves by the NIC that it names, whichever came

@@ -10,7 +10,23 @@ namespace topsim::network::packet {
 namespace {
 using topology::LinkKind;
 
+// Where routes are single paths a packet has nothing to choose from.
+void refuse_another_routing(const topology::Topology& topology, PathChoice path) {
+  const bool single =
+      topology.routing == topology::Routing::static_ || topology.routing == topology::Routing::ecmp;
+  if (!single || path == PathChoice::flow_hash || path == PathChoice::destination) return;
+  Problem problem;
+  problem.path = "network.packet.path";
+  problem.message =
+      fmt::format("packets cannot choose their path: the fabric's routing is {}, one path a connection",
+                  name_of(topology.routing));
+  problem.help = fmt::format("give topology.fabric.routing as {}, too",
+                             path == PathChoice::spray ? "spray" : "adaptive");
+  throw ConfigError({problem});
+}
+
 PacketSpec for_topology(const topology::Topology& topology, PacketSpec spec) {
+  if (spec.path) refuse_another_routing(topology, *spec.path);
   if (!spec.path) {
     switch (topology.routing) {
       case topology::Routing::static_:
