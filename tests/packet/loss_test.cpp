@@ -40,6 +40,23 @@ TEST(SelectiveRepeat, loses_little_more_than_what_is_lost) {
   }
 }
 
+// A message of one packet is sent again for each loss, by the timer: its round trip of 4 us is long over
+// before 100 us. One of eight packets, all lost from time to time, is sent again whole at most.
+TEST(SelectiveRepeat, sends_what_a_timer_calls_lost_once_a_timeout) {
+  std::uint64_t drops = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    PacketSpec spec = losing(0.3, Recovery::selective_repeat);
+    spec.seed = seed;
+    const Counters one = incast(1, 1000_B, ns3_link(), spec).counters;
+    EXPECT_EQ(one.repeats, one.drops) << seed;
+    drops += one.drops;
+    const Counters eight = incast(1, 8000_B, ns3_link(), spec).counters;
+    EXPECT_GE(eight.repeats, eight.drops) << seed;
+    EXPECT_LE(eight.repeats, eight.drops + 8 * eight.timeouts) << seed;
+  }
+  EXPECT_GT(drops, 20U);  // 40 x q / (1 - q) = 42 expected with q = 1 - 0.7^2
+}
+
 TEST(Timer, brings_back_a_lost_tail) {
   // One packet, one link loses half of all: only the timer notices.
   PacketSpec spec = losing(0.5, Recovery::go_back_n);

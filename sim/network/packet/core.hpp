@@ -151,6 +151,7 @@ class [[gnu::visibility("hidden")]] Core {
   void promote(Port & port);
   [[nodiscard]] std::uint32_t next_bytes(const Port& port, unsigned lane) const;
   void hear_ack(std::uint32_t packet);
+  void count_as_lost(PairIndex pair);  // all that is under way, to be sent again
   void expire(PairIndex pair);
   void start_timer(PairIndex pair, Picoseconds at);
   [[nodiscard]] Picoseconds timeout(const QueuePair& q) const;

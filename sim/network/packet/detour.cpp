@@ -51,12 +51,7 @@ void Core::move(PairIndex pair, const Connection& connection, Picoseconds time) 
   if (stopped) {
     for (const PortIndex p : before)
       if (ports[p].down) drop_waiting(p, pair);
-    q.next = q.unacknowledged;
-    q.send_message = q.oldest_message;
-    if (settings.recovery == Recovery::selective_repeat) {
-      selective_[pair].repeat = q.unacknowledged;
-      selective_[pair].all_lost = true;
-    }
+    count_as_lost(pair);
   }
   may_finish_early_ = true;
   for (PortIndex p = 0; p < ports.size(); ++p)

@@ -43,7 +43,7 @@ std::uint32_t Core::next_number(const QueuePair& q, PairIndex pair) const {
   if (settings.recovery == Recovery::selective_repeat) {
     const Selective& s = selective_[pair];
     const std::uint32_t window = settings.reorder_window;
-    const std::uint32_t end = s.all_lost ? q.next : (s.highest > window ? s.highest - window : 0);
+    const std::uint32_t end = std::max(s.lost_below, s.highest > window ? s.highest - window : 0);
     for (std::uint32_t n = std::max(s.repeat, q.unacknowledged); n < end; ++n) {
       if (!s.acknowledged.contains(n)) return n;
     }
@@ -164,14 +164,14 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
   if (number == q.next) {
     ++q.next;
     if (last) q.send_message = messages_[message_of(q, number)].next;
+  } else {
+    selective_[pair].repeat = number + 1;
   }
   if (number < q.sent) {
     ++counters.repeats;
   } else {
     q.sent = number + 1;
   }
-  if (settings.recovery == Recovery::selective_repeat && number < q.next - 1)
-    selective_[pair].repeat = number + 1;
 
   if (settings.path == PathChoice::flowlet && start - q.last_send > spec.flowlet_gap.count()) ++q.flowlet;
   const std::uint32_t packet = new_packet(PacketKind::data, q.lane, bytes);
@@ -222,7 +222,6 @@ void Core::hear_ack(std::uint32_t packet) {
     const std::uint32_t echo = echoes_[packet];
     if (echo >= q.unacknowledged) s.acknowledged.insert(echo);
     s.highest = std::max(s.highest, echo + 1);
-    if (q.unacknowledged >= q.next) s.all_lost = false;
   } else if (row.kind == PacketKind::nack && row.sequence >= q.unacknowledged) {
     q.next = row.sequence;
     q.send_message = message_of(q, q.next);
@@ -258,6 +257,17 @@ void Core::start_timer(PairIndex pair, Picoseconds at) {
   events.push(std::max(at, now), kTimer | pair);
 }
 
+void Core::count_as_lost(PairIndex pair) {
+  QueuePair& q = pairs_[pair];
+  if (settings.recovery == Recovery::selective_repeat) {
+    selective_[pair].repeat = q.unacknowledged;
+    selective_[pair].lost_below = q.next;
+  } else {
+    q.next = q.unacknowledged;
+    q.send_message = q.oldest_message;
+  }
+}
+
 void Core::expire(PairIndex pair) {
   QueuePair& q = pairs_[pair];
   q.timer = false;
@@ -270,13 +280,7 @@ void Core::expire(PairIndex pair) {
   }
   ++counters.timeouts;
   q.progress_at = now;
-  if (settings.recovery == Recovery::selective_repeat) {
-    selective_[pair].repeat = q.unacknowledged;
-    selective_[pair].all_lost = true;
-  } else {
-    q.next = q.unacknowledged;
-    q.send_message = q.oldest_message;
-  }
+  count_as_lost(pair);
   start_timer(pair, now + spec.loss.timeout.count());
   activate(pair);
 }

@@ -207,8 +207,8 @@ struct QueuePair {
 // Selective repeat only.
 struct Selective {
   NumberSet received, acknowledged;
-  std::uint32_t repeat = 0;   // next number to consider for repetition
-  std::uint32_t highest = 0;  // one above the highest number acknowledged
-  bool all_lost = false;      // after a timeout: everything outstanding counts as lost
+  std::uint32_t repeat = 0;      // next number to consider for repetition
+  std::uint32_t highest = 0;     // one above the highest number acknowledged
+  std::uint32_t lost_below = 0;  // after a timeout: everything that had been sent by then counts as lost
 };
 }  // namespace topsim::network::packet
