@@ -53,9 +53,9 @@ const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
                  config::names<Dcqcn::Rules>(
                      {{"paper", Dcqcn::Rules::paper}, {"connectx", Dcqcn::Rules::connectx}}))
           .field("g", &Dcqcn::g, "Gain of alpha", between(0, 1))
-          .field("alpha_period", &Dcqcn::alpha_period, "Between updates of alpha")
-          .field("decrease_period", &Dcqcn::decrease_period, "Shortest time between two cuts")
-          .field("increase_period", &Dcqcn::increase_period, "Timer of rate increase")
+          .field("alpha_period", &Dcqcn::alpha_period, "Between updates of alpha", positive())
+          .field("decrease_period", &Dcqcn::decrease_period, "Shortest time between two cuts", positive())
+          .field("increase_period", &Dcqcn::increase_period, "Timer of rate increase", positive())
           .field("byte_counter", &Dcqcn::byte_counter, "Bytes between rate increases; 0: none")
           .field("threshold", &Dcqcn::threshold, "Fast-recovery stages")
           .field("additive_increase", &Dcqcn::additive_increase, "Step", default_text("scales with the port"))
@@ -84,12 +84,12 @@ const config::Object<Timely>& table(config::Type<Timely>) {
           .field("beta", &Timely::beta, "Decrease factor", between(0, 1))
           .field("t_low", &Timely::t_low, "Below: increase whatever the gradient")
           .field("t_high", &Timely::t_high, "Above: decrease whatever the gradient")
-          .field("min_rtt", &Timely::min_rtt, "Round trip of an empty path")
+          .field("min_rtt", &Timely::min_rtt, "Round trip of an empty path", positive())
           .field("additive_increase", &Timely::additive_increase, "Step",
                  default_text("scales with the port"))
           .field("hyper_increase", &Timely::hyper_increase, "Large step",
                  default_text("scales with the port"))
-          .field("min_rate", &Timely::min_rate, "Slowest sender");
+          .field("min_rate", &Timely::min_rate, "Slowest sender", positive());
   return object;
 }
 const config::Object<Dctcp>& table(config::Type<Dctcp>) {
@@ -106,7 +106,7 @@ const config::Object<InfinibandCc>& table(config::Type<InfinibandCc>) {
           .field("marking_rate", &InfinibandCc::marking_rate, "Packets between two marks")
           .field("increase", &InfinibandCc::increase, "Table steps per mark")
           .field("limit", &InfinibandCc::limit, "Last step of the table")
-          .field("timer", &InfinibandCc::timer, "Between two steps back");
+          .field("timer", &InfinibandCc::timer, "Between two steps back", positive());
   return object;
 }
 const config::Object<CongestionControl>& table(config::Type<CongestionControl>) {
@@ -147,8 +147,8 @@ const config::Object<Loss>& table(config::Type<Loss>) {
           .field("probability", &Loss::probability, "Of each data packet on each fabric link",
                  between(0, kMostLoss))
           .field("nack_interval", &Loss::nack_interval, "Go-back-N: one NACK an expected packet in this time")
-          .field("timeout", &Loss::timeout, "Retransmission timeout")
-          .field("timeout_low", &Loss::timeout_low, "The same with few packets in flight")
+          .field("timeout", &Loss::timeout, "Retransmission timeout", positive())
+          .field("timeout_low", &Loss::timeout_low, "The same with few packets in flight", positive())
           .field("reorder_window", &Loss::reorder_window, "Packets overtaken before a gap counts as a loss");
   return object;
 }
