@@ -14,7 +14,7 @@ const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
   static const auto object =
       config::Object<SwitchBuffer>("switch buffer", "Shared buffer of an Ethernet switch")
           .field("total", &SwitchBuffer::total, "Whole buffer")
-          .field("reserve", &SwitchBuffer::reserve, "Per port, before the shared pool")
+          .field("reserve", &SwitchBuffer::reserve, "Per port and priority, before the shared pool")
           .field("headroom", &SwitchBuffer::headroom, "Per port and priority, for what PFC finds under way",
                  default_text("3 x rate x link delay, at least 2 frames"))
           .field("cut_through", &SwitchBuffer::cut_through, "Forward before the frame is complete")

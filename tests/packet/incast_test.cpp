@@ -31,6 +31,22 @@ TEST(Incast, of_one_packet_takes_two_serialisations_two_acknowledgements_and_fou
   EXPECT_EQ(outcome.last, Duration(4'177'920));
 }
 
+// Headroom and reserve are kept for every lane of every port: 5 ports x (20 + 5 kB) a lane. With two lanes,
+// of which one carries data, a buffer larger by what the other keeps does the same.
+TEST(Incast, keeps_headroom_and_reserve_for_every_lane) {
+  const auto with_lanes = [](int lanes, std::int64_t total) {
+    PacketSpec spec = ns3_spec(CongestionControlKind::none);
+    spec.lanes.count = lanes;
+    spec.buffer.total = Bytes(total), spec.buffer.headroom = Bytes(20'000),
+    spec.buffer.reserve = Bytes(5'000);
+    return incast(4, Bytes(1'000'000), ns3_link(), spec);
+  };
+  const Outcome one = with_lanes(1, 225'000), two = with_lanes(2, 350'000), less = with_lanes(2, 225'000);
+  EXPECT_EQ(one.most_waiting, two.most_waiting);
+  EXPECT_EQ(one.counters.pauses, two.counters.pauses);
+  EXPECT_LT(less.most_waiting, two.most_waiting);
+}
+
 // Queues with PFC: every ingress may hold alpha = 1/8 of what is free. N ingresses hold x each: x = (B - N x)
 // / 8, so N x = B N / (8 + N), B = 32 MB less headroom and reserve; published 6603, 11042, 16635, 22351 KB.
 TEST(Incast, fills_the_shared_buffer_to_the_dynamic_threshold) {

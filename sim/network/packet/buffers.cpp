@@ -23,6 +23,7 @@ namespace {
 
 void Core::set_up_buffers() {
   const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
+  const auto lanes = static_cast<std::uint32_t>(spec.lanes.count);
   const auto frame = settings.mtu + settings.header;
   double slowest = 0;
   for (const PortSpec& port : graph.ports) {
@@ -38,7 +39,7 @@ void Core::set_up_buffers() {
     const double headroom = spec.buffer.headroom ? static_cast<double>(spec.buffer.headroom->value())
                                                  : std::max(3 * flight, 2 * flight + 3 * packet);
     ports[p].headroom = static_cast<std::uint32_t>(headroom);
-    if (port.flow_control == FlowControl::pfc) kept[port.to] += ports[p].headroom + reserve;
+    if (port.flow_control == FlowControl::pfc) kept[port.to] += lanes * (ports[p].headroom + reserve);
     if (port.flow_control != FlowControl::credit) continue;
     // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
     double buffer = 2 * flight + 16 * packet;
