@@ -177,7 +177,10 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  "what layers keep for the backward pass waits in host memory; with recompute full their "
                  "inputs alone (MaxText's decoder_layer_input: offload, Megatron's cpu_offloading)")
           .field("recompute", &PlanSpec::recompute,
-                 "what the backward pass computes again; a number: that many layers a stage",
+                 "what the backward pass computes again; a number: that many layers a stage. selective: "
+                 "Megatron's "
+                 "attention core, which saves nothing where flash attention keeps no scores; in fsdp and ddp "
+                 "torchtitan's every second product, norms and activations",
                  default_text("the framework's"))
           .field("recompute_modules", &PlanSpec::recompute_modules,
                  "what selective recompute does again, by Megatron's names",

@@ -178,6 +178,9 @@ std::array<Framework, 13> make_table() {
   ddp.logit_bytes = 10;
   ddp.fused_logit_bytes = 4;  // flash-attn's: the gradient beside the logits, all of it backward
   ddp.fused_loss_forward = 1;
+  // torchtitan/parallelisms/parallelize_llama.py of late 2024, before either of DDP and FSDP:
+  // _apply_ac_to_transformer_block, selective_ac_option "op".
+  ddp.selective_operators = true;
   ddp.host = kEagerDdp;
   ddp.graph_launch = kGraph;
 
@@ -188,6 +191,7 @@ std::array<Framework, 13> make_table() {
   data_parallel.summary =
       "torch.nn.DataParallel: one process; device 0 broadcasts parameters and gathers outputs";
   data_parallel.family = FrameworkFamily::dataparallel;
+  data_parallel.selective_operators = false;
   data_parallel.overlap_grad_reduce = data_parallel.overlap_param_gather = false;
   data_parallel.bucket = 10_MiB;
   data_parallel.first_bucket = Bytes(0);
@@ -221,7 +225,7 @@ std::array<Framework, 13> make_table() {
   fsdp2023.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
   fsdp2023.attention = AttentionKernel::flash1;
   fsdp2023.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
-  fsdp2023.complex_rotary = false;
+  fsdp2023.complex_rotary = fsdp2023.selective_operators = false;
   // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
   // the parameters are views; the gradients of these views are joined.
   fsdp2023.copies_gathered = false;
@@ -242,7 +246,7 @@ std::array<Framework, 13> make_table() {
   deepspeed.name = "deepspeed";
   deepspeed.summary = "DeepSpeed ZeRO: 5e8-element buckets, all-reduced in stages 1 and 2; stage 3 by layer";
   deepspeed.family = FrameworkFamily::deepspeed;
-  deepspeed.sequence_parallel = false;
+  deepspeed.sequence_parallel = deepspeed.selective_operators = false;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
   deepspeed.bias_kernels = true;
   deepspeed.core_copies = CoreCopies::own;
@@ -277,7 +281,7 @@ std::array<Framework, 13> make_table() {
   internevo.summary = "InternEvo (InternLM): gradients all-reduced, ZeRO 1 by whole tensors and broadcasts";
   internevo.family = FrameworkFamily::megatron;
   internevo.zero = internevo.most_zero = 1;
-  internevo.sequence_parallel = false;
+  internevo.sequence_parallel = internevo.selective_operators = false;
   internevo.tp_overlap = TensorOverlap::none;
   internevo.ring_fp32 = internevo.dynamic_scales = internevo.wide_inputs = false;
   internevo.overlap_param_gather = false;

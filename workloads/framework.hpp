@@ -31,6 +31,8 @@ struct Framework {
 
   // Plan.
   RecomputeKind recompute = RecomputeKind::none;
+  // Selective recompute chooses among operators (plan.hpp, Again::operators), else Megatron's modules.
+  bool selective_operators = false;
   AttentionKernel attention = AttentionKernel::flash;
   bool sequence_parallel = true;  // with tp > 1
   int zero = 1;

@@ -43,6 +43,10 @@ struct Plan {
   // activation, both norms.
   struct Again {
     bool core = true, latent = false, activation = false, norms = false;
+    // torchtitan's "op": whatever is between the attention core and every first of two products in the order
+    // wq wk wv wo w1 w3 w2, whose results are kept; also those of reduce-scatters. 8-bit products are not
+    // among what it keeps.
+    bool operators = false;
   } again;
   AttentionKernel attention = AttentionKernel::flash;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;

@@ -89,6 +89,11 @@ void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& 
            plan.host_factor);
   }
 }
+
+// A checkpoint calls the whole forward pass again, whatever of it is kept.
+bool runs_twice(const Plan& plan, RecomputeKind recompute) {
+  return recompute == RecomputeKind::full || (recompute == RecomputeKind::selective && plan.again.operators);
+}
 }  // namespace
 
 // Published on a DGX H100:
@@ -129,8 +134,7 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
     return from_seconds(seconds(host_time(kept == 1 ? calls : calls * kept + replays)) * plan.host_factor);
   };
   spread(layer.forward, scaled(host.forward));
-  spread(layer.backward,
-         scaled(recompute == RecomputeKind::full ? host.backward + host.forward + host.checkpoint
-                                                 : host.backward));
+  spread(layer.backward, scaled(runs_twice(plan, recompute) ? host.backward + host.forward + host.checkpoint
+                                                            : host.backward));
 }
 }  // namespace topsim::workloads

@@ -110,6 +110,13 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   return Piece::kNone;
 }
 
+KernelCost Attention::operators_again() const {
+  const double keys = kv_heads_ * key_width(kernels_.model);
+  const bool kept = kernels_.keeps_products();
+  return kernels_.linear(kernels_.tokens, kept ? keys : qkv_width_, kernels_.hidden).forward +
+         before_core(Pass::forward) + proj_.forward;
+}
+
 // The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,
 // one from each end, so that causal work is even; both return what the next piece must wait for.
 int Attention::core_forward(PieceList& list) const {

@@ -13,6 +13,20 @@ PieceList forward(const LayerKernels& kernels, const Attention& attention, const
   list.compute(Part::norm, kernels.residual_forward(), done);
   return list;
 }
+
+// A checkpoint's forward pass runs before anything of the layer's backward pass, up to the last product's
+// input; gathers are those that the backward pass asks for anyhow.
+PieceList operators_again(const LayerKernels& kernels, const Attention& attention) {
+  const double ffn = kernels.model.ffn / static_cast<double>(kernels.plan.tp);
+  const double products = kernels.gates() - (kernels.keeps_products() ? 1 : 0);
+  PieceList list;
+  list.compute(Part::attention, kernels.norm_forward() + attention.operators_again());
+  list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward());
+  KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
+  if (products > 0) activation += kernels.linear(kernels.tokens, products * ffn, kernels.hidden).forward;
+  list.compute(Part::mlp, activation);
+  return list.recomputed();
+}
 }  // namespace
 
 PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
@@ -32,6 +46,8 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
     norms.compute(Part::norm, kernels.norm_forward() + kernels.norm_forward());
     list.append(norms.recomputed());
   }
+  if (recompute == RecomputeKind::selective && plan.again.operators)
+    list.append(operators_again(kernels, attention));
   const double norm = parameters.norms / 2 / plan.tp;
   list.compute(Part::norm, kernels.residual_backward());
   const int fed = feed_forward->backward(list, recompute);

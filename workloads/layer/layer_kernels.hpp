@@ -65,7 +65,10 @@ class LayerKernels {
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
 
-  [[nodiscard]] bool in_tiles() const;  // user buffers
+  [[nodiscard]] bool in_tiles() const;         // user buffers
+  [[nodiscard]] bool keeps_products() const {  // Plan::Again::operators
+    return bytes_of(plan.gemm) >= element;
+  }
 
   // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
   // parallelism. Return what the next piece must wait for.

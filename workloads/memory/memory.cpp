@@ -179,6 +179,18 @@ double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count
   const double gate = model.gated_ffn && !plan.fused_kernels ? e : 0;
   return count * ffn * (e * (model.gated_ffn ? 2 : 1) + input + gate);
 }
+
+// Plan::Again::operators: the layer's input, the attention core's answer, results of wq, wv, w1 and w2, and
+// of the reduce-scatters of wo and w2.
+double kept_by_operator(const ModelSpec& model, const Plan& plan) {
+  const double t = plan.tp, h = model.hidden, tokens = plan.tokens();
+  const double queries = model.heads / t * model.head_dim;
+  const double values = std::max(1.0, model.kv_heads / t) * model.head_dim;
+  double numbers = rows_of(plan) * h * (plan.sequence_parallel ? 3 : 1) + tokens * queries;
+  if (bytes_of(plan.gemm) >= bytes_of(plan.activations))
+    numbers += tokens * (queries + values + model.ffn / t + h);
+  return bytes_of(plan.activations) * numbers;
+}
 }  // namespace
 
 double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
@@ -187,6 +199,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of it
   const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
   if (recompute == RecomputeKind::full) return e * rows * h;
+
+  if (recompute == RecomputeKind::selective && plan.again.operators) return kept_by_operator(model, plan);
 
   const double mask = plan.dropout ? 1 : 0;
   const double heads = model.heads / t;
@@ -259,6 +273,9 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
                    (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
     parts.activations =
         peak_activations(model, plan, stage) + layers_in_flight(model, plan, stage_layers(plan, stage));
+    if (plan.recompute.kind == RecomputeKind::selective && plan.again.operators)
+      parts.recompute = std::max(0.0, layer_activation_bytes(model, plan, RecomputeKind::none) -
+                                          layer_activation_bytes(model, plan, RecomputeKind::selective));
     if (plan.recompute.kind == RecomputeKind::full)
       parts.recompute = layer_activation_bytes(
           model, plan, RecomputeKind::none, model.experts.count > 0 ? LayerKind::experts : LayerKind::dense);

@@ -6,14 +6,16 @@
 namespace topsim::workloads {
 
 // Left open, selective recompute does the attention core again (Korthikanti et al. 2022), with latent
-// attention what DeepSeek-V3's report does (3.2.3). Names are those of Megatron's --recompute-modules.
+// attention what DeepSeek-V3's report does (3.2.3); of dense layers in
+// PyTorch frameworks what torchtitan does. Names are those of Megatron's --recompute-modules.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
   const std::vector<std::string>& modules = spec.recompute_modules;
   const RecomputeKind usual = modules.empty() ? defaults.recompute : RecomputeKind::selective;
   plan.recompute = spec.recompute.value_or(RecomputeSpec{usual, std::nullopt});
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
-  plan.again = {!latent, latent, latent, false};
+  const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0;
+  plan.again = {!latent && !operators, latent, latent, false, operators};
   if (modules.empty()) return;
   if (plan.recompute.kind != RecomputeKind::selective)
     mistakes.add("plan.recompute_modules", "only selective recompute chooses modules",
@@ -21,7 +23,7 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const auto named = [&](const char* module) {
     return std::find(modules.begin(), modules.end(), module) != modules.end();
   };
-  plan.again = {named("core_attn"), named("mla_up_proj"), named("moe_act"), named("layernorm")};
+  plan.again = {named("core_attn"), named("mla_up_proj"), named("moe_act"), named("layernorm"), false};
   if (plan.again.latent && !latent)
     mistakes.add("plan.recompute_modules",
                  "mla_up_proj belongs to latent attention, which the model has not");

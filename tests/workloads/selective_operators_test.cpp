@@ -1,0 +1,80 @@
+// Selective recompute of PyTorch frameworks: torchtitan's "op", every second product and what is between.
+#include <gtest/gtest.h>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/layer/pieces.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::workloads::selective_operators_test {
+using namespace testing;
+
+// Llama-3 8B: h 4096, 32 heads and 8 of keys and values of 128, FFN 14336; 8192 tokens.
+constexpr double kTokens = 8192;
+WorkloadSpec llama3_8b(const char* framework) {
+  WorkloadSpec workload;
+  workload.model = llama3_70b();
+  workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
+  workload.model.ffn = 14336;
+  workload.model = complete(workload.model);
+  workload.framework = framework;
+  workload.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
+  return workload;
+}
+double kept(const WorkloadSpec& workload, RecomputeKind kind) {
+  return layer_activation_bytes(workload.model, resolve(workload, 8), kind);
+}
+
+// Input 4096, wq 4096, wv 1024, attention 4096, w1 14336, w2 4096: 31744 numbers a token in 2 bytes. wk, wo,
+// w3, norms and activation run again.
+TEST(SelectiveOperators, KeepEverySecondProduct) {
+  for (const char* framework : {"fsdp", "fsdp@2024-compile", "ddp"})
+    EXPECT_DOUBLE_EQ(kept(llama3_8b(framework), RecomputeKind::selective), 2 * kTokens * 31744) << framework;
+  // Megatron's does the attention core again, of which flash attention keeps no scores.
+  const WorkloadSpec megatron = llama3_8b("megatron");
+  EXPECT_DOUBLE_EQ(kept(megatron, RecomputeKind::selective), kept(megatron, RecomputeKind::none));
+}
+
+// 8-bit products are not on the list: only the input and the attention core's answer stay.
+TEST(SelectiveOperators, EightBitProductsRunAgain) {
+  WorkloadSpec workload = llama3_8b("fsdp@2024-compile");
+  workload.precision.gemm = Precision::fp8;
+  EXPECT_DOUBLE_EQ(kept(workload, RecomputeKind::selective), 2 * kTokens * (4096 + 4096));
+}
+
+// Four tensor ranks: a fourth of the heads' and the FFN's numbers, w2's partial sums whole, and a fourth of
+// the rows of the input and of two reduce-scatters.
+TEST(SelectiveOperators, KeepReduceScattersOfTensorRanks) {
+  WorkloadSpec workload = llama3_8b("fsdp");
+  workload.plan.tp = 4;
+  EXPECT_DOUBLE_EQ(kept(workload, RecomputeKind::selective),
+                   2 * kTokens * (3 * 4096 / 4.0 + (4096 + 1024 + 4096 + 14336) / 4.0 + 4096));
+}
+
+// wk, wo and w3 are 4096 x (1024 + 4096 + 14336) weights: 2 FLOPs each a token, at half of 989 TFLOP/s where
+// products are said to reach that. What passes memory beside them is less than as much again; the attention
+// core, which grows with the sequence, is not among them.
+TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
+  WorkloadSpec workload = llama3_8b("fsdp@2024-compile");
+  const topology::Accelerator accelerator = h100();
+  ComputeSettings settings;
+  settings.gemm_efficiency = 0.5;
+  const ComputeModel compute(accelerator, settings);
+  const auto added = [&](int sequence) {
+    workload.sequence = sequence;
+    const Plan plan = resolve(workload, 8);
+    const auto backward = [&](RecomputeKind kind) {
+      const PiecePair layer = transformer_layer(workload.model, LayerKind::dense, plan, compute, kind);
+      double sum = 0;
+      for (const Piece& piece : layer.backward.pieces()) sum += piece.cost.seconds;
+      return sum;
+    };
+    return backward(RecomputeKind::selective) - backward(RecomputeKind::none);
+  };
+  const double products = 2 * kTokens * 4096 * (1024 + 4096 + 14336.0) / (0.5 * 989e12);
+  EXPECT_GT(added(8192), products);
+  EXPECT_LT(added(8192), 2 * products);
+  EXPECT_NEAR(added(65536) / added(8192), 8, 0.1);  // of which attention would be 64
+}
+}  // namespace topsim::workloads::selective_operators_test
