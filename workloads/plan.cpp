@@ -171,7 +171,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
     mistakes.add("plan.tp_overlap",
                  "user buffers overlap gathers and scatters, which need sequence parallelism",
                  "set sequence_parallel, or tp_overlap to async");
-  set_adapters(workload, plan, mistakes);
+  set_adapters(workload, defaults, plan, mistakes);
   set_packing(workload, plan, mistakes);
   set_inference(workload, plan, mistakes);
   mistakes.finish();

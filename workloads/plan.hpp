@@ -22,6 +22,9 @@ namespace topsim::workloads {
 struct PlanAdapters {
   int rank = 0;
   bool qkv = false, proj = false, fc1 = false, fc2 = false;
+  // Queries, keys, values, gate and up are layers of their own with an adapter each (PEFT on transformers'
+  // and torchtitan's modules); else Megatron's two fused ones.
+  bool apart = false;
 };
 
 struct Plan {

@@ -163,14 +163,32 @@ TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
   EXPECT_EQ(apart - kernels(plan), 2);
 }
 
-// FSDP gathers everything, frozen or not, and reduces the adapters.
+// PEFT on Llama-3 8B, rank 16, all linear layers: "trainable params: 41,943,040", seven pairs A and B a
+// layer: 16 x 32 (q 8192 + k 5120 + v 5120 + o 8192 + gate, up and down 18432 each). Megatron's fused layers
+// share A among q, k and v, and among gate and up: 16 x 32 x (2 + 1) x 4096 fewer.
+TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
+  const auto trained = [](const char* framework) {
+    WorkloadSpec workload = adapted({}, framework);
+    workload.plan = {};
+    workload.plan.micro_batch = 1;
+    workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
+    workload.model.ffn = 14336;
+    workload.model = complete(workload.model);
+    return 32 * adapter_parameters(workload.model, resolve(workload, 8));
+  };
+  for (const char* framework : {"ddp", "fsdp", "deepspeed"}) EXPECT_EQ(trained(framework), 41'943'040);
+  EXPECT_EQ(trained("megatron"), 41'943'040 - 16 * 32 * 3 * 4096);
+}
+
+// FSDP gathers everything, frozen or not, and reduces the adapters: q 16384, k and v 9216 each, projection
+// 16384, gate and up 36864 each, down 36864.
 TEST(Lora, ShardedFrozenWeightsAreGathered) {
   WorkloadSpec workload = adapted({}, "fsdp");
   workload.plan = {};
   workload.plan.micro_batch = 1;
   const auto program = training_step(workload, h100(), 64);
   program::validate(program);
-  const double adapters = 16.0 * (18432 + 16384 + 65536 + 36864) * 80;  // one tensor rank
+  const double adapters = 16.0 * (16384 + 2 * 9216 + 16384 + 3 * 36864) * 80;  // one tensor rank
   const ModelSpec model = complete(llama3_70b());
   const double all = 80 * (layer_parameters(model).total() - layer_parameters(model).norms) + adapters;
   EXPECT_DOUBLE_EQ(bytes(program, Phase::gradient_sync), 4 * adapters);

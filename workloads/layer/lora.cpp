@@ -19,30 +19,51 @@ struct Adapter {
   double n = 0, k = 0;
 };
 
+// Those of the matrices that are one target, in forward order.
+using Target = std::vector<Adapter>;
+
 class Adapters {
  public:
   Adapters(const ModelSpec& model, const Plan& plan, const ComputeModel& compute)
       : plan_(plan), compute_(compute), rank_(plan.adapters.rank), tokens_(plan.tokens()) {
     const double t = plan.tp, d = model.head_dim;
     const double heads = model.heads / t, kv_heads = std::max(1.0, model.kv_heads / t), ffn = model.ffn / t;
-    qkv_ = {Part::attention, false, (heads + 2 * kv_heads) * d, static_cast<double>(model.hidden)};
-    proj_ = {Part::attention, true, static_cast<double>(model.hidden), heads * d};
-    fc1_ = {Part::mlp, false, (model.gated_ffn ? 2 : 1) * ffn, static_cast<double>(model.hidden)};
-    fc2_ = {Part::mlp, true, static_cast<double>(model.hidden), ffn};
+    const double h = model.hidden;
+    const PlanAdapters& on = plan.adapters;
+    const bool gate_apart = on.apart && model.gated_ffn;
+    const auto columns = [&](Part part, const std::vector<double>& widths) {
+      Target target;
+      for (const double n : widths) target.push_back({part, false, n, h});
+      return target;
+    };
+    using Widths = std::vector<double>;
+    if (on.qkv)
+      qkv_ = columns(Part::attention, on.apart ? Widths{heads * d, kv_heads * d, kv_heads * d}
+                                               : Widths{(heads + 2 * kv_heads) * d});
+    if (on.proj) proj_ = {{Part::attention, true, h, heads * d}};
+    if (on.fc1)
+      fc1_ = columns(Part::mlp, gate_apart ? Widths{ffn, ffn} : Widths{(model.gated_ffn ? 2 : 1) * ffn});
+    if (on.fc2) fc2_ = {{Part::mlp, true, h, ffn}};
   }
   // In the order in which a backward list completes their weights: of each half the row-parallel one first.
-  const Adapter* of(Part part, int index) const {
-    const PlanAdapters& on = plan_.adapters;
-    if (part == Part::attention)
-      return index == 0 ? (on.proj ? &proj_ : nullptr) : (on.qkv ? &qkv_ : nullptr);
-    if (part == Part::mlp) return index == 0 ? (on.fc2 ? &fc2_ : nullptr) : (on.fc1 ? &fc1_ : nullptr);
-    return nullptr;
+  const Target& of(Part part, int index) const {
+    if (part == Part::attention) return index == 0 ? proj_ : qkv_;
+    if (part == Part::mlp) return index == 0 ? fc2_ : fc1_;
+    return none_;
   }
-  const Adapter* qkv() const { return of(Part::attention, 1); }
-  const Adapter* proj() const { return of(Part::attention, 0); }
-  const Adapter* fc1() const { return of(Part::mlp, 1); }
-  const Adapter* fc2() const { return of(Part::mlp, 0); }
+  const Target& qkv() const { return qkv_; }
+  const Target& proj() const { return proj_; }
+  const Target& fc1() const { return fc1_; }
+  const Target& fc2() const { return fc2_; }
 
+  void forward(PieceList& list, const Target& target) const {
+    for (const Adapter& adapter : target) forward(list, adapter);
+  }
+  void backward(PieceList& list, const Target& target) const {
+    for (auto adapter = target.rbegin(); adapter != target.rend(); ++adapter) backward(list, *adapter);
+  }
+
+ private:
   void forward(PieceList& list, const Adapter& a) const {
     list.compute(a.part, compute_.gemm({tokens_, rank_, a.k}, plan_.gemm), Piece::kNone, rank_ * a.k);
     const int summed = a.row ? sum(list, a.part) : Piece::kNone;
@@ -56,7 +77,6 @@ class Adapters {
     list.weight_gradient(a.part, weights(a.k), Piece::kNone, rank_ * a.k);
   }
 
- private:
   int sum(PieceList& list, Part part) const {
     return list.collective(part, CollectiveKind::all_reduce, tokens_ * rank_ * bytes_of(plan_.activations),
                            plan_.tp);
@@ -72,7 +92,7 @@ class Adapters {
   const Plan& plan_;
   const ComputeModel& compute_;
   double rank_, tokens_;
-  Adapter qkv_, proj_, fc1_, fc2_;
+  Target qkv_, proj_, fc1_, fc2_, none_;
 };
 
 // Copies a list piece by piece; `rewrite` appends what takes a piece's place and returns where it is.
@@ -94,11 +114,10 @@ PieceList adapted_forward(const PieceList& list, const Adapters& adapters) {
     piece.frozen_parameters = piece.parameters;
     piece.parameters = 0;
     const int index = out.add(piece);
-    const auto put = [&](const Adapter* adapter) {
-      if (adapter != nullptr) adapters.forward(out, *adapter);
-    };
-    if (matrix && part == Part::attention) put(attention++ == 0 ? adapters.qkv() : adapters.proj());
-    if (matrix && part == Part::mlp) put(adapters.fc1()), put(adapters.fc2());
+    if (matrix && part == Part::attention)
+      adapters.forward(out, attention++ == 0 ? adapters.qkv() : adapters.proj());
+    if (matrix && part == Part::mlp)
+      adapters.forward(out, adapters.fc1()), adapters.forward(out, adapters.fc2());
     return index;
   });
 }
@@ -110,12 +129,12 @@ PieceList adapted_backward(const PieceList& list, const Adapters& adapters) {
       piece.parameters = 0;
       return out.add(piece);
     }
-    const Adapter* adapter = adapters.of(piece.part, seen[piece.part == Part::mlp ? 1 : 0]++);
+    const Target& target = adapters.of(piece.part, seen[piece.part == Part::mlp ? 1 : 0]++);
     const int before = static_cast<int>(out.pieces().size());
-    if (adapter == nullptr && piece.wait == Piece::kNone) return before - 1;
+    if (target.empty() && piece.wait == Piece::kNone) return before - 1;
     // What the weight gradient waited for (the layer's input) its adapter's does.
     out.compute(piece.part, KernelCost{}, piece.wait);
-    if (adapter != nullptr) adapters.backward(out, *adapter);
+    adapters.backward(out, target);
     return static_cast<int>(out.pieces().size()) - 1;
   });
 }
@@ -151,17 +170,30 @@ PiecePair frozen(const PiecePair& pieces, bool needed) {
 }
 
 namespace {
+// Matrices with an adapter of their own that read the input of attention, or of the dense network.
+double inputs_of_attention(const PlanAdapters& on) {
+  return on.apart ? 3 : 1;
+}
+double inputs_of_network(const ModelSpec& model, const PlanAdapters& on) {
+  return on.apart && model.gated_ffn ? 2 : 1;
+}
 // Sum of k + n over the adapted matrices, on one of `t` tensor ranks.
 double width(const ModelSpec& model, const PlanAdapters& on, double t) {
   const double h = model.hidden, d = model.head_dim, f = model.ffn;
   double sum = 0;
-  if (on.qkv) sum += h + (model.heads + 2.0 * model.kv_heads) * d / t;
+  if (on.qkv) sum += inputs_of_attention(on) * h + (model.heads + 2.0 * model.kv_heads) * d / t;
   if (on.proj) sum += model.heads * d / t + h;
-  if (on.fc1) sum += h + (model.gated_ffn ? 2 : 1) * f / t;
+  if (on.fc1) sum += inputs_of_network(model, on) * h + (model.gated_ffn ? 2 : 1) * f / t;
   if (on.fc2) sum += f / t + h;
   return sum;
 }
 }  // namespace
+
+double adapter_matrices(const ModelSpec& model, const Plan& plan) {
+  const PlanAdapters& on = plan.adapters;
+  return (on.qkv ? inputs_of_attention(on) : 0) + int{on.proj} + (on.fc1 ? inputs_of_network(model, on) : 0) +
+         int{on.fc2};
+}
 
 double adapter_parameters(const ModelSpec& model, const Plan& plan) {
   return plan.adapters.rank * width(model, plan.adapters, plan.tp);

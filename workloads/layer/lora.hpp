@@ -17,6 +17,7 @@ namespace topsim::workloads {
 // Embedding or head: frozen, so no gradient of weights; `needed`: that of the input still is.
 [[nodiscard]] PiecePair frozen(const PiecePair& pieces, bool needed);
 // Of one layer, on one tensor rank.
+[[nodiscard]] double adapter_matrices(const ModelSpec& model, const Plan& plan);
 [[nodiscard]] double adapter_parameters(const ModelSpec& model, const Plan& plan);
 // FLOPs of the adapters of all layers, forward and backward, for one sequence.
 [[nodiscard]] double adapter_flops_per_sequence(const ModelSpec& model, const Plan& plan);

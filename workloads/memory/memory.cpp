@@ -213,7 +213,7 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   if (recompute == RecomputeKind::selective && plan.again.norms)
     bytes -= rows * h * (kept(on.qkv) + kept(on.fc1));
   bytes += attention_bytes(model, plan, recompute, e, input);
-  bytes += tokens * e * on.rank * (int{on.qkv} + int{on.proj} + int{on.fc1} + int{on.fc2});
+  bytes += tokens * e * on.rank * adapter_matrices(model, plan);
   if (kind == LayerKind::dense) {
     bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, kept(on.fc2));
   } else {

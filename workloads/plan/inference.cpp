@@ -52,7 +52,7 @@ void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
         "a number of documents of equal length, or true for one");
 }
 
-void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
+void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (workload.task != Task::lora) {
     if (workload.lora && !plan.inference())
       mistakes.add("lora", "adapters are trained by task lora", "set \"task\": \"lora\", or leave lora out");
@@ -67,7 +67,8 @@ void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) 
     return spec.targets.empty() ||
            std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
   };
-  plan.adapters = {spec.rank, on("qkv"), on("proj"), on("fc1"), on("fc2")};
+  plan.adapters = {spec.rank, on("qkv"), on("proj"),
+                   on("fc1"), on("fc2"), defaults.family != FrameworkFamily::megatron};
   const ModelSpec& model = workload.model;
   if (model.experts.count > 0 || model.attention.kind == AttentionKind::mla)
     mistakes.add("task", "adapters exist for dense layers with mha or gqa attention",

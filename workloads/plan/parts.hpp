@@ -44,7 +44,7 @@ void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistake
 // Ranks that share one set of shards. Reads zero.
 [[nodiscard]] int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes);
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
-void set_adapters(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
+void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 // Inference has no gradients and no optimiser: after everything else, which it puts right.
 void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
