@@ -70,6 +70,7 @@ struct Plan {
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
   bool reshard_after_forward = false, prefetch_forward = false;
+  bool reduce_units_at_end = false;  // a stage's units, after the whole of its last backward pass
   int outstanding_reductions = 1;
   bool copies_gathered = true;
   double live_parameters = 0;  // gathered ones held at most; 0: two units

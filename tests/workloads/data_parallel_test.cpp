@@ -180,6 +180,24 @@ TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
   EXPECT_EQ(seen, 6);
 }
 
+// Under a pipeline all reduce-scatters of a stage, the embedding and two layers, follow the whole last
+// backward pass: the last kernel before the first of them is the embedding's, and what is computed between
+// them is only the copies into their buffers.
+TEST(FullySharded, UnderAPipelineNothingIsReducedBeforeTheLastBackwardEnds) {
+  WorkloadSpec workload = small("fsdp", 4);
+  workload.plan.pp = 2;
+  const auto program = training_step(workload, a100(), 16);
+  program::validate(program);
+  const auto& ops = program.classes[0].ops;
+  int reductions = 0;
+  for (const auto& op : ops) {
+    if (op.kind == OpKind::collective && op.phase == Phase::gradient_sync && op.bytes > Bytes(4))
+      ++reductions;
+    if (reductions > 0) EXPECT_NE(op.phase, Phase::backward);
+  }
+  EXPECT_EQ(reductions, 3);
+}
+
 // 32 ranks in shards of 8: gathers within 8, then one all-reduce of each shard (1/8 of the unit) over the
 // four ranks that hold it.
 TEST(FullySharded, HybridShardingReducesShardsOverReplicas) {

@@ -38,6 +38,9 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.reshard_after_forward =
       plan.zero == 3 && (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
+  // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
+  // every backward pass; after the last one post_backward of all groups.
+  plan.reduce_units_at_end = plan.unit_shards && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
   plan.prefetch_forward = defaults.prefetch_forward;
   plan.outstanding_reductions = defaults.outstanding_reductions;
   plan.copies_gathered = defaults.copies_gathered;

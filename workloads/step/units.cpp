@@ -5,7 +5,8 @@
 //             explicit prefetch it is launched before unit i - 1 computes
 //   backward  gather of unit i - 1: launched before unit i computes, may start once unit i is copied out
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
-//             wire, then the reduce-scatter of unit i
+//             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
+//             one after the other, first to last, when its last backward pass is over
 #include <algorithm>
 #include <deque>
 
@@ -45,11 +46,22 @@ class Units final : public DataParallel {
 
   void after_backward(int chunk, int unit, bool last) override {
     if (!last && !plan_.reduce_every_micro_batch) return;  // gradients and parameters stay whole
+    if (plan_.reduce_units_at_end) return;
     at(chunk, unit) = {};
     ready_ += chunks_[static_cast<std::size_t>(chunk)].unit_gradients[static_cast<std::size_t>(unit)];
     if (ready_ >= plan_.bucket_elements) reduce();
   }
-  void end_of_backward(int, bool last) override {
+  void end_of_backward(int chunk, bool last) override {
+    if (plan_.reduce_units_at_end) {
+      if (!last) return;
+      const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
+      for (std::size_t unit = 0; unit < held.units.size(); ++unit) {
+        at(chunk, static_cast<int>(unit)) = {};
+        ready_ += held.unit_gradients[unit];
+        reduce();
+      }
+      return;
+    }
     if (last || plan_.reduce_every_micro_batch) reduce();
   }
   void finish_gradients() override {
