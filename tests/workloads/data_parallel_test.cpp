@@ -193,7 +193,9 @@ TEST(FullySharded, UnderAPipelineNothingIsReducedBeforeTheLastBackwardEnds) {
   for (const auto& op : ops) {
     if (op.kind == OpKind::collective && op.phase == Phase::gradient_sync && op.bytes > Bytes(4))
       ++reductions;
-    if (reductions > 0) EXPECT_NE(op.phase, Phase::backward);
+    if (reductions > 0) {
+      EXPECT_NE(op.phase, Phase::backward);
+    }
   }
   EXPECT_EQ(reductions, 3);
 }
