@@ -23,7 +23,7 @@ std::string share_text(const Interval& range) {
                                  : fmt::format("{} to {}", three_digits(range.low), three_digits(range.high));
 }
 
-nlohmann::json range_json(const Interval& range) {
+nlohmann::json bounds_json(const Interval& range) {
   return {{"low", range.low}, {"usual", range.usual}, {"high", range.high}};
 }
 
@@ -110,20 +110,20 @@ std::string bom_json(const CostModel& cost) {
                      {"name", item.name},
                      {"count", item.count},
                      {"included_in_server", item.included},
-                     {"usd_each", item.price ? range_json(*item.price) : json()},
+                     {"usd_each", item.price ? bounds_json(*item.price) : json()},
                      {"price_source", item.price_source},
                      {"watts_each", item.watts}});
   }
   const json document = {{"format", "topsim.bom/1"},
                          {"items", std::move(items)},
-                         {"capital_usd", range_json(cost.bill.capital_range())},
-                         {"fabric_usd", range_json(cost.bill.capital_range(true))},
+                         {"capital_usd", bounds_json(cost.bill.capital_range())},
+                         {"fabric_usd", bounds_json(cost.bill.capital_range(true))},
                          {"watts", cost.bill.watts()},
-                         {"pue", range_json(cost.pue)},
-                         {"usd_per_kwh", range_json(cost.electricity)},
-                         {"years", range_json(cost.years)},
-                         {"energy_usd_per_year", range_json(energy_per_year(cost))},
-                         {"usd_per_hour", range_json(per_hour(cost))},
+                         {"pue", bounds_json(cost.pue)},
+                         {"usd_per_kwh", bounds_json(cost.electricity)},
+                         {"years", bounds_json(cost.years)},
+                         {"energy_usd_per_year", bounds_json(energy_per_year(cost))},
+                         {"usd_per_hour", bounds_json(per_hour(cost))},
                          {"remarks", cost.bill.remarks}};
   return document.dump(1) + '\n';
 }

@@ -15,7 +15,7 @@ using report::Result;
 using Value = std::optional<double>;
 
 // As result.json writes it, to the last digit.
-double si(Duration time) {
+double si_seconds(Duration time) {
   return static_cast<double>(time.count()) / 1e12;
 }
 
@@ -49,7 +49,7 @@ struct Column {
 std::span<const Column> columns() {
   static const Column list[] = {
       {{"step_seconds", "step time", false, seconds_text},
-       [](const Result& r, const CostModel&) -> Value { return si(r.step); }},
+       [](const Result& r, const CostModel&) -> Value { return si_seconds(r.step); }},
       {{"tokens_per_second", "tokens of all accelerators", true, number_text},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.tokens_per_second); }},
       {{"samples_per_second", "sequences of all accelerators", true, number_text},
@@ -66,7 +66,8 @@ std::span<const Column> columns() {
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.mfu); }},
       {{"idle_fraction", "share of the step that accelerators idle", false, report::percent_text},
        [](const Result& r, const CostModel&) -> Value {
-         return r.step > Duration{} ? Value(si(r.account.idle_total()) / si(r.step)) : Value();
+         return r.step > Duration{} ? Value(si_seconds(r.account.idle_total()) / si_seconds(r.step))
+                                    : Value();
        }},
       {{"memory_bytes", "of the fullest accelerator", false, gibibytes_text},
        [](const Result& r, const CostModel&) {
@@ -134,8 +135,8 @@ std::size_t sweep_figure(const std::string& name) {
 std::vector<std::optional<double>> figures_of(const report::Result& result, const report::CostModel& cost) {
   std::vector<std::optional<double>> values;
   for (const Column& column : columns()) values.push_back(column.value(result, cost));
-  values.emplace_back(si(result.account.busy));
-  for (const Duration idle : result.account.idle) values.emplace_back(si(idle));
+  values.emplace_back(si_seconds(result.account.busy));
+  for (const Duration idle : result.account.idle) values.emplace_back(si_seconds(idle));
   return values;
 }
 }  // namespace topsim::study
