@@ -49,6 +49,47 @@ class PlacementCodec final : public config::Codec<Placement> {
   config::CodecPtr<std::vector<int>> nodes_ = config::codec_for<std::vector<int>>();
 };
 
+// Keys of a fabric that say something else than their default.
+std::vector<std::string> said(const FabricSpec& fabric) {
+  const auto codec = config::codec_for<FabricSpec>();
+  const config::Value now = codec->write(fabric), usual = codec->write(FabricSpec{});
+  std::vector<std::string> keys;
+  for (const auto& child : now.children) {
+    const config::Value* other = usual.find(child->key);
+    if (other == nullptr || config::to_text(*other) != config::to_text(*child)) keys.push_back(child->key);
+  }
+  return keys;
+}
+
+// What has no effect beside `way` must not look as if it had.
+void refuse_idle_keys(const TopologySpec& spec, const config::Node& node, config::Reader& reader) {
+  const bool file = !spec.file.empty(), devices = !spec.devices.empty();
+  const char* way = file ? "file" : devices ? "devices" : "node";
+  const auto refuse = [&](const config::Node& at, std::string_view key) {
+    reader.problem_at_key(
+        at, fmt::format("\"{}\" has no effect beside \"{}\"", key, way), {},
+        file ? "the file holds the whole topology: leave it out, or change the file" : "leave it out");
+  };
+  const std::pair<const char*, bool> keys[] = {{"nodes", spec.nodes != 1 && (file || devices)},
+                                               {"scale_up_domain", spec.scale_up_domain && (file || devices)},
+                                               {"fabric", file && !said(spec.fabric).empty()},
+                                               {"links", !spec.links.empty() && !devices},
+                                               {"link_types", !spec.link_types.empty() && !devices},
+                                               {"models", !spec.models.empty() && !devices},
+                                               {"peer_to_peer", !spec.peer_to_peer && !devices},
+                                               {"nvlink_sharp", spec.nvlink_sharp && !devices}};
+  for (const auto& [key, idle] : keys)
+    if (idle) refuse(node.find(key), key);
+  if (!devices) return;
+  const std::set<std::string, std::less<>> used = {"kind",        "routing",    "sharp",
+                                                   "nic_latency", "dimensions", "chips"};
+  for (const std::string& key : said(spec.fabric)) {
+    if (used.contains(key)) continue;
+    const config::Node at = node.find("fabric").find(key);
+    refuse(at ? at : node.find("fabric"), key);
+  }
+}
+
 void check_topology(const TopologySpec& spec, const config::Node& node, config::Reader& reader) {
   const int ways =
       (spec.node.use.empty() ? 0 : 1) + (spec.devices.empty() ? 0 : 1) + (spec.file.empty() ? 0 : 1);
@@ -58,6 +99,7 @@ void check_topology(const TopologySpec& spec, const config::Node& node, config::
   if (ways > 1)
     reader.problem(node, "the topology is described in more than one way", {},
                    "keep one of \"node\", \"devices\" and \"file\"");
+  if (ways == 1) refuse_idle_keys(spec, node, reader);
   for (std::size_t i = 0; i < spec.placement.nodes.size(); ++i)
     if (!spec.node.use.empty() && spec.placement.nodes[i] >= spec.nodes)
       reader.problem(node.find("placement")[i],

@@ -272,7 +272,7 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  "share of the data sheet's rate that matmuls reach, instead of the tile model",
                  between(0.01, 1))
           .field("launch_overhead", &ComputeSpec::launch_overhead, "host time to launch one kernel",
-                 default_text("the framework's"))
+                 config::at_most_a_second(), default_text("the framework's"))
           .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",
                  default_text("the framework's"))
           .field("graph_parts", &ComputeSpec::graph_parts,

@@ -57,8 +57,13 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
       spec.schedule.value_or(spec.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
   if (plan.schedule == Schedule::one_f_one_b && plan.virtual_stages > 1)
     plan.schedule = Schedule::interleaved;
-  if (plan.schedule == Schedule::interleaved && plan.virtual_stages == 1)
+  if (plan.schedule == Schedule::interleaved && plan.virtual_stages == 1) {
+    if (plan.pp > 1)
+      mistakes.add("plan.schedule",
+                   "the interleaved schedule needs two or more virtual stages, the plan has one",
+                   "set virtual_stages to 2 or more, or use 1f1b");
     plan.schedule = Schedule::one_f_one_b;
+  }
   if (plan.schedule == Schedule::zb_v) {
     if (spec.virtual_stages > 2)
       mistakes.add("plan.virtual_stages", "ZB-V has two virtual stages", "leave virtual_stages out");

@@ -4,7 +4,7 @@
 
 namespace topsim::engine {
 
-void Engine::too_late() {
+void too_late() {
   throw ConfigError("the run takes longer than 106 days, the most that picoseconds in 64 bits can count",
                     "look for a latency, a launch_overhead or a bandwidth with the wrong unit");
 }

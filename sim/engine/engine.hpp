@@ -16,6 +16,9 @@ namespace topsim::engine {
 using Handle = std::uint32_t;
 inline constexpr Handle kNoHandle = std::numeric_limits<Handle>::max();
 
+// Throws ConfigError: what was added to the clock does not fit it.
+[[noreturn]] void too_late();
+
 class Engine {
  public:
   [[nodiscard]] SimTime now() const { return now_; }
@@ -70,8 +73,6 @@ class Engine {
   }
 
  private:
-  [[noreturn]] static void too_late();
-
   struct Key {
     SimTime time;
     std::uint64_t sequence;

@@ -1,5 +1,7 @@
 #include "sim/executor/streams.hpp"
 
+#include "sim/engine/engine.hpp"
+
 namespace topsim::executor {
 
 StreamTable::StreamTable(const program::RankProgram& program)
@@ -15,6 +17,7 @@ StreamTable::StreamTable(const program::RankProgram& program)
     stream.push_back(op.stream);
     position[i] = static_cast<std::uint32_t>(ops[op.stream].size());
     ops[op.stream].push_back(i);
+    if (op.launch > kNever.time_since_epoch() - Duration(issued_by.back())) engine::too_late();
     issued_by.push_back(issued_by.back() + op.launch.count());
     sync_before[i] = sync;
     if (op.host_sync) sync = i;

@@ -19,7 +19,8 @@ using topology::DeviceKind;
 void find_formats(const Scenario& scenario, const topology::Topology& topology,
                   const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
   const workloads::WorkloadSpec& workload = scenario.workload;
-  if (workload.trace || !workload.compute.stage_times.forward.empty() || topology.accelerators().empty())
+  if (workload.trace || workload.model.layers == 0 || !workload.compute.stage_times.forward.empty() ||
+      topology.accelerators().empty())
     return;
   const topology::Accelerator& entry =
       catalogue.accelerator(topology.model_of(topology.accelerators().front()));
@@ -75,6 +76,27 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
   }
 }
 
+// Of tiers that no fabric of this kind has, ratios are refused (topology/build); of those that this many
+// nodes do not need they are left alone, for who varies the nodes.
+void find_idle_ratio(const Scenario& scenario, const topology::Topology& topology,
+                     std::vector<report::Finding>& out) {
+  const std::vector<double>& ratios = scenario.topology.fabric.oversubscription;
+  std::vector<bool> has_uplinks(ratios.size());
+  for (const topology::Link& link : topology.links()) {
+    const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
+    if (from.kind != DeviceKind::fabric_switch || to.kind != DeviceKind::fabric_switch) continue;
+    const std::size_t lower = std::max<std::size_t>(std::min(from.tier, to.tier), 1) - 1;
+    if (lower < ratios.size()) has_uplinks[lower] = true;
+  }
+  for (std::size_t t = 0; t < ratios.size(); ++t)
+    if (ratios[t] != 1 && !has_uplinks[t])
+      out.push_back({report::Severity::warning,
+                     fmt::format("nothing is oversubscribed {:g}:1: the {} of this fabric have no uplinks",
+                                 ratios[t], t == 0 ? "leaves" : "spines"),
+                     "topology.fabric.oversubscription",
+                     "more nodes, or \"tiers\", put switches above them"});
+}
+
 // Slingshot's detours through other switches and groups would carry more.
 void find_minimal_paths(const topology::Topology& topology, std::vector<report::Finding>& out) {
   if (topology.fabric_kind != "dragonfly" || topology.routing != topology::Routing::adaptive) return;
@@ -92,6 +114,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
+  find_idle_ratio(scenario, topology, out);
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
   if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
   return out;

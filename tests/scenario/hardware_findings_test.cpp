@@ -52,6 +52,15 @@ TEST(HardwareFindings, say_what_was_forced_and_not_done) {
   EXPECT_THAT(forced("network.nccl.algorithm=ring"), testing::Not(HasSubstr("no collective ran")));
 }
 
+// Eight nodes on a leaf a rail, without spines: there is nothing that 4:1 could hold up.
+TEST(HardwareFindings, say_that_a_ratio_has_nothing_to_act_on) {
+  EXPECT_THAT(words({"topology.fabric.kind=rail-only", "topology.fabric.oversubscription=4"}),
+              HasSubstr("nothing is oversubscribed 4:1: the leaves"));
+  EXPECT_THAT(words({"topology.fabric.oversubscription=[2, 7]"}),
+              HasSubstr("nothing is oversubscribed 7:1: the spines"));
+  EXPECT_THAT(words({"topology.fabric.oversubscription=4"}), IsEmpty());
+}
+
 // A rate said in place is the one that ports must carry.
 TEST(HardwareFindings, hold_the_rate_that_the_scenario_says) {
   EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-ndr", "bandwidth": "800 Gbit/s"})"}),

@@ -58,6 +58,36 @@ TEST(Fabric, TheSpineTierHasItsOwnRatio) {
   EXPECT_EQ(plan.leaves_per_pod * plan.leaf_cables, 4 * plan.spine_uplinks());  // 4:1 at the spine
 }
 
+TEST(Fabric, RoutesAsItsLinkDoesWhereNobodySaysHow) {
+  // configs/hardware/links.json: EFA sprays packets (SRD), Slingshot is adaptive; else the kind decides.
+  const auto routing = [](const char* link, std::optional<Routing> asked = std::nullopt) {
+    TopologySpec spec = cluster("hgx-h100", 4, "rail");
+    spec.fabric.link.use = link;
+    spec.fabric.routing = asked;
+    return build(spec, catalogue()).routing;
+  };
+  EXPECT_EQ(routing("efa-400g"), Routing::spray);
+  EXPECT_EQ(routing("slingshot-200"), Routing::adaptive);
+  EXPECT_EQ(routing("ib-ndr"), Routing::adaptive);
+  EXPECT_EQ(routing("roce-400g"), Routing::ecmp);
+  EXPECT_EQ(routing("efa-400g", Routing::static_), Routing::static_);
+}
+
+TEST(Fabric, ARatioForATierThatIsNotThereIsRefused) {
+  const auto built = [](std::vector<double> ratios, std::optional<int> tiers) {
+    TopologySpec spec = cluster("hgx-h100", 32, "rail");
+    spec.fabric.oversubscription = std::move(ratios);
+    spec.fabric.tiers = tiers;
+    return build(spec, catalogue());
+  };
+  // 32 nodes on 8 rails of 64-port switches need two tiers: the spines' ratio waits for more nodes.
+  EXPECT_EQ(switches_by_tier(built({2, 7}, std::nullopt)).size(), 2U);
+  EXPECT_EQ(switches_by_tier(built({2, 1}, 2)).size(), 2U);
+  EXPECT_THROW(static_cast<void>(built({2, 1, 1}, 2)), ConfigError);  // three ratios, two tiers
+  EXPECT_THROW(static_cast<void>(built({2, 2}, 2)), ConfigError);     // nothing is above the spines
+  EXPECT_THROW(static_cast<void>(built({1, 1, 2}, std::nullopt)), ConfigError);  // nor above cores
+}
+
 TEST(Fabric, ARailFabricPutsEveryRailOnItsOwnLeaf) {
   const Topology t = build(cluster("hgx-h100", 8, "rail"), catalogue());
   for (const char* nic : {"node0/nic3", "node5/nic3", "node7/nic3"}) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "sim/base/error.hpp"
@@ -24,6 +26,7 @@ class Explicit {
     for (std::size_t i = 0; i < spec_.links.size(); ++i) link(i);
     dangling();
     torus();
+    unused();
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     builder_.set_nodes(nodes_);
     return std::move(builder_).finish();
@@ -100,7 +103,22 @@ class Explicit {
       LinkChoice plain;
       plain.use = l.link.use;
       if (l.lanes) plain.use = plain.use.substr(0, plain.use.find("-x")) + fmt::format("-x{}", *l.lanes);
-      known = hardware_.link(plain, "topology." + path + ".use");
+      try {
+        const std::string said = "topology." + path + ".use";
+        known = hardware_.link(plain, said);
+        plain.bandwidth = l.link.bandwidth.value_or(known->line_rate * l.count) * (1.0 / l.count);
+        // Another rate than the catalogue's is part of what the link is called.
+        if (std::abs(*plain.bandwidth / known->line_rate - 1) > 1e-9) known = hardware_.link(plain, said);
+      } catch (const ConfigError& error) {
+        problems_.insert(problems_.end(), error.problems().begin(), error.problems().end());
+        return std::nullopt;
+      }
+    }
+    if (known && !l.kind.empty() && link_kind(l.kind) != known->kind) {
+      problem(path + ".kind",
+              fmt::format("{} is {}, and the link says {}", l.link.use, name_of(known->kind), l.kind),
+              "leave \"kind\" out, or name another link");
+      return std::nullopt;
     }
     out.kind = !l.kind.empty() ? link_kind(l.kind).value_or(LinkKind::other)
                : known         ? known->kind
@@ -150,14 +168,14 @@ class Explicit {
     if (!from || !to) return;
     if (*from == *to)
       return problem(path, fmt::format("the link joins \"{}\" to itself", l.from), "name two devices");
+    linked_.resize(kinds_.size());
+    linked_[*from] = linked_[*to] = true;
     const auto add = [&](std::size_t a, std::size_t b) {
       auto link = figures(l, path, kinds_[b] == DeviceKind::fabric_switch);
       if (!link) return false;
       link->from = DeviceId(a);
       link->to = DeviceId(b);
       builder_.link(*link);
-      linked_.resize(kinds_.size());
-      linked_[a] = linked_[b] = true;
       return true;
     };
     if (add(*from, *to) && !l.one_way) add(*to, *from);
@@ -175,6 +193,23 @@ class Explicit {
     };
     if (!has(DeviceKind::accelerator) && !has(DeviceKind::nic))
       problem("devices", "the topology has no accelerator", "add a device of kind \"accelerator\"");
+  }
+
+  // Entries that nothing refers to: more likely a slip in a name than a wish.
+  void unused() {
+    std::set<std::string> links, models;
+    for (const LinkSpec& l : spec_.links) links.insert(l.link.use.empty() ? l.kind : l.link.use);
+    for (const DeviceSpec& d : spec_.devices) models.insert(d.model.empty() ? d.kind : d.model);
+    for (std::size_t i = 0; i < spec_.link_types.size(); ++i)
+      if (!links.contains(spec_.link_types[i].id))
+        problem(fmt::format("link_types[{}].id", i),
+                fmt::format("no link is of the type \"{}\"", spec_.link_types[i].id),
+                "\"use\" of a link names its type; leave out what none has");
+    for (std::size_t i = 0; i < spec_.models.size(); ++i)
+      if (!models.contains(spec_.models[i].id))
+        problem(fmt::format("models[{}].id", i),
+                fmt::format("no device is of the model \"{}\"", spec_.models[i].id),
+                "\"model\" of a device names it; leave out what none is");
   }
 
   // Who has which coordinates, where collectives go along the axes.

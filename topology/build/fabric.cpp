@@ -176,7 +176,12 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   if (in.spec.kind == "explicit")
     refuse("topology.fabric.kind", "kind explicit belongs to \"devices\" and \"links\"",
            "none, rail, fat-tree, rail-only, dragonfly, torus, mesh, direct");
-  in.spec.kind == "dragonfly" ? build_dragonfly(in, builder) : build_clos(in, builder);
+  if (in.spec.kind == "dragonfly") {
+    build_dragonfly(in, builder);
+    return {};
+  }
+  refuse_idle_ratios(spec.fabric);
+  build_clos(in, builder);
   return {};
 }
 

@@ -54,6 +54,8 @@ struct FabricInput {
 
 // A key that the kind of fabric has no use for must not look as if it did something: ConfigError.
 void refuse_idle_keys(const FabricSpec& asked, const std::string& kind);
+// The same of a list of ratios that goes beyond the tiers that may be.
+void refuse_idle_ratios(const FabricSpec& asked);
 
 // Helpers shared by the kinds.
 [[nodiscard]] DeviceId add_switch(const FabricInput& in, TopologyBuilder& builder, int tier, int index,

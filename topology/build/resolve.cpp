@@ -118,6 +118,27 @@ void refuse_idle_keys(const FabricSpec& asked, const std::string& kind) {
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
 
+void refuse_idle_ratios(const FabricSpec& asked) {
+  const std::vector<double>& ratios = asked.oversubscription;
+  const auto refuse = [](std::string path, std::string message) {
+    throw ConfigError({Problem{{},
+                               std::move(path),
+                               std::move(message),
+                               {},
+                               "a ratio for each tier that has uplinks, from the leaves up",
+                               {}}});
+  };
+  constexpr int kMostTiers = 3;
+  const auto tiers = static_cast<std::size_t>(asked.tiers.value_or(kMostTiers));
+  if (ratios.size() > tiers && ratios.size() > 1)
+    refuse("topology.fabric.oversubscription", fmt::format("{} ratios for a fabric of {} tier{} of switches",
+                                                           ratios.size(), tiers, tiers == 1 ? "" : "s"));
+  // Two leaves and nothing else have cables between them.
+  if (tiers > 1 && ratios.size() == tiers && ratios.back() != 1)
+    refuse(fmt::format("topology.fabric.oversubscription[{}]", tiers - 1),
+           fmt::format("nothing is above the {} of this fabric", tiers == 2 ? "spines" : "cores"));
+}
+
 Metres FabricSpec::cable_length(std::size_t tier) const {
   constexpr double kAcrossARoom = 20;
   const std::vector<Metres>& lengths = length.empty() ? usual_length : length;

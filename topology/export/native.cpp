@@ -96,7 +96,10 @@ std::string to_json(const Topology& t) {
   out += fmt::format(",\n  \"peer_to_peer\": {},\n  \"nvlink_sharp\": {}", t.peer_to_peer, t.nvlink_sharp);
   {
     Lines lines(out, "models");
+    std::vector<bool> used(t.models().size());
+    for (const Device& device : t.devices()) used[device.model] = true;
     for (std::size_t m = 0; m < t.models().size(); ++m) {
+      if (!used[m]) continue;  // of a tier that this fabric does not reach
       const ModelFacts facts = t.facts_of_model(static_cast<std::uint32_t>(m));
       std::string line = fmt::format("\"id\": {}", quoted(t.models()[m]));
       if (facts.compute_capability != 0)
@@ -108,9 +111,14 @@ std::string to_json(const Topology& t) {
   }
   {
     Lines lines(out, "link_types");
-    for (const LinkType& type : t.link_types())
-      lines.add(fmt::format("\"id\": {}, \"label\": {}, \"source\": {}", quoted(type.id), quoted(type.label),
-                            quoted(type.source)));
+    std::vector<bool> used(t.link_types().size());
+    for (const Link& link : t.links()) used[link.type] = true;
+    for (std::size_t i = 0; i < t.link_types().size(); ++i) {
+      const LinkType& type = t.link_types()[i];
+      if (used[i])
+        lines.add(fmt::format("\"id\": {}, \"label\": {}, \"source\": {}", quoted(type.id),
+                              quoted(type.label), quoted(type.source)));
+    }
   }
   write_devices(t, out);
   write_links(t, out);

@@ -1,4 +1,6 @@
 // What the backward pass computes again (training-and-collectives.md 4.10).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "workloads/plan/parts.hpp"
@@ -13,6 +15,13 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const std::vector<std::string>& modules = spec.recompute_modules;
   const RecomputeKind usual = modules.empty() ? defaults.recompute : RecomputeKind::selective;
   plan.recompute = spec.recompute.value_or(RecomputeSpec{usual, std::nullopt});
+  const std::vector<int>& stages = plan.stage_layers;
+  if (const auto most = std::max_element(stages.begin(), stages.end());
+      plan.recompute.layers && most != stages.end() && *plan.recompute.layers > *most)
+    mistakes.add("plan.recompute",
+                 fmt::format("{} layers are to be computed again in every stage, and none has more than {}",
+                             *plan.recompute.layers, *most),
+                 "\"full\" computes all again");
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
   const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0;
   plan.again = {!latent && !operators, latent, latent, false, operators};
