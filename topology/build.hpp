@@ -7,7 +7,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "sim/base/error.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/spec.hpp"
 #include "topology/topology.hpp"
@@ -25,8 +27,9 @@ struct BuildOptions {
 // The `fabric` section with its recipe's figures filled in. An unknown recipe is a ConfigError.
 [[nodiscard]] FabricSpec resolve_fabric(const FabricSpec& asked, const Catalogue& catalogue);
 
-// All unknown names of hardware at once; build() ends at them, too.
-void check_names(const TopologySpec& spec, const Catalogue& catalogue);
+// The names of hardware that the catalogue does not know: what can be said of a section that was read in part
+// only. build() begins with them.
+[[nodiscard]] std::vector<Problem> unknown_names(const TopologySpec& spec, const Catalogue& catalogue);
 
 // Mistakes are ConfigErrors whose problems name the path ("topology.fabric.link"); Document::locate() finds
 // the place.

@@ -1,23 +1,23 @@
-#include "sim/scenario/scenario.hpp"
-
 #include <pybind11/stl.h>
 
 #include "python/bindings/bindings.hpp"
+#include "sim/scenario/cluster.hpp"
 
 namespace topsim::python {
 namespace {
 using scenario::Scenario;
 using Assignments = std::vector<std::string>;
 
+// What a scenario lacks beside its topology, the call that needs it says.
 Scenario read(const std::string& path, const Assignments& assignments) {
   const py::gil_scoped_release release;
-  return scenario::read_scenario(path, assignments, shipped_library());
+  return scenario::read_cluster(path, assignments, shipped_library());
 }
 
 Scenario parse(const std::string& text, const std::string& name, const std::string& directory,
                const Assignments& assignments) {
   const py::gil_scoped_release release;
-  Scenario parsed = scenario::parse_scenario(text, name, assignments, shipped_library());
+  Scenario parsed = scenario::parse_cluster(text, name, assignments, shipped_library());
   parsed.name = name;
   parsed.topology.directory = directory;
   return parsed;

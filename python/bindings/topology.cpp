@@ -4,6 +4,7 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/columns.hpp"
+#include "sim/scenario/cluster.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 #include "topology/draw/draw.hpp"
@@ -18,7 +19,7 @@ using topology::Topology;
 Topology load_topology(const std::string& what, const std::vector<std::string>& assignments) {
   const py::gil_scoped_release release;
   return scenario::load_topology(what, shipped_catalogue(), [&] {
-    return scenario::read_scenario(what, assignments, shipped_library());
+    return scenario::read_cluster(what, assignments, shipped_library());
   });
 }
 

@@ -45,7 +45,7 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
 
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
-  scenario::Scenario scenario = options.scenario.load();
+  scenario::Scenario scenario = options.scenario.load_cluster();
   // Packets are the point of these patterns; a scenario usually says "flow" for its workload.
   if (options.scenario.network.empty()) scenario.network.model = "packet";
   scenario::TrafficOptions traffic;
@@ -77,7 +77,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
                                    scenario::bench_size(options.end.empty() ? "8G" : options.end),
                                    options.factor};
   check_order(sizes.first, sizes.last);
-  scenario::Scenario scenario = options.scenario.load();
+  scenario::Scenario scenario = options.scenario.load_cluster();
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const std::vector<scenario::BenchRow> rows =
       scenario::bench(scenario, catalogue, what.kind, sizes, &progress);

@@ -6,6 +6,7 @@
 
 #include "sim/cli/declare.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/scenario/cluster.hpp"
 
 namespace topsim::cli {
 namespace fs = std::filesystem;
@@ -31,6 +32,12 @@ void ScenarioOptions::declare_changes(CLI::App& app) {
   add_option(app, "--seed", seed, "Seed of everything drawn at random").type_name("N").not_empty();
 }
 
+namespace {
+std::string name_of_stream(const std::string& file) {
+  return file == "-" ? "stdin" : fs::path(file).stem().string();
+}
+}  // namespace
+
 bool Streams::is_stream(const std::string& file) {
   std::error_code error;
   return file == "-" || (fs::exists(file, error) && fs::is_other(file, error));
@@ -46,16 +53,27 @@ std::string Streams::text(const std::string& file) {
   return known->second;
 }
 
-scenario::Scenario ScenarioOptions::load(const std::string& file) const {
+std::vector<std::string> ScenarioOptions::all_assignments() const {
   std::vector<std::string> all = assignments;
   if (!network.empty()) {
     all.push_back("network.model=\"" + std::string(network::find_model(network).name) + '"');
   }
   if (seed) all.push_back("run.seed=" + *seed);
+  return all;
+}
+
+scenario::Scenario ScenarioOptions::load(const std::string& file) const {
+  const std::vector<std::string> all = all_assignments();
   if (!Streams::is_stream(file)) return scenario::read_scenario(file, all, shipped_library());
-  const std::string name = file == "-" ? "stdin" : fs::path(file).stem().string();
+  const std::string name = name_of_stream(file);
   scenario::Scenario scenario = scenario::parse_scenario(streams->text(file), name, all, shipped_library());
   scenario.name = name;
   return scenario;
+}
+
+scenario::Scenario ScenarioOptions::load_cluster() const {
+  const std::vector<std::string> all = all_assignments();
+  if (!Streams::is_stream(path)) return scenario::read_cluster(path, all, shipped_library());
+  return scenario::parse_cluster(streams->text(path), name_of_stream(path), all, shipped_library());
 }
 }  // namespace topsim::cli

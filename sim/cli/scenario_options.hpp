@@ -37,6 +37,10 @@ struct ScenarioOptions {
   void declare_changes(CLI::App& app);  // without SCENARIO, for commands that read several
   [[nodiscard]] scenario::Scenario load() const { return load(path); }
   [[nodiscard]] scenario::Scenario load(const std::string& file) const;
+  [[nodiscard]] scenario::Scenario load_cluster() const;  // of which the topology is enough
+
+ private:
+  [[nodiscard]] std::vector<std::string> all_assignments() const;
 };
 
 using scenario::shipped_catalogue;

@@ -16,6 +16,7 @@
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
+#include "topology/catalogue/link_entry.hpp"
 #include "topology/draw/draw.hpp"
 #include "topology/export/export.hpp"
 #include "topology/import/import.hpp"
@@ -37,7 +38,7 @@ struct Options {
 
 Topology load(const Options& options) {
   return scenario::load_topology(options.scenario.path, shipped_catalogue(),
-                                 [&] { return options.scenario.load(); });
+                                 [&] { return options.scenario.load_cluster(); });
 }
 
 void write(const Options& options, const std::string& text) {
@@ -90,7 +91,7 @@ int check(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
   scenario::Scenario scenario;
   const Topology topology = scenario::load_topology(options.scenario.path, catalogue, [&] {
-    scenario = options.scenario.load();
+    scenario = options.scenario.load_cluster();
     return scenario;
   });
   const auto findings = topology::check(topology);
@@ -120,11 +121,30 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+// Names that the user gives an import are the catalogue's.
+void check_names(const Options& options) {
+  const topology::Catalogue catalogue = shipped_catalogue();
+  std::vector<Problem> problems;
+  const auto look_up = [&](const std::string& option, const std::string& name, const auto& find) {
+    if (name.empty()) return;
+    try {
+      (void)find(name);
+    } catch (const ConfigError& error) {
+      problems.push_back(error.problems().front());
+      problems.back().message = option + ": " + problems.back().message;
+    }
+  };
+  look_up("--gpu", options.accelerator, [&](const auto& id) { return catalogue.accelerator(id).id; });
+  look_up("--nic-link", options.nic_link, [&](const auto& id) { return catalogue.link(id).id; });
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+}
+
 void tell(const std::vector<std::string>& findings) {
   for (const std::string& finding : findings) std::cerr << "note: " << finding << '\n';
 }
 
 int import(const Options& options) {
+  check_names(options);
   const std::string& path = options.file;
   const std::string text = read_text(path);
   const std::string format = options.from.empty() ? topology::detect_format(text) : options.from;
@@ -169,7 +189,7 @@ std::string bill_of_materials(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
   scenario::Scenario scenario;
   const Topology topology = scenario::load_topology(options.scenario.path, catalogue, [&] {
-    scenario = options.scenario.load();
+    scenario = options.scenario.load_cluster();
     return scenario;
   });
   if (scenario.topology.node.use.empty() && topology.has_explicit_names() == false)

@@ -335,6 +335,7 @@ double BillOfMaterials::watts() const {
 }
 
 void check_quotes(const CostSpec& cost, const Catalogue& catalogue) {
+  if (cost.prices.empty()) return;
   std::vector<std::string> names;
   for (const topology::CatalogueEntry& entry : catalogue.entries()) names.push_back(entry.id);
   std::vector<Problem> problems;

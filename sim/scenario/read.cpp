@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "sim/base/suggest.hpp"
+#include "sim/scenario/check.hpp"
+#include "sim/scenario/cluster.hpp"
 #include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/tables.hpp"
@@ -83,17 +85,62 @@ class Includer {
   std::vector<std::string> open_;
 };
 
+bool has_workload(const Document& document) {
+  const Node node = document.root().find("workload");
+  return node && !node.is(Kind::null);
+}
+
+Problem no_workload() {
+  Problem problem;
+  problem.message = "missing key \"workload\"";
+  problem.help = "workload: What it computes";
+  return problem;
+}
+
+// Where a catalogue is; empty: nowhere, as in a library of models only.
+std::string hardware_beside(const config::Library& library) {
+  std::error_code error;
+  for (const std::string& directory : library.directories())
+    if (fs::is_directory(fs::path(directory) / "hardware", error)) return directory;
+  return {};
+}
+
+// What can be said in the same breath as mistakes of reading.
+void add_mistakes_beside(const Scenario& partial, const config::Library& library, config::Reader& reader) {
+  const std::string directory = hardware_beside(library);
+  if (directory.empty()) return;
+  const auto catalogue = topology::Catalogue::load(directory);
+  std::vector<Problem> of_reading;
+  try {
+    reader.finish();
+  } catch (const ConfigError& error) {
+    of_reading = error.problems();
+  }
+  std::vector<Problem> more = mistakes_beside(of_reading, partial, catalogue);
+  if (!more.empty()) reader.add(ConfigError(partial.document->locate(std::move(more))));
+}
+
 Scenario finish(Document document, const fs::path& folder, std::span<const std::string> assignments,
-                const config::Library& library) {
+                const config::Library& library, bool needs_workload) {
   Includer(library).follow(document, folder);
   for (const std::string& assignment : assignments) document.set(assignment);
   const auto kept = std::make_shared<const Document>(std::move(document));
-  Scenario result = config::read<Scenario>(*kept, &library);
+  Scenario result;
   result.document = kept;
+  config::Reader reader(&library);
+  config::codec_for<Scenario>()->read(kept->root(), result, reader);
+  if (needs_workload && kept->root().is(Kind::object) && !has_workload(*kept))
+    reader.add(ConfigError(kept->locate({no_workload()})));
+  if (!reader.ok()) add_mistakes_beside(result, library, reader);
+  reader.finish();
   result.topology.directory = folder.empty() ? "." : folder.string();
   return result;
 }
 }  // namespace
+
+void require_workload(const Scenario& scenario) {
+  if (scenario.document && !has_workload(*scenario.document)) throw ConfigError({no_workload()});
+}
 
 std::string find_scenario(const std::string& path, const config::Library& library) {
   if (path.empty()) throw ConfigError("the name of the scenario is empty", "e.g. configs/8xH100-ib.json");
@@ -123,17 +170,35 @@ std::string find_scenario(const std::string& path, const config::Library& librar
   throw ConfigError("no such scenario: \"" + path + '"', help);
 }
 
-Scenario read_scenario(const std::string& path, std::span<const std::string> assignments,
-                       const config::Library& library) {
+namespace {
+Scenario read_file(const std::string& path, std::span<const std::string> assignments,
+                   const config::Library& library, bool needs_workload) {
   const fs::path found = find_scenario(path, library);
-  Scenario result = finish(Document::read_file(found.string()), found.parent_path(), assignments, library);
+  Scenario result =
+      finish(Document::read_file(found.string()), found.parent_path(), assignments, library, needs_workload);
   result.name = found.stem().string();
   return result;
+}
+}  // namespace
+
+Scenario read_scenario(const std::string& path, std::span<const std::string> assignments,
+                       const config::Library& library) {
+  return read_file(path, assignments, library, true);
+}
+
+Scenario read_cluster(const std::string& path, std::span<const std::string> assignments,
+                      const config::Library& library) {
+  return read_file(path, assignments, library, false);
 }
 
 Scenario parse_scenario(std::string text, const std::string& name, std::span<const std::string> assignments,
                         const config::Library& library) {
-  return finish(Document::parse(std::move(text), name), {}, assignments, library);
+  return finish(Document::parse(std::move(text), name), {}, assignments, library, true);
+}
+
+Scenario parse_cluster(std::string text, const std::string& name, std::span<const std::string> assignments,
+                       const config::Library& library) {
+  return finish(Document::parse(std::move(text), name), {}, assignments, library, false);
 }
 
 std::string to_json(const Scenario& scenario) {

@@ -18,15 +18,14 @@
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
-#include "sim/report/bill_of_materials.hpp"
 #include "sim/report/make_result.hpp"
 #include "sim/scenario/calibration.hpp"
+#include "sim/scenario/check.hpp"
+#include "sim/scenario/cluster.hpp"
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/faults.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/sharp_faults.hpp"
-#include "topology/build.hpp"
-#include "topology/placement.hpp"
 #include "topology/routes.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/trace/load.hpp"
@@ -98,13 +97,31 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
   return memory;
 }
 
+// What is wrong with a trace as a whole (no such file) is wrong where the scenario names it.
+ConfigError said_by_path(const ConfigError& error) {
+  std::vector<Problem> problems = error.problems();
+  for (Problem& problem : problems) {
+    if (problem.place.line > 0) continue;
+    if (!problem.place.file.empty()) problem.message = problem.place.file + ": " + problem.message;
+    problem.place = {};
+    problem.path = "workload.trace.path";
+  }
+  return ConfigError(std::move(problems));
+}
+
 program::Program replay(const Scenario& scenario, const topology::Accelerator& accelerator,
                         std::uint32_t ranks) {
   const workloads::TraceSpec& spec = *scenario.workload.trace;
   const std::string folder = scenario.document
                                  ? std::filesystem::path(scenario.document->name()).parent_path().string()
                                  : std::string();
-  const workloads::trace::Trace trace = workloads::trace::load(spec, folder, ranks);
+  const workloads::trace::Trace trace = [&] {
+    try {
+      return workloads::trace::load(spec, folder, ranks);
+    } catch (const ConfigError& error) {
+      throw said_by_path(error);
+    }
+  }();
   if (trace.ranks != ranks) {
     Problem problem;
     problem.path = "workload.trace";
@@ -118,36 +135,15 @@ program::Program replay(const Scenario& scenario, const topology::Accelerator& a
   return workloads::trace::to_program(trace, accelerator);
 }
 
-// What has nothing to do with one another is complained of together.
-void check_parts(const Scenario& scenario, const topology::Catalogue& catalogue) {
-  std::vector<Problem> problems;
-  const auto collect = [&](auto check) {
-    try {
-      check();
-    } catch (const ConfigError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
-    }
-  };
-  collect([&] { topology::check_names(scenario.topology, catalogue); });
-  collect([&] { report::check_quotes(scenario.cost, catalogue); });
-  if (!problems.empty()) throw ConfigError(std::move(problems));
-}
-
 Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                            const SimulateOptions& options) {
-  check_parts(scenario, catalogue);
+  require_workload(scenario);
   Prepared prepared;
   prepared.searches = collective::no_searches_yet();
   topology::BuildOptions build;
   // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
   if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
-  prepared.topology = topology::build(scenario.topology, catalogue, build);
-  std::vector<DeviceId> devices =
-      topology::place_ranks(scenario.topology, prepared.topology, scenario.run.seed);
-  const auto packed = prepared.topology.accelerators();
-  if (!std::equal(devices.begin(), devices.end(), packed.begin(), packed.end())) {
-    prepared.topology = prepared.topology.with_ranks_on(std::move(devices));
-  }
+  prepared.topology = checked_topology(scenario, catalogue, build);
   const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
   if (scenario.workload.trace && ranks > 0) {
     const topology::Accelerator& accelerator =

@@ -62,7 +62,7 @@ const config::Object<Scenario>& table(config::Type<Scenario>) {
       config::Object<Scenario>("scenario", "A cluster, a workload on it, and how to simulate them")
           .field("description", &Scenario::description, "What this scenario is, in one sentence")
           .field("topology", &Scenario::topology, "The cluster", config::required())
-          .field("workload", &Scenario::workload, "What it computes", config::required())
+          .field("workload", &Scenario::workload, "What it computes; a look at the topology needs none")
           .field("network", &Scenario::network, "How messages share links")
           .field("run", &Scenario::run, "How many steps, which seed")
           .field("faults", &Scenario::faults, "What breaks, and when")

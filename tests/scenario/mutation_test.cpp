@@ -1,6 +1,7 @@
 // Valid scenarios with random damage: each is either read or refused with a ConfigError that has a place;
 // nothing crashes, hangs or escapes as another exception.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -106,6 +107,25 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
+// Beside mistakes of reading, names of hardware are looked up: with a catalogue, which takes its time to
+// load. Most mutants do without.
+class Libraries {
+ public:
+  Libraries() {
+    fs::create_directories(folder_);
+    fs::create_directory_symlink(kConfigs / "models", folder_ / "models");
+  }
+  ~Libraries() { fs::remove_all(folder_); }
+  Libraries(const Libraries&) = delete;
+  Libraries& operator=(const Libraries&) = delete;
+  [[nodiscard]] const config::Library& of(int mutant) const { return mutant % 16 == 0 ? all_ : models_; }
+
+ private:
+  static inline const fs::path kConfigs = fs::path(TOPSIM_SOURCE_DIR) / "configs";
+  const fs::path folder_ = fs::temp_directory_path() / ("topsim-mutants-" + std::to_string(::getpid()));
+  const config::Library all_{{kConfigs.string()}}, models_{{folder_.string()}};
+};
+
 void expect_read_or_refused(const std::string& text, const config::Library& library, std::size_t& read) {
   try {
     const Scenario scenario = parse_scenario(text, "mutant.json", {}, library);
@@ -119,7 +139,7 @@ void expect_read_or_refused(const std::string& text, const config::Library& libr
 }
 
 TEST(Mutations, AreReadOrRefusedWithAConfigError) {
-  const config::Library library({(fs::path(TOPSIM_SOURCE_DIR) / "configs").string()});
+  const Libraries libraries;
   const std::vector<std::string> texts = valid_texts();
   std::size_t read = 0, runs = 0;
   for (const std::string& text : texts) {
@@ -127,7 +147,7 @@ TEST(Mutations, AreReadOrRefusedWithAConfigError) {
     for (int i = 0; i < 1500; ++i, ++runs) {
       const std::string mutant = mutator.mutate(text);
       SCOPED_TRACE(mutant);
-      ASSERT_NO_FATAL_FAILURE(expect_read_or_refused(mutant, library, read));
+      ASSERT_NO_FATAL_FAILURE(expect_read_or_refused(mutant, libraries.of(i), read));
     }
   }
   // Both kinds occur, or the test says nothing.
@@ -136,7 +156,7 @@ TEST(Mutations, AreReadOrRefusedWithAConfigError) {
 }
 
 TEST(Mutations, OfSetArgumentsAreAppliedOrRefused) {
-  const config::Library library({(fs::path(TOPSIM_SOURCE_DIR) / "configs").string()});
+  const Libraries libraries;
   const std::string text = valid_texts().back();
   Mutator mutator(3);
   const std::vector<std::string> seeds = {"topology.nodes=16", "topology.fabric.link.latency=700 ns",
@@ -146,7 +166,7 @@ TEST(Mutations, OfSetArgumentsAreAppliedOrRefused) {
     const std::vector<std::string> assignment = {mutator.mutate(seeds[mutator.below(seeds.size())])};
     SCOPED_TRACE(assignment.front());
     try {
-      (void)parse_scenario(text, "mutant.json", assignment, library);
+      (void)parse_scenario(text, "mutant.json", assignment, libraries.of(i));
     } catch (const ConfigError& error) {
       ASSERT_FALSE(error.problems().empty());
     }

@@ -33,7 +33,7 @@ Topology build_file(const std::string& path, const Catalogue& catalogue, const B
   }
 }
 
-void check_names(const TopologySpec& spec, const Catalogue& catalogue) {
+std::vector<Problem> unknown_names(const TopologySpec& spec, const Catalogue& catalogue) {
   const Hardware hardware(catalogue);
   std::vector<Problem> problems;
   const auto look_up = [&](const std::string& id, auto find) {
@@ -49,6 +49,8 @@ void check_names(const TopologySpec& spec, const Catalogue& catalogue) {
   look_up(spec.node.accelerator.value_or(""),
           [&](const std::string& id) { (void)hardware.accelerator(id, node + ".accelerator"); });
   look_up(spec.node.nic.value_or(""), [&](const std::string& id) { (void)hardware.nic(id, node + ".nic"); });
+  if (spec.node.nvlink)
+    look_up(spec.node.nvlink->use, [&](const std::string& id) { (void)hardware.link(id, node + ".nvlink"); });
   look_up(spec.fabric.use, [&](const std::string&) { (void)resolve_fabric(spec.fabric, catalogue); });
   look_up(spec.fabric.link.use, [&](const std::string& id) { (void)hardware.link(id, fabric + ".link"); });
   look_up(spec.fabric.uplink.use,
@@ -59,12 +61,13 @@ void check_names(const TopologySpec& spec, const Catalogue& catalogue) {
   switches(spec.fabric.switch_model, ".switch");
   switches(spec.fabric.spine_switch, ".spine_switch");
   switches(spec.fabric.core_switch, ".core_switch");
-  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return problems;
 }
 
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
   const Hardware hardware(catalogue);
-  check_names(spec, catalogue);
+  std::vector<Problem> unknown = unknown_names(spec, catalogue);
+  if (!unknown.empty()) throw ConfigError(std::move(unknown));
   if (!spec.file.empty()) {
     const std::filesystem::path path = std::filesystem::path(spec.directory) / spec.file;
     if (std::error_code error; !std::filesystem::exists(path, error)) {
