@@ -177,7 +177,8 @@ void declare(CLI::App& app, std::span<Action> actions) {
   }
 }
 
-int run_command_line(int argc, const char* const* argv) {
+namespace {
+int dispatch(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
   // "topsim help run" is "topsim run --help".
   if (words.size() > 1 && std::string_view(words[1]) == "help") {
@@ -195,7 +196,7 @@ int run_command_line(int argc, const char* const* argv) {
   }
   CLI::App app;
   std::vector<Action> actions(commands().size());
-  const int status = guarded([&] {
+  return guarded([&] {
     declare(app, actions);
     try {
       app.parse(static_cast<int>(words.size()), words.data());
@@ -215,6 +216,11 @@ int run_command_line(int argc, const char* const* argv) {
     std::cout << teaching();
     return static_cast<int>(kOk);
   });
+}
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  const int status = dispatch(argc, argv);
   if (status == kOk && !std::cout.flush())
     return user_error("cannot write to standard output", "is the disk full?");
   return status;

@@ -16,7 +16,23 @@ import unittest
 import topsim
 from small import two_boxes, written_page
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
 SCENARIO = "configs/8xH100-ib.json"
+
+
+@unittest.skipUnless(numpy, "needs numpy")
+class NumpyScalars(unittest.TestCase):
+    def test_are_numbers_wherever_a_number_is_taken(self):
+        plain = topsim.run(two_boxes(), set={"workload.plan.global_batch": 16}, seed=3)
+        given = topsim.run(two_boxes(), set={"workload.plan.global_batch": numpy.int64(16)}, seed=numpy.uint32(3))
+        self.assertEqual(given.to_dict(), plain.to_dict())
+        slow = {"workload.compute.gemm_efficiency": 0.5, "workload.plan.overlap_grad_reduce": False}
+        scalars = {path: numpy.array([value])[0] for path, value in slow.items()}  # float64 and bool_
+        self.assertEqual(topsim.run(two_boxes(), set=scalars).to_dict(), topsim.run(two_boxes(), set=slow).to_dict())
 
 
 class Run(unittest.TestCase):

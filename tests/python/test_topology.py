@@ -42,6 +42,14 @@ class Topology(unittest.TestCase):
             scenario["topology"] = {"file": file}
             self.assertEqual(topsim.run(scenario).step_seconds, topsim.run(two_boxes()).step_seconds)
 
+    def test_a_cluster_alone_is_looked_at_and_measured_but_not_run(self):
+        alone = {"topology": two_boxes()["topology"]}
+        self.assertEqual(topsim.Topology(alone).to_json(), self.topology.to_json())
+        measured = [list(topsim.bench("all_reduce", source, first="1M", last="1M")["busbw"]) for source in (alone, two_boxes())]
+        self.assertEqual(*measured)
+        with self.assertRaisesRegex(topsim.ConfigError, "workload"):
+            topsim.run(alone)
+
     def test_draws_svg(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "cluster.svg")

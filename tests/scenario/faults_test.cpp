@@ -52,6 +52,22 @@ TEST(Faults, TwoSlowDownsOfOneAcceleratorMultiply) {
   EXPECT_EQ(step_with("[" + slow("0.5") + ", " + slow("0.5") + "]"), step_with("[" + slow("0.25") + "]"));
 }
 
+// The one step begins at 0 and takes less than a second.
+TEST(Faults, AFaultThatNoMeasuredStepSeesIsAFinding) {
+  const auto said = [](const std::string& when) {
+    std::string all;
+    for (const report::Finding& finding :
+         result_of(with_faults(R"([{"kind": "link_degraded", "target": "node0/nic3 - leaf3")" + when + "}]"))
+             .findings)
+      all += finding.path + ": " + finding.message + '\n';
+    return all;
+  };
+  constexpr const char* kOutside = "falls outside the measured steps";
+  EXPECT_THAT(said(R"(, "at": "1 h")"), HasSubstr("faults[0]: the fault of node0/nic3 - leaf3 falls outside"));
+  EXPECT_THAT(said(""), testing::Not(HasSubstr(kOutside)));
+  EXPECT_THAT(said(R"(, "at": "1 ms", "for": "1 ms")"), testing::Not(HasSubstr(kOutside)));
+}
+
 // Half of a half is a quarter, and a link that comes back from an outage is still degraded by what lasts
 // longer.
 TEST(Faults, FaultsOfOnePartAddUp) {

@@ -121,7 +121,7 @@ class Libraries {
   [[nodiscard]] const config::Library& of(int mutant) const { return mutant % 16 == 0 ? all_ : models_; }
 
  private:
-  static inline const fs::path kConfigs = fs::path(TOPSIM_SOURCE_DIR) / "configs";
+  static inline const fs::path kConfigs = fs::absolute(TOPSIM_SOURCE_DIR) / "configs";
   const fs::path folder_ = fs::temp_directory_path() / ("topsim-mutants-" + std::to_string(::getpid()));
   const config::Library all_{{kConfigs.string()}}, models_{{folder_.string()}};
 };

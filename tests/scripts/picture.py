@@ -24,7 +24,7 @@ def on_terminal(*words, **environment):
     """What the program writes when standard output and standard error are a terminal."""
     main, other = pty.openpty()
     child = subprocess.Popen([program.TOPSIM, *words], cwd=program.ROOT, stdin=subprocess.DEVNULL, stdout=other,
-                             stderr=other, env=program.environment(TERM="xterm", **environment))
+                             stderr=other, env=program.environment(**{"TERM": "xterm", **environment}))
     os.close(other)
     text = b""
     try:

@@ -43,6 +43,47 @@ class ExitCodes(unittest.TestCase):
                 self.assertEqual(done.stdout, "")
                 self.assertTrue(done.stderr.startswith("error: "), done.stderr)
 
+    def test_standard_output_that_cannot_be_written_is_the_users(self):
+        for words in (["run", IB], ["run", IB, "--format", "json"], ["list", "hardware"], ["bench", "all_reduce", IB],
+                      ["topo", "export", IB], ["--help"]):
+            with self.subTest(words), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([program.TOPSIM, *words], cwd=program.ROOT, env=program.environment(), stdout=full,
+                                      stderr=subprocess.PIPE, text=True, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_a_check_of_a_topology_knows_whether_its_parts_go_together(self):
+        words = ["topo", "check", IB, "--set", "topology.fabric.link=ib-xdr"]
+        done = program.topsim(*words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("warning: a port of ConnectX-7", done.stdout.replace("NVIDIA ", ""))
+        self.assertEqual(self.code(*words, "--strict"), 1)
+        self.assertEqual(self.code("topo", "check", IB, "--strict"), 0)
+
+    def test_names_given_to_an_import_are_the_catalogues(self):
+        with program.temporary_folder() as folder:
+            matrix = pathlib.Path(folder) / "topo.txt"
+            matrix.write_text("        GPU0    GPU1\nGPU0     X      NV18\nGPU1    NV18     X\n")
+            done = program.topsim("topo", "import", matrix, "--gpu", "h100-smx5", "--nic-link", "ib-nrd")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn('--gpu: unknown accelerator "h100-smx5"', done.stderr)
+            self.assertIn("h100-sxm5", done.stderr)
+            self.assertIn('--nic-link: unknown link "ib-nrd"', done.stderr)
+            self.assertEqual(self.code("topo", "import", matrix, "--gpu", "h100-sxm5"), 0)
+
+    def test_a_cluster_needs_no_workload_to_be_looked_at_or_measured(self):
+        with program.temporary_folder() as folder:
+            file = pathlib.Path(folder) / "cluster.json"
+            file.write_text(json.dumps({"topology": json.loads((program.ROOT / IB).read_text())["topology"]}))
+            for words in (["bench", "all_reduce"], ["topo", "show"], ["topo", "check"], ["topo", "bom"]):
+                with self.subTest(words):
+                    self.assertEqual(program.output(*words, file), program.output(*words, IB))
+            for words in (["run"], ["plan"], ["sweep", "--vary", "topology.nodes=2,4"], ["explain"]):
+                with self.subTest(words):
+                    done = program.topsim(words[0], file, *words[1:])
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn('missing key "workload"', done.stderr)
+
     def test_an_output_folder_that_cannot_be_written_is_the_users(self):
         done = program.topsim("run", IB, "--out", "/proc/nowhere")
         self.assertEqual(done.returncode, 2, done.stderr)
@@ -68,6 +109,11 @@ class Streams(unittest.TestCase):
         self.assertNotIn(ESCAPE + "[3", picture.on_terminal("run", IB, NO_COLOR="1"))
         self.assertNotIn(ESCAPE + "[3", picture.on_terminal("rum", NO_COLOR="1"))
         self.assertIn(ESCAPE, picture.on_terminal("rum"))
+
+    def test_a_dumb_terminal_gets_neither_colours_nor_progress(self):
+        words = ["run", IB, "--no-fold", "--set", "run.steps=30"]
+        self.assertNotIn(ESCAPE, picture.on_terminal("rum", TERM="dumb"))
+        self.assertNotIn("simulating", picture.on_terminal(*words, TERM="dumb"))
 
     def test_a_terminal_sees_progress_after_half_a_second(self):
         text = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=30")
