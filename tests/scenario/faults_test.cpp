@@ -63,7 +63,8 @@ TEST(Faults, AFaultThatNoMeasuredStepSeesIsAFinding) {
     return all;
   };
   constexpr const char* kOutside = "falls outside the measured steps";
-  EXPECT_THAT(said(R"(, "at": "1 h")"), HasSubstr("faults[0]: the fault of node0/nic3 - leaf3 falls outside"));
+  EXPECT_THAT(said(R"(, "at": "1 h")"),
+              HasSubstr("faults[0]: the fault of node0/nic3 - leaf3 falls outside"));
   EXPECT_THAT(said(""), testing::Not(HasSubstr(kOutside)));
   EXPECT_THAT(said(R"(, "at": "1 ms", "for": "1 ms")"), testing::Not(HasSubstr(kOutside)));
 }
