@@ -78,7 +78,8 @@ TEST(Lora, FrozenWeightsInEightBitsTakeHalfTheMemoryAndNoCast) {
   EXPECT_NEAR(saved, 80 * 855'638'016.0 / 8, 1e-3 * saved);
   const auto seconds_of = [&](const WorkloadSpec& workload) {
     double sum = 0;
-    for (const auto& op : training_step(workload, h100(), 64).classes[0].ops)
+    const auto program = training_step(workload, h100(), 64);
+    for (const auto& op : program.classes[0].ops)
       if (op.kind == OpKind::compute) sum += seconds(op.duration);
     return sum;
   };
