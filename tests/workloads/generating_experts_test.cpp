@@ -31,7 +31,8 @@ program::Program step(const WorkloadSpec& workload) {
 }
 double busy(const WorkloadSpec& workload) {
   double sum = 0;
-  for (const auto& op : step(workload).classes[0].ops)
+  const auto program = step(workload);
+  for (const auto& op : program.classes[0].ops)
     if (op.kind == OpKind::compute) sum += seconds(op.duration);
   return sum;
 }
@@ -80,7 +81,8 @@ TEST(GeneratingExperts, AreOneCallOfTheHost) {
   few.model.experts.count = 8;
   const auto host = [](const WorkloadSpec& workload) {
     double sum = 0;
-    for (const auto& op : step(workload).classes[0].ops) sum += seconds(op.launch);
+    const auto program = step(workload);
+    for (const auto& op : program.classes[0].ops) sum += seconds(op.launch);
     return sum;
   };
   EXPECT_NEAR(host(many), host(few), 1e-9);

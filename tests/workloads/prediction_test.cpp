@@ -125,7 +125,8 @@ TEST(Experts, FusedExpertsLeaveTheProducts) {
   fused.compute.fused_experts = true;
   const auto seconds_of = [](const WorkloadSpec& workload) {
     double sum = 0;
-    for (const auto& op : training_step(workload, h100(), 8).classes[0].ops) sum += seconds(op.duration);
+    const auto program = training_step(workload, h100(), 8);
+    for (const auto& op : program.classes[0].ops) sum += seconds(op.duration);
     return sum;
   };
   // Of 1,024 rows and 2,048 columns, 4 layers and 2 micro-batches: the activation moves 3 and back 5 numbers
