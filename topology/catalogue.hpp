@@ -60,6 +60,10 @@ struct Accelerator {
          fused_fraction = 0.8;
   double host_factor = 1;  // its usual host issues work so many times slower than a DGX H100's
   std::vector<std::string> notes;
+
+  // The fastest matmul ever measured, FLOP/s; null where nobody did. bf16 and fp16 stand for each other where
+  // they run at one rate.
+  [[nodiscard]] const double* best_product(std::string_view precision) const;
 };
 
 // What one file entry's text looks like for `topsim list hardware` and did-you-mean.

@@ -3,6 +3,7 @@
 // more.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -142,6 +143,16 @@ struct Plan {
   // The first and the last part of the model lie on one rank.
   [[nodiscard]] bool ends_meet() const {
     return schedule == Schedule::zb_v || schedule == Schedule::dualpipe;
+  }
+  // Of the layers of a stage, those recomputed in full: its first.
+  [[nodiscard]] int layers_recomputed(int layers) const {
+    if (recompute.kind != RecomputeKind::full) return 0;
+    return std::min(layers, recompute.layers.value_or(layers));
+  }
+  // Of one layer. With full recompute of some the others keep everything.
+  [[nodiscard]] RecomputeKind recompute_of(bool in_full) const {
+    if (in_full) return RecomputeKind::full;
+    return recompute.kind == RecomputeKind::full ? RecomputeKind::none : recompute.kind;
   }
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
   // Tokens of one micro-batch that one context-parallel rank holds.

@@ -58,12 +58,11 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
   // A head tied to a table on the same rank has no weights of its own: they are sent and updated once.
   if (shares_table(model, plan))
     pieces.head = {pieces.head.forward.without_parameters(), pieces.head.backward.without_parameters()};
-  // With full recompute of some layers the others keep everything.
   const bool full = plan.recompute.kind == RecomputeKind::full;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::experts}) {
     if (count_of(model, kind) == 0) continue;
     const auto index = static_cast<std::size_t>(kind);
-    pieces.layer[index] = layer(kind, full ? RecomputeKind::none : plan.recompute.kind);
+    pieces.layer[index] = layer(kind, plan.recompute_of(false));
     pieces.layer_recomputed[index] = full ? layer(kind, RecomputeKind::full) : pieces.layer[index];
     set_host_time(pieces.layer[index], kind, model, plan, RecomputeKind::none);
     set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute.kind);

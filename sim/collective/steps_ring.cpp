@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/collective/chunks.hpp"
 #include "sim/collective/steps.hpp"
 
 namespace topsim::collective {

@@ -1,18 +1,19 @@
 #include "sim/collective/time_model.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
+#include "sim/collective/chunks.hpp"
 #include "sim/collective/nccl/tuner_constants.hpp"
 
 namespace topsim::collective {
 namespace {
 
 using nccl::CommunicatorFacts;
+using nccl::gathers;
+using nccl::least_known;
+using nccl::log2_ceil;
+using nccl::log2_floor;
 
-// Longer than other files: every constant stands beside the formula that it was read for.
-//
 // Every figure: what was read or fitted, on which public sweeps. "Sweeps" are nccl-tests out-of-place times
 // of NCCL 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit
 // 095f58a): all-reduce, all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
@@ -92,7 +93,6 @@ struct RingRates {
   double threads = 0, wire = 0, own_copy = 0;
 };
 RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::size_t gpu) {
-  const auto least = [](double a, double b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); };
   const bool one_box = facts.nodes == 1, alone = facts.max_local_ranks == 1;
   const bool nvlink = !alone && facts.ring.type_intra <= nccl::PathType::nvb;
   const double found = facts.ring.channels, local = facts.max_local_ranks;
@@ -103,7 +103,8 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
   RingRates rates;
   const double used =
       std::min<double>(choice.channels, found) / std::max(1, facts.rings);  // of the rings' NICs
-  rates.wire = least(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : used * kNicShare * facts.ring_wire);
+  rates.wire =
+      least_known(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : used * kNicShare * facts.ring_wire);
   rates.own_copy = kOwnCopy[gpu] * choice.channels;
   switch (choice.protocol) {
     case Protocol::simple:
@@ -111,7 +112,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
       if (facts.min_capability == 0) rates.threads = links, rates.own_copy = 0;
       break;
     case Protocol::ll128:
-      rates.threads = kLL128Share[gpu] * least(0.92 * links, found * nccl::kRingLL128[gpu][0]);
+      rates.threads = kLL128Share[gpu] * least_known(0.92 * links, found * nccl::kRingLL128[gpu][0]);
       rates.wire *= 120.0 / 128;
       rates.own_copy *= kLL128Share[gpu];
       break;
@@ -119,7 +120,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
       const double most = nccl::kLowLatencyMax[gpu][0];
       rates.own_copy = rates.threads =
           std::min(kLowLatencyTotal * most, choice.channels * most / kLowLatencyChannels);
-      rates.threads = least(rates.threads, links / 2);
+      rates.threads = least_known(rates.threads, links / 2);
       if (!one_box && !facts.rccl)
         rates.threads =
             std::min(rates.threads, nccl::kLowLatencyMax[facts.amd_host ? 1 : 0][facts.nodes == 2 ? 1 : 2]);
@@ -128,18 +129,6 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
     }
   }
   return rates;
-}
-
-int log2_floor(int x) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(x))) - 1;
-}
-// Levels of a binary tree below its root; the tuner, which only ranks, rounds down.
-int log2_ceil(int x) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(x - 1)));
-}
-
-bool gathers(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
 
 // What a hop over the real fabric takes beyond the tuner's: as routed, or as the library's own figures say.
@@ -231,54 +220,6 @@ double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
 }
 
 }  // namespace
-
-std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels,
-                         std::int64_t bytes, const CommunicatorFacts& facts) {
-  constexpr std::int64_t kSlots = 8;
-  const std::int64_t slot = (protocol == Protocol::ll      ? 512 << 10
-                             : protocol == Protocol::ll128 ? 5120 << 10
-                                                           : 4 << 20) /
-                            kSlots;
-  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
-    const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
-    std::int64_t chunk = 128 << 10;
-    if (algorithm == Algorithm::nvls) {
-      if (bytes < 64 * round * chunk) chunk = 64 << 10;
-      if (bytes < 8 * round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
-      if (bytes < 2 * round * chunk) chunk = std::min<std::int64_t>(chunk, 16 << 10);
-    } else {
-      if (facts.nodes >= 4) chunk = 64 << 10;
-      if (bytes < 4 * round * chunk) chunk = std::min<std::int64_t>(chunk, 64 << 10);
-      if (bytes < round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
-    }
-    return chunk;
-  }
-  if (protocol == Protocol::ll) return slot / 2;  // half are flags
-  if (protocol == Protocol::ll128) {
-    std::int64_t chunk = slot / 16 * 15;  // 8 bytes in 128
-    if (algorithm == Algorithm::tree) {
-      const double local = static_cast<double>(facts.ranks) / facts.nodes;
-      const double depth = 1 + log2_floor(facts.nodes) + 0.1 * local;
-      const auto loops = [&] { return static_cast<double>(bytes / (channels * chunk)); };
-      while (loops() < depth * 64 / local && chunk > 128 << 10) chunk /= 2;
-      while (loops() < depth * 16 / local && chunk > 32 << 10) chunk /= 2;
-    }
-    return chunk;
-  }
-  const bool ring = algorithm == Algorithm::ring;
-  const bool half_buffer =
-      ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
-  return half_buffer ? 4 * slot : slot;
-}
-
-double piece_bytes(const Choice& choice, double share, double chunk) {
-  constexpr double kMostPieces = 512;
-  if (choice.protocol == Protocol::simple) return chunk;
-  const auto p = static_cast<std::size_t>(choice.protocol);
-  const double threads = nccl::kThreads[p] / (choice.algorithm == Algorithm::tree ? 2.0 : 1.0);
-  const double pass = threads * (choice.protocol == Protocol::ll ? 8 : 60);
-  return std::min(chunk, std::max(pass, share / kMostPieces));
-}
 
 TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
   const double channels = choice.channels, share = static_cast<double>(bytes) / channels;

@@ -38,12 +38,6 @@ struct StepTiming {
 [[nodiscard]] StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner,
                                     double network_us, double latency_us, const TimeOptions& options);
 
-// What a channel of a pipeline (tree, broadcast, reduction) hands on at a time. Simple: its chunk; LL and
-// LL128: what the threads at work move in one pass (8 and 60 bytes of payload a thread; device code of NCCL
-// 2.30), half of them in a tree, whose other half sends the other way. A very large share of a channel in
-// larger pieces: nobody waits for them.
-[[nodiscard]] double piece_bytes(const Choice& choice, double share, double chunk);
-
 // How a tree's channel moves its share: in pieces, each handed on when it has arrived.
 struct TreePipeline {
   double piece = 0;     // bytes
@@ -55,9 +49,4 @@ struct TreePipeline {
 // All-to-all and send/recv: `bytes` in and out of each rank.
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,
                                  double network_us, const TimeOptions& options);
-
-// Bytes that one channel moves per step of its pipeline. Facts: NCCL 2.30 enqueue.cc, device.h.
-[[nodiscard]] std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol,
-                                       int channels, std::int64_t bytes,
-                                       const nccl::CommunicatorFacts& facts);
 }  // namespace topsim::collective

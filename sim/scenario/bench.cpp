@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <span>
 
 #include "sim/executor/contention.hpp"
 #include "sim/network/factory.hpp"

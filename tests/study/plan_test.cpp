@@ -40,6 +40,16 @@ class Plans : public testing::Test {
   topology::Catalogue catalogue_ = topology::Catalogue::load("configs");
 };
 
+template <class Call>
+Problem refusal(const Call& call) {
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    return error.problems().front();
+  }
+  return {};
+}
+
 std::vector<Duration> first_steps(const PlanReport& report) {
   std::vector<Duration> steps;
   for (const PlanRow& row : report.rows) steps.push_back(row.first_step);
@@ -163,32 +173,21 @@ TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {
 }
 
 TEST_F(Plans, AJobThatFitsNowhereIsRefusedWithCounts) {
-  try {
-    (void)search(two_boxes({"workload.model=gpt3-175b"}), {});
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.problems().front().message, HasSubstr("need more memory than h100-sxm5 has"));
-  }
+  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"workload.model=gpt3-175b"}), {}); }).message,
+              HasSubstr("need more memory than h100-sxm5 has"));
 }
 
 // Twelve ranks and eight sequences: dp is a multiple of 3 unless tp x pp is, and then heads and layers are
 // not.
 TEST_F(Plans, WhereNothingDividesABatchAndACountThatMayDoAreProposed) {
-  try {
-    (void)search(two_boxes({"topology.accelerators=12"}), quick());
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.problems().front().help, HasSubstr("a global batch of 12, or --gpus 8, may do"));
-  }
+  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"topology.accelerators=12"}), quick()); }).help,
+              HasSubstr("a global batch of 12, or --gpus 8, may do"));
 }
 
 TEST_F(Plans, WhereNothingRunsTheReasonIsSaid) {
-  try {
-    (void)search(two_boxes({"topology.fabric={\"kind\": \"none\"}"}), quick());
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.problems().front().message, HasSubstr("cannot reach"));
-  }
+  EXPECT_THAT(
+      refusal([&] { (void)search(two_boxes({"topology.fabric={\"kind\": \"none\"}"}), quick()); }).message,
+      HasSubstr("cannot reach"));
 }
 
 TEST_F(Plans, AClusterGrowsByItsNodes) {

@@ -158,37 +158,6 @@ TEST(Fabric, EcmpKeepsEveryCableApart) {
   EXPECT_EQ(up, 32);
 }
 
-TEST(Fabric, ATorusJoinsNeighboursAndWrapsAround) {
-  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
-  spec.fabric.link.use = "ici-v4";
-  spec.fabric.dimensions = {4, 4, 4};
-  const Topology t = build(spec, catalogue());
-  const Router router(t, 1);
-  // Opposite corners of a 4 x 4 x 4 torus are 2 + 2 + 2 hops apart.
-  const DeviceId from = t.accelerators()[0], to = t.accelerators()[2 * 16 + 2 * 4 + 2];
-  Route r;
-  router.route({from, to}, r);
-  EXPECT_EQ(r.links.size(), 6U);
-  router.route({from, t.accelerators()[3]}, r);  // around the edge
-  EXPECT_EQ(r.links.size(), 1U);
-}
-
-TEST(Fabric, ANodeOfATorusIsABlockOfNeighbours) {
-  // TPU v4: a host holds 2 x 2 x 1 chips. Coordinates (0,0,0), (0,1,0), (1,0,0), (1,1,0) are ranks 0, 4, 16,
-  // 20 of a 4 x 4 x 4 torus, row-major.
-  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
-  spec.fabric.link.use = "ici-v4";
-  spec.fabric.dimensions = {4, 4, 4};
-  const Topology t = build(spec, catalogue());
-  for (const std::size_t rank : {0U, 4U, 16U, 20U})
-    EXPECT_EQ(t.device(t.accelerators()[rank]).node, 0U) << rank;
-  EXPECT_EQ(t.device(t.accelerators()[1]).node, 1U);
-  spec.fabric.dimensions = {4, 16, 1};
-  EXPECT_NO_THROW({ EXPECT_EQ(build(spec, catalogue()).accelerators().size(), 64U); });
-  spec.fabric.dimensions = {1, 16, 4};
-  EXPECT_THROW({ EXPECT_TRUE(build(spec, catalogue()).accelerators().empty()); }, ConfigError);
-}
-
 TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
   TopologySpec spec = cluster("hgx-h800", 32);
   spec.fabric.use = "alibaba-hpn7";
@@ -296,52 +265,6 @@ TEST(Fabric, AKindStandsForItself) {
   EXPECT_EQ(build(spec, catalogue()).fabric_kind, "none");
 }
 
-TEST(Fabric, ADragonflyReachesEveryGroupOverOneGlobalCable) {
-  TopologySpec spec = cluster("mi250x-4", 64, "dragonfly");
-  spec.fabric.dimensions = {8, 8, 4, 2};
-  const Topology t = build(spec, catalogue());
-  const Router router(t, 1);
-  Route r;
-  router.route({t.accelerators().front(), t.accelerators().back()}, r);
-  EXPECT_TRUE(r.reachable());
-  EXPECT_LE(r.switches, 4);  // local, global, local
-}
-
-// Four routers, joined all to all: from one to the next a third goes by their cables, a third by way of each
-// of the other two. Latency is that of the short way.
-TEST(Fabric, AdaptiveRoutersOfADragonflyTakeDetoursOverTheirNeighbours) {
-  TopologySpec spec = cluster("mi250x-4", 2, "dragonfly");
-  spec.fabric.dimensions = {1, 4, 16, 1};
-  const auto shares = [&](Routing routing, Duration& latency) {
-    spec.fabric.routing = routing;
-    const Topology t = build(spec, catalogue());
-    Route r;
-    Router(t, 1).route({.from = t.nics_of_node(0)[0], .to = t.nics_of_node(1)[1]}, r);
-    latency = r.latency;
-    std::vector<double> between;
-    for (const LinkShare& use : r.links)
-      if (t.device(t.link(use.link).from).kind == DeviceKind::fabric_switch &&
-          t.device(t.link(use.link).to).kind == DeviceKind::fabric_switch)
-        between.push_back(use.share);
-    return between;
-  };
-  Duration adaptive{}, fixed{};
-  const std::vector<double> parts = shares(Routing::adaptive, adaptive);
-  ASSERT_EQ(parts.size(), 5U);
-  for (const double part : parts) EXPECT_NEAR(part, 1.0 / 3, 1e-9);
-  EXPECT_EQ(shares(Routing::static_, fixed), std::vector<double>{1});
-  EXPECT_EQ(adaptive, fixed);
-}
-
-// Eight v5e chips are 4 x 2: three neighbours along each of two rows and four between, both ways.
-TEST(Fabric, AHostOfATorusAloneHasTheLinksBetweenItsChips) {
-  const Topology t = build(cluster("tpu-v5e-host", 1), catalogue());
-  EXPECT_EQ(t.torus_dimensions, (std::vector<int>{4, 2}));
-  const auto links = std::count_if(t.links().begin(), t.links().end(),
-                                   [](const Link& link) { return link.kind == LinkKind::torus; });
-  EXPECT_EQ(links, 2 * (3 * 2 + 4));
-}
-
 // 64 nodes of 8 NICs, rail-optimised, switches of 64 ports, 1:2. A leaf takes 42 nodes; of 64 each of two
 // leaves takes 32, with 16 cables up: four spines of 16 leaves x 4. (42 and 22 would want 21 up, and 7
 // spines.)
@@ -361,29 +284,6 @@ TEST(Fabric, LeavesAreFilledAlikeSoThatOversubscriptionSavesSwitches) {
       EXPECT_EQ(switches, 20U);
     }
     before = switches;
-  }
-}
-
-// Perlmutter: 16 switches a group, of 64 ports each 16 for NICs and 17 global; 31 are left for 15 neighbours,
-// two each. A chassis is 16 nodes of four NICs on four switches: their NICs of one number are one switch
-// apart.
-TEST(Fabric, ADragonflyDealsTheNicsOfANodeOverTheSwitchesOfItsChassis) {
-  TopologySpec spec = cluster("perlmutter-a100", 32);
-  spec.fabric.use = "perlmutter";
-  const Topology t = build(spec, catalogue());
-  const auto leaf_of = [&](int node, int nic) {
-    const DeviceId at = device(t, fmt::format("node{}/nic{}", node, nic));
-    for (const LinkId l : t.links_from(at))
-      if (t.device(t.link(l).to).kind == DeviceKind::fabric_switch) return t.link(l).to;
-    return DeviceId{};
-  };
-  for (int nic = 0; nic < 4; ++nic) {
-    for (int node = 1; node < 16; ++node) EXPECT_EQ(leaf_of(node, nic), leaf_of(0, nic)) << node;
-    EXPECT_NE(leaf_of(0, nic), leaf_of(0, (nic + 1) % 4));
-    EXPECT_NE(leaf_of(16, nic), leaf_of(0, nic));
-    const auto between = t.find_link(leaf_of(0, nic), leaf_of(16, nic));
-    ASSERT_TRUE(between);
-    EXPECT_EQ(t.link(*between).count, 2);
   }
 }
 

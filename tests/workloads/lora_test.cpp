@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <numeric>
-
 #include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "workloads/layer/layer_kernels.hpp"

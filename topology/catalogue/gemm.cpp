@@ -24,19 +24,11 @@ std::string_view relative_of(const Accelerator& accelerator) {
   return capability >= 90 ? kRelatives[2] : kRelatives[0];
 }
 
-// m of one accelerator: measured best over data-sheet rate. The two formats of 16 bits stand for each other
-// where they run at one rate.
+// m of one accelerator: measured best over data-sheet rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
-  const auto peak = accelerator.dense_flops.find(precision);
-  if (peak == accelerator.dense_flops.end()) return {};
-  const auto share_of = [&](std::string_view measured) -> std::optional<double> {
-    const auto best = accelerator.achievable_flops.find(measured);
-    const auto rate = accelerator.dense_flops.find(measured);
-    if (best == accelerator.achievable_flops.end() || rate == accelerator.dense_flops.end()) return {};
-    return rate->second == peak->second ? std::optional(best->second / peak->second) : std::nullopt;
-  };
-  if (const auto own = share_of(precision)) return own;
-  return precision == "bf16" ? share_of("fp16") : precision == "fp16" ? share_of("bf16") : std::nullopt;
+  const double* best = accelerator.best_product(precision);
+  if (best == nullptr) return {};
+  return *best / accelerator.dense_flops.find(precision)->second;
 }
 
 bool on_vector_units(const Accelerator& accelerator, std::string_view precision) {
@@ -92,6 +84,17 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   return gemm;
 }
 }  // namespace
+
+const double* Accelerator::best_product(std::string_view precision) const {
+  const auto rate = dense_flops.find(precision);
+  if (rate == dense_flops.end()) return nullptr;
+  if (const auto own = achievable_flops.find(precision); own != achievable_flops.end()) return &own->second;
+  const std::string_view other = precision == "bf16" ? "fp16" : precision == "fp16" ? "bf16" : "";
+  const auto best = achievable_flops.find(other);
+  const auto other_rate = dense_flops.find(other);
+  const bool same = other_rate != dense_flops.end() && other_rate->second == rate->second;
+  return best != achievable_flops.end() && same ? &best->second : nullptr;
+}
 
 double best_tile_efficiency(const GemmConstants& gemm) {
   return gemm.peak_fraction / (1 + gemm.tile_penalty * kTilePerimeter);

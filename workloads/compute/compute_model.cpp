@@ -96,18 +96,8 @@ FlopsPerSecond ComputeModel::peak(Precision precision) const {
 }
 
 const double* ComputeModel::measured_best(Precision precision) const {
-  const auto& dense = accelerator_.dense_flops;
-  const auto& best = accelerator_.achievable_flops;
-  for (const std::string_view name : lookup_order(precision)) {
-    const auto rate = dense.find(name);
-    if (rate == dense.end()) continue;
-    if (const auto own = best.find(name); own != best.end()) return &own->second;
-    const std::string_view other = name == "bf16" ? "fp16" : name == "fp16" ? "bf16" : "";
-    const auto stand_in = best.find(other);
-    const auto other_rate = dense.find(other);
-    const bool same = other_rate != dense.end() && other_rate->second == rate->second;
-    return stand_in != best.end() && same ? &stand_in->second : nullptr;
-  }
+  for (const std::string_view name : lookup_order(precision))
+    if (accelerator_.dense_flops.contains(name)) return accelerator_.best_product(name);
   return nullptr;
 }
 

@@ -17,22 +17,14 @@ double rows_of(const Plan& plan) {
   return plan.sequence_parallel ? plan.tokens() / plan.tp : plan.tokens();
 }
 
-int layers_recomputed(const Plan& plan, int layers) {
-  if (plan.recompute.kind != RecomputeKind::full) return 0;
-  return std::min(layers, plan.recompute.layers.value_or(layers));
-}
-
 double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
-  const int again = layers_recomputed(plan, layers);
+  const int again = plan.layers_recomputed(layers);
   int first = 0;
   for (int i = 0; i < global; ++i) first += plan.stage_layers[static_cast<std::size_t>(i)];
-  const RecomputeKind others =
-      plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none : plan.recompute.kind;
   double bytes = 0;
   for (int i = 0; i < layers && !plan.offload_activations; ++i)
-    bytes += layer_activation_bytes(model, plan, i < again ? RecomputeKind::full : others,
-                                    kind_of(model, first + i));
+    bytes += layer_activation_bytes(model, plan, plan.recompute_of(i < again), kind_of(model, first + i));
   const double element = bytes_of(plan.activations);
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
@@ -40,10 +32,10 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
     const double head = 2 * element * rows_of(plan) * model.hidden +
                         plan.logit_bytes * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
     // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
-    const double module = 2 * element * rows_of(plan) * model.hidden +
-                          layer_activation_bytes(model, plan, again > 0 ? RecomputeKind::full : others,
-                                                 kind_of(model, model.layers - 1)) +
-                          head;
+    const double module =
+        2 * element * rows_of(plan) * model.hidden +
+        layer_activation_bytes(model, plan, plan.recompute_of(again > 0), kind_of(model, model.layers - 1)) +
+        head;
     bytes += head + (plan.inference() ? 0 : model.prediction_layers) * module;
   }
   return bytes;
@@ -68,9 +60,7 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
 double layers_in_flight(const ModelSpec& model, const Plan& plan, int layers) {
   if (!plan.offload_activations) return 0;
   const bool all_again = plan.recompute.kind == RecomputeKind::full && !plan.recompute.layers;
-  const RecomputeKind kind = all_again                                    ? RecomputeKind::full
-                             : plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none
-                                                                          : plan.recompute.kind;
+  const RecomputeKind kind = plan.recompute_of(all_again);
   double most = 0;
   for (const LayerKind each : {LayerKind::dense, LayerKind::experts})
     if (count_of(model, each) > 0) most = std::max(most, layer_activation_bytes(model, plan, kind, each));

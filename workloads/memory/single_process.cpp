@@ -11,15 +11,11 @@ MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes 
   const double parameters = total_parameters(model), element = bytes_of(plan.activations);
   const double logits = plan.tokens() * model.vocab, hidden = plan.tokens() * model.hidden;
   const bool full = plan.recompute.kind == RecomputeKind::full;
-  const int again = full ? std::min(model.layers, plan.recompute.layers.value_or(model.layers)) : 0;
+  const int again = plan.layers_recomputed(model.layers);
 
   double layers = 0;
   for (int i = 0; i < model.layers; ++i)
-    layers += layer_activation_bytes(model, plan,
-                                     i < again ? RecomputeKind::full
-                                     : full    ? RecomputeKind::none
-                                               : plan.recompute.kind,
-                                     kind_of(model, i));
+    layers += layer_activation_bytes(model, plan, plan.recompute_of(i < again), kind_of(model, i));
   MemoryParts other;
   other.weights = parameters * (plan.parameter_bytes + (plan.cast_weights ? element : 0));
   other.gradients = parameters * plan.gradient_bytes;

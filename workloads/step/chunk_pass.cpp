@@ -26,9 +26,7 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   last_ = chunk.backward_done == chunk.micro_batches;
   const auto layer = [&](int i) {
     const LayerKind kind = kind_of(model, chunk.first_layer + i);
-    const RecomputeKind again = i < chunk.recomputed                         ? RecomputeKind::full
-                                : plan.recompute.kind == RecomputeKind::full ? RecomputeKind::none
-                                                                             : plan.recompute.kind;
+    const RecomputeKind again = plan.recompute_of(i < chunk.recomputed);
     const double kept = plan.offload_activations ? layer_activation_bytes(model, plan, again, kind) : 0;
     add(pieces.layer_at(kind, i < chunk.recomputed), chunk.first_layer + i, kept);
   };

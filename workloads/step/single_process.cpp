@@ -51,9 +51,7 @@ class SingleProcess {
         head_{filtered(pieces.head.forward, false), filtered(pieces.head.backward, false)},
         tied_(model.tied_embeddings),
         layers_(model.layers),
-        recomputed_(plan.recompute.kind == RecomputeKind::full
-                        ? std::min(model.layers, plan.recompute.layers.value_or(model.layers))
-                        : 0),
+        recomputed_(plan.layers_recomputed(model.layers)),
         output_bytes_(plan.tokens() * model.vocab * bytes_of(plan.activations)) {
     fill_buckets();
   }

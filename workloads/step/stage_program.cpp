@@ -74,8 +74,7 @@ class StageProgram {
     const bool both_ends = plan_.schedule == Schedule::dualpipe;
     chunk.micro_batches = both_ends ? plan_.micro_batches / 2 : plan_.micro_batches;
     chunk.first_micro_batch = both_ends && index == 1 ? chunk.micro_batches : 0;
-    if (plan_.recompute.kind == RecomputeKind::full)
-      chunk.recomputed = std::min(chunk.layers, plan_.recompute.layers.value_or(chunk.layers));
+    chunk.recomputed = plan_.layers_recomputed(chunk.layers);
     return chunk;
   }
 

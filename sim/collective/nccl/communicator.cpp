@@ -78,11 +78,6 @@ double ring_wire(const Box& box) {
   return slowest * box.ring.count();
 }
 
-// The least that is known.
-double least_known(double a, double b) {
-  return a == 0 ? b : b == 0 ? a : std::min(a, b);
-}
-
 }  // namespace
 
 Box make_box(System system, bool nvlink_sharp, bool sharp) {

@@ -3,13 +3,27 @@
 // transport/nvls.cc.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "sim/collective/nccl/graph.hpp"
 
 namespace topsim::collective::nccl {
+
+// The least of two figures that is known; 0: not known.
+[[nodiscard]] inline double least_known(double a, double b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+// -1 where x is not positive.
+[[nodiscard]] constexpr int log2_floor(std::int64_t x) {
+  return x <= 0 ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x))) - 1;
+}
+[[nodiscard]] constexpr int log2_ceil(std::int64_t x) {
+  return log2_floor(x - 1) + 1;
+}
 
 // All graphs of one box for a set of its GPUs.
 struct Box {

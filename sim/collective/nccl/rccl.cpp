@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 namespace topsim::collective::nccl {
 namespace {
@@ -41,12 +40,12 @@ constexpr std::array<Ranked, 2> kRing = {
 
 double rank_of(const Ranked& r, bool ring, bool simple, double bytes, const CommunicatorFacts& facts) {
   const double n = facts.ranks, nodes = facts.nodes;
-  const int size = std::clamp(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes) >> 6)) - 1, 0,
+  const int size = std::clamp(log2_floor(static_cast<std::int64_t>(bytes) >> 6), 0,
                               static_cast<int>(r.correction.size()) - 1);
   const double share = (facts.nodes <= 2 ? r.share_of_two : r.share) *
                        r.correction[static_cast<std::size_t>(size)] * (ring ? n / (2 * (n - 1)) : 0.5);
   const double posting = (facts.amd_host ? 2.0 : 1.0) * (simple ? 3 : 1);
-  const double boxes = std::bit_width(static_cast<unsigned>(facts.nodes)) - 1;
+  const double boxes = log2_floor(facts.nodes);
   const double chain = ring ? 2 * (n - nodes) * std::max(r.inside, posting) + 2 * (nodes - 1) * r.between
                             : 2 * ((n / nodes - 1) * r.inside + boxes * r.between);
   return r.base + chain + bytes / (1000 * kBase * share);

@@ -1,7 +1,6 @@
 #include "sim/collective/nccl/tuner.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "sim/collective/nccl/rccl.hpp"
@@ -19,14 +18,6 @@ std::size_t row(Algorithm algorithm) {
 }
 std::size_t row(Protocol protocol) {
   return static_cast<std::size_t>(protocol);
-}
-
-bool gathers(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
-}
-
-int log2_floor(std::int64_t x) {
-  return x <= 0 ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x))) - 1;
 }
 
 // Rows of the constants; what is not NVIDIA's is treated as Ampere.

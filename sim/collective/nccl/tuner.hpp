@@ -13,6 +13,11 @@
 
 namespace topsim::collective::nccl {
 
+// The two that move a share to or from each rank.
+[[nodiscard]] constexpr bool gathers(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+}
+
 inline constexpr int kCollectives = 5;  // all_reduce, all_gather, reduce_scatter, broadcast, reduce
 inline constexpr int kAlgorithms = 7;   // up to PAT
 inline constexpr int kProtocols = 3;

@@ -39,7 +39,7 @@ struct Settings {
 [[nodiscard]] Settings settle_spec(const Graph& graph, const PacketSpec& spec);
 
 // Hidden: nobody outside replaces its functions, so that they can be inlined in a shared library as well.
-class [[gnu::visibility("hidden")]] Core {
+class __attribute__((visibility("hidden"))) Core {
  public:
   Core(const Graph& graph, const PacketSpec& spec);
 
@@ -51,7 +51,7 @@ class [[gnu::visibility("hidden")]] Core {
   [[nodiscard]] bool is_quiet() const;           // no packet anywhere, nobody about to send
   [[nodiscard]] Picoseconds rests_from() const;  // kForever: not before something happens
   void rest();
-  bool ways(PairIndex pair, std::vector<PortIndex> & there, std::vector<PortIndex> & back) const;
+  bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
   void set_rate(PortIndex port, BytesPerSecond rate, Picoseconds now);
 
   const Graph& graph;
@@ -66,9 +66,7 @@ class [[gnu::visibility("hidden")]] Core {
   std::vector<PortRecord> records;
 
   [[nodiscard]] std::size_t bytes() const;
-  [[nodiscard]] const std::vector<QueuePair>& pairs() const {
-    return pairs_;
-  }
+  [[nodiscard]] const std::vector<QueuePair>& pairs() const { return pairs_; }
 
  private:
   enum Target : std::uint32_t { kPort = 0, kTimer = 1U << 30, kStart = 2U << 30 };
@@ -82,15 +80,13 @@ class [[gnu::visibility("hidden")]] Core {
   void wake(PortIndex p);
   Picoseconds sync(PortIndex p);  // returns when the port could next start a packet, as far as known
   void arm(PortIndex p, Picoseconds next_start);
-  void update(PortIndex p) {
-    arm(p, sync(p));
-  }
+  void update(PortIndex p) { arm(p, sync(p)); }
   void interrupt(PortIndex p);  // before a change at `now`: departures so far, then nothing starts before now
   void enqueue(PortIndex p, std::uint32_t packet);
   void transmit(PortIndex p, unsigned lane, Picoseconds start);
   void put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picoseconds start);
-  Picoseconds occupy(Port & port, const Packet& packet, unsigned lane, Picoseconds start);
-  void fly(Port & port, std::uint32_t packet, Picoseconds start, Picoseconds duration);
+  Picoseconds occupy(Port& port, const Packet& packet, unsigned lane, Picoseconds start);
+  void fly(Port& port, std::uint32_t packet, Picoseconds start, Picoseconds duration);
   [[nodiscard]] Picoseconds earliest(PortIndex p, unsigned lane);
   [[nodiscard]] std::pair<Picoseconds, unsigned> arbitrate(PortIndex p, unsigned eligible);
   void arrive(std::uint32_t packet, PortIndex p);
@@ -99,7 +95,7 @@ class [[gnu::visibility("hidden")]] Core {
   void prefetch();
   void prefetch_packet() const;
   [[nodiscard]] Picoseconds time_on(const Port& port, const Packet& packet) const;
-  void mark(Port & port, PortIndex p, Packet & packet, unsigned lane);
+  void mark(Port& port, PortIndex p, Packet& packet, unsigned lane);
   [[nodiscard]] double draw(PortIndex p);  // evenly from [0, 1)
   void stamp(std::uint32_t packet, PortIndex p, Picoseconds start);
   std::uint32_t new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes);
@@ -124,19 +120,19 @@ class [[gnu::visibility("hidden")]] Core {
   [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
   void port_threshold(PortIndex p);               // InfiniBand: where FECN begins
 
-  void starve(PortIndex p, Credit & credit, Picoseconds since);
-  [[nodiscard]] bool has_credits(Credit & credit, std::uint32_t blocks,
+  void starve(PortIndex p, Credit& credit, Picoseconds since);
+  [[nodiscard]] bool has_credits(Credit& credit, std::uint32_t blocks,
                                  Picoseconds by);  // known to be back by then
-  static void take_first(Credit & credit);
-  void append(List & list, std::uint32_t packet);
+  static void take_first(Credit& credit);
+  void append(List& list, std::uint32_t packet);
 
   // ahead.cpp
   void find_ports_ahead();
   void no_longer_ahead(PortIndex p);
   void enqueue_ahead(PortIndex p, std::uint32_t packet);
   void wait_ahead(PortIndex p, std::uint32_t packet, Picoseconds start);
-  void note_waiting(Port & port, std::uint32_t bytes, Picoseconds start) const;
-  void leave_ahead(PortIndex p, Credit & credit, std::uint32_t packet, Picoseconds start);
+  void note_waiting(Port& port, std::uint32_t bytes, Picoseconds start) const;
+  void leave_ahead(PortIndex p, Credit& credit, std::uint32_t packet, Picoseconds start);
   Picoseconds send_ahead(PortIndex p);
   [[nodiscard]] Picoseconds credits_at(const Credit& credit, std::uint32_t blocks) const;
   void recall();
@@ -148,7 +144,7 @@ class [[gnu::visibility("hidden")]] Core {
   [[nodiscard]] bool can_send(const QueuePair& q, PairIndex pair) const;
   std::uint32_t inject(PortIndex p, unsigned lane, Picoseconds start);
   void put_back(PairIndex pair, Picoseconds port_free);
-  void promote(Port & port);
+  void promote(Port& port);
   [[nodiscard]] std::uint32_t next_bytes(const Port& port, unsigned lane) const;
   void hear_ack(std::uint32_t packet);
   void count_as_lost(PairIndex pair);  // all that is under way, to be sent again
@@ -161,7 +157,7 @@ class [[gnu::visibility("hidden")]] Core {
   void drop_finished(PortIndex p);
 
   // detour.cpp
-  void find_way(QueuePair & q, const Connection& connection);
+  void find_way(QueuePair& q, const Connection& connection);
   void take_out(PairIndex pair);
   void drop_waiting(PortIndex p, PairIndex pair);
   void drop(std::uint32_t packet, PortIndex p, Picoseconds time);
@@ -169,7 +165,7 @@ class [[gnu::visibility("hidden")]] Core {
   // receiver.cpp
   void receive(std::uint32_t packet, PortIndex p);
   void take_data(std::uint32_t packet);
-  void count(QueuePair & q, std::uint32_t number);
+  void count(QueuePair& q, std::uint32_t number);
   void answer(PairIndex pair, const Packet& cause, std::uint32_t cause_index, PacketKind kind);
 
   // deadlock.cpp
@@ -179,7 +175,7 @@ class [[gnu::visibility("hidden")]] Core {
   [[nodiscard]] std::vector<PortIndex> find_cycle() const;
 
   Way way(const Connection& connection, bool forward_way, std::uint64_t hash);
-  bool ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex> & ports) const;
+  bool ports_from(std::uint32_t first, std::uint32_t count, std::vector<PortIndex>& ports) const;
   bool is_walk(std::span<const PortIndex> path, DeviceIndex from, DeviceIndex to) const;
 
   Paths paths_;

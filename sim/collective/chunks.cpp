@@ -1,0 +1,56 @@
+#include "sim/collective/chunks.hpp"
+
+#include <algorithm>
+
+#include "sim/collective/nccl/tuner_constants.hpp"
+
+namespace topsim::collective {
+
+std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol protocol, int channels,
+                         std::int64_t bytes, const nccl::CommunicatorFacts& facts) {
+  constexpr std::int64_t kSlots = 8;
+  const std::int64_t slot = (protocol == Protocol::ll      ? 512 << 10
+                             : protocol == Protocol::ll128 ? 5120 << 10
+                                                           : 4 << 20) /
+                            kSlots;
+  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
+    const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
+    std::int64_t chunk = 128 << 10;
+    if (algorithm == Algorithm::nvls) {
+      if (bytes < 64 * round * chunk) chunk = 64 << 10;
+      if (bytes < 8 * round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
+      if (bytes < 2 * round * chunk) chunk = std::min<std::int64_t>(chunk, 16 << 10);
+    } else {
+      if (facts.nodes >= 4) chunk = 64 << 10;
+      if (bytes < 4 * round * chunk) chunk = std::min<std::int64_t>(chunk, 64 << 10);
+      if (bytes < round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
+    }
+    return chunk;
+  }
+  if (protocol == Protocol::ll) return slot / 2;  // half are flags
+  if (protocol == Protocol::ll128) {
+    std::int64_t chunk = slot / 16 * 15;  // 8 bytes in 128
+    if (algorithm == Algorithm::tree) {
+      const double local = static_cast<double>(facts.ranks) / facts.nodes;
+      const double depth = 1 + nccl::log2_floor(facts.nodes) + 0.1 * local;
+      const auto loops = [&] { return static_cast<double>(bytes / (channels * chunk)); };
+      while (loops() < depth * 64 / local && chunk > 128 << 10) chunk /= 2;
+      while (loops() < depth * 16 / local && chunk > 32 << 10) chunk /= 2;
+    }
+    return chunk;
+  }
+  const bool ring = algorithm == Algorithm::ring;
+  const bool half_buffer =
+      ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
+  return half_buffer ? 4 * slot : slot;
+}
+
+double piece_bytes(const Choice& choice, double share, double chunk) {
+  constexpr double kMostPieces = 512;
+  if (choice.protocol == Protocol::simple) return chunk;
+  const auto p = static_cast<std::size_t>(choice.protocol);
+  const double threads = nccl::kThreads[p] / (choice.algorithm == Algorithm::tree ? 2.0 : 1.0);
+  const double pass = threads * (choice.protocol == Protocol::ll ? 8 : 60);
+  return std::min(chunk, std::max(pass, share / kMostPieces));
+}
+}  // namespace topsim::collective

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tests/topology/fixtures.hpp"
+
+namespace topsim::topology::test::torus_test {
+
+TEST(Torus, ATorusJoinsNeighboursAndWrapsAround) {
+  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
+  spec.fabric.link.use = "ici-v4";
+  spec.fabric.dimensions = {4, 4, 4};
+  const Topology t = build(spec, catalogue());
+  const Router router(t, 1);
+  // Opposite corners of a 4 x 4 x 4 torus are 2 + 2 + 2 hops apart.
+  const DeviceId from = t.accelerators()[0], to = t.accelerators()[2 * 16 + 2 * 4 + 2];
+  Route r;
+  router.route({from, to}, r);
+  EXPECT_EQ(r.links.size(), 6U);
+  router.route({from, t.accelerators()[3]}, r);  // around the edge
+  EXPECT_EQ(r.links.size(), 1U);
+}
+
+TEST(Torus, ANodeOfATorusIsABlockOfNeighbours) {
+  // TPU v4: a host holds 2 x 2 x 1 chips. Coordinates (0,0,0), (0,1,0), (1,0,0), (1,1,0) are ranks 0, 4, 16,
+  // 20 of a 4 x 4 x 4 torus, row-major.
+  TopologySpec spec = cluster("tpu-v4-host", 16, "torus");
+  spec.fabric.link.use = "ici-v4";
+  spec.fabric.dimensions = {4, 4, 4};
+  const Topology t = build(spec, catalogue());
+  for (const std::size_t rank : {0U, 4U, 16U, 20U})
+    EXPECT_EQ(t.device(t.accelerators()[rank]).node, 0U) << rank;
+  EXPECT_EQ(t.device(t.accelerators()[1]).node, 1U);
+  spec.fabric.dimensions = {4, 16, 1};
+  EXPECT_NO_THROW({ EXPECT_EQ(build(spec, catalogue()).accelerators().size(), 64U); });
+  spec.fabric.dimensions = {1, 16, 4};
+  EXPECT_THROW({ EXPECT_TRUE(build(spec, catalogue()).accelerators().empty()); }, ConfigError);
+}
+
+// Eight v5e chips are 4 x 2: three neighbours along each of two rows and four between, both ways.
+TEST(Torus, AHostOfATorusAloneHasTheLinksBetweenItsChips) {
+  const Topology t = build(cluster("tpu-v5e-host", 1), catalogue());
+  EXPECT_EQ(t.torus_dimensions, (std::vector<int>{4, 2}));
+  const auto links = std::count_if(t.links().begin(), t.links().end(),
+                                   [](const Link& link) { return link.kind == LinkKind::torus; });
+  EXPECT_EQ(links, 2 * (3 * 2 + 4));
+}
+
+}  // namespace topsim::topology::test::torus_test
