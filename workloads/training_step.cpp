@@ -64,8 +64,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     const auto index = static_cast<std::size_t>(kind);
     pieces.layer[index] = layer(kind, plan.recompute_of(false));
     pieces.layer_recomputed[index] = full ? layer(kind, RecomputeKind::full) : pieces.layer[index];
-    set_host_time(pieces.layer[index], kind, model, plan, RecomputeKind::none);
-    set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute.kind);
+    set_host_time(pieces.layer[index], kind, model, plan, plan.recompute_of(false));
+    set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute_of(full));
   }
   if (model.prediction_layers > 0 && !plan.inference()) add_predictions(model, plan, compute, full, pieces);
 

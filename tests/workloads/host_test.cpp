@@ -44,6 +44,17 @@ TEST(Host, FullRecomputePaysTheForwardAgainAndTheCheckpoint) {
               6 * seconds(host_time(host.forward + host.checkpoint)), 1e-9);
 }
 
+// torchtitan's selective recompute checkpoints each layer as well: the whole forward pass is called again.
+TEST(Host, SelectiveRecomputeOfOperatorsPaysTheForwardAgainToo) {
+  WorkloadSpec kept = job();
+  kept.framework = "fsdp";
+  WorkloadSpec again = kept;
+  again.plan.recompute = RecomputeSpec{RecomputeKind::selective, {}};
+  const HostProfile& host = framework("fsdp").host;
+  EXPECT_NEAR(host_seconds(again) - host_seconds(kept),
+              6 * seconds(host_time(host.forward + host.checkpoint)), 1e-9);
+}
+
 TEST(Host, ASlowHostNeedsAsManyTimesMore) {
   WorkloadSpec slow = job();
   slow.compute.host_factor = 2.5;
