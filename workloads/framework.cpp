@@ -209,6 +209,10 @@ std::array<Framework, 13> make_table() {
   fsdp.least_zero = 2;
   fsdp.bucket = fsdp.first_bucket = Bytes(0);
   fsdp.bucket_copies = 0;
+  // fully_shard of the layers, then of the model: embedding, final norm and head are its root's one group,
+  // which is not resharded after the forward pass (_fsdp_state.py, _lazy_init: post_forward_mesh_info = None)
+  // and reduced last; nor is the last layer, whose backward pass comes next (parallelize_llama.py).
+  fsdp.root_unit = fsdp.keeps_last_layer = true;
   fsdp.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
   // torchtitan/models/llama/model.py, apply_rotary_emb: xq.float(), view_as_complex. Inductor makes no
   // kernels of complex numbers ("does not support code generation for complex operators"), so compiled ones
@@ -229,7 +233,7 @@ std::array<Framework, 13> make_table() {
   // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
   // the parameters are views; the gradients of these views are joined.
   fsdp2023.copies_gathered = false;
-  fsdp2023.gradients_fp32 = false;
+  fsdp2023.gradients_fp32 = fsdp2023.keeps_last_layer = false;
   fsdp2023.fused_cross_entropy = true;
 
   Framework compiled = fsdp;
@@ -267,6 +271,9 @@ std::array<Framework, 13> make_table() {
   deepspeed.host = kMegatron2022;
   deepspeed.logit_bytes = 4;  // Megatron-DeepSpeed's own cross entropy
   deepspeed.prefetch_forward = true;
+  // runtime/zero/partitioned_param_coordinator.py, fetch_sub_module: while numel_prefetching <
+  // stage3_prefetch_bucket_size (config.py: 5e7), the next parameter joins the gather.
+  deepspeed.prefetch_elements = 5e7;
   deepspeed.outstanding_reductions = 2;  // stage3.py, max_param_reduce_events
   deepspeed.live_parameters = 1e9;       // stage3_max_live_parameters
 

@@ -77,8 +77,11 @@ struct Framework {
   bool whole_tensor_shards = false;  // a tensor's states have one owner, who broadcasts it after the update
   bool prefetch_forward = false;     // ZeRO-3: the next unit's gather is launched before this one computes
   int outstanding_reductions = 1;    // ZeRO-3, FSDP
+  bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long
+  bool keeps_last_layer = false;     // whole from its forward to its backward pass
   bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
   bool offloads_parameters = false;  // offload moves the shards of the parameters too
+  double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
   double live_parameters = 0;        // gathered parameters held at most; 0: two units
 
   // Host.

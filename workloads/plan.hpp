@@ -71,11 +71,13 @@ struct Plan {
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
   bool reshard_after_forward = false, prefetch_forward = false;
+  bool root_unit = false, keeps_last_layer = false;  // embedding and head are one unit (framework.hpp)
   bool reduce_units_at_end = false;  // a stage's units, after the whole of its last backward pass
   int outstanding_reductions = 1;
   bool copies_gathered = true;
-  double live_parameters = 0;  // gathered ones held at most; 0: two units
-  int shard_ranks = 1;         // of the dp x cp ranks, those that share one set of shards
+  double prefetch_elements = 0;  // a gather takes matrices until it has so many; 0: a unit
+  double live_parameters = 0;    // gathered ones held at most; 0: two units
+  int shard_ranks = 1;           // of the dp x cp ranks, those that share one set of shards
   PlanAdapters adapters;
   Precision frozen_weights = Precision::bf16;  // of task lora
   Offload offload = Offload::none;

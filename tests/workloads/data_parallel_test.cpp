@@ -117,21 +117,31 @@ TEST(DistributedDataParallel, GradientsMayBeSentIn16Bits) {
                    2 * parameters_of(workload.model));
 }
 
-// Per micro-batch: a 16-bit gather of every unit forward, of all but the last again backward, and a
-// reduce-scatter in fp32 of every unit.
+// Per micro-batch: a 16-bit gather forward of the root, which is embedding and head, and of four layers, of
+// three of these again backward, and a reduce-scatter in fp32 of all five.
 TEST(FullySharded, WireBytesAreGathersTwiceAndOneReduction) {
   for (const int accumulation : {1, 3}) {
     const WorkloadSpec workload = small("fsdp", accumulation);
     const auto program = training_step(workload, a100(), 8);
     program::validate(program);
-    const double all = parameters_of(workload.model), head = 51200.0 * 1024;
+    const double all = parameters_of(workload.model);
+    const double layer = layer_parameters(complete(workload.model)).total();
     const auto gathers = collectives(program, Phase::parameter_sync);
-    EXPECT_DOUBLE_EQ(bytes(gathers), accumulation * 2 * (2 * all - head));
-    EXPECT_EQ(gathers.size(), accumulation * 11u);
+    EXPECT_DOUBLE_EQ(bytes(gathers), accumulation * 2 * (all + 3 * layer));
+    EXPECT_EQ(gathers.size(), accumulation * 8u);
+    EXPECT_EQ(static_cast<double>(gathers.front().bytes.value()), 2 * (all - 4 * layer));
     const auto reductions = collectives(program, Phase::gradient_sync);
     EXPECT_DOUBLE_EQ(bytes(reductions), accumulation * 4 * all);
     for (const auto& op : reductions) EXPECT_EQ(op.collective, CollectiveKind::reduce_scatter);
+    EXPECT_EQ(static_cast<double>(reductions.back().bytes.value()), 4 * (all - 4 * layer));
+    EXPECT_EQ(reductions.size(), accumulation * 5u);
   }
+}
+
+// FSDP of PyTorch 1 and 2.1 has the same root, but reshards every layer: four gathers backward.
+TEST(FullySharded, TheFirstReleaseReshardsTheLastLayerToo) {
+  const auto gathers = collectives(training_step(small("fsdp@2023"), a100(), 8), Phase::parameter_sync);
+  EXPECT_EQ(gathers.size(), 9u);
 }
 
 TEST(FullySharded, Zero2KeepsParametersForTheBackwardPass) {
@@ -142,7 +152,7 @@ TEST(FullySharded, Zero2KeepsParametersForTheBackwardPass) {
 }
 
 // Gathers of 50 us beside layers that compute for longer are hidden, but for the first of the step (nothing
-// runs before it): the whole step grows by less than four of the eleven.
+// runs before it): the whole step grows by less than four of the eight.
 TEST(FullySharded, GathersArePrefetched) {
   WorkloadSpec workload = small("fsdp");
   workload.plan.micro_batch = 8;
@@ -158,7 +168,7 @@ TEST(FullySharded, GathersArePrefetched) {
 }
 
 // At most one reduce-scatter is outstanding: when each takes T, far longer than a unit computes, the compute
-// stream stalls and the step is longer by about the six of them.
+// stream stalls and the step is longer by about the five of them.
 TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
   const auto program = training_step(small("fsdp"), a100(), 8);
   Replay network = free_network();
@@ -177,7 +187,7 @@ TEST(FullySharded, ASlowReduceScatterStallsTheNextUnit) {
     ++seen;
     previous = ended[i];
   }
-  EXPECT_EQ(seen, 6);
+  EXPECT_EQ(seen, 5);
 }
 
 // Under a pipeline all reduce-scatters of a stage, the embedding and two layers, follow the whole last
@@ -266,6 +276,28 @@ TEST(DeepSpeed, Stage3GathersForEveryPass) {
   EXPECT_DOUBLE_EQ(bytes(collectives(program, Phase::gradient_sync)), 2 * 2 * all);
 }
 
+// Llama-3 8B: q and o 4096 x 4096, k and v 1024 x 4096, gate, up and down 14336 x 4096. A gather takes
+// matrices until it has 5e7 numbers: q, k, v and o are 41,943,040, with gate 100,663,296; up and down
+// 58,720,256 each. Of 70B (h 8192, FFN 28672) q is 67e6, k, v and o 84e6, the others 235e6.
+TEST(DeepSpeed, Stage3GathersMatricesUntilTheBucketIsFull) {
+  const auto first_layer = [](int hidden, int heads, int ffn) {
+    WorkloadSpec workload = small("deepspeed");
+    workload.model = llama3_70b();
+    workload.model.layers = 2, workload.model.hidden = hidden, workload.model.heads = heads;
+    workload.model.ffn = ffn;
+    workload.plan.zero = 3;
+    return collectives(training_step(workload, h100(), 8), Phase::parameter_sync);
+  };
+  // Embedding; layers forward; head, whole until its backward pass; the others again.
+  const auto small_layers = first_layer(4096, 32, 14336), large_layers = first_layer(8192, 64, 28672);
+  ASSERT_EQ(small_layers.size(), 1u + 2 * 3 + 1 + 2 * 3 + 1);
+  const double norms = 2 * 4096;
+  EXPECT_EQ(static_cast<double>(small_layers[1].bytes.value()), 2 * (100'663'296 + norms));
+  EXPECT_EQ(small_layers[2].bytes.value(), 2 * 58'720'256);
+  EXPECT_EQ(small_layers[3].bytes.value(), 2 * 58'720'256);
+  EXPECT_EQ(large_layers.size(), 1u + 2 * 5 + 1 + 2 * 5 + 1);
+}
+
 // States in bytes a parameter (memory.hpp), Psi = 4 layers + embedding (its head is tied) = 104,914,... ; N
 // = 8.
 TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
@@ -282,8 +314,9 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
     return parts.weights + parts.gradients + parts.optimizer;
   };
   EXPECT_DOUBLE_EQ(states(tied("ddp")), 22 * all);
-  // Embedding and first layer gathered; the embedding's gradients are the largest.
-  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * (embedding + layer) + (2 + 4) * embedding);
+  // The root and two layers gathered; a layer's gradients are reduced. The head's wait in the place of the
+  // logits, which are more: 4 bytes for each of 2048 tokens, not 2 for each of 1024 columns.
+  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * (embedding + 2 * layer) + (2 + 4) * layer);
   WorkloadSpec deepspeed = tied("deepspeed");
   // The bucket of 5e8 elements holds everything: 2 Psi.
   deepspeed.plan.zero = 1;

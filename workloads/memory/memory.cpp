@@ -17,6 +17,10 @@ double rows_of(const Plan& plan) {
   return plan.sequence_parallel ? plan.tokens() / plan.tp : plan.tokens();
 }
 
+double logits(const ModelSpec& model, const Plan& plan) {
+  return plan.logit_bytes * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+}
+
 double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
   const int again = plan.layers_recomputed(layers);
@@ -29,8 +33,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
     // Inputs of the final norm and of the LM head, and the logits.
-    const double head = 2 * element * rows_of(plan) * model.hidden +
-                        plan.logit_bytes * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+    const double head = 2 * element * rows_of(plan) * model.hidden + logits(model, plan);
     // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
     const double module =
         2 * element * rows_of(plan) * model.hidden +
@@ -121,6 +124,20 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
   for (std::size_t i = 0; i < units.size(); ++i)
     pair = std::max(pair, units[i] + (i + 1 < units.size() ? units[i + 1] : 0));
   return std::max(pair, std::min(parameters, plan.live_parameters));
+}
+
+// FSDP's root, embedding and head, and the layers between them.
+struct RootUnit {
+  double parameters = 0, head = 0;
+  std::vector<double> layers;
+};
+RootUnit root_unit(const ModelSpec& model, const Plan& plan, const std::vector<double>& units) {
+  const bool own_head = !shares_table(model, plan);
+  RootUnit root;
+  root.head = own_head ? units.back() : units.front();
+  root.parameters = units.front() + (own_head ? units.back() : 0);
+  root.layers.assign(units.begin() + 1, units.end() - (own_head ? 1 : 0));
+  return root;
 }
 
 // Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards.
@@ -236,13 +253,15 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
     const double trained =
         plan.frozen() ? stage_layers(plan, stage) * adapter_parameters(model, plan) : parameters;
+    const RootUnit root = plan.root_unit ? root_unit(model, plan, units) : RootUnit{0, 0, units};
     MemoryParts parts;
     // Adapters are kept beside frozen weights as in any training.
     const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
     parts.weights =
         (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
             plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
-        gathered_parameters(plan, units, parameters) * plan.gathered_parameter_bytes;
+        (root.parameters + gathered_parameters(plan, root.layers, parameters - root.parameters)) *
+            plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     parts.weights += held.routed * plan.parameter_bytes;
@@ -254,7 +273,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     };
     parts.gradients = gradients(trained, plan.gradient_shards) +
                       gradients(held.routed, plan.expert_gradient_shards) +
-                      gradient_buffers(plan, units, trained);
+                      gradient_buffers(plan, root.layers, trained);
     // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer =
@@ -263,6 +282,12 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
                    (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
     parts.activations =
         peak_activations(model, plan, stage) + layers_in_flight(model, plan, stage_layers(plan, stage));
+    // The head's gradients wait for the embedding's, in the place of the logits; when the root's are reduced,
+    // activations are gone.
+    const double element = bytes_of(plan.activations);
+    if (plan.root_unit && !plan.frozen())
+      parts.gradients += std::max({0.0, root.head * element - logits(model, plan),
+                                   root.parameters * (element + plan.gradient_bytes) - parts.activations});
     if (plan.recompute.kind == RecomputeKind::selective && plan.again.operators)
       parts.recompute = std::max(0.0, layer_activation_bytes(model, plan, RecomputeKind::none) -
                                           layer_activation_bytes(model, plan, RecomputeKind::selective));

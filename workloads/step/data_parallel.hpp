@@ -27,6 +27,7 @@ struct ChunkParameters {
   int stage = 0;                       // of the model: all that hold it exchange chunks in this order
   std::vector<double> units;           // all of a unit, frozen ones too
   std::vector<double> unit_gradients;  // those that are trained
+  std::vector<std::vector<double>> unit_gathers;  // all of a unit, gather by gather
   std::vector<Gradient> gradients;
   [[nodiscard]] double total(Weights weights) const;
 };

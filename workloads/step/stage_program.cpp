@@ -25,6 +25,46 @@ using program::Phase;
 
 constexpr auto kNoOp = StageEmitter::kNoOp;
 
+// Matrices of a layer on one rank in the order of its forward pass. Layers with gates are transformers'
+// modules, others Megatron-DeepSpeed's, which joins queries, keys and values.
+std::vector<double> matrices_of(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  const LayerParameters layer = layer_parameters(model, kind);
+  const double t = plan.tp;
+  const int gates = model.gated_ffn ? 2 : 1;
+  std::vector<double> result;
+  const auto add = [&](double parameters, int matrices = 1) {
+    for (int i = 0; i < matrices && parameters > 0; ++i) result.push_back(parameters / matrices);
+  };
+  add(layer.latent);
+  if (model.gated_ffn && model.attention.kind != AttentionKind::mla) {
+    const double head = layer.qkv / t / (model.heads + 2.0 * model.kv_heads);
+    add(head * model.heads), add(2 * head * model.kv_heads, 2);
+  } else {
+    add(layer.qkv / t);
+  }
+  add(layer.proj / t), add(layer.router);
+  const double parts = static_cast<double>(plan.etp) * model.experts.count;
+  for (int expert = 0; layer.routed() > 0 && expert < model.experts.count / plan.ep; ++expert)
+    add(layer.expert_fc1 / parts, gates), add(layer.expert_fc2 / parts);
+  add(layer.fc1 / t, gates), add(layer.fc2 / t);
+  return result;
+}
+
+// Numbers of each gather of a unit: all, or matrices until `least` are together; what is no matrix comes with
+// the first.
+std::vector<double> gathers_of(double unit, const std::vector<double>& matrices, double least) {
+  if (least <= 0 || matrices.empty()) return {unit};
+  std::vector<double> result;
+  double open = 0, rest = unit;
+  for (const double matrix : matrices) {
+    open += matrix, rest -= matrix;
+    if (open >= least) result.push_back(std::exchange(open, 0));
+  }
+  if (open > 0) result.push_back(open);
+  result.front() += rest;
+  return result;
+}
+
 class StageProgram {
  public:
   StageProgram(program::Program& program, const ModelSpec& model, const Plan& plan,
@@ -81,7 +121,7 @@ class StageProgram {
   ChunkParameters parameters_of(const Chunk& chunk) const {
     ChunkParameters result;
     result.stage = plan_.global_stage(stage_, chunk.index);
-    const auto walk = [&](const PiecePair& pair) {
+    const auto walk = [&](const PiecePair& pair, const std::vector<double>& matrices = {}) {
       double trained = 0, frozen = 0;
       for (const Piece& piece : pair.backward.pieces()) {
         if (piece.parameters <= 0) continue;
@@ -91,15 +131,19 @@ class StageProgram {
       for (const Piece& piece : pair.forward.pieces()) frozen += piece.frozen_parameters;
       result.units.push_back(trained + frozen);
       result.unit_gradients.push_back(trained);
+      result.unit_gathers.push_back(gathers_of(trained + frozen, matrices, plan_.prefetch_elements));
     };
     if (chunk.last) walk(pieces_.head);
     for (int i = 0; chunk.last && !plan_.inference() && i < model_.prediction_layers; ++i)
       walk(pieces_.prediction_at(i));
-    for (int i = chunk.layers - 1; i >= 0; --i)
-      walk(pieces_.layer_at(kind_of(model_, chunk.first_layer + i), i < chunk.recomputed));
+    for (int i = chunk.layers - 1; i >= 0; --i) {
+      const LayerKind kind = kind_of(model_, chunk.first_layer + i);
+      walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_));
+    }
     if (chunk.first) walk(pieces_.embedding);
     std::reverse(result.units.begin(), result.units.end());
     std::reverse(result.unit_gradients.begin(), result.unit_gradients.end());
+    std::reverse(result.unit_gathers.begin(), result.unit_gathers.end());
     return result;
   }
 

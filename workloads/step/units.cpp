@@ -2,7 +2,7 @@
 // 6.5). Gathers and reductions share one communicator, so NCCL runs them in the order of their launch.
 //
 //   forward   gather of unit i: may start once unit i - 2 has been copied out of its gather's buffer; with
-//             explicit prefetch it is launched before unit i - 1 computes
+//             explicit prefetch it is launched before unit i - 1 computes; DeepSpeed cuts it between matrices
 //   backward  gather of unit i - 1: launched before unit i computes, may start once unit i is copied out
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
 //             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
@@ -24,7 +24,16 @@ class Units final : public DataParallel {
   Units(std::vector<ChunkParameters> chunks, const Plan& plan, const ComputeModel& compute,
         const Slots& slots, StageEmitter& emitter)
       : chunks_(std::move(chunks)), plan_(plan), compute_(compute), slots_(slots), emitter_(emitter) {
-    for (const ChunkParameters& chunk : chunks_) gathers_.emplace_back(chunk.units.size());
+    for (ChunkParameters& chunk : chunks_) {
+      gathers_.emplace_back(chunk.units.size());
+      if (!plan.root_unit) continue;
+      // With the first unit's gather the last one's parameters are there; its gradients wait for the first's.
+      for (std::vector<double>* counts : {&chunk.units, &chunk.unit_gradients}) {
+        counts->front() += counts->back();
+        counts->back() = 0;
+      }
+      chunk.unit_gathers.front() = {chunk.units.front()};
+    }
   }
 
   void before_forward(int chunk, int unit, int) override {
@@ -39,9 +48,11 @@ class Units final : public DataParallel {
   void completes(int, Weights, double, bool) override {}
 
   void after_forward(int chunk, int unit) override {
+    const int units = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
     // The unit whose backward comes next stays whole.
-    const bool turning = unit + 1 == static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
-    if (plan_.reshard_after_forward && !turning) at(chunk, unit) = {};
+    const bool stays =
+        plan_.root_unit ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2) : unit == units - 1;
+    if (plan_.reshard_after_forward && !stays) at(chunk, unit) = {};
   }
 
   void after_backward(int chunk, int unit, bool last) override {
@@ -84,6 +95,10 @@ class Units final : public DataParallel {
     return chunks_[static_cast<std::size_t>(chunk)].units[static_cast<std::size_t>(unit)];
   }
 
+  const std::vector<double>& gathers(int chunk, int unit) const {
+    return chunks_[static_cast<std::size_t>(chunk)].unit_gathers[static_cast<std::size_t>(unit)];
+  }
+
   // `after`: the copy that frees the gather's buffer; kNoOp: the compute emitted so far.
   void launch(int chunk, int unit, std::uint32_t after) {
     if (unit < 0 || unit >= static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size())) return;
@@ -97,9 +112,10 @@ class Units final : public DataParallel {
                                  before, before.empty());
     }
     const std::span<const std::uint32_t> freed(&after, after == StageEmitter::kNoOp ? 0 : 1);
-    state.gather = emitter_.collective(
-        "data", slots_.data, Phase::parameter_sync, "parameters", CollectiveKind::all_gather,
-        parameters_of(chunk, unit) * plan_.gathered_parameter_bytes, freed, false, freed.empty());
+    for (const double numbers : gathers(chunk, unit))  // one after the other: the last ends last
+      state.gather = emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
+                                         CollectiveKind::all_gather, numbers * plan_.gathered_parameter_bytes,
+                                         freed, false, freed.empty());
   }
 
   void use(int chunk, int unit, Phase phase) {
@@ -110,7 +126,8 @@ class Units final : public DataParallel {
     // Out of the gather's buffer into the parameters: read and written.
     const double moved = plan_.copies_gathered ? 2 * plan_.gathered_parameter_bytes : 0;
     emitter_.compute(Part::norm, phase,
-                     compute_.memory_bound(parameters_of(chunk, unit) * moved, MemoryKernel::elementwise));
+                     compute_.memory_bound(parameters_of(chunk, unit) * moved, MemoryKernel::elementwise,
+                                           static_cast<double>(gathers(chunk, unit).size())));
     emitter_.flush();
     copied_before_ = copied_;
     copied_ = emitter_.last_compute();
