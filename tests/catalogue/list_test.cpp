@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "sim/base/error.hpp"
 #include "tests/catalogue/world.hpp"
 
@@ -46,6 +48,21 @@ TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
   }
   EXPECT_EQ(latencies, 6);
   EXPECT_EQ(chosen, 1);
+}
+
+// An hgx-h100 is a dgx-h100 by another name; a p5 says itself which NICs it has.
+TEST(List, AnEntryThatIsLikeAnotherShowsItsFiguresAndItsOffers) {
+  const auto paths_of = [](const char* id) {
+    std::multiset<std::string> paths;
+    for (const FigureRow& figure : figures_of(TOPSIM_SOURCE_DIR "/configs", id)) paths.insert(figure.path);
+    return paths;
+  };
+  const auto dgx = paths_of("dgx-h100"), hgx = paths_of("hgx-h100"), p5 = paths_of("p5");
+  EXPECT_EQ(dgx, hgx);
+  EXPECT_EQ(hgx.count("accelerators"), 1U);
+  EXPECT_EQ(hgx.count("nics.count"), 2U);  // compute and storage
+  EXPECT_EQ(p5.count("nics.count"), 1U);
+  EXPECT_GE(hgx.count("price"), 2U);
 }
 
 TEST(List, AnUnknownEntryIsAUsersMistake) {

@@ -119,6 +119,56 @@ void collect(const Node& node, const Node& sources, const std::string& path, boo
     collect(node[i], sources, same_path ? path : below, chosen && !alternatives, figures);
   }
 }
+// Whether the entry itself says what stands at this path; a list replaces a list whole.
+bool says(Node entry, std::string_view path) {
+  while (entry && !entry.is(Kind::array) && !path.empty()) {
+    const auto dot = path.find('.');
+    entry = entry.find(path.substr(0, dot));
+    path.remove_prefix(dot == std::string_view::npos ? path.size() : dot + 1);
+  }
+  return static_cast<bool>(entry);
+}
+
+// Of an entry and of what it is like, in this order.
+void collect_entry(const Node& section, const Node& sources, const Node& entry,
+                   std::vector<FigureRow>& figures) {
+  collect(entry, sources, {}, true, figures);
+  const Node like = entry.find("like");
+  const Node base = like.is(Kind::string) ? section.find(like.text()) : Node{};
+  if (!base) return;
+  std::vector<FigureRow> inherited;
+  collect_entry(section, sources, base, inherited);
+  for (FigureRow& figure : inherited) {
+    if (says(entry, figure.path)) continue;
+    if (figure.remark.empty()) figure.remark = "as " + like.text();
+    figures.push_back(std::move(figure));
+  }
+}
+
+// What it is sold at; of a node, else of the one that it is like.
+void collect_offers(const std::string& config_directory, const Node& section, Node entry,
+                    std::vector<FigureRow>& figures) {
+  const auto document = config::Document::read_file(config_directory + "/hardware/prices.json");
+  const Node prices = document.root().find("prices"), sources = document.root().find("sources");
+  while (entry) {
+    if (const Node price = prices.find(entry.key()); price) {
+      const Node offers = price.find("offers");
+      for (std::size_t i = 0; i < offers.size(); ++i) {
+        std::vector<FigureRow> offer;
+        collect(offers[i].find("amount"), sources, "price", true, offer);
+        for (FigureRow& figure : offer) {
+          for (const char* key : {"kind", "date"})
+            if (const Node what = offers[i].find(key); what)
+              figure.remark += (figure.remark.empty() ? "" : ", ") + what.text();
+          figures.push_back(std::move(figure));
+        }
+      }
+      return;
+    }
+    const Node like = entry.find("like");
+    entry = like.is(Kind::string) ? section.find(like.text()) : Node{};
+  }
+}
 }  // namespace
 
 std::vector<ListRow> list_hardware(const Catalogue& catalogue) {
@@ -139,7 +189,8 @@ std::vector<FigureRow> figures_of(const std::string& config_directory, std::stri
       continue;
     }
     std::vector<FigureRow> figures;
-    collect(entry, document.root().find("sources"), {}, true, figures);
+    collect_entry(section, document.root().find("sources"), entry, figures);
+    collect_offers(config_directory, section, entry, figures);
     return figures;
   }
   const auto near = closest(std::string(id), names);

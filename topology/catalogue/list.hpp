@@ -27,7 +27,8 @@ struct FigureRow {
   std::string remark;
   bool chosen = true;  // false: an alternative that disagrees with the default
 };
-// All figures of the entry with that id, in the order of the file; of a node or device first, else of a
-// fabric, link or cable. Throws ConfigError when no file has it.
+// All figures of the entry with that id, in the order of the file, then those it takes over from what it is
+// like, then what it is sold at; of a node or device first, else of a fabric, link or cable. Throws
+// ConfigError when no file has it.
 [[nodiscard]] std::vector<FigureRow> figures_of(const std::string& config_directory, std::string_view id);
 }  // namespace topsim::topology
