@@ -1,10 +1,13 @@
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <optional>
 
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/columns.hpp"
 #include "python/bindings/interruptible.hpp"
+#include "sim/base/error.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/member.hpp"
@@ -46,12 +49,18 @@ std::string load_result(const std::string& file) {
 }
 
 std::string find_members(const std::string& result, const scenario::Scenario& scenario,
-                         const std::vector<std::uint32_t>& ranks, const std::vector<std::string>& links) {
+                         const std::vector<std::int64_t>& ranks, const std::vector<std::string>& links) {
   const py::gil_scoped_release release;
+  std::vector<std::uint32_t> numbers;
+  for (const std::int64_t rank : ranks) {
+    if (rank < 0 || rank > std::numeric_limits<std::uint32_t>::max())
+      throw ConfigError(fmt::format("the job has no rank {}", rank), "ranks count from 0");
+    numbers.push_back(static_cast<std::uint32_t>(rank));
+  }
   const topology::Topology topology =
       scenario::prepare(scenario, shipped_catalogue(), {true, false, true}).topology;
   return report::to_json(
-      report::find_members(report::result_from_json(result, "result"), topology, ranks, links));
+      report::find_members(report::result_from_json(result, "result"), topology, numbers, links));
 }
 
 std::string text(const std::string& result, int columns) {

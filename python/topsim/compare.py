@@ -10,7 +10,7 @@ from . import _core
 from .progress import Bar, OnProgress
 from .result import Result
 from .scenario import Source, _scenario
-from .table import Table
+from .table import Table, _text as _cell, bars_html
 
 
 def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, cost: bool = True,
@@ -96,8 +96,19 @@ class Comparison:
         return self._table.rstrip()
 
     def _repr_html_(self) -> str:
+        """A table for notebooks: what differs, SI units, a bar for the last candidate beside the baseline."""
         import html
-        return f"<pre>{html.escape(self._table)}</pre>"
+        rows = []
+        for row in self.rows:
+            last = row[f"{self.names[-1]} relative"]
+            cells = [row["metric"], *(_cell(row[name]) for name in self.names), _percent(last)]
+            rows.append((cells, last if isinstance(last, (int, float)) else 0.0))
+        return (bars_html(("metric", *self.names, f"{self.names[-1]} beside {self.names[0]}"), rows, self._table) +
+                f"<p>{html.escape(self.verdict)}</p>")
 
     def __reduce__(self):
         return Comparison, (self._text, self._table, self._markdown, self.names, self._results, self._bills)
+
+
+def _percent(share: Any) -> str:
+    return f"{share:+.2%}" if isinstance(share, (int, float)) else ""

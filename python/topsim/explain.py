@@ -9,7 +9,7 @@ from . import _core
 from .progress import Bar, OnProgress
 from .result import Result, run
 from .scenario import Source
-from .table import Table
+from .table import Table, bars_html
 
 
 def explain(what: Union[Result, Source], *, faster: float = 10, what_if: bool = True,
@@ -70,8 +70,15 @@ class Explanation:
         return self._printed.rstrip()
 
     def _repr_html_(self) -> str:
-        import html
-        return f"<pre>{html.escape(self._printed)}</pre>"
+        """A table for notebooks: what each part, made faster, would save, or else the critical path, with bars."""
+        if len(self.what_if) > 0:
+            most = max(abs(part["gain"]) for part in self.what_if) or 1.0
+            rows = [((part["part"], f"{part['step_seconds']:.4g} s", f"{part['gain']:.2%}"), part["gain"] / most)
+                    for part in self.what_if]
+            return bars_html(("made faster", "step", "saved"), rows, self._printed)
+        rows = [((part["what"], f"{part['seconds']:.4g} s", f"{part['share']:.1%}"), part["share"])
+                for part in self.critical_path]
+        return bars_html(("critical path", "time", "share"), rows, self._printed)
 
     def __reduce__(self):
         return Explanation, (self._text, self._printed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from typing import Any, Dict, List, Optional, Union
 
 from . import _core
 from .progress import Bar, OnProgress
 from .scenario import Changes, Scenario, Source, _restore, _scenario
-from .table import Table
+from .table import Table, bars_html
 
 # The order in which people read them; result.json sorts its keys.
 _COLUMNS = {
@@ -157,8 +158,10 @@ class Result:
         return Table._of_rows("findings", self._dict["findings"], _COLUMNS["findings"])
 
     def rank(self, number: int) -> Dict[str, Any]:
-        """One rank as a dict with the keys of `ranks`, and `alike`: how many ranks behave as it does."""
-        return self._members([number], [])["ranks"][0]
+        """One rank as a dict with the keys of `ranks`, and `alike`: how many ranks behave as it does. Ranks count from 0;
+        ConfigError where there is none of that number.
+        """
+        return self._members([operator.index(number)], [])["ranks"][0]
 
     def link(self, id: str) -> Dict[str, Any]:
         """One link, by its name ("node0/nic0 -> leaf0"), as a dict with the keys of `links`, and `alike`: how many links
@@ -250,8 +253,14 @@ class Result:
         return _core.result_text(self._text, 80).rstrip()
 
     def _repr_html_(self) -> str:
-        import html as _escape
-        return f"<pre>{_escape.escape(str(self))}</pre>"
+        """A table for notebooks: the step, and where an accelerator spends it, with bars."""
+        import html as escape
+        step = self.step_seconds
+        parts = [("busy", self.busy_seconds), *sorted(self.idle_seconds.items(), key=lambda part: -part[1])]
+        rows = [((name.replace("_", " "), _time(seconds), f"{seconds / step:.1%}"), seconds / step)
+                for name, seconds in parts if seconds > 0]
+        return f"<p>{escape.escape(repr(self)[1:-1])}</p>" + bars_html(("an accelerator's step", "time", "share"), rows,
+                                                                      str(self))
 
     def __reduce__(self):
         return Result, (self._text, self._record, self._scenario, None, self._fold, self._allow_oom)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Union, overload
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple, Union, overload
 
 Column = Union[memoryview, "Words", List[Any]]
 
@@ -168,3 +168,18 @@ def _html(rows: List[List[str]], names: List[str], total: int) -> str:
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     more = f"<p>{total - len(rows)} more rows</p>" if total > len(rows) else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def bars_html(head: Sequence[str], rows: Iterable[Tuple[Sequence[str], float]], printed: str) -> str:
+    """A table for notebooks whose last column is a bar a row: (cells, share from -1 to 1); what the command prints is
+    folded away below it.
+    """
+    import html
+    lines = []
+    for cells, share in rows:
+        width, colour = round(100 * min(1.0, abs(share)), 1), "#4477aa" if share >= 0 else "#cc6677"
+        bar = f'<div style="width:10em"><div style="width:{width}%;height:0.8em;background:{colour}"></div></div>'
+        lines.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{bar}</td></tr>")
+    titles = "".join(f"<th>{html.escape(title)}</th>" for title in (*head, ""))
+    return (f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+            f"<details><summary>as the command prints it</summary><pre>{html.escape(printed)}</pre></details>")

@@ -26,6 +26,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(comparison.to_dict()["format"], "topsim.compare/1")
         self.assertIn(comparison.verdict.split()[0], repr(comparison))
         self.assertIn("step time", comparison._repr_html_())
+        self.assertIn("<td>step.seconds</td>", comparison._repr_html_())
 
     def test_scenarios_are_simulated_with_the_same_answer(self):
         comparison = topsim.compare(self.fast, self.slow, seeds=2)
@@ -74,6 +75,8 @@ class Bench(unittest.TestCase):
             topsim.bench("all_reduce", two_boxes(), first="many")
         with self.assertRaisesRegex(ValueError, "above 1"):
             topsim.bench("all_reduce", two_boxes(), factor=1)
+        with self.assertRaisesRegex(topsim.ConfigError, "first is more than last"):
+            topsim.bench("all_reduce", two_boxes(), first="4M", last="1M")
 
 
 if __name__ == "__main__":

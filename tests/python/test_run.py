@@ -105,6 +105,14 @@ class Run(unittest.TestCase):
         self.assertRegex(repr(self.result), r"^<Result 8xH100-ib: step [\d.]+ s, [\d.]+% idle, MFU [\d.]+%>$")
         self.assertIn("step time", str(self.result))
         self.assertIn("step time", self.result._repr_html_())
+        self.assertIn("<td>tensor parallel</td>", self.result._repr_html_())
+
+    def test_a_rank_that_is_not_there_is_said_shortly(self):
+        for number in (-1, 64, 1 << 40):
+            with self.assertRaisesRegex(topsim.ConfigError, f"has no rank {number}"):
+                self.result.rank(number)
+        with self.assertRaisesRegex(TypeError, "^.{1,80}$"):
+            self.result.rank("3")
 
     def test_a_saved_result_loads_equal(self):
         with tempfile.TemporaryDirectory() as folder:
