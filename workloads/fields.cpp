@@ -160,7 +160,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                                   {"zb-v", Schedule::zb_v, "zero bubble, two chunks in a V"},
                                   {"dualpipe", Schedule::dualpipe, "micro-batches enter at both ends"}}),
                  default_text("1f1b; interleaved with virtual stages"))
-          .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", at_least(1))
+          .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", at_least(1),
+                 default_text("1; decode: the replica's requests, in as many parts as there are stages"))
           .field("global_batch", &PlanSpec::global_batch, "sequences of a step", at_least(1))
           .field("grad_accumulation", &PlanSpec::grad_accumulation,
                  "micro-batches of a step and replica, instead of global_batch", at_least(1))

@@ -46,7 +46,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.tp = spec.tp, plan.pp = spec.pp, plan.cp = spec.cp, plan.ep = spec.ep;
   plan.etp = spec.etp.value_or(plan.tp);
   plan.virtual_stages = spec.virtual_stages;
-  plan.micro_batch = spec.micro_batch;
+  plan.micro_batch = spec.micro_batch.value_or(1);
   plan.cp_kind = spec.cp_kind;
   plan.sequence = workload.sequence.value_or(workload.model.sequence);
   if (plan.sequence < 1)

@@ -90,7 +90,7 @@ struct PlanSpec {
   std::vector<int>
       stage_layers;  // empty: equal stages; one entry a stage (times virtual stages, in model order)
   std::optional<Schedule> schedule;
-  int micro_batch = 1;
+  std::optional<int> micro_batch;  // 1; decode: a replica's requests, a part for each stage
   std::optional<int> global_batch, grad_accumulation;  // at most one of the two
   std::optional<bool> sequence_parallel;
   std::optional<int> zero;  // 0-3

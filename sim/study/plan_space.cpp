@@ -94,7 +94,7 @@ PlanChoice own_choice(const scenario::Scenario& scenario) {
   PlanChoice own;
   own.tp = plan.tp, own.pp = plan.pp, own.cp = plan.cp, own.ep = plan.ep;
   own.virtual_stages = plan.virtual_stages;
-  own.micro_batch = plan.micro_batch;
+  own.micro_batch = plan.micro_batch.value_or(1);
   own.schedule =
       plan.schedule.value_or(plan.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
   own.recompute = plan.recompute ? plan.recompute->kind : defaults.recompute;

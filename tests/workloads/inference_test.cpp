@@ -100,6 +100,21 @@ TEST(Inference, AsManyMicroBatchesAsStagesLeaveNoBubble) {
   EXPECT_EQ(*std::max_element(result.busy.begin(), result.busy.end()), result.busy[3]);
 }
 
+// 64 requests of one replica of four stages: 16 at each. Prompts come one by one, and what is written holds.
+TEST(Inference, AReplicaDecodesAllItsRequestsAtOnce) {
+  WorkloadSpec workload = serving(Task::decode, 4);
+  workload.plan.grad_accumulation.reset();
+  workload.plan.global_batch = 64;
+  const auto micro_batch = [&] { return resolve(workload, 32).micro_batch; };
+  EXPECT_EQ(micro_batch(), 16);
+  workload.plan.micro_batch.reset();
+  EXPECT_EQ(micro_batch(), 16);
+  workload.plan.global_batch = 66;
+  EXPECT_EQ(micro_batch(), 66);
+  workload.task = Task::prefill;
+  EXPECT_EQ(micro_batch(), 1);
+}
+
 TEST(Inference, MoreMicroBatchesThanStagesAreSentAndReceivedInTheSameNumber) {
   for (const int micro_batches : {1, 2, 3, 4, 7}) {
     const auto result = free_network().run(step(serving(Task::decode, 4, micro_batches)));

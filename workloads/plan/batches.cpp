@@ -68,6 +68,12 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
 }
 
 void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
+  // Servers decode all their requests at once (continuous batching).
+  if (plan.task == Task::decode && !spec.micro_batch && spec.global_batch &&
+      *spec.global_batch % plan.dp == 0) {
+    const int requests = *spec.global_batch / plan.dp;
+    plan.micro_batch = std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);
+  }
   const int per_round = plan.micro_batch * plan.dp;
   if (spec.global_batch && spec.grad_accumulation &&
       *spec.global_batch != *spec.grad_accumulation * per_round) {

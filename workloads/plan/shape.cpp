@@ -34,7 +34,7 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
   sound &= positive("plan.cp", plan.cp);
   sound &= positive("plan.ep", plan.ep);
   sound &= positive("plan.virtual_stages", plan.virtual_stages);
-  sound &= positive("plan.micro_batch", plan.micro_batch);
+  sound &= positive("plan.micro_batch", plan.micro_batch.value_or(1));
   sound &= positive("model.layers", model.layers);
   sound &= positive("model.hidden", model.hidden);
   sound &= positive("model.heads", model.heads);
