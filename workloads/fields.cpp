@@ -239,6 +239,8 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("16 bits"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,
                  "task lora: how weights that are not trained are kept", default_text("16 bits"))
+          .field("kv_cache", &PrecisionSpec::kv_cache, "tasks prefill and decode: keys and values in the cache",
+                 default_text("as attention"))
           .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
                  default_text("as activations"))
           .shorthand("gemm");

@@ -59,6 +59,7 @@ struct Plan {
   Precision gemm = Precision::bf16;         // linear layers
   Precision activations = Precision::bf16;  // stored, sent, LM head
   Precision attention_core = Precision::bf16;
+  Precision kv_cache = Precision::bf16;
   double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
   double parameter_bytes = 2;           // working copy
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather

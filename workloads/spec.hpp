@@ -113,7 +113,8 @@ struct PlanSpec {
 struct PrecisionSpec {
   Precision gemm = Precision::bf16;
   std::optional<Precision> attention, attention_core, gradients, optimizer, parameters_all_gather, dispatch;
-  std::optional<Precision> frozen_weights;
+  std::optional<Precision> frozen_weights;  // task lora
+  std::optional<Precision> kv_cache;        // inference
 };
 
 struct LoraSpec {

@@ -43,6 +43,9 @@ std::vector<PathShare> path_by_op(const Outcome& outcome, const program::Program
   return sorted(sums);
 }
 
+// Of wires and switches, and what NCCL needs for a start and for each step whatever its bytes.
+constexpr const char* kLatency = "latency of messages and of collectives' steps";
+
 std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Program& program,
                                     const topology::Topology& topology) {
   std::map<std::string, Duration> sums;
@@ -51,14 +54,14 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
     const LinkId link = leg.limiting_link.valid() ? leg.limiting_link : leg.paced_link;
     if (link.valid()) {
       const bool paced = !leg.limiting_link.valid() && (op == nullptr || op->kind != OpKind::host_copy);
-      sums["latency"] += leg.latency;
+      sums[kLatency] += leg.latency;
       sums[topology.type_of(link).label + (paced ? ", as NCCL drives it" : "")] += leg.share - leg.latency;
     } else if (leg.reason == executor::Reason::host) {
       sums["host"] += leg.share;
     } else if (op != nullptr && op->kind == OpKind::compute) {
       sums["computation"] += leg.share;
     } else {
-      sums["latency"] += leg.share;
+      sums[kLatency] += leg.share;
     }
   }
   return sorted(sums);

@@ -82,7 +82,7 @@ std::vector<Part> parts_of(const Topology& topology, const program::Program& pro
                      },
                      nullptr});
   }
-  parts.push_back({"latency of all links and NICs",
+  parts.push_back({"latency of wires, switches and NICs",
                    [factor](const Topology& from) {
                      Topology faster =
                          from.with_links([&](Link& link) { link.latency = divided(link.latency, factor); });

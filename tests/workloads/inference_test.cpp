@@ -81,6 +81,8 @@ TEST(Inference, AttentionReadsTheCache) {
     return seconds(free_network().run(step(workload)).busy[0]);
   };
   EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 2 * 128 * 2 / (0.8 * 3.35e12), 1e-9);
+  workload.precision.kv_cache = Precision::fp8;  // a byte in the place of two
+  EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 2 * 128 / (0.8 * 3.35e12), 1e-9);
 }
 
 // One micro-batch on four stages: its next token needs all of them, one after the other.
@@ -138,6 +140,8 @@ TEST(Inference, HoldsWeightsAndTheKeyValueCache) {
   const ModelSpec model = complete(workload.model);
   EXPECT_NEAR(use.peak().weights / (2 * total_parameters(model) / 8), 1, 1e-5);  // but the final norm
   EXPECT_EQ(use.peak().gradients + use.peak().optimizer + use.peak().recompute, 0);
+  workload.precision.kv_cache = Precision::fp8;
+  EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().kv_cache, use.peak().kv_cache / 2);
   workload.precision.gemm = Precision::fp8;  // layers in a byte, embedding and head in two
   const double ends = 2.0 * 128256 * 8192 / 8;
   EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().weights,
@@ -181,6 +185,12 @@ TEST(Inference, WhatHasNoMeaningIsRefused) {
   } catch (const ConfigError& error) {
     EXPECT_EQ(error.problems().size(), 2u);
   }
+}
+
+TEST(Inference, TrainingHasNoCache) {
+  WorkloadSpec workload = serving(Task::pretrain);
+  workload.precision.kv_cache = Precision::fp8;
+  EXPECT_THROW((void)resolve(workload, 8), ConfigError);
 }
 
 // Four documents of 2048 in a sequence of 8192: a quarter of the attention, everything else as it was.

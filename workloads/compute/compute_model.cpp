@@ -295,11 +295,13 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
   return cost;
 }
 
-KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision precision) const {
+KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision precision,
+                                          Precision cache) const {
   const double width = shape.head_dim + shape.value_dim;
   const double keys = shape.window > 0 ? std::min(shape.window, shape.keys) : shape.keys;
-  const double bytes = bytes_of(precision) * shape.batch * width *
-                       (shape.kv_heads * (keys + shape.queries) + shape.heads * shape.queries);
+  const double bytes = shape.batch * width *
+                       (bytes_of(cache) * shape.kv_heads * (keys + shape.queries) +
+                        bytes_of(precision) * shape.heads * shape.queries);
   KernelCost cost;
   cost.seconds = cost.memory_seconds =
       bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction) +

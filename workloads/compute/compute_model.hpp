@@ -92,8 +92,9 @@ class ComputeModel {
   [[nodiscard]] KernelCost attention_forward(const AttentionShape& shape, AttentionKernel kernel,
                                              Precision precision) const;
   // One token a sequence against its cache of `keys`: read once and limited by memory, work split over the
-  // keys (Flash-Decoding, 2023); a second kernel adds up the parts.
-  [[nodiscard]] KernelCost attention_decode(const AttentionShape& shape, Precision precision) const;
+  // keys (Flash-Decoding, 2023); a second kernel adds up the parts. `cache`: of keys and values.
+  [[nodiscard]] KernelCost attention_decode(const AttentionShape& shape, Precision precision,
+                                            Precision cache) const;
   [[nodiscard]] KernelCost attention_backward(const AttentionShape& shape, AttentionKernel kernel,
                                               Precision precision) const;
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;

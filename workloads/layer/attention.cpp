@@ -123,7 +123,7 @@ int Attention::core_forward(PieceList& list) const {
   const Plan& plan = kernels_.plan;
   if (plan.task == Task::decode) {
     list.compute(Part::attention, core([&](const AttentionShape& shape) {
-                   return kernels_.compute.attention_decode(shape, plan.activations);
+                   return kernels_.compute.attention_decode(shape, plan.activations, plan.kv_cache);
                  }));
     return Piece::kNone;
   }

@@ -10,9 +10,9 @@ namespace topsim::workloads {
 double cache_bytes_per_token(const ModelSpec& model, const Plan& plan) {
   // The compressed keys and values, on every tensor rank.
   if (model.attention.kind == AttentionKind::mla)
-    return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * bytes_of(plan.activations);
+    return (model.attention.kv_lora_rank + model.attention.qk_rope_head_dim) * bytes_of(plan.kv_cache);
   const double heads = std::max(1.0, model.kv_heads / static_cast<double>(plan.tp));
-  return 2 * heads * model.head_dim * bytes_of(plan.activations);
+  return 2 * heads * model.head_dim * bytes_of(plan.kv_cache);
 }
 
 MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capacity) {

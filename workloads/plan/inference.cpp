@@ -9,7 +9,12 @@
 namespace topsim::workloads {
 
 void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
-  if (!plan.inference()) return;
+  if (!plan.inference()) {
+    if (workload.precision.kv_cache)
+      mistakes.add("precision.kv_cache", "training keeps no cache of keys and values",
+                   "set \"task\" to prefill or decode, or leave it out");
+    return;
+  }
   const PlanSpec& spec = workload.plan;
   const auto refuse = [&](bool present, const char* path, const char* why) {
     if (present) mistakes.add(path, fmt::format("{}: inference {}", path, why), "leave it out");
@@ -20,6 +25,7 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   refuse(plan.virtual_stages > 1, "plan.virtual_stages", "passes micro-batches through the stages in order");
   refuse(plan.replays(), "compute.stage_times", "has no backward pass to replay");
   refuse(workload.packing.on, "packing", "attends to one request a sequence");
+  refuse(spec.overlap_expert_exchange, "plan.overlap_expert_exchange", "has no backward pass to pair with");
   refuse(plan.single_process || plan.unit_shards, "framework", "needs whole weights: megatron or ddp");
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
