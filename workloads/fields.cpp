@@ -136,18 +136,22 @@ config::CodecPtr<Precision> codec(config::Type<Precision>) {
                            {"nvfp4", Precision::nvfp4}});
 }
 
+// Far more than there ever was, and products of two or three still fit.
+constexpr double kMostRanks = 16384;
+
 const Object<PlanSpec>& table(config::Type<PlanSpec>) {
   static const auto object =
       Object<PlanSpec>("plan", "How the model and its batch are cut over accelerators")
-          .field("tp", &PlanSpec::tp, "tensor-parallel size", at_least(1))
-          .field("pp", &PlanSpec::pp, "pipeline stages", at_least(1))
-          .field("dp", &PlanSpec::dp, "data-parallel size", at_least(1),
+          .field("tp", &PlanSpec::tp, "tensor-parallel size", between(1, kMostRanks))
+          .field("pp", &PlanSpec::pp, "pipeline stages", between(1, kMostRanks))
+          .field("dp", &PlanSpec::dp, "data-parallel size", between(1, 1 << 24),
                  default_text("follows from the accelerators"))
-          .field("cp", &PlanSpec::cp, "context-parallel size", at_least(1))
-          .field("ep", &PlanSpec::ep, "expert-parallel size", at_least(1))
-          .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", at_least(1),
+          .field("cp", &PlanSpec::cp, "context-parallel size", between(1, kMostRanks))
+          .field("ep", &PlanSpec::ep, "expert-parallel size", between(1, kMostRanks))
+          .field("etp", &PlanSpec::etp, "tensor-parallel size inside an expert", between(1, kMostRanks),
                  default_text("tp"))
-          .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage", at_least(1))
+          .field("virtual_stages", &PlanSpec::virtual_stages, "chunks of the model on one stage",
+                 between(1, 1024))
           .field(
               "stage_layers", &PlanSpec::stage_layers,
               "layers of each stage, for layers that do not divide; or of each virtual stage in model order")
@@ -160,18 +164,19 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                                   {"zb-v", Schedule::zb_v, "zero bubble, two chunks in a V"},
                                   {"dualpipe", Schedule::dualpipe, "micro-batches enter at both ends"}}),
                  default_text("1f1b; interleaved with virtual stages"))
-          .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", at_least(1),
+          .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", between(1, 1 << 20),
                  default_text("1; decode: the replica's requests, in as many parts as there are stages"))
-          .field("global_batch", &PlanSpec::global_batch, "sequences of a step", at_least(1))
+          .field("global_batch", &PlanSpec::global_batch, "sequences of a step", between(1, 1 << 30))
           .field("grad_accumulation", &PlanSpec::grad_accumulation,
-                 "micro-batches of a step and replica, instead of global_batch", at_least(1))
+                 "micro-batches of a step and replica, instead of global_batch", between(1, 1 << 20))
           .field("sequence_parallel", &PlanSpec::sequence_parallel,
                  "split the parts between matmuls over the tensor group", default_text("the framework's"))
           .field("zero", &PlanSpec::zero,
                  "what data-parallel ranks shard: 1 optimiser, 2 gradients, 3 parameters", between(0, 3),
                  default_text("the framework's"))
           .field("zero_group", &PlanSpec::zero_group, "ranks that share one set of shards")
-          .field("hsdp_shard", &PlanSpec::hsdp_shard, "hybrid sharding: ranks of a shard group", at_least(1))
+          .field("hsdp_shard", &PlanSpec::hsdp_shard, "hybrid sharding: ranks of a shard group",
+                 between(1, 1 << 24))
           .field("offload", &PlanSpec::offload, "where optimiser states live",
                  names<Offload>({{"none", Offload::none}, {"cpu", Offload::cpu}, {"nvme", Offload::nvme}}))
           .field("offload_activations", &PlanSpec::offload_activations,
@@ -239,8 +244,8 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  default_text("16 bits"))
           .field("frozen_weights", &PrecisionSpec::frozen_weights,
                  "task lora: how weights that are not trained are kept", default_text("16 bits"))
-          .field("kv_cache", &PrecisionSpec::kv_cache, "tasks prefill and decode: keys and values in the cache",
-                 default_text("as attention"))
+          .field("kv_cache", &PrecisionSpec::kv_cache,
+                 "tasks prefill and decode: keys and values in the cache", default_text("as attention"))
           .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
                  default_text("as activations"))
           .shorthand("gemm");

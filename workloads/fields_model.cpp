@@ -47,10 +47,12 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
 const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
   static const auto object =
       Object<ExpertSpec>("experts", "Mixture of experts")
-          .field("count", &ExpertSpec::count, "routed experts of a layer; 0: a dense model")
-          .field("top_k", &ExpertSpec::top_k, "experts a token visits", at_least(1))
-          .field("shared", &ExpertSpec::shared, "experts that every token visits")
-          .field("ffn", &ExpertSpec::ffn, "width of one expert", default_text("the model's ffn"))
+          .field("count", &ExpertSpec::count, "routed experts of a layer; 0: a dense model",
+                 between(0, 65536))
+          .field("top_k", &ExpertSpec::top_k, "experts a token visits", between(1, 65536))
+          .field("shared", &ExpertSpec::shared, "experts that every token visits", between(0, 1024))
+          .field("ffn", &ExpertSpec::ffn, "width of one expert", between(0, 1 << 24),
+                 default_text("the model's ffn"))
           .field("capacity_factor", &ExpertSpec::capacity_factor,
                  "rows an expert takes over the mean; 0: no limit")
           .field("node_limit", &ExpertSpec::node_limit,
@@ -70,14 +72,17 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("use", &ModelSpec::name, "a model of configs/models whose figures the other keys override")
           .field("description", &ModelSpec::description, "for people")
           .field("source", &ModelSpec::source, "where the shape comes from")
-          .field("layers", &ModelSpec::layers, "transformer layers")
-          .field("hidden", &ModelSpec::hidden, "width of the residual stream")
-          .field("heads", &ModelSpec::heads, "attention heads")
-          .field("kv_heads", &ModelSpec::kv_heads, "key-value heads", default_text("heads"))
-          .field("head_dim", &ModelSpec::head_dim, "width of one head", default_text("hidden / heads"))
-          .field("ffn", &ModelSpec::ffn, "inner width of the feed-forward network",
+          .field("layers", &ModelSpec::layers, "transformer layers", between(0, 16384))
+          .field("hidden", &ModelSpec::hidden, "width of the residual stream", between(0, 1 << 20))
+          .field("heads", &ModelSpec::heads, "attention heads", between(0, 65536))
+          .field("kv_heads", &ModelSpec::kv_heads, "key-value heads", between(0, 65536),
+                 default_text("heads"))
+          .field("head_dim", &ModelSpec::head_dim, "width of one head", between(0, 65536),
+                 default_text("hidden / heads"))
+          .field("ffn", &ModelSpec::ffn, "inner width of the feed-forward network", between(0, 1 << 24),
                  default_text("4 x hidden"))
-          .field("vocab", &ModelSpec::vocab, "vocabulary, padded as the framework pads it")
+          .field("vocab", &ModelSpec::vocab, "vocabulary, padded as the framework pads it",
+                 between(0, 1 << 26))
           .field("gated_ffn", &ModelSpec::gated_ffn,
                  "SwiGLU: three matrices, no biases, rotary positions (Llama)")
           .field("clamped_ffn", &ModelSpec::clamped_ffn,
@@ -85,11 +90,11 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("tied_embeddings", &ModelSpec::tied_embeddings, "the LM head shares the embedding's weights")
           .field("attention", &ModelSpec::attention, "how a layer attends")
           .field("dense_layers", &ModelSpec::dense_layers,
-                 "mixture of experts: leading layers with a dense FFN")
+                 "mixture of experts: leading layers with a dense FFN", between(0, 16384))
           .field("prediction_layers", &ModelSpec::prediction_layers,
                  "multi-token prediction: modules behind the last layer, each a projection of 2 x hidden, a "
                  "layer and a pass through the LM head",
-                 at_least(0))
+                 between(0, 64))
           .field("experts", &ModelSpec::experts, "mixture of experts")
           .field("sequence", &ModelSpec::sequence, "tokens of a sequence where the workload gives none")
           .shorthand("use")

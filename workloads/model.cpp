@@ -6,7 +6,8 @@ namespace topsim::workloads {
 
 ModelSpec complete(ModelSpec model) {
   if (model.kv_heads == 0) model.kv_heads = model.heads;
-  if (model.head_dim == 0 && model.heads > 0) model.head_dim = model.hidden / model.heads;
+  if (model.head_dim == 0 && model.heads > 0 && model.hidden % model.heads == 0)
+    model.head_dim = model.hidden / model.heads;
   if (model.ffn == 0) model.ffn = 4 * model.hidden;
   if (model.experts.count > 0 && model.experts.ffn == 0) model.experts.ffn = model.ffn;
   if (model.attention.kind == AttentionKind::mha && model.kv_heads != model.heads)

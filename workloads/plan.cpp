@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "workloads/host/host.hpp"
 #include "workloads/plan/parts.hpp"
@@ -75,7 +76,10 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
     mistakes.add("plan.virtual_stages", "virtual stages need a pipeline (pp > 1)", "set virtual_stages to 1");
   plan.stage_layers = divide_layers(workload, plan, mistakes);
   plan.dp = data_parallel(spec, accelerators, mistakes);
-  set_batches(spec, plan, mistakes);
+  // What else there is to say would be counted in numbers that do not hold it.
+  if (std::int64_t{plan.tp} * plan.cp * plan.pp * plan.dp > std::numeric_limits<int>::max())
+    mistakes.finish();
+  set_batches(spec, workload.model.layers, plan, mistakes);
   check_rank_order(spec, plan, mistakes);
   set_stage_times(workload.compute.stage_times, plan, mistakes);
 

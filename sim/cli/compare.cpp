@@ -119,8 +119,13 @@ int run(const Options& options) {
   if (interrupted && !options.quiet)
     std::cerr << "interrupted: " << candidates.size() << " of " << options.files.size() + options.with.size()
               << " candidates were simulated to their end\n";
-  if (candidates.size() < 2) return kInterrupted;
-  report::Comparison comparison = report::compare(candidates);
+  report::Comparison comparison;
+  if (candidates.size() < 2) {  // nothing to compare, and JSON that says so
+    comparison.complete = false;
+    if (options.format == "json") std::cout << report::compare_json(comparison);
+    return kInterrupted;
+  }
+  comparison = report::compare(candidates);
   comparison.complete = !interrupted;
   if (options.format == "json") {
     std::cout << report::compare_json(comparison);

@@ -109,6 +109,9 @@ int run(const Options& options) {
   write_page(options, simulated);
   if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
   print(options, simulated, result_file);
+  if (!options.quiet && options.format != "table")  // the table says it itself
+    std::cerr << report::run_text(simulated.record) << ", "
+              << report::bytes_text(static_cast<double>(simulated.record.peak_rss_bytes)) << " of memory\n";
   if (!simulated.result.complete) {
     if (!options.quiet) std::cerr << "interrupted: the result is partial (\"complete\": false)\n";
     return kInterrupted;

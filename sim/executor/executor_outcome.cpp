@@ -66,7 +66,8 @@ Outcome Executor::outcome() {
   const auto& boundaries = accounting_.boundaries();
   const auto warmup = static_cast<std::size_t>(options_.warmup);
   if (boundaries.size() >= warmup && warmup > 0) out.measured_begin = boundaries[warmup - 1];
-  out.end = boundaries.size() > warmup ? boundaries.back() : now();
+  // Links are counted to the last event: of an interrupted run with what the step after the last one sent.
+  out.end = finished_ && boundaries.size() > warmup ? boundaries.back() : now();
   for (std::size_t s = warmup; s < boundaries.size(); ++s) {
     out.step_times.push_back(boundaries[s] - (s == 0 ? SimTime{} : boundaries[s - 1]));
   }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -78,6 +79,7 @@ SimGridNetwork::~SimGridNetwork() {
 void SimGridNetwork::send() const {
   for (std::size_t sent = 0; sent < out_.size();) {
     const ssize_t count = ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;  // whoever interrupts asks the executor to stop
     if (count <= 0) throw InternalError("topsim-simgrid has ended");
     sent += static_cast<std::size_t>(count);
   }
@@ -92,6 +94,7 @@ std::string SimGridNetwork::ask(const std::string& line) const {
   while ((end = in_.find('\n')) == std::string::npos) {
     char buffer[65536];
     const ssize_t count = read(socket_, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw InternalError("topsim-simgrid has ended");
     in_.append(buffer, static_cast<std::size_t>(count));
   }

@@ -229,11 +229,17 @@ std::string compare_json(const Comparison& comparison) {
   }
   json steps = json::array();
   for (const Interval& interval : comparison.step_relative) steps.push_back(interval_json(interval));
-  const json document = {
-      {"limits", comparison.limits},     {"per_token", comparison.per_token}, {"format", "topsim.compare/1"},
-      {"baseline", comparison.names[0]}, {"names", comparison.names},         {"samples", comparison.samples},
-      {"rows", std::move(rows)},         {"step_relative", std::move(steps)}, {"verdict", comparison.verdict},
-      {"remarks", comparison.remarks},   {"complete", comparison.complete}};
+  const json document = {{"limits", comparison.limits},
+                         {"per_token", comparison.per_token},
+                         {"format", "topsim.compare/1"},
+                         {"baseline", comparison.names.empty() ? std::string() : comparison.names[0]},
+                         {"names", comparison.names},
+                         {"samples", comparison.samples},
+                         {"rows", std::move(rows)},
+                         {"step_relative", std::move(steps)},
+                         {"verdict", comparison.verdict},
+                         {"remarks", comparison.remarks},
+                         {"complete", comparison.complete}};
   return document.dump(1) + '\n';
 }
 }  // namespace topsim::report

@@ -66,6 +66,16 @@ std::string reason_text(executor::Reason reason) {
   }
 }
 
+}  // namespace
+
+std::string run_text(const RunRecord& record) {
+  const auto count = [](std::uint64_t n) { return count_text(static_cast<double>(n)); };
+  return fmt::format("{}{} events, {} of wall time",
+                     record.folded ? count(record.rank_classes) + " rank classes, " : std::string(),
+                     count(record.events), duration_text(from_seconds(record.wall_seconds)));
+}
+
+namespace {
 void header(Screen& screen, const Result& result, const std::optional<RunRecord>& record) {
   for (const std::string& line :
        wrap(result.headline.empty() ? result.name : result.headline, screen.columns(), 2)) {
@@ -73,12 +83,9 @@ void header(Screen& screen, const Result& result, const std::optional<RunRecord>
   }
   std::string how = result.network_model + " model";
   if (result.step_times.size() > 1) how += fmt::format(", mean of {} steps", result.step_times.size());
-  if (record) {
-    how += fmt::format(", {} events, {} of wall time", count_text(static_cast<double>(record->events)),
-                       duration_text(from_seconds(record->wall_seconds)));
-  }
+  if (record) how += ", " + run_text(*record);
   if (!result.complete) how += ", interrupted: partial";
-  screen.line(how);
+  for (const std::string& line : wrap(how, screen.columns(), 2)) screen.line(line);
 }
 
 void answer(Screen& screen, const Result& result) {

@@ -16,7 +16,10 @@ struct TerminalOptions {
 // What this process's standard output asks for: isatty, COLUMNS or the window's size, NO_COLOR, TERM=dumb.
 [[nodiscard]] TerminalOptions options_of_stdout();
 
-// `record`: adds events and wall time to the first line. `explain`: the closing hint's path of a result file,
+// What a run took: "16 rank classes, 5 980 events, 113 ms of wall time"; classes where it was folded.
+[[nodiscard]] std::string run_text(const RunRecord& record);
+
+// `record`: adds classes, events and wall time to the first line. `explain`: the closing hint's path of a result file,
 // empty when none was written.
 [[nodiscard]] std::string to_terminal(const Result& result, const TerminalOptions& options,
                                       const std::optional<RunRecord>& record = {},

@@ -40,7 +40,7 @@ def on_terminal(*words, **environment):
 def screen(words):
     """The command and what it prints on a terminal of 80 columns, without what depends on the machine."""
     text = on_terminal(*words, "--quiet", COLUMNS=str(COLUMNS))
-    text = re.sub(r"(, [\d.]+ m?s) of wall time", "", text)
+    text = re.sub(r",\s+[\d.]+ m?s of wall time", "", text)
     return ["$ topsim " + " ".join(words), *text.splitlines()]
 
 

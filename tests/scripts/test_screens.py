@@ -37,7 +37,7 @@ class Screens(unittest.TestCase):
         for name, words in SCREENS.items():
             path = GOLDEN / f"{name}.txt"
             text = program.output(*words, env=program.environment(COLUMNS="80"))
-            text = re.sub(r"(, [\d.]+ m?s) of wall time", "", text)
+            text = re.sub(r",\s+[\d.]+ m?s of wall time", "", text)
             if UPDATE:
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text)

@@ -9,6 +9,9 @@ namespace topsim::workloads {
 
 namespace {
 
+// Of micro-batches through layers on one stage: each is some twenty operations of a hundred bytes.
+constexpr std::int64_t kMostPasses = 4'000'000;
+
 // Half of the micro-batches enters at each end; both ends fill before any pass back arrives.
 void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) {
   if (plan.pp % 2 != 0)
@@ -67,14 +70,14 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
   return *plan.dp;
 }
 
-void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
+void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes) {
   // Servers decode all their requests at once (continuous batching).
   if (plan.task == Task::decode && !spec.micro_batch && spec.global_batch &&
       *spec.global_batch % plan.dp == 0) {
     const int requests = *spec.global_batch / plan.dp;
     plan.micro_batch = std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);
   }
-  const int per_round = plan.micro_batch * plan.dp;
+  const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;
   if (spec.global_batch && spec.grad_accumulation &&
       *spec.global_batch != *spec.grad_accumulation * per_round) {
     mistakes.add("plan.global_batch",
@@ -83,9 +86,9 @@ void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
                              *spec.grad_accumulation * per_round),
                  "give one of the two");
   } else if (spec.global_batch) {
-    plan.micro_batches = *spec.global_batch / per_round;
+    plan.micro_batches = static_cast<int>(*spec.global_batch / per_round);
     if (*spec.global_batch < 1 || *spec.global_batch % per_round != 0) {
-      const int below = std::max(1, plan.micro_batches) * per_round;
+      const std::int64_t below = std::max(1, plan.micro_batches) * per_round;
       mistakes.add("plan.global_batch",
                    fmt::format("global_batch = {} is no multiple of micro_batch {} x dp {} = {}",
                                *spec.global_batch, plan.micro_batch, plan.dp, per_round),
@@ -99,7 +102,16 @@ void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
       plan.micro_batches = 1;
     }
   }
-  plan.global_batch = plan.micro_batches * per_round;
+  const std::int64_t passes = std::int64_t{plan.micro_batches} * std::max(1, layers / plan.pp);
+  if (passes > kMostPasses) {
+    mistakes.add(
+        spec.global_batch ? "plan.global_batch" : "plan.grad_accumulation",
+        fmt::format("{} micro-batches and the layers of a stage are {} passes; a step has at most {}",
+                    plan.micro_batches, passes, kMostPasses),
+        "a larger micro_batch, or fewer sequences");
+    mistakes.finish();
+  }
+  plan.global_batch = static_cast<int>(plan.micro_batches * per_round);
   if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
   // Passes of both chunks, or of two micro-batches in flight, wait for each other where a message holds its
   // stage up.

@@ -29,7 +29,7 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
                                              Mistakes& mistakes);
 // Replicas, from the accelerators where the plan leaves dp out.
 [[nodiscard]] int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes);
-void set_batches(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
+void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes);
 void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
 // What the backward pass does again.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);

@@ -26,7 +26,9 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
   const PlanSpec& plan = workload.plan;
   const auto positive = [&](const char* path, int value) {
-    if (value < 1) mistakes.add(path, fmt::format("{} must be at least 1, is {}", path, value));
+    if (value < 1)
+      mistakes.add(path, fmt::format("{} must be at least 1, is {}", path, value),
+                   value == 0 ? "add it, or name a model of topsim list models" : "");
     return value >= 1;
   };
   bool sound = positive("plan.tp", plan.tp);
@@ -49,6 +51,10 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
     mistakes.add("plan.tp", fmt::format("tp = {} does not divide the model's {} {}", plan.tp, value, what),
                  fmt::format("the largest tp below it that does is {}", fits));
   };
+  if (model.head_dim < 1 && model.hidden % model.heads != 0 && model.attention.kind != AttentionKind::mla)
+    mistakes.add("model.heads",
+                 fmt::format("hidden = {} does not divide into {} heads", model.hidden, model.heads),
+                 "say how wide a head is: \"head_dim\": 128");
   divisible("attention heads", model.heads);
   if (count_of(model, LayerKind::dense) > 0) divisible("FFN columns", model.ffn);
   if (model.attention.full_every > 0 && model.attention.window == 0)

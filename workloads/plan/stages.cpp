@@ -51,7 +51,7 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
   }
   if (std::any_of(result.begin(), result.end(), [](int n) { return n < 0; }))
     mistakes.add("plan.stage_layers", "a stage cannot have fewer than 0 layers");
-  const int sum = std::accumulate(result.begin(), result.end(), 0);
+  const std::int64_t sum = std::accumulate(result.begin(), result.end(), std::int64_t{0});
   if (sum != layers)
     mistakes.add("plan.stage_layers",
                  fmt::format("the entries sum to {}, the model has {} layers", sum, layers));
