@@ -19,8 +19,8 @@ struct TerminalOptions {
 // What a run took: "16 rank classes, 5 980 events, 113 ms of wall time"; classes where it was folded.
 [[nodiscard]] std::string run_text(const RunRecord& record);
 
-// `record`: adds classes, events and wall time to the first line. `explain`: the closing hint's path of a result file,
-// empty when none was written.
+// `record`: adds classes, events and wall time to the first line. `explain`: the closing hint's path of a
+// result file, empty when none was written.
 [[nodiscard]] std::string to_terminal(const Result& result, const TerminalOptions& options,
                                       const std::optional<RunRecord>& record = {},
                                       const std::string& result_file = {});

@@ -29,8 +29,8 @@ TEST_P(ShippedScenario, IsAValidProgramThatFits) {
 
   const auto program = training_step(what, cluster, catalogue);
   program::validate(program);
-  // With a network that takes no time the step is kernels and launches: below the peak, above a tenth of it; a
-  // decode step reads all weights for a few rows, 64 of the 295 that would make an H100 compute.
+  // With a network that takes no time the step is kernels and launches: below the peak, above a tenth of it;
+  // a decode step reads all weights for a few rows, 64 of the 295 that would make an H100 compute.
   const auto result = testing::free_network().run(program);
   const double utilisation = program.facts.model_flops.value() / seconds(result.step) / accelerators /
                              program.facts.peak_per_accelerator.value();
