@@ -123,6 +123,13 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string message = error.what();
   if (!message.empty() && message.back() == '.') message.pop_back();
+  // "Could not convert: --rank = abc", "--fail-if: At Most 1 required but received 2"
+  const std::string no_value = "Could not convert: ";
+  if (const auto equals = message.find(" = "); message.rfind(no_value, 0) == 0 && equals != std::string::npos)
+    message = '"' + message.substr(equals + 3) + "\" is no value for " +
+              message.substr(no_value.size(), equals - no_value.size()) + ", which takes a number";
+  if (const auto twice = message.find(": At Most 1 required"); twice != std::string::npos)
+    message = message.substr(0, twice) + " can be given once";
   return user_error(message, see);
 }
 

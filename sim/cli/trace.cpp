@@ -11,6 +11,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/output_format.hpp"
+#include "sim/cli/scenario_options.hpp"
 #include "sim/config/value.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
@@ -30,6 +31,10 @@ struct Options {
 trace::Trace load(const Options& options) {
   workloads::TraceSpec spec;
   spec.path = options.file;
+  std::error_code error;
+  if (!std::filesystem::exists(options.file, error))
+    if (const std::string shipped = scenario::find_shipped(options.file, shipped_library()); !shipped.empty())
+      spec.path = shipped;
   if (!options.from.empty() && options.from != "chakra" && options.from != "goal" && options.from != "aicb" &&
       options.from != "native")
     throw ConfigError("no trace format \"" + options.from + '"', "formats: chakra, goal, aicb, native");

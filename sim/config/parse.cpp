@@ -202,6 +202,12 @@ class Handler {
   std::size_t last_end_ = 0;
 };
 
+// Not UTF-16, and not binary.
+bool is_text(const std::string& text) {
+  return text.find('\0') == std::string::npos && text.compare(0, 2, "\xFF\xFE") != 0 &&
+         text.compare(0, 2, "\xFE\xFF") != 0;
+}
+
 // A sentence of ours for the mistakes people make, the library's words for the rest.
 // A word without quotes, or a number that begins with 0; false where it is neither.
 bool Handler::explain_word(std::size_t start, const Span& place) {
@@ -315,6 +321,12 @@ void Handler::explain(const std::string& token, const Json::exception& error) {
     help = "a key and its value are joined by a colon";
   } else if (words.find("backslash") != std::string::npos) {
     help = "write \\\\ for one backslash";
+  } else if (words.find("missing closing quote") != std::string::npos) {
+    help = "end the string with \"; is the file cut off?";
+  } else if (words.find("control character") != std::string::npos) {
+    help = "write it as it says, or remove it: a string stands on one line";
+  } else if (words.find("UTF-8") != std::string::npos || !is_text(text_)) {
+    help = "save the file as UTF-8 text";
   }
   problem(one, "not JSON: " + words, "", help);
 }

@@ -135,8 +135,22 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                    std::string("network.nccl.") + key,
                    "NVLS needs NVSwitches that sum, CollNet topology.fabric.sharp"});
   };
-  if (forced.algorithm) never(name_of(*forced.algorithm), &report::CollectiveRow::algorithm, "algorithm");
-  if (forced.protocol) never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol");
+  // Both at once: NCCL has no LL over NVLS, say, and then takes another pair.
+  if (forced.algorithm && forced.protocol) {
+    const std::string wanted = fmt::format("{} {}", name_of(*forced.algorithm), name_of(*forced.protocol));
+    std::set<std::string> others;
+    for (const report::CollectiveRow& row : result.collectives)
+      others.insert(row.algorithm + ' ' + row.protocol);
+    if (!others.empty() && !others.contains(wanted))
+      out.push_back({report::Severity::warning,
+                     fmt::format("no collective ran with {}, which network.nccl asks for, but with {}",
+                                 wanted, fmt::join(others, ", ")),
+                     "network.nccl", "NVLS and CollNet know Simple alone; leave protocol out"});
+  } else if (forced.algorithm) {
+    never(name_of(*forced.algorithm), &report::CollectiveRow::algorithm, "algorithm");
+  } else if (forced.protocol) {
+    never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol");
+  }
   if (forced.sharp.value_or(false) && !topology.sharp)
     out.push_back({report::Severity::warning,
                    "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",

@@ -142,26 +142,29 @@ void require_workload(const Scenario& scenario) {
   if (scenario.document && !has_workload(*scenario.document)) throw ConfigError({no_workload()});
 }
 
+std::string find_shipped(const std::string& path, const config::Library& library) {
+  const fs::path typed(path);
+  std::error_code error;
+  if (!typed.is_relative()) return {};
+  for (const std::string& directory : library.directories()) {
+    if (fs::exists(fs::path(directory) / typed, error)) return (fs::path(directory) / typed).string();
+    if (!typed.has_parent_path() || *typed.begin() != "configs") continue;
+    const fs::path below = fs::path(directory) / typed.lexically_relative("configs");
+    if (fs::exists(below, error)) return below.string();
+  }
+  return {};
+}
+
 std::string find_scenario(const std::string& path, const config::Library& library) {
   if (path.empty()) throw ConfigError("the name of the scenario is empty", "e.g. configs/8xH100-ib.json");
   std::error_code error;
   if (fs::exists(path, error)) return path;
   const fs::path typed(path);
-  std::vector<fs::path> tries = {typed};
-  if (typed.has_parent_path() && *typed.begin() == "configs") {
-    tries.push_back(typed.lexically_relative("configs"));
-  }
-  if (typed.extension() != ".json") {
-    if (fs::is_regular_file(path + ".json", error)) return path + ".json";
-    tries.emplace_back(path + ".json");
-  }
-  if (typed.is_relative()) {
-    for (const std::string& directory : library.directories()) {
-      for (const fs::path& name : tries) {
-        if (fs::is_regular_file(fs::path(directory) / name, error))
-          return (fs::path(directory) / name).string();
-      }
-    }
+  const bool whole = typed.extension() == ".json";
+  if (!whole && fs::is_regular_file(path + ".json", error)) return path + ".json";
+  for (const std::string& name : {path, path + ".json"}) {
+    const std::string found = whole && name != path ? std::string() : find_shipped(name, library);
+    if (!found.empty() && fs::is_regular_file(found, error)) return found;
   }
   std::vector<std::string> known = library.names("");
   const auto close = closest(typed.stem().string(), known);

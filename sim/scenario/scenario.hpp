@@ -86,6 +86,10 @@ struct Scenario {
   std::shared_ptr<const config::Document> document;
 };
 
+// A file or folder of the configuration directories by the path that their folder has in the project
+// ("configs/traces/ring8.goal", "traces/ring8.goal"); empty where there is none.
+[[nodiscard]] std::string find_shipped(const std::string& path, const config::Library& library);
+
 // Path as the user typed it: relative to the working directory, else in the configuration directories
 // ("8xH100-ib", "configs/8xH100-ib.json" from anywhere). Throws ConfigError with the closest known one.
 [[nodiscard]] std::string find_scenario(const std::string& path, const config::Library& library);

@@ -138,6 +138,18 @@ class Inputs(unittest.TestCase):
                 done = self.shell(command + " --quiet")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_mistakes_of_options_are_said_in_words_of_ours(self):
+        for words, said in ((("--rank", "abc"), '"abc" is no value for --rank, which takes a number'),
+                            (("--fail-if", "mfu < 1 %", "--fail-if", "mfu > 1 %"), "--fail-if can be given once")):
+            done = program.topsim("run", IB, *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
+
+    def test_shipped_traces_are_found_from_any_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.shell("topsim trace info configs/traces/ring8.goal", folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_a_result_knows_the_files_of_its_scenario_in_every_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             below = pathlib.Path(folder) / "below"
