@@ -39,6 +39,8 @@ class Carrier {
   [[nodiscard]] virtual bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity,
                                    SimTime now) = 0;
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
+  // Everything of this instant has been said: the network is asked for its next event now.
+  virtual void settle(SimTime /*now*/) {}
   // Other routes hold from now on, also for calls under way. Throws CutOff, as start() does from then on, for
   // a call that has no way and will not have one again.
   virtual void change_routes(const RouteChange& change, SimTime now) = 0;

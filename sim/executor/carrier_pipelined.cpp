@@ -21,7 +21,7 @@ class Pipelined final : public Carrier {
     if (!remembers_) return true;
     if (calls_.size() <= call) calls_.resize(call + 1U);
     calls_[call] = {activity, true};
-    if (contention_) contention_->started(activity, network_, now);
+    if (contention_) contention_->started(activity);
     return true;
   }
 
@@ -33,7 +33,7 @@ class Pipelined final : public Carrier {
       done.push_back(call);
       if (!remembers_) continue;
       calls_[call].runs = false;
-      if (contention_) contention_->ended(calls_[call].activity, network_, now);
+      if (contention_) contention_->ended(calls_[call].activity);
     }
   }
 
@@ -43,21 +43,24 @@ class Pipelined final : public Carrier {
         if (calls_[call].runs && !system_.activities[calls_[call].activity].detours.empty())
           act(call, calls_[call].activity);
     };
-    if (contention_)
-      each_concerned([&](std::uint32_t, std::uint32_t a) { contention_->ended(a, network_, now); });
+    if (contention_) each_concerned([&](std::uint32_t, std::uint32_t a) { contention_->ended(a); });
     routes_ = change;
     if (contention_) contention_->change_routes(change.detour);
     each_concerned([&](std::uint32_t call, std::uint32_t a) {
       network_.reroute(transfer_of(call, a), now);
-      if (contention_) contention_->started(a, network_, now);
+      if (contention_) contention_->started(a);
     });
   }
 
   void scale_capacity(std::uint32_t link, double factor, SimTime now) override {
     if (varies(link))
-      contention_->scale(link, factor, network_, now);
+      contention_->scale(link, factor);
     else
       network_.set_capacity(link, system_.links[link].capacity.value() * factor, now);
+  }
+
+  void settle(SimTime now) override {
+    if (contention_) contention_->settle(network_, now);
   }
 
   // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.

@@ -1,6 +1,7 @@
 #include "sim/executor/contention.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace topsim::executor {
@@ -12,15 +13,19 @@ std::string fabric_of(const std::string& link_type) {
   if (link_type.rfind("roce", 0) == 0) return "roce";
   return link_type.rfind("ib-", 0) == 0 ? "infiniband" : "";
 }
+
+constexpr double kOne = 4294967296.0;
+std::int64_t fixed(double value) {
+  return std::llround(value * kOne);
+}
 }  // namespace
 
 Contention::Contention(const fold::System& system, const topology::Topology& topology,
                        const RunOptions& options)
     : system_(system),
       ports_(system.links.size()),
-      from_nic_(system.links.size(), 0),
-      shares_(system.activities.size()),
-      known_(system.activities.size(), 0) {
+      sources_(system.links.size()),
+      flows_(system.activities.size()) {
   const network::CongestionTable& table = *options.congestion;
   const std::string routing(topology::name_of(topology.routing));
   const int pairs = options.packet.queue_pairs;
@@ -36,76 +41,123 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     const std::string fabric = fabric_of(topology.type_of(link.members.front()).id);
     if (fabric.empty()) continue;
     const DeviceKind from = topology.device(one.from).kind, to = topology.device(one.to).kind;
-    ports_[l].capacity = link.capacity.value();
-    if (from == DeviceKind::nic && to == DeviceKind::fabric_switch) from_nic_[l] = link.capacity.value();
+    ports_[l].capacity = ports_[l].given = link.capacity.value();
+    if (from == DeviceKind::nic && to == DeviceKind::fabric_switch)
+      sources_[l].capacity = link.capacity.value();
     if (from != DeviceKind::fabric_switch) continue;
     const std::size_t row = (fabric == "roce" ? 0U : 2U) + (to == DeviceKind::fabric_switch ? 0U : 1U);
     if (!curves_[row].empty()) ports_[l].curve = &curves_[row];
   }
 }
 
-const std::vector<Contention::Share>& Contention::shares_of(std::uint32_t activity) {
-  auto& shares = shares_[activity];
-  if (known_[activity] != 0) return shares;
-  known_[activity] = 1;
+Contention::Flow& Contention::flow_of(std::uint32_t activity) {
+  Flow& flow = flows_[activity];
+  if (flow.known) return flow;
+  flow.known = true;
   const fold::Activity& a = system_.activities[activity];
-  // Seconds a byte of work keeps one of its own NIC ports busy.
   double own = 0;
   const fold::Activity::Detour* detour = a.on(detour_);
   const auto& own_usage = detour != nullptr ? detour->own_usage : a.own_usage;
   const auto& usage = detour != nullptr ? detour->usage : a.usage;
   for (const network::Usage& use : fold::Activity::view(own_usage)) {
-    if (from_nic_[use.link] > 0) own = std::max(own, use.coefficient / from_nic_[use.link]);
+    const double capacity = sources_[use.link].capacity;
+    if (capacity > 0) own = std::max(own, use.coefficient / capacity);
   }
-  if (own == 0) return shares;
+  if (own == 0) return flow;
   for (const network::Usage& use : fold::Activity::view(usage)) {
     const Port& port = ports_[use.link];
-    if (port.curve != nullptr) shares.push_back({use.link, use.coefficient / port.capacity / own});
+    if (port.curve != nullptr) flow.ports.push_back({use.link, use.coefficient / port.capacity / own});
+    const double source = sources_[use.link].capacity;
+    if (source > 0) flow.sources.push_back({use.link, use.coefficient / source / own});
   }
-  return shares;
+  return flow;
 }
 
 double Contention::efficiency_of(const Port& port) {
   if (port.factor == 0) return 1;  // of nothing
-  // Sums of many shares round: what is 1 but for the last digits meets nobody.
-  return port.curve->at(std::max(port.load / port.factor - 1e-9, 0.0));
+  // Loads come from coefficients that have been rounded: those that differ in the last digits are the same.
+  constexpr double kGrid = 1048576;
+  return port.curve->at(std::round(static_cast<double>(port.load) / kOne / port.factor * kGrid) / kGrid);
 }
 
-void Contention::change(std::uint32_t activity, int by, network::Network& network, SimTime now) {
-  for (const Share& share : shares_of(activity)) {
-    Port& port = ports_[share.link];
-    port.activities += by;
-    port.load = port.activities == 0 ? 0 : port.load + by * share.load;
-    const double efficiency = efficiency_of(port);
-    if (efficiency == port.efficiency) continue;
-    port.efficiency = efficiency;
-    least_ = std::min(least_, efficiency);
-    network.set_capacity(share.link, port.capacity * port.factor * efficiency, now);
+double Contention::offer_of(const Flow& flow) const {
+  Fixed demand = 0;
+  for (const Share& source : flow.sources) demand = std::max(demand, sources_[source.link].demand);
+  return std::min(1.0, kOne / static_cast<double>(std::max<Fixed>(demand, 1)));
+}
+
+void Contention::touch(std::uint32_t link) {
+  if (ports_[link].changed) return;
+  ports_[link].changed = true;
+  changed_ports_.push_back(link);
+}
+
+void Contention::add(const Flow& flow, int times) {
+  for (const Share& share : flow.ports) {
+    ports_[share.link].load += times * fixed(share.load * flow.offer);
+    touch(share.link);
+  }
+}
+
+void Contention::change(std::uint32_t activity, int by) {
+  Flow& flow = flow_of(activity);
+  const bool first = flow.running == 0, last = flow.running + by == 0;
+  if (first) flow.offer = offer_of(flow);
+  flow.running += by;
+  add(flow, by);
+  for (const Share& share : flow.sources) {
+    Source& source = sources_[share.link];
+    const Fixed before = source.demand;
+    source.demand += by * fixed(share.load);
+    if (first) source.flows.push_back(activity);
+    if (last) std::erase(source.flows, activity);
+    if (source.changed || std::max(before, source.demand) <= fixed(1)) continue;
+    source.changed = true;
+    changed_sources_.push_back(share.link);
   }
 }
 
 void Contention::change_routes(std::uint32_t detour) {
   detour_ = detour;
-  for (std::size_t a = 0; a < known_.size(); ++a) {
-    if (system_.activities[a].detours.empty()) continue;
-    known_[a] = 0;
-    shares_[a].clear();
+  for (std::size_t a = 0; a < flows_.size(); ++a)
+    if (!system_.activities[a].detours.empty()) flows_[a] = {};
+}
+
+void Contention::scale(std::uint32_t link, double factor) {
+  ports_[link].factor = factor;
+  touch(link);
+}
+
+void Contention::settle(network::Network& network, SimTime now) {
+  for (const std::uint32_t link : changed_sources_) {
+    sources_[link].changed = false;
+    for (const std::uint32_t activity : sources_[link].flows) {
+      if (flows_[activity].concerned) continue;
+      flows_[activity].concerned = true;
+      concerned_.push_back(activity);
+    }
   }
-}
-
-void Contention::scale(std::uint32_t link, double factor, network::Network& network, SimTime now) {
-  Port& port = ports_[link];
-  port.factor = factor;
-  port.efficiency = efficiency_of(port);
-  least_ = std::min(least_, port.efficiency);
-  network.set_capacity(link, port.capacity * factor * port.efficiency, now);
-}
-
-void Contention::started(std::uint32_t activity, network::Network& network, SimTime now) {
-  change(activity, 1, network, now);
-}
-
-void Contention::ended(std::uint32_t activity, network::Network& network, SimTime now) {
-  change(activity, -1, network, now);
+  changed_sources_.clear();
+  for (const std::uint32_t activity : concerned_) {
+    Flow& flow = flows_[activity];
+    flow.concerned = false;
+    const double offer = offer_of(flow);
+    if (offer == flow.offer) continue;
+    add(flow, -flow.running);
+    flow.offer = offer;
+    add(flow, flow.running);
+  }
+  concerned_.clear();
+  for (const std::uint32_t link : changed_ports_) {
+    Port& port = ports_[link];
+    port.changed = false;
+    const double efficiency = efficiency_of(port);
+    const double capacity = port.capacity * port.factor * efficiency;
+    least_ = std::min(least_, efficiency);
+    if (capacity == port.given) continue;
+    port.given = capacity;
+    network.set_capacity(link, capacity, now);
+  }
+  changed_ports_.clear();
 }
 }  // namespace topsim::executor

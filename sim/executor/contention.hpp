@@ -1,14 +1,17 @@
 // Flows that meet on a port of the fabric leave some of its capacity unused: a fluid does not know, the
 // packet model does, and its findings come as a table (sim/network/congestion_table.hpp).
 //
-//   load(L) = sum over running activities A of  usage(A, L) / own(A) x C_nic / C_L
+//   offer(A)  = min(1, 1 / demand of the most wanted NIC port that A sends through)
+//   demand(P) = sum over running activities A of  usage(A, P) / own(A) / C_P,   P: from a NIC to the fabric
+//   load(L)   = sum over running activities A of  usage(A, L) / own(A) / C_L x offer(A)
 //
-// where own(A) is what one activity puts on a port of its own NIC: 2 where two senders at full speed meet.
-// The link then has capacity C_L x efficiency(load). An activity whose NIC ports carry nobody else leaves
-// loads at 1 or below and capacities alone. Usage and own usage are the same for all members of a class, so
-// folded and unfolded runs agree.
+// where own(A) is the most seconds a byte of one activity alone keeps a port of its own NICs busy: the load
+// is 2 where two senders at full speed meet, and 1 where both leave through one NIC, which sends at full
+// speed once. The link then has capacity C_L x efficiency(load). Usage and own usage are the same for all
+// members of a class, so folded and unfolded runs agree.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "sim/executor/options.hpp"
@@ -22,37 +25,58 @@ class Contention {
  public:
   Contention(const fold::System& system, const topology::Topology& topology, const RunOptions& options);
 
-  void started(std::uint32_t activity, network::Network& network, SimTime now);
-  void ended(std::uint32_t activity, network::Network& network, SimTime now);
+  // What changes holds from settle() on, which comes before the network is asked for its next event.
+  void started(std::uint32_t activity) { change(activity, 1); }
+  void ended(std::uint32_t activity) { change(activity, -1); }
   // Other routes hold; what runs and takes other ways there has been told as ended.
   void change_routes(std::uint32_t detour);
   // A fault leaves a link `factor` of its capacity, from now on: its load and what it has to lose follow.
-  void scale(std::uint32_t link, double factor, network::Network& network, SimTime now);
+  void scale(std::uint32_t link, double factor);
+  void settle(network::Network& network, SimTime now);
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
   // Least efficiency any link had so far; 1: nothing met.
   [[nodiscard]] double least() const { return least_; }
 
  private:
+  // Loads and demands in 2^-32: their sums are exact, in whatever order flows come and go.
+  using Fixed = std::int64_t;
   struct Share {
     network::LinkIndex link;
     double load;
   };
+  struct Flow {                  // an activity
+    std::vector<Share> ports;    // of the fabric that it loads
+    std::vector<Share> sources;  // ports of NICs that it leaves through
+    double offer = 1;
+    int running = 0;
+    bool known = false, concerned = false;
+  };
   struct Port {
-    double capacity = 0, factor = 1, load = 0, efficiency = 1;
-    int activities = 0;
+    double capacity = 0, factor = 1, given = 0;
+    Fixed load = 0;
     const network::CongestionCurve* curve = nullptr;
+    bool changed = false;
+  };
+  struct Source {
+    double capacity = 0;  // 0: no port from a NIC to the fabric
+    Fixed demand = 0;
+    std::vector<std::uint32_t> flows;  // that run
+    bool changed = false;
   };
 
-  const std::vector<Share>& shares_of(std::uint32_t activity);
+  Flow& flow_of(std::uint32_t activity);
+  void change(std::uint32_t activity, int by);
+  void add(const Flow& flow, int times);
+  void touch(std::uint32_t link);
+  [[nodiscard]] double offer_of(const Flow& flow) const;
   [[nodiscard]] static double efficiency_of(const Port& port);
-  void change(std::uint32_t activity, int by, network::Network& network, SimTime now);
 
   const fold::System& system_;
   std::vector<network::CongestionCurve> curves_;
-  std::vector<Port> ports_;       // by link class
-  std::vector<double> from_nic_;  // capacity of link classes that leave a NIC for the fabric, else 0
-  std::vector<std::vector<Share>> shares_;
-  std::vector<char> known_;
+  std::vector<Port> ports_;      // by link class
+  std::vector<Source> sources_;  // by link class
+  std::vector<Flow> flows_;      // by activity
+  std::vector<std::uint32_t> changed_ports_, changed_sources_, concerned_;
   std::uint32_t detour_ = RouteChange::kFirst;
   double least_ = 1;
 };

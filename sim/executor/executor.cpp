@@ -73,6 +73,7 @@ void Executor::advance() {
   // Everything scheduled for this very instant comes before the network is asked: one solve an instant.
   if (engine_.next() == now()) return handle(engine_.pop());
   const SimTime engine_next = engine_.next();
+  carrier_.settle(now());
   const SimTime network_next = network_.next_event_before(engine_next);
   if (network_next == kNever && engine_next == kNever) throw_deadlock();
   if (network_next <= engine_next) {

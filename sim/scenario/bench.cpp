@@ -92,7 +92,9 @@ class Meetings {
     fold::Activity alone;
     alone.usage = alone.own_usage = std::make_shared<const std::vector<network::Usage>>(usage);
     system_.activities = {std::move(alone)};
-    executor::Contention(system_, topology, options_).started(0, network, SimTime{});
+    executor::Contention contention(system_, topology, options_);
+    contention.started(0);
+    contention.settle(network, SimTime{});
   }
 
  private:

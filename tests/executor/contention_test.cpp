@@ -73,11 +73,14 @@ class TwoSenders : public testing::Test {
 
 TEST_F(TwoSenders, leave_their_receiver_what_the_table_says) {
   Contention contention(system_, topology_, options_);
-  contention.started(0, network_, SimTime{});
+  contention.started(0);
+  contention.settle(network_, SimTime{});
   EXPECT_EQ(network_.of[2], 50e9);
-  contention.started(1, network_, SimTime{});
+  contention.started(1);
+  contention.settle(network_, SimTime{});
   EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
-  contention.ended(0, network_, SimTime{});
+  contention.ended(0);
+  contention.settle(network_, SimTime{});
   EXPECT_EQ(network_.of[2], 50e9);
 }
 
@@ -86,13 +89,35 @@ TEST_F(TwoSenders, meet_on_a_port_that_a_fault_has_halved_too) {
   options_.capacity_changes = {{SimTime{}, LinkId(2), 0.5}, {SimTime(Duration(1)), LinkId(2), 1}};
   Contention contention(system_, topology_, options_);
   EXPECT_TRUE(contention.governs(2));
-  contention.started(0, network_, SimTime{});
-  contention.started(1, network_, SimTime{});
-  contention.scale(2, 0.5, network_, SimTime{});
+  contention.started(0);
+  contention.started(1);
+  contention.scale(2, 0.5);
+  contention.settle(network_, SimTime{});
   EXPECT_NEAR(network_.of[2], 0.6 * 25e9, 100);
-  contention.scale(2, 1, network_, SimTime{});
+  contention.scale(2, 1);
+  contention.settle(network_, SimTime{});
   EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
-  contention.scale(2, 0, network_, SimTime{});
+  contention.scale(2, 0);
+  contention.settle(network_, SimTime{});
   EXPECT_EQ(network_.of[2], 0);
+}
+
+// Four messages, three of them from the first NIC, which offers one NIC's capacity, as the second does: two
+// capacities meet on the port, as with one message each. Three from one NIC alone meet nobody.
+TEST_F(TwoSenders, offer_what_their_nics_can_send_however_many_messages_share_one) {
+  for (int more = 0; more < 2; ++more) system_.activities.push_back(system_.activities[0]);
+  Contention contention(system_, topology_, options_);
+  for (const std::uint32_t of_the_first : {0U, 2U, 3U}) contention.started(of_the_first);
+  contention.settle(network_, SimTime{});
+  EXPECT_EQ(network_.of[2], 50e9);
+  contention.started(1);
+  contention.settle(network_, SimTime{});
+  EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
+  for (const std::uint32_t of_the_first : {0U, 2U}) contention.ended(of_the_first);
+  contention.settle(network_, SimTime{});
+  EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
+  contention.ended(3);
+  contention.settle(network_, SimTime{});
+  EXPECT_EQ(network_.of[2], 50e9);
 }
 }  // namespace topsim::executor::contention_test
