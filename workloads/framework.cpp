@@ -163,6 +163,13 @@ std::array<Framework, 13> make_table() {
   ddp.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
   ddp.ring_fp32 = true;
   ddp.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
+  // torchtitan/parallelisms/parallelize_llama.py shards [batch, sequence, h] by Shard(1). NCCL joins along
+  // the first dimension: torch/distributed/_functional_collectives.py, all_gather_tensor ends in
+  // torch.cat(torch.chunk(...)) for any other, reduce_scatter_tensor begins so. A view for a batch of one
+  // (torch/_utils.py, _maybe_view_chunk_cat) is younger than all releases here. Autograd keeps what a
+  // redistribution gathered, as any input.
+  ddp.batch_first_shards = true;
+  ddp.gathers_inputs_again = false;
   ddp.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
   ddp.wide_inputs = true;     // float8_linear.py, matmul_with_hp_or_float8_args: save_for_backward(input_hp)
   // torch.optim.AdamW unless asked for its fused one; so torchtitan/components/optimizer.py, "foreach": not
@@ -251,6 +258,8 @@ std::array<Framework, 13> make_table() {
   deepspeed.summary = "DeepSpeed ZeRO: 5e8-element buckets, all-reduced in stages 1 and 2; stage 3 by layer";
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = deepspeed.selective_operators = false;
+  deepspeed.batch_first_shards = false;  // Megatron's tensor parallelism
+  deepspeed.gathers_inputs_again = true;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
   deepspeed.bias_kernels = true;
   deepspeed.core_copies = CoreCopies::own;
@@ -289,6 +298,8 @@ std::array<Framework, 13> make_table() {
   internevo.family = FrameworkFamily::megatron;
   internevo.zero = internevo.most_zero = 1;
   internevo.sequence_parallel = internevo.selective_operators = false;
+  internevo.batch_first_shards = false;  // flash-attn's ColumnParallelLinear, as Megatron's
+  internevo.gathers_inputs_again = true;
   internevo.tp_overlap = TensorOverlap::none;
   internevo.ring_fp32 = internevo.dynamic_scales = internevo.wide_inputs = false;
   internevo.overlap_param_gather = false;

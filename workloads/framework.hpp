@@ -62,6 +62,8 @@ struct Framework {
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
   bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
   bool ring_fp32 = false;             // PyTorch's ring attention: fp32, every operator a kernel
+  bool batch_first_shards = false;    // sequence parallelism cuts a dimension behind the batch's
+  bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all
 
   // Gradients.
   bool gradients_fp32 = true;      // accumulated and reduced in fp32

@@ -155,6 +155,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.gradient_passes = defaults.gradient_passes;
   plan.wide_inputs = defaults.wide_inputs;
   plan.ring_fp32 = defaults.ring_fp32;
+  plan.batch_first_shards = defaults.batch_first_shards;
+  plan.gathers_inputs_again = defaults.gathers_inputs_again;
   plan.dynamic_scales = defaults.dynamic_scales;
   plan.keeps_narrow_weights = defaults.keeps_narrow_weights;
   plan.fused_kernels = defaults.fused_kernels;

@@ -102,7 +102,7 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   const int answered = core_backward(list);
   list.compute(Part::attention, before_core(Pass::backward), answered);
   const int projected =
-      kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered_bytes_);
+      kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered_bytes_, recompute);
   if (!latent_) return projected;
   list.compute(Part::attention, kernels_.norm_backward(kernels_.rows, latent_width_) + down_.input_gradient,
                projected);

@@ -21,13 +21,13 @@ class DenseFeedForward final : public FeedForward {
     return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
   }
 
-  int backward(PieceList& list, RecomputeKind) const override {
+  int backward(PieceList& list, RecomputeKind recompute) const override {
     kernels_.gathered_product(list, Part::mlp, fc2_.input_gradient, fc2_.input_tile, {}, kernels_.bytes, 0);
     list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone, parameters_.fc2 / kernels_.plan.tp);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
-    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp,
-                                    kernels_.bytes);
+    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, kernels_.bytes,
+                                    recompute);
   }
 
  private:

@@ -27,17 +27,12 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
   PiecePair result;
   result.forward.compute(Part::embedding, compute.memory_bound(2 * bytes, MemoryKernel::elementwise, 3),
                          Piece::kNone, parameters);
-  const int reduced = result.forward.collective(
-      Part::embedding, plan.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-      bytes, plan.tp);
+  const int reduced = kernels.reduce(result.forward, Part::embedding, bytes);
   const double rows = plan.sequence_parallel ? bytes / plan.tp : bytes;
   const double dropout = plan.dropout ? rows * (2 + 1 / element) : 0;
   result.forward.compute(Part::embedding, compute.memory_bound(dropout, MemoryKernel::elementwise), reduced);
 
-  const int gathered =
-      plan.sequence_parallel
-          ? result.backward.collective(Part::embedding, CollectiveKind::all_gather, bytes, plan.tp)
-          : Piece::kNone;
+  const int gathered = kernels.gather(result.backward, Part::embedding, bytes);
   // Reads the gradient, adds it to the rows of this rank's vocabulary.
   const double scatter = bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
   result.backward.compute(
@@ -51,10 +46,9 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const LayerKernels kernels(model, plan, compute);
   const double tokens = plan.tokens(), element = bytes_of(plan.activations), h = model.hidden;
   const double vocab = static_cast<double>(model.vocab) / plan.tp;
-  const double rows = plan.sequence_parallel ? tokens / plan.tp : tokens;
+  const double rows = kernels.rows;
   const double bytes = tokens * h * element;
   const double logits = tokens * vocab;
-  const bool sp = plan.sequence_parallel;
   const double chunks = plan.loss_chunks, part = tokens / chunks;
   // Bytes a logit, megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in
   // fp32 the maximum (read), its subtraction, the exponentials and the division (read and written each) and
@@ -73,8 +67,7 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   PiecePair result;
   PieceList& forward = result.forward;
   forward.compute(Part::norm, compute.memory_bound(2 * rows * h * element, MemoryKernel::norm));
-  const int gathered =
-      sp ? forward.collective(Part::head, CollectiveKind::all_gather, bytes, plan.tp) : Piece::kNone;
+  const int gathered = kernels.gather(forward, Part::head, bytes);
   const double parameters = head_parameters(model) / plan.tp;
   forward.compute(Part::head, compute.gemm({part, vocab, h}, plan.activations) * chunks, gathered,
                   parameters);
@@ -91,11 +84,10 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   backward.compute(Part::loss, loss_backward);
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
   const int input =
-      sp ? backward.collective(Part::head, CollectiveKind::all_gather, bytes, plan.tp) : Piece::kNone;
+      kernels.gathers_again(RecomputeKind::none) ? kernels.gather(backward, Part::head, bytes) : Piece::kNone;
   backward.compute(Part::head, compute.gemm({part, h, vocab}, plan.activations) * chunks,
                    exposed ? input : Piece::kNone);
-  const int gradient = backward.collective(
-      Part::head, sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes, plan.tp);
+  const int gradient = kernels.reduce(backward, Part::head, bytes);
   // Chunks behind the first add their gradient to those before.
   const GemmOutput output = gradient_output(plan);
   const double added = output == GemmOutput::fresh ? 3 * element * (chunks - 1) : 0;

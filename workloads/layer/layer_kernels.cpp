@@ -183,18 +183,22 @@ KernelCost LayerKernels::activation_backward(double count, double ffn) const {
 
 int LayerKernels::gather(PieceList& list, Part part, double whole) const {
   if (!plan.sequence_parallel) return Piece::kNone;
-  return list.collective(part, CollectiveKind::all_gather, whole, plan.tp);
+  const int gathered = list.collective(part, CollectiveKind::all_gather, whole, plan.tp);
+  if (gathered == Piece::kNone || !copies_rows()) return gathered;
+  list.compute(part, compute.memory_bound(2 * whole, MemoryKernel::add), gathered);
+  return Piece::kNone;
 }
 int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
+  if (copies_rows() && plan.tp > 1) list.compute(part, compute.memory_bound(2 * whole, MemoryKernel::add));
   return list.collective(part,
                          plan.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
                          whole, plan.tp);
 }
 
 int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters,
-                                  double whole) const {
+                                  double whole, RecomputeKind recompute) const {
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
-  const int input = gather(list, part, whole);
+  const int input = gathers_again(recompute) ? gather(list, part, whole) : Piece::kNone;
   list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);
   const int gradient = reduce(list, part, whole);
   list.weight_gradient(part, work.weight_gradient, exposed ? gradient : input, parameters);

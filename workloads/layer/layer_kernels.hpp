@@ -71,7 +71,9 @@ class LayerKernels {
   }
 
   // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
-  // parallelism. Return what the next piece must wait for.
+  // parallelism. Where a rank's rows are not one stretch of the whole (Plan::batch_first_shards), copies put
+  // them in order behind the gather and before the scatter; asynchronous tensor parallelism multiplies the
+  // parts where they lie. Return what the next piece must wait for.
   int gather(PieceList& list, Part part, double whole) const;
   int reduce(PieceList& list, Part part, double whole) const;
   // A product of the gathered activation: gather, then `work`, then `after`. With user buffers (Transformer
@@ -82,9 +84,20 @@ class LayerKernels {
   // A product whose result is summed over the tensor group; user buffers: in quarters, each scattered while
   // the next is multiplied. Returns what the next piece must wait for.
   int reduced_product(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
+  // The input of column-parallel layers is gathered once more in the backward pass: where a rank keeps only
+  // its rows, and where torchtitan's checkpoints run it again.
+  [[nodiscard]] bool gathers_again(RecomputeKind recompute) const {
+    return plan.gathers_inputs_again || (recompute == RecomputeKind::selective && plan.again.operators);
+  }
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
   // transfer is waited for at once. Returns what the next piece must wait for.
-  int column_backward(PieceList& list, Part part, const Linear& work, double parameters, double whole) const;
+  int column_backward(PieceList& list, Part part, const Linear& work, double parameters, double whole,
+                      RecomputeKind recompute = RecomputeKind::none) const;
+
+ private:
+  [[nodiscard]] bool copies_rows() const {
+    return plan.batch_first_shards && plan.sequence_parallel && plan.tp_overlap == TensorOverlap::none;
+  }
 };
 }  // namespace topsim::workloads

@@ -21,6 +21,11 @@ double logits(const ModelSpec& model, const Plan& plan) {
   return plan.logit_bytes * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
 }
 
+// Of a column-parallel layer's input.
+double rows_kept(const Plan& plan) {
+  return plan.gathers_inputs_again ? rows_of(plan) : plan.tokens();
+}
+
 double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
   const int again = plan.layers_recomputed(layers);
@@ -33,7 +38,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
     // Inputs of the final norm and of the LM head, and the logits.
-    const double head = 2 * element * rows_of(plan) * model.hidden + logits(model, plan);
+    const double head = element * (rows_of(plan) + rows_kept(plan)) * model.hidden + logits(model, plan);
     // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
     const double module =
         2 * element * rows_of(plan) * model.hidden +
@@ -215,10 +220,10 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   const PlanAdapters& on = plan.adapters;
   const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
-  double bytes = rows * h * (2 * e + kept(on.qkv) + kept(on.fc1) + 2 * mask);
+  const double products = h * rows_kept(plan) * (kept(on.qkv) + kept(on.fc1));
+  double bytes = rows * h * (2 * e + 2 * mask) + products;
   // A dense network's first product needs its normed rows, experts need theirs sorted.
-  if (recompute == RecomputeKind::selective && plan.again.norms)
-    bytes -= rows * h * (kept(on.qkv) + kept(on.fc1));
+  if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
   bytes += attention_bytes(model, plan, recompute, e, input);
   bytes += tokens * e * on.rank * adapter_matrices(model, plan);
   if (kind == LayerKind::dense) {
