@@ -84,6 +84,15 @@ std::array<Framework, 13> make_table() {
   // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
   // together are as large as 16-bit weights, and NVIDIA's recipes have no others (fp8_param).
   megatron.keeps_narrow_weights = true;
+  // Transformer Engine, pytorch/module: layernorm_linear.py and base.py (grad_output_preprocess) cast a
+  // rank's rows of a norm's output and of a gradient, gather_along_first_dim (distributed.py) sends them as
+  // they are, block scales beside them, and transposes come after. Norms write fp8 themselves for delayed
+  // scaling only (csrc/extensions/normalization.cpp, force_unfused_kernel). Where products take either layout
+  // there are no transposes (utils.py, is_non_tn_fp8_gemm_supported: data centre Blackwell).
+  megatron.gathers_narrow = megatron.gathers_narrow_blocks = true;
+  megatron.casts_in_norms = megatron.reads_either_layout = true;
+  // NeMo, userbuffers.py: userbuffers_fp8_h100_*, fp8_buf of proj_fprop and fc2_fprop; B200's have none.
+  megatron.scatters_narrow = true;
   // core/distributed/param_and_grad_buffer.py, start_grad_sync: grad_data.norm (check_for_nan_in_grad). The
   // average is the collective's (average_in_collective, as NeMo's recipes set it).
   megatron.gradient_passes = 1;
@@ -96,6 +105,9 @@ std::array<Framework, 13> make_table() {
   megatron2025.release = "2025";
   megatron2025.summary = "Megatron-Core as Megatron-Bridge sets it: Transformer Engine's cross entropy";
   megatron2025.fused_cross_entropy = true;
+  // Its fp8 is current scaling: fp8_recipe "tensorwise" (training/mixed_precision.py).
+  megatron2025.dynamic_scales = true;
+  megatron2025.casts_in_norms = false;
 
   Framework megatron2022 = megatron;
   megatron2022.release = "2022";
@@ -113,6 +125,8 @@ std::array<Framework, 13> make_table() {
   megatron2022.bias_kernels = true;
   megatron2022.core_copies = CoreCopies::own;
   megatron2022.host = kMegatron2022;
+  megatron2022.gathers_narrow = megatron2022.gathers_narrow_blocks = megatron2022.casts_in_norms = false;
+  megatron2022.reads_either_layout = megatron2022.scatters_narrow = false;
   // megatron/global_vars.py: _Timer.start and stop call torch.cuda.synchronize(); schedules.py times every
   // pass.
   megatron2022.timed_passes = true;
@@ -148,6 +162,8 @@ std::array<Framework, 13> make_table() {
   megatronllama.core_copies = CoreCopies::own;
   megatronllama.gradient_passes = 2;
   megatronllama.host = kMegatron2022;
+  megatronllama.gathers_narrow = megatronllama.gathers_narrow_blocks = megatronllama.casts_in_norms = false;
+  megatronllama.reads_either_layout = megatronllama.scatters_narrow = false;
 
   // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
   // (kDefaultFirstBucketBytes). gradient_as_bucket_view is off: gradients are copied in and out.
@@ -170,6 +186,9 @@ std::array<Framework, 13> make_table() {
   // redistribution gathered, as any input.
   ddp.batch_first_shards = true;
   ddp.gathers_inputs_again = false;
+  // torchao/float8/float8_tensor_parallel.py: PrepareFloat8ModuleInput casts before it redistributes, and
+  // NoopFwToFloat8BwDynamic does with the gradient of a row-parallel layer. Tensors with one scale only.
+  ddp.gathers_narrow = true;
   ddp.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
   ddp.wide_inputs = true;     // float8_linear.py, matmul_with_hp_or_float8_args: save_for_backward(input_hp)
   // torch.optim.AdamW unless asked for its fused one; so torchtitan/components/optimizer.py, "foreach": not
@@ -259,6 +278,7 @@ std::array<Framework, 13> make_table() {
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = deepspeed.selective_operators = false;
   deepspeed.batch_first_shards = false;  // Megatron's tensor parallelism
+  deepspeed.gathers_narrow = false;
   deepspeed.gathers_inputs_again = true;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
   deepspeed.bias_kernels = true;
@@ -298,6 +318,7 @@ std::array<Framework, 13> make_table() {
   internevo.family = FrameworkFamily::megatron;
   internevo.zero = internevo.most_zero = 1;
   internevo.sequence_parallel = internevo.selective_operators = false;
+  internevo.gathers_narrow = false;
   internevo.batch_first_shards = false;  // flash-attn's ColumnParallelLinear, as Megatron's
   internevo.gathers_inputs_again = true;
   internevo.tp_overlap = TensorOverlap::none;

@@ -61,9 +61,14 @@ struct Framework {
   bool wide_inputs = false;  // matmuls of 8 bits keep their input for the backward pass as it came
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
   bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
-  bool ring_fp32 = false;             // PyTorch's ring attention: fp32, every operator a kernel
-  bool batch_first_shards = false;    // sequence parallelism cuts a dimension behind the batch's
-  bool gathers_inputs_again = true;   // a column-parallel layer keeps its own rows of its input, not all
+  // 8-bit formats under sequence parallelism: a rank casts its rows and gathers them so; block scales too.
+  bool gathers_narrow = false, gathers_narrow_blocks = false;
+  bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
+  bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
+  bool scatters_narrow = false;      // user buffers on a Hopper scatter fp8 results
+  bool ring_fp32 = false;            // PyTorch's ring attention: fp32, every operator a kernel
+  bool batch_first_shards = false;   // sequence parallelism cuts a dimension behind the batch's
+  bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
 
   // Gradients.
   bool gradients_fp32 = true;      // accumulated and reduced in fp32

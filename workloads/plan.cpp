@@ -157,6 +157,15 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.ring_fp32 = defaults.ring_fp32;
   plan.batch_first_shards = defaults.batch_first_shards;
   plan.gathers_inputs_again = defaults.gathers_inputs_again;
+  // Adapters read the norm's output, in 16 bits.
+  const bool trains = !plan.inference() && plan.task != Task::lora;
+  const bool one_scale = plan.gemm == Precision::fp8;
+  const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
+  plan.gathers_narrow = trains && narrow && plan.sequence_parallel && plan.tp > 1 &&
+                        (one_scale ? defaults.gathers_narrow : defaults.gathers_narrow_blocks);
+  plan.casts_in_norms = defaults.casts_in_norms && trains && one_scale && narrow;
+  plan.reads_either_layout = defaults.reads_either_layout && one_scale;
+  plan.scatters_narrow = defaults.scatters_narrow && trains && one_scale;
   plan.dynamic_scales = defaults.dynamic_scales;
   plan.keeps_narrow_weights = defaults.keeps_narrow_weights;
   plan.fused_kernels = defaults.fused_kernels;

@@ -116,6 +116,7 @@ struct Plan {
   bool dropout = false;
   bool ring_fp32 = false, dynamic_scales = false, wide_inputs = false, keeps_narrow_weights = false;
   bool batch_first_shards = false, gathers_inputs_again = true;
+  bool gathers_narrow = false, casts_in_norms = false, reads_either_layout = false, scatters_narrow = false;
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
   bool complex_rotary = false, bias_kernels = false;
   CoreCopies core_copies = CoreCopies::packed;

@@ -41,7 +41,8 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
       rotated_width_((heads_ + kv_heads_) * kernels.model.head_dim),
       gathered_bytes_(kernels.bytes),
       full_share_(full_attention_share(kernels.model)),
-      proj_(kernels.linear(kernels.tokens, kernels.hidden, context_width_)) {
+      proj_(kernels.linear(kernels.tokens, kernels.hidden, context_width_,
+                           {LayerKernels::Operand::wide, kernels.row_gradient()})) {
   const Plan& plan = kernels.plan;
   shape_.batch = static_cast<double>(plan.micro_batch) * plan.documents;
   shape_.heads = heads_;
@@ -55,7 +56,7 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   windowed_ = shape_;
   windowed_.window = kernels.model.attention.window;
   if (!latent_) {
-    qkv_ = kernels.linear(kernels.tokens, qkv_width_, kernels.hidden);
+    qkv_ = kernels.linear(kernels.tokens, qkv_width_, kernels.hidden, {kernels.column_input(true)});
     return;
   }
   const AttentionSpec& a = kernels.model.attention;
@@ -75,25 +76,26 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
 
 int Attention::forward(PieceList& list) const {
   const double t = kernels_.plan.tp;
-  list.compute(Part::norm, kernels_.norm_forward(), Piece::kNone, parameters_.norms / t);
+  list.compute(Part::norm, latent_ ? kernels_.norm_forward() : kernels_.norm_before_product(), Piece::kNone,
+               parameters_.norms / t);
   if (latent_)
     list.compute(Part::attention, down_.forward + kernels_.norm_forward(kernels_.rows, latent_width_),
                  Piece::kNone, parameters_.latent);
-  kernels_.gathered_product(list, Part::attention, qkv_.forward, qkv_.forward_tile,
-                            before_core(Pass::forward), gathered_bytes_, parameters_.qkv / t);
+  kernels_.gathered_product(list, Part::attention, LayerKernels::forward_of(qkv_), before_core(Pass::forward),
+                            input(), parameters_.qkv / t);
   const int answered = core_forward(list);
   return kernels_.reduced_product(list, Part::attention, proj_, parameters_.proj / t, answered);
 }
 
 int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   const double t = kernels_.plan.tp;
-  kernels_.gathered_product(list, Part::attention, proj_.input_gradient, proj_.input_tile, {}, kernels_.bytes,
-                            0);
+  kernels_.gathered_product(list, Part::attention, LayerKernels::input_gradient_of(proj_), {},
+                            kernels_.gathered_gradient(kernels_.bytes), 0);
   list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
   if (recompute == RecomputeKind::selective) {
     PieceList again;
     if (kernels_.plan.again.latent) {
-      const int gathered = kernels_.gather(again, Part::attention, gathered_bytes_);
+      const int gathered = kernels_.gather(again, Part::attention, input().bytes);
       again.compute(Part::attention, qkv_.forward + before_core(Pass::forward), gathered);
     }
     if (kernels_.plan.again.core) core_forward(again);
@@ -101,8 +103,8 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   }
   const int answered = core_backward(list);
   list.compute(Part::attention, before_core(Pass::backward), answered);
-  const int projected =
-      kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered_bytes_, recompute);
+  const int projected = kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t,
+                                                 input().bytes, gathered_bytes_, recompute);
   if (!latent_) return projected;
   list.compute(Part::attention, kernels_.norm_backward(kernels_.rows, latent_width_) + down_.input_gradient,
                projected);
@@ -110,10 +112,18 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   return Piece::kNone;
 }
 
+// Latents are gathered between two projections, in 16 bits.
+LayerKernels::Gathered Attention::input() const {
+  return latent_ ? kernels_.as_it_is(gathered_bytes_) : kernels_.gathered_input(gathered_bytes_, true);
+}
+
 KernelCost Attention::operators_again() const {
   const double keys = kv_heads_ * key_width(kernels_.model);
   const bool kept = kernels_.keeps_products();
-  return kernels_.linear(kernels_.tokens, kept ? keys : qkv_width_, kernels_.hidden).forward +
+  return kernels_
+             .linear(kernels_.tokens, kept ? keys : qkv_width_, kernels_.hidden,
+                     {kernels_.column_input(true)})
+             .forward +
          before_core(Pass::forward) + proj_.forward;
 }
 

@@ -24,6 +24,7 @@ class Attention {
   [[nodiscard]] KernelCost operators_again() const;
 
  private:
+  [[nodiscard]] LayerKernels::Gathered input() const;
   int core_forward(PieceList& list) const;
   int core_backward(PieceList& list) const;
   int exchange(PieceList& list, const KernelCost& core, int passes) const;
@@ -58,9 +59,11 @@ class FeedForward {
   virtual int forward(PieceList& list) const = 0;
   virtual int backward(PieceList& list, RecomputeKind recompute) const = 0;
 };
-// REQUIRES: kernels outlives the result. `ffn`: inner width, all tensor ranks together.
+// REQUIRES: kernels outlives the result. `ffn`: inner width, all tensor ranks together; `normed`: it follows
+// a norm, whose result nobody else reads.
 [[nodiscard]] std::unique_ptr<FeedForward> dense_feed_forward(const LayerKernels& kernels,
-                                                              const LayerParameters& parameters, double ffn);
+                                                              const LayerParameters& parameters, double ffn,
+                                                              bool normed);
 [[nodiscard]] std::unique_ptr<FeedForward> expert_feed_forward(const LayerKernels& kernels,
                                                                const LayerParameters& parameters);
 // The same where nothing is dispatched (Plan::sliced_experts).

@@ -6,40 +6,45 @@ namespace {
 
 class DenseFeedForward final : public FeedForward {
  public:
-  DenseFeedForward(const LayerKernels& kernels, const LayerParameters& parameters, double ffn)
+  DenseFeedForward(const LayerKernels& kernels, const LayerParameters& parameters, double ffn, bool normed)
       : kernels_(kernels),
         parameters_(parameters),
         ffn_(ffn / kernels.plan.tp),
-        fc1_(kernels.linear(kernels.tokens, kernels.gates() * ffn_, kernels.hidden)),
-        fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_)) {}
+        input_(kernels.gathered_input(kernels.bytes, normed)),
+        fc1_(kernels.linear(kernels.tokens, kernels.gates() * ffn_, kernels.hidden,
+                            {kernels.column_input(normed)})),
+        fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_,
+                            {LayerKernels::Operand::wide, kernels.row_gradient()})) {}
 
   int forward(PieceList& list) const override {
     const double t = kernels_.plan.tp;
-    kernels_.gathered_product(list, Part::mlp, fc1_.forward, fc1_.forward_tile,
-                              kernels_.activation_forward(kernels_.tokens, ffn_), kernels_.bytes,
+    kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_),
+                              kernels_.activation_forward(kernels_.tokens, ffn_), input_,
                               (parameters_.fc1 + parameters_.fc2) / t);
     return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
   }
 
   int backward(PieceList& list, RecomputeKind recompute) const override {
-    kernels_.gathered_product(list, Part::mlp, fc2_.input_gradient, fc2_.input_tile, {}, kernels_.bytes, 0);
+    kernels_.gathered_product(list, Part::mlp, LayerKernels::input_gradient_of(fc2_), {},
+                              kernels_.gathered_gradient(kernels_.bytes), 0);
     list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone, parameters_.fc2 / kernels_.plan.tp);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
-    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, kernels_.bytes,
-                                    recompute);
+    return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_.bytes,
+                                    kernels_.bytes, recompute);
   }
 
  private:
   const LayerKernels& kernels_;
   LayerParameters parameters_;
   double ffn_;
+  LayerKernels::Gathered input_;
   Linear fc1_, fc2_;
 };
 }  // namespace
 
 std::unique_ptr<FeedForward> dense_feed_forward(const LayerKernels& kernels,
-                                                const LayerParameters& parameters, double ffn) {
-  return std::make_unique<DenseFeedForward>(kernels, parameters, ffn);
+                                                const LayerParameters& parameters, double ffn, bool normed) {
+  return std::make_unique<DenseFeedForward>(kernels, parameters, ffn, normed);
 }
 }  // namespace topsim::workloads

@@ -73,8 +73,11 @@ class ExpertFeedForward final : public FeedForward {
     // Tokens of all ranks that dispatch to each other may visit the experts here.
     const double group = entering_ * plan.ep * split_;
     const double read = plan.inference() ? here_ * visited_share(experts, group) : here_;
-    fc1_ = kernels.grouped(rows_ / read, kernels.gates() * ffn_, kernels.hidden, read, {true, apart});
-    fc2_ = kernels.grouped(rows_ / read, kernels.hidden, ffn_, read, {apart, true});
+    using Operand = LayerKernels::Operand;
+    const Operand between = apart ? Operand::wide : Operand::narrow;
+    fc1_ =
+        kernels.grouped(rows_ / read, kernels.gates() * ffn_, kernels.hidden, read, {Operand::wide, between});
+    fc2_ = kernels.grouped(rows_ / read, kernels.hidden, ffn_, read, {between, Operand::wide});
     if (apart) {
       activation_forward_ = kernels.activation_forward(rows_, ffn_);
       activation_backward_ = kernels.activation_backward(rows_, ffn_);
@@ -84,7 +87,8 @@ class ExpertFeedForward final : public FeedForward {
       for (KernelCost* cost : {&products->forward, &products->input_gradient, &products->weight_gradient})
         cost->flops /= std::max(1.0, plan.expert_load);
     if (experts.shared > 0)
-      shared_ = dense_feed_forward(kernels, parameters, static_cast<double>(experts.shared) * experts.ffn);
+      shared_ =
+          dense_feed_forward(kernels, parameters, static_cast<double>(experts.shared) * experts.ffn, false);
   }
 
   int forward(PieceList& list) const override {

@@ -5,10 +5,12 @@
 namespace topsim::workloads {
 namespace {
 
-PieceList forward(const LayerKernels& kernels, const Attention& attention, const FeedForward& feed_forward) {
+PieceList forward(const LayerKernels& kernels, LayerKind kind, const Attention& attention,
+                  const FeedForward& feed_forward) {
   PieceList list;
   const int attended = attention.forward(list);
-  list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward(), attended);
+  const KernelCost norm = kind == LayerKind::dense ? kernels.norm_before_product() : kernels.norm_forward();
+  list.compute(Part::norm, kernels.residual_forward() + norm, attended);
   const int done = feed_forward.forward(list);
   list.compute(Part::norm, kernels.residual_forward(), done);
   return list;
@@ -23,7 +25,9 @@ PieceList operators_again(const LayerKernels& kernels, const Attention& attentio
   list.compute(Part::attention, kernels.norm_forward() + attention.operators_again());
   list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward());
   KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
-  if (products > 0) activation += kernels.linear(kernels.tokens, products * ffn, kernels.hidden).forward;
+  if (products > 0)
+    activation +=
+        kernels.linear(kernels.tokens, products * ffn, kernels.hidden, {kernels.column_input(true)}).forward;
   list.compute(Part::mlp, activation);
   return list.recomputed();
 }
@@ -34,11 +38,12 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   const LayerKernels kernels(model, plan, compute);
   const LayerParameters parameters = layer_parameters(model, kind);
   const Attention attention(kernels, parameters);
-  const auto feed_forward = kind == LayerKind::dense ? dense_feed_forward(kernels, parameters, model.ffn)
-                                                     : expert_feed_forward(kernels, parameters);
+  const auto feed_forward = kind == LayerKind::dense
+                                ? dense_feed_forward(kernels, parameters, model.ffn, true)
+                                : expert_feed_forward(kernels, parameters);
 
   PiecePair result;
-  result.forward = forward(kernels, attention, *feed_forward);
+  result.forward = forward(kernels, kind, attention, *feed_forward);
   PieceList& list = result.backward;
   if (recompute == RecomputeKind::full) list = result.forward.recomputed();
   if (recompute == RecomputeKind::selective && plan.again.norms) {

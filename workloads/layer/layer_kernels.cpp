@@ -35,13 +35,13 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
       frozen_narrow && kept < read
           ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
           : KernelCost{};
-  // Low-precision formats: each operand is read in 16 bits and written in both layouts (4.10); scales of its
-  // own maximum read it once more before.
+  // Low-precision formats: each operand is read in 16 bits and written in the layouts it is read in (4.10);
+  // scales of its own maximum read it once more before.
   const auto cast = [&](double elements) {
     if (!narrow) return KernelCost{};
-    const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : plan.dynamic_scales ? 2 + 2 + 1 + 1 : 4;
-    return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
-                                plan.dynamic_scales ? 2 : 1);
+    const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of all, not of blocks
+    const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : 2 + layouts_cast() + (maximum ? 2 : 0);
+    return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise, maximum ? 2 : 1);
   };
   // One operator of the framework; the products after its first cost the bare
   // launch, 2 of an eager operator's 6 us (framework.cpp).
@@ -54,17 +54,65 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   Linear result;
   const double casts_of_weights =
       plan.keeps_narrow_weights && !plan.inference() ? 1.0 / std::max(1, plan.micro_batches) : 1;
-  result.forward = (casts.input ? cast(m * k) : KernelCost{}) + cast(weights) * casts_of_weights + expanded +
-                   gemm({m, n, k, count});
-  result.input_gradient = (casts.gradient ? cast(m * n) : KernelCost{}) + expanded + gemm({m, k, n, count});
-  result.weight_gradient =
-      gemm({n, k, m, count}, gradient_output(plan)) + accumulated(plan, compute, count * n * k);
+  const auto cast_of = [&](Operand operand, double elements) {
+    return operand == Operand::wide ? cast(elements) : KernelCost{};
+  };
+  const auto transposed_of = [&](Operand operand, double elements) {
+    return operand == Operand::one_layout ? transposed(count * elements) : KernelCost{};
+  };
+  result.forward_cast = cast_of(casts.input, m * k) + cast(weights) * casts_of_weights + expanded;
+  result.input_cast = cast_of(casts.gradient, m * n) + expanded;
+  result.forward = result.forward_cast + gemm({m, n, k, count});
+  result.input_gradient = result.input_cast + gemm({m, k, n, count});
+  result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +
+                           gemm({n, k, m, count}, gradient_output(plan)) +
+                           accumulated(plan, compute, count * n * k);
   if (in_tiles()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
     result.forward_quarter = gemm({m / kQuarters, n, k, count});
     result.input_tile = gemm({m / plan.tp, k, n, count});
   }
   return result;
+}
+
+namespace {
+// Block scales: a byte for 32 numbers (MXFP8), 4 for 128, one for 16 of four bits.
+double bytes_sent(Precision precision) {
+  if (precision == Precision::fp8) return 1;
+  return precision == Precision::nvfp4 ? 0.5 + 1.0 / 16 : 1 + 1.0 / 32;
+}
+}  // namespace
+
+double LayerKernels::layouts_cast() const {
+  const int capability = compute.accelerator().compute_capability;
+  return plan.reads_either_layout && capability >= 100 && capability < 120 ? 1 : 2;
+}
+// Numbers that share scales in blocks were cast in both layouts.
+KernelCost LayerKernels::transposed(double elements) const {
+  if (plan.gemm != Precision::fp8 || layouts_cast() < 2) return {};
+  return compute.memory_bound(2 * elements, MemoryKernel::elementwise);
+}
+
+LayerKernels::Gathered LayerKernels::cast_rows(double wide, double sent) const {
+  const double numbers = wide / element / plan.tp;
+  const bool blocks = plan.gemm != Precision::fp8;
+  const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : 2.0 + (blocks ? 2 : 1);
+  Gathered result{wide / element * sent};
+  if (plan.dynamic_scales && !blocks)
+    result.maximum = compute.memory_bound(2 * numbers, MemoryKernel::elementwise);
+  result.cast = compute.memory_bound(passed * numbers, MemoryKernel::elementwise);
+  return result;
+}
+LayerKernels::Gathered LayerKernels::gathered_input(double wide, bool normed) const {
+  if (!plan.gathers_narrow) return {wide};
+  const double sent = bytes_sent(plan.gemm);
+  if (normed && plan.casts_in_norms) return {wide / element * sent};
+  return cast_rows(wide, sent);
+}
+// Both layouts of a gradient that shares scales in blocks are gathered: none follows from the other.
+LayerKernels::Gathered LayerKernels::gathered_gradient(double wide) const {
+  if (!plan.gathers_narrow) return {wide};
+  return cast_rows(wide, (plan.gemm == Precision::fp8 ? 1 : 2) * bytes_sent(plan.gemm));
 }
 
 GemmOutput gradient_output(const Plan& plan) {
@@ -83,20 +131,26 @@ bool LayerKernels::in_tiles() const {
   return plan.tp_overlap == TensorOverlap::userbuffers && plan.sequence_parallel;
 }
 
-void LayerKernels::gathered_product(PieceList& list, Part part, const KernelCost& whole,
-                                    const KernelCost& tile, const KernelCost& after, double gathered_bytes,
-                                    double parameters) const {
+void LayerKernels::gathered_product(PieceList& list, Part part, const Product& work, const KernelCost& after,
+                                    const Gathered& gathered, double parameters) const {
+  int scaled = Piece::kNone;
+  if (gathered.maximum.kernels > 0) {
+    list.compute(part, gathered.maximum);
+    scaled = list.collective(part, CollectiveKind::all_reduce, 4, plan.tp);
+  }
+  if (gathered.cast.kernels > 0) list.compute(part, gathered.cast, scaled);
   if (!in_tiles()) {
-    const int gathered = gather(list, part, gathered_bytes);
-    list.compute(part, whole + after, gathered, parameters);
+    const int whole = gather(list, part, gathered.bytes);
+    list.compute(part, work.whole + after, whole, parameters);
     return;
   }
+  if (work.cast.kernels > 0) list.compute(part, work.cast);
   int arrived = Piece::kNone;
   for (int i = 0; i < plan.tp; ++i) {
     const int next = i + 1 < plan.tp
-                         ? list.collective(part, CollectiveKind::send_recv, gathered_bytes / plan.tp, plan.tp)
+                         ? list.collective(part, CollectiveKind::send_recv, gathered.bytes / plan.tp, plan.tp)
                          : Piece::kNone;
-    list.compute(part, tile, arrived, i == 0 ? parameters : 0);
+    list.compute(part, work.tile, arrived, i == 0 ? parameters : 0);
     arrived = next;
   }
   list.compute(part, after);
@@ -108,10 +162,16 @@ int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work
     list.compute(part, work.forward, wait, parameters);
     return reduce(list, part, bytes);
   }
+  const bool narrow = plan.scatters_narrow && compute.accelerator().compute_capability == 90;
+  const double sent = narrow ? bytes / element * bytes_of(plan.gemm) : bytes;
+  if (work.forward_cast.kernels > 0) {
+    list.compute(part, work.forward_cast, wait);
+    wait = Piece::kNone;
+  }
   int scattered = Piece::kNone;
   for (int i = 0; i < kQuarters; ++i) {
     list.compute(part, work.forward_quarter, i == 0 ? wait : Piece::kNone, i == 0 ? parameters : 0);
-    scattered = list.collective(part, CollectiveKind::reduce_scatter, bytes / kQuarters, plan.tp);
+    scattered = list.collective(part, CollectiveKind::reduce_scatter, sent / kQuarters, plan.tp);
   }
   return scattered;
 }
@@ -142,6 +202,10 @@ KernelCost LayerKernels::norm_forward(double count, double width) const {
   if (spelled_out(*this))
     return compute.memory_bound(kRootMeanForward * count * width, MemoryKernel::add, kRootMeanForwardKernels);
   return compute.memory_bound(slowed(*this, kApexForward) * 2 * count * width * element, MemoryKernel::norm);
+}
+KernelCost LayerKernels::norm_before_product() const {
+  if (!plan.casts_in_norms) return norm_forward();
+  return compute.memory_bound(rows * hidden * (element + bytes_of(plan.gemm)), MemoryKernel::norm);
 }
 KernelCost LayerKernels::norm_backward(double count, double width) const {
   if (spelled_out(*this))
@@ -196,11 +260,11 @@ int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
 }
 
 int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters,
-                                  double whole, RecomputeKind recompute) const {
+                                  double gathered, double reduced, RecomputeKind recompute) const {
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
-  const int input = gathers_again(recompute) ? gather(list, part, whole) : Piece::kNone;
+  const int input = gathers_again(recompute) ? gather(list, part, gathered) : Piece::kNone;
   list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);
-  const int gradient = reduce(list, part, whole);
+  const int gradient = reduce(list, part, reduced);
   list.weight_gradient(part, work.weight_gradient, exposed ? gradient : input, parameters);
   return exposed ? Piece::kNone : gradient;
 }

@@ -11,12 +11,15 @@ namespace topsim::workloads {
 // The work of one linear layer Y[M x n] = X[M x k] W.
 struct Linear {
   KernelCost forward, input_gradient, weight_gradient;
+  KernelCost forward_cast{}, input_cast{};  // of the first two, what casts their operands
   // With user buffers, of one part of the rows: forward in t and in 4 parts, input gradient in t.
   KernelCost forward_tile{}, forward_quarter{}, input_tile{};
   friend Linear operator+(const Linear& a, const Linear& b) {
     return {a.forward + b.forward,
             a.input_gradient + b.input_gradient,
             a.weight_gradient + b.weight_gradient,
+            a.forward_cast + b.forward_cast,
+            a.input_cast + b.input_cast,
             a.forward_tile + b.forward_tile,
             a.forward_quarter + b.forward_quarter,
             a.input_tile + b.input_tile};
@@ -42,16 +45,30 @@ class LayerKernels {
   double tokens, rows, hidden, element;
   double bytes;  // S
 
-  // Which operands a product casts to low precision; others arrive cast.
+  // How an operand reaches a product of few bits: in 16, and is cast there in both layouts that forward and
+  // backward read; cast in both; cast in one, by a norm or before a gather, of which the weight gradient
+  // makes the other.
+  enum class Operand : std::uint8_t { wide, narrow, one_layout };
   struct Casts {
-    bool input = true, gradient = true;
+    Operand input = Operand::wide, gradient = Operand::wide;
   };
   [[nodiscard]] Linear linear(double m, double n, double k) const { return grouped(m, n, k, 1, {}); }
+  [[nodiscard]] Linear linear(double m, double n, double k, Casts casts) const {
+    return grouped(m, n, k, 1, casts);
+  }
+  // Of a column-parallel layer's input, behind a norm or not, and of a row-parallel layer's gradient.
+  [[nodiscard]] Operand column_input(bool normed) const {
+    return plan.gathers_narrow || (normed && plan.casts_in_norms) ? Operand::one_layout : Operand::wide;
+  }
+  [[nodiscard]] Operand row_gradient() const {
+    return plan.gathers_narrow ? Operand::one_layout : Operand::wide;
+  }
   // `count` matrices of that shape, each with its own rows: they share the waves of tiles, and are launched
   // one by one.
   [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts) const;
 
   [[nodiscard]] KernelCost norm_forward() const { return norm_forward(rows, hidden); }
+  [[nodiscard]] KernelCost norm_before_product() const;  // written as the product reads it, where it can be
   [[nodiscard]] KernelCost norm_backward() const { return norm_backward(rows, hidden); }
   [[nodiscard]] KernelCost norm_forward(double count, double width) const;
   [[nodiscard]] KernelCost norm_backward(double count, double width) const;
@@ -76,11 +93,30 @@ class LayerKernels {
   // parts where they lie. Return what the next piece must wait for.
   int gather(PieceList& list, Part part, double whole) const;
   int reduce(PieceList& list, Part part, double whole) const;
+  // What is gathered before a product: bytes of all ranks, and what casts this one's part before. Scales of a
+  // tensor's own maximum are those of all ranks.
+  struct Gathered {
+    double bytes;
+    KernelCost maximum{}, cast{};
+  };
+  [[nodiscard]] Gathered as_it_is(double wide) const { return {wide}; }
+  [[nodiscard]] Gathered gathered_input(double wide, bool normed) const;
+  [[nodiscard]] Gathered gathered_gradient(double wide) const;
+  // A product, one of t parts of it, and what of the whole casts operands.
+  struct Product {
+    const KernelCost &whole, &tile, &cast;
+  };
+  [[nodiscard]] static Product forward_of(const Linear& work) {
+    return {work.forward, work.forward_tile, work.forward_cast};
+  }
+  [[nodiscard]] static Product input_gradient_of(const Linear& work) {
+    return {work.input_gradient, work.input_tile, work.input_cast};
+  }
   // A product of the gathered activation: gather, then `work`, then `after`. With user buffers (Transformer
   // Engine's ring exchange) part i is multiplied while part i + 1 arrives from the neighbour; t - 1 exchanges
   // of S / t.
-  void gathered_product(PieceList& list, Part part, const KernelCost& whole, const KernelCost& tile,
-                        const KernelCost& after, double gathered_bytes, double parameters) const;
+  void gathered_product(PieceList& list, Part part, const Product& work, const KernelCost& after,
+                        const Gathered& gathered, double parameters) const;
   // A product whose result is summed over the tensor group; user buffers: in quarters, each scattered while
   // the next is multiplied. Returns what the next piece must wait for.
   int reduced_product(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
@@ -92,10 +128,13 @@ class LayerKernels {
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
   // transfer is waited for at once. Returns what the next piece must wait for.
-  int column_backward(PieceList& list, Part part, const Linear& work, double parameters, double whole,
-                      RecomputeKind recompute = RecomputeKind::none) const;
+  int column_backward(PieceList& list, Part part, const Linear& work, double parameters, double gathered,
+                      double reduced, RecomputeKind recompute = RecomputeKind::none) const;
 
  private:
+  [[nodiscard]] double layouts_cast() const;  // bytes that a cast of one number writes
+  [[nodiscard]] KernelCost transposed(double elements) const;
+  [[nodiscard]] Gathered cast_rows(double wide, double bytes_sent) const;
   [[nodiscard]] bool copies_rows() const {
     return plan.batch_first_shards && plan.sequence_parallel && plan.tp_overlap == TensorOverlap::none;
   }

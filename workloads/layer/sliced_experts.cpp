@@ -26,9 +26,11 @@ class SlicedExperts final : public FeedForward {
     router_ = kernels.compute.gemm({tokens, count, kernels.hidden}, plan.activations) +
               kernels.compute.memory_bound(tokens * (count * kernels.element + 8.0 * experts.top_k),
                                            MemoryKernel::elementwise, 3);
+    using Operand = LayerKernels::Operand;
+    const Operand between = apart ? Operand::wide : Operand::narrow;
     const Linear up =
-        kernels.grouped(rows / read, kernels.gates() * ffn, kernels.hidden, read, {true, apart});
-    const Linear down = kernels.grouped(rows / read, kernels.hidden, ffn, read, {apart, true});
+        kernels.grouped(rows / read, kernels.gates() * ffn, kernels.hidden, read, {Operand::wide, between});
+    const Linear down = kernels.grouped(rows / read, kernels.hidden, ffn, read, {between, Operand::wide});
     experts_ = up.forward + (apart ? kernels.activation_forward(rows, ffn) : KernelCost{}) + down.forward;
     sum_ = kernels.compute.memory_bound((rows + tokens) * kernels.hidden * kernels.element,
                                         MemoryKernel::elementwise);

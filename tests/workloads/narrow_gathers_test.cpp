@@ -1,0 +1,134 @@
+// Products of 8 bits under sequence parallelism: who casts, in how many layouts, and what is gathered.
+#include <gtest/gtest.h>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/layer/pieces.hpp"
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::workloads::narrow_gathers_test {
+using namespace testing;
+using program::CollectiveKind;
+
+constexpr double kBandwidth = 0.8 * 3.35e12;  // bytes per second of a fused kernel on an H100
+// Llama-3 70B, one sequence of 8192 tokens, tensor 8: numbers of the whole activation.
+constexpr double kNumbers = 8192.0 * 8192;
+
+WorkloadSpec workload(const char* framework, Precision gemm, TensorOverlap overlap = TensorOverlap::none) {
+  WorkloadSpec result;
+  result.model = complete(llama3_70b());
+  result.framework = framework;
+  result.precision.gemm = gemm;
+  result.plan.tp = 8, result.plan.global_batch = 8, result.plan.tp_overlap = overlap;
+  result.plan.recompute = RecomputeSpec{};
+  return result;
+}
+PiecePair layer(const WorkloadSpec& spec, const Plan& plan, int capability = 90) {
+  static topology::Accelerator hopper = h100(), blackwell = h100();
+  blackwell.compute_capability = 100;
+  const ComputeModel compute(capability == 90 ? hopper : blackwell, {});
+  return transformer_layer(spec.model, LayerKind::dense, plan, compute, RecomputeKind::none);
+}
+double bytes(const PieceList& list, CollectiveKind kind) {
+  double sum = 0;
+  for (const Piece& piece : list.pieces()) sum += piece.collective && piece.kind == kind ? piece.bytes : 0;
+  return sum;
+}
+double passed(const PieceList& list) {  // bytes that would take as long
+  double seconds = 0;
+  for (const Piece& piece : list.pieces()) seconds += piece.cost.seconds;
+  return seconds * kBandwidth;
+}
+// What the plan's gathers and norms save beside ones of 16 bits, in bytes a number of the activation.
+struct Saved {
+  double forward, backward;
+};
+Saved saved(const WorkloadSpec& spec, int capability) {
+  const Plan narrow = resolve(spec, 8);
+  Plan wide = narrow;
+  wide.gathers_narrow = wide.casts_in_norms = false;
+  const PiecePair after = layer(spec, narrow, capability), before = layer(spec, wide, capability);
+  return {(passed(before.forward) - passed(after.forward)) / kNumbers,
+          (passed(before.backward) - passed(after.backward)) / kNumbers};
+}
+
+// Forward the inputs of QKV and FC1, backward those again and the gradients of both row-parallel products: a
+// byte a number. Sums stay in 16 bits.
+TEST(NarrowGathers, TransformerEngineGathersABytePerNumber) {
+  for (const char* framework : {"megatron@2024", "megatron"}) {
+    const WorkloadSpec spec = workload(framework, Precision::fp8);
+    const PiecePair pair = layer(spec, resolve(spec, 8));
+    EXPECT_DOUBLE_EQ(bytes(pair.forward, CollectiveKind::all_gather), 2 * kNumbers);
+    EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::all_gather), 4 * kNumbers);
+    EXPECT_DOUBLE_EQ(bytes(pair.forward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
+    EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
+  }
+  // Megatron's own layers, and torchao, which keeps what it gathered.
+  const WorkloadSpec own = workload("megatron@2023-llama", Precision::fp8);
+  EXPECT_DOUBLE_EQ(bytes(layer(own, resolve(own, 8)).forward, CollectiveKind::all_gather), 2 * 2 * kNumbers);
+  const WorkloadSpec torch = workload("fsdp", Precision::fp8);
+  EXPECT_DOUBLE_EQ(bytes(layer(torch, resolve(torch, 8)).backward, CollectiveKind::all_gather), 2 * kNumbers);
+}
+
+// MXFP8 has a byte of scale for 32 numbers; of gradients, rows and columns are both gathered: forward 2,
+// backward 2 + 2 x 2 times 33/32.
+TEST(NarrowGathers, BlockScalesTravelBesideTheirNumbers) {
+  const WorkloadSpec spec = workload("megatron", Precision::mxfp8);
+  const PiecePair pair = layer(spec, resolve(spec, 8));
+  EXPECT_DOUBLE_EQ(bytes(pair.forward, CollectiveKind::all_gather), 2 * kNumbers * 33 / 32);
+  EXPECT_DOUBLE_EQ(bytes(pair.backward, CollectiveKind::all_gather), 6 * kNumbers * 33 / 32);
+}
+
+// Delayed scaling on a Hopper. Forward, twice: the norm writes 1 byte instead of 2 for an eighth of the rows,
+// and nobody reads 2 and writes two layouts of all of them. Backward, twice: 2 + 1 bytes for an eighth of a
+// gradient instead of 4 for all, and 2 each to transpose it and the input.
+TEST(NarrowGathers, CastsAreOfOwnRowsAndTransposesOfAll) {
+  const Saved hopper = saved(workload("megatron@2024", Precision::fp8), 90);
+  EXPECT_NEAR(hopper.forward, 2 * (1.0 / 8 + 4), 1e-6);
+  EXPECT_NEAR(hopper.backward, 2 * (4 - 3.0 / 8 - 4), 1e-6);
+  // A Blackwell's products read either layout: casts write one, nothing is transposed.
+  const Saved blackwell = saved(workload("megatron@2024", Precision::fp8), 100);
+  EXPECT_NEAR(blackwell.forward, 2 * (1.0 / 8 + 3), 1e-6);
+  EXPECT_NEAR(blackwell.backward, 2 * (3 - 3.0 / 8), 1e-6);
+}
+
+// Without a tensor group, too, a norm writes what its product reads: 1 byte instead of 2, and one layout's
+// transpose (2) backward instead of a cast (4).
+TEST(NarrowGathers, NormsCastForOneRankToo) {
+  WorkloadSpec spec = workload("megatron@2024", Precision::fp8);
+  spec.plan.tp = 1;
+  const Saved alone = saved(spec, 90);
+  EXPECT_NEAR(alone.forward, 2 * (1 + 4), 1e-6);
+  EXPECT_NEAR(alone.backward, 2 * -2, 1e-6);
+}
+
+// Current scaling agrees on a maximum before each cast: of two inputs and of two gradients, 4 bytes.
+TEST(NarrowGathers, CurrentScalingSharesItsMaximum) {
+  const WorkloadSpec current = workload("megatron", Precision::fp8),
+                     delayed = workload("megatron@2024", Precision::fp8);
+  EXPECT_DOUBLE_EQ(bytes(layer(current, resolve(current, 8)).forward, CollectiveKind::all_reduce), 2 * 4);
+  EXPECT_DOUBLE_EQ(bytes(layer(current, resolve(current, 8)).backward, CollectiveKind::all_reduce), 2 * 4);
+  EXPECT_DOUBLE_EQ(bytes(layer(delayed, resolve(delayed, 8)).forward, CollectiveKind::all_reduce), 0);
+}
+
+// User buffers: 7 of 8 parts of each gather come from neighbours, a byte a number; NeMo's scatters on a
+// Hopper are fp8 as well.
+TEST(NarrowGathers, UserBuffersSendBytes) {
+  const WorkloadSpec spec = workload("megatron@2024", Precision::fp8, TensorOverlap::userbuffers);
+  const PiecePair hopper = layer(spec, resolve(spec, 8)), blackwell = layer(spec, resolve(spec, 8), 100);
+  EXPECT_DOUBLE_EQ(bytes(hopper.forward, CollectiveKind::send_recv), 2 * kNumbers * 7 / 8);
+  EXPECT_DOUBLE_EQ(bytes(hopper.forward, CollectiveKind::reduce_scatter), 2 * kNumbers);
+  EXPECT_DOUBLE_EQ(bytes(blackwell.forward, CollectiveKind::reduce_scatter), 2 * 2 * kNumbers);
+}
+
+// Inference and adapters, which read the norm's output, gather 16 bits.
+TEST(NarrowGathers, WhatNeedsSixteenBitsGathersThem) {
+  WorkloadSpec spec = workload("megatron", Precision::fp8);
+  spec.task = Task::lora;
+  spec.lora = LoraSpec{};
+  EXPECT_FALSE(resolve(spec, 8).gathers_narrow);
+  spec = workload("megatron", Precision::fp8);
+  spec.task = Task::prefill;
+  EXPECT_FALSE(resolve(spec, 8).gathers_narrow);
+}
+}  // namespace topsim::workloads::narrow_gathers_test
