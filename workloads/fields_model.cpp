@@ -84,7 +84,21 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("vocab", &ModelSpec::vocab, "vocabulary, padded as the framework pads it",
                  between(0, 1 << 26))
           .field("gated_ffn", &ModelSpec::gated_ffn,
-                 "SwiGLU: three matrices, no biases, rotary positions (Llama)")
+                 "SwiGLU: three matrices; unless said otherwise no biases and rotary positions (Llama)")
+          .field("activation", &ModelSpec::activation, "what the inner numbers, or their gates, pass through",
+                 names<Activation>({{"gelu", Activation::gelu, "GeLU (GPT), with gates GeGLU"},
+                                    {"relu", Activation::relu, "ReLU (OPT)"},
+                                    {"squared_relu", Activation::squared_relu,
+                                     "squared ReLU (Nemotron); frameworks write it in single operators"},
+                                    {"silu", Activation::silu, "SiLU, with gates SwiGLU (Llama)"}}),
+                 default_text("gelu, or silu with gates"))
+          .field("positions", &ModelSpec::positions, "how a token's place enters",
+                 names<Positions>({{"learned", Positions::learned, "a table of as many rows as `sequence`"},
+                                   {"rotary", Positions::rotary, "queries and keys are turned"},
+                                   {"alibi", Positions::alibi, "a bias of the scores (ALiBi), or nothing"}}),
+                 default_text("learned, or rotary with gates"))
+          .field("biases", &ModelSpec::biases, "linear layers add biases",
+                 default_text("true, or false with gates"))
           .field("clamped_ffn", &ModelSpec::clamped_ffn,
                  "the gate and what it is multiplied with are clamped before the activation")
           .field("tied_embeddings", &ModelSpec::tied_embeddings, "the LM head shares the embedding's weights")

@@ -93,6 +93,9 @@ std::array<Framework, 13> make_table() {
   megatron.casts_in_norms = megatron.reads_either_layout = true;
   // NeMo, userbuffers.py: userbuffers_fp8_h100_*, fp8_buf of proj_fprop and fc2_fprop; B200's have none.
   megatron.scatters_narrow = true;
+  // NeMo, collections/llm/fn/activation.py: squared_relu is pow(relu(x), 2), its "@torch.jit.script" a
+  // comment.
+  megatron.eager_squared_relu = true;
   // core/distributed/param_and_grad_buffer.py, start_grad_sync: grad_data.norm (check_for_nan_in_grad). The
   // average is the collective's (average_in_collective, as NeMo's recipes set it).
   megatron.gradient_passes = 1;
@@ -107,6 +110,7 @@ std::array<Framework, 13> make_table() {
   megatron2025.fused_cross_entropy = true;
   // Its fp8 is current scaling: fp8_recipe "tensorwise" (training/mixed_precision.py).
   megatron2025.dynamic_scales = true;
+  megatron2025.eager_squared_relu = false;  // megatron/core/activations.py: @jit_fuser
   megatron2025.casts_in_norms = false;
 
   Framework megatron2022 = megatron;

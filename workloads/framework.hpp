@@ -43,10 +43,11 @@ struct Framework {
   TensorOverlap tp_overlap = TensorOverlap::async;
 
   // Kernels.
-  bool fused_kernels = true;    // norms, bias + activation, bias + dropout + residual, Adam
-  bool eager_norms = false;     // norms and rotary embedding are written in single operators of PyTorch
-  bool complex_rotary = false;  // rotary embedding as a product of complex numbers
-  bool bias_kernels = false;    // biases are added, and their gradients summed, beside the matmuls
+  bool fused_kernels = true;        // norms, bias + activation, bias + dropout + residual, Adam
+  bool eager_norms = false;         // norms and rotary embedding are written in single operators of PyTorch
+  bool eager_squared_relu = false;  // squared ReLU in single operators
+  bool complex_rotary = false;      // rotary embedding as a product of complex numbers
+  bool bias_kernels = false;        // biases are added, and their gradients summed, beside the matmuls
   CoreCopies core_copies = CoreCopies::engine;
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;  // held of each logit at the peak, from the LM head to its gradient; where the loss

@@ -74,7 +74,7 @@ void add_attention(const ModelSpec& model, double bias, LayerParameters& paramet
 
 LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind) {
   const double h = model.hidden;
-  const double bias = model.gated_ffn ? 0 : 1;
+  const double bias = has_biases(model) ? 1 : 0;
   const double gates = model.gated_ffn ? 2 : 1;
   LayerParameters parameters;
   add_attention(model, bias, parameters);
@@ -89,12 +89,12 @@ LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind) {
     parameters.expert_fc1 = experts.count * gates * experts.ffn * (h + bias);
     parameters.expert_fc2 = experts.count * (experts.ffn * h + bias * h);
   }
-  parameters.norms = 2 * h * (1 + bias);
+  parameters.norms = 2 * h * (model.gated_ffn ? 1 : 2);
   return parameters;
 }
 
 double embedding_parameters(const ModelSpec& model) {
-  const double positions = model.gated_ffn ? 0 : model.sequence;
+  const double positions = positions_of(model) == Positions::learned ? model.sequence : 0;
   return (static_cast<double>(model.vocab) + positions) * model.hidden;
 }
 

@@ -10,6 +10,13 @@ namespace topsim::workloads {
 // Zeros replaced by what they stand for (kv_heads, head_dim, ffn, expert width), gqa told from kv_heads.
 [[nodiscard]] ModelSpec complete(ModelSpec model);
 
+[[nodiscard]] inline Positions positions_of(const ModelSpec& model) {
+  return model.positions.value_or(model.gated_ffn ? Positions::rotary : Positions::learned);
+}
+[[nodiscard]] inline bool has_biases(const ModelSpec& model) {
+  return model.biases.value_or(!model.gated_ffn);
+}
+
 // What a layer has after its attention.
 enum class LayerKind : std::uint8_t { dense, experts };
 [[nodiscard]] LayerKind kind_of(const ModelSpec& model, int layer);
@@ -26,7 +33,7 @@ enum class LayerKind : std::uint8_t { dense, experts };
 
 // Parameters of one layer, all ranks together. Matrices are split over tp; `norms` and biases of
 // row-parallel layers are replicated, which only matters below 0.1 % and is counted as split.
-// GPT shapes (no gated FFN) carry biases and learned positions, Llama shapes do not.
+// Norms of GPT shapes (no gated FFN) have biases, those of Llama shapes none.
 struct LayerParameters {
   double qkv = 0, proj = 0;
   double latent = 0;                      // latent attention: down projections, whole on every tensor rank

@@ -171,6 +171,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.fused_kernels = defaults.fused_kernels;
   plan.eager_norms = defaults.eager_norms;
   plan.complex_rotary = defaults.complex_rotary;
+  plan.eager_squared_relu = defaults.eager_squared_relu;
   plan.bias_kernels = defaults.bias_kernels;
   plan.core_copies = defaults.core_copies;
   plan.fused_cross_entropy = workload.compute.fused_cross_entropy.value_or(defaults.fused_cross_entropy);

@@ -118,7 +118,7 @@ struct Plan {
   bool batch_first_shards = false, gathers_inputs_again = true;
   bool gathers_narrow = false, casts_in_norms = false, reads_either_layout = false, scatters_narrow = false;
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
-  bool complex_rotary = false, bias_kernels = false;
+  bool complex_rotary = false, bias_kernels = false, eager_squared_relu = false;
   CoreCopies core_copies = CoreCopies::packed;
   double logit_bytes = 4;
   int loss_chunks = 1;

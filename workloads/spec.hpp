@@ -51,6 +51,11 @@ struct ExpertSpec {
   bool biases = false;           // behind the second product, times the router's probability
 };
 
+// Between the two products of a feed-forward network; of gated ones, what the gate passes through.
+enum class Activation : std::uint8_t { gelu, relu, squared_relu, silu };
+// How a token's place enters. alibi: a bias of the scores, or nothing at all.
+enum class Positions : std::uint8_t { learned, rotary, alibi };
+
 struct ModelSpec {
   std::string name;         // of configs/models; empty for an inline object
   std::string description;  // "Llama-3 70B"
@@ -62,9 +67,12 @@ struct ModelSpec {
   int head_dim = 0;  // 0: hidden / heads
   int ffn = 0;       // 0: 4 x hidden
   int vocab = 0;
-  bool gated_ffn = false;        // SwiGLU: three matrices
-  bool tied_embeddings = false;  // LM head shares the embedding's weights
-  bool clamped_ffn = false;      // the activation's inputs are clamped first (gpt-oss)
+  bool gated_ffn = false;                // SwiGLU: three matrices
+  std::optional<Activation> activation;  // gelu, with gates silu
+  std::optional<Positions> positions;    // learned, with gates rotary
+  std::optional<bool> biases;            // of linear layers; without gates
+  bool tied_embeddings = false;          // LM head shares the embedding's weights
+  bool clamped_ffn = false;              // the activation's inputs are clamped first (gpt-oss)
   AttentionSpec attention;
   int dense_layers = 0;       // mixture-of-experts models: leading layers with a dense FFN
   int prediction_layers = 0;  // multi-token prediction: modules of a layer and a pass through the LM head

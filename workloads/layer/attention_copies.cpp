@@ -6,8 +6,7 @@ namespace topsim::workloads {
 
 KernelCost Attention::before_core(Pass pass) const {
   KernelCost cost = copies(pass);
-  if (!kernels_.model.gated_ffn) return cost;  // GPT shapes have no rotary embedding
-  cost += rotation(pass);
+  if (positions_of(kernels_.model) == Positions::rotary) cost += rotation(pass);
   if (!kernels_.model.attention.qk_norm) return cost;
   // A norm of all queries and one of all keys.
   const bool forward = pass == Pass::forward;
@@ -45,6 +44,7 @@ KernelCost Attention::copies(Pass pass) const {
   const Plan& plan = kernels_.plan;
   if (latent_ || plan.inference()) return {};
   const bool forward = pass == Pass::forward, grouped = kv_heads_ < heads_;
+  const bool turned = positions_of(kernels_.model) == Positions::rotary;
   const double q = heads_ * shape_.head_dim, k = kv_heads_ * shape_.head_dim,
                v = kv_heads_ * shape_.value_dim;
   const double joined = 2 * (q + k + v);
@@ -52,7 +52,7 @@ KernelCost Attention::copies(Pass pass) const {
   const double repeated = grouped ? k + v + heads_ * (shape_.head_dim + shape_.value_dim) : 0;
   // Of the projection's bias, QKV: added in place, its gradient summed.
   const bool biased =
-      plan.bias_kernels && (forward ? !kernels_.model.gated_ffn : has_bias_gradients(kernels_.model, plan));
+      plan.bias_kernels && (forward ? has_biases(kernels_.model) : has_bias_gradients(kernels_.model, plan));
   double numbers = biased ? (forward ? 2 : 1) * (q + k + v) : 0, launches = biased ? 1 : 0;
   const auto move = [&](double moved, double kernels) {
     if (moved > 0) numbers += moved, launches += kernels;
@@ -75,7 +75,7 @@ KernelCost Attention::copies(Pass pass) const {
         if (forward) move(2 * context_width_, 1);
         if (!forward) move(2 * (q + k), 2);
       } else if (forward) {
-        const bool rotated = kernels_.model.gated_ffn && plan.micro_batch == 1;
+        const bool rotated = turned && plan.micro_batch == 1;
         move(rotated ? (grouped ? 0 : 2 * v) : joined, rotated ? 1 : 3);
         if (plan.micro_batch > 1) move(2 * context_width_, 1);
       }
@@ -85,7 +85,7 @@ KernelCost Attention::copies(Pass pass) const {
       // heads. Transformer Engine, attention/dot_product_attention/utils.py, get_qkv_layout: of three tensors
       // the one that is still a slice, the values, is made contiguous; SplitAlongDim's backward joins.
       // Without rotary embedding the product itself is a layout (sbh3d), and so is its gradient.
-      if (!kernels_.model.gated_ffn && !grouped) break;
+      if (!turned && !grouped) break;
       if (!forward) move(joined, 1);
       if (forward) move(2 * v + (grouped && kv_heads_ > 1 ? 2 * q : 0), grouped && kv_heads_ > 1 ? 2 : 1);
       break;

@@ -233,16 +233,21 @@ KernelCost LayerKernels::bias_gradient(double elements) const {
 // Clamps are no part of Megatron's fused activation (fusions/fused_bias_geglu.py: two clamps and a join, each
 // reads and writes): 8 numbers a column more. Back through them: two that read the gradient and the input and
 // write, and a join: 10.
+// Squared ReLU operator by operator: relu 2, pow 2. Back through pow (torch/csrc/autograd/
+// FunctionsManual.cpp, pow_backward: grad * (exponent * self.pow(exponent - 1))) 2, 2 and 3, through
+// relu's threshold 3.
 KernelCost LayerKernels::activation_forward(double count, double ffn) const {
   const bool clamps = model.clamped_ffn && !plan.inference();  // vLLM: swigluoai_and_mul, one kernel
-  const double passes = gates() + 1 + (clamps ? 8 : 0);
+  const double passes = squares_apart() ? 4 : gates() + 1 + (clamps ? 8 : 0);
+  const double kernels = squares_apart() || !plan.fused_kernels ? 2 : 1;
   return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
-                              (plan.fused_kernels ? 1 : 2) + (clamps ? 3 : 0));
+                              kernels + (clamps ? 3 : 0));
 }
 KernelCost LayerKernels::activation_backward(double count, double ffn) const {
-  const double passes = 2 * gates() + 1 + (model.clamped_ffn ? 10 : 0);
+  const double passes = squares_apart() ? 10 : 2 * gates() + 1 + (model.clamped_ffn ? 10 : 0);
+  const double kernels = squares_apart() ? 4 : plan.fused_kernels ? 1 : 3;
   return compute.memory_bound(count * passes * ffn * element, MemoryKernel::elementwise,
-                              (plan.fused_kernels ? 1 : 3) + (model.clamped_ffn ? 3 : 0));
+                              kernels + (model.clamped_ffn ? 3 : 0));
 }
 
 int LayerKernels::gather(PieceList& list, Part part, double whole) const {

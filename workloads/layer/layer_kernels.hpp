@@ -5,6 +5,7 @@
 #pragma once
 
 #include "workloads/layer/pieces.hpp"
+#include "workloads/model.hpp"
 
 namespace topsim::workloads {
 
@@ -29,9 +30,9 @@ struct Linear {
 // Where a weight gradient goes, and what autograd then does with one of so many parameters.
 [[nodiscard]] GemmOutput gradient_output(const Plan& plan);
 [[nodiscard]] KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters);
-// Of layers without gates, unless frozen: those are added and have no gradient.
+// Frozen ones are added and have no gradient.
 [[nodiscard]] inline bool has_bias_gradients(const ModelSpec& model, const Plan& plan) {
-  return !model.gated_ffn && !plan.inference() && !plan.frozen();
+  return has_biases(model) && !plan.inference() && !plan.frozen();
 }
 
 class LayerKernels {
@@ -77,7 +78,7 @@ class LayerKernels {
   [[nodiscard]] KernelCost residual_backward() const;
   // Linear layers whose bias is added by what follows leave its gradient to a kernel that reads theirs.
   [[nodiscard]] KernelCost bias_gradient(double elements) const;
-  // GeLU or SwiGLU between FC1 and FC2 of that inner width.
+  // Between FC1 and FC2 of that inner width.
   [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
@@ -132,6 +133,10 @@ class LayerKernels {
                       double reduced, RecomputeKind recompute = RecomputeKind::none) const;
 
  private:
+  [[nodiscard]] bool squares_apart() const {
+    return model.activation == Activation::squared_relu && !plan.inference() &&
+           (plan.eager_squared_relu || !plan.fused_kernels);
+  }
   [[nodiscard]] double layouts_cast() const;  // bytes that a cast of one number writes
   [[nodiscard]] KernelCost transposed(double elements) const;
   [[nodiscard]] Gathered cast_rows(double wide, double bytes_sent) const;
