@@ -97,7 +97,7 @@ TEST(Casts, ScalesOfTheTensorItselfReadItOnceMore) {
     const ComputeModel compute(accelerator, {});
     return LayerKernels(workload.model, plan, compute).linear(1024, 1024, 1024).forward;
   };
-  const KernelCost engine = forward("megatron"), torchao = forward("fsdp@2024-compile");
+  const KernelCost engine = forward("megatron@2024"), torchao = forward("fsdp@2024-compile");
   EXPECT_NEAR(torchao.seconds - engine.seconds, 2 * 2 * 1048576 / (0.8 * 3.35e12), 1e-12);
   EXPECT_EQ(torchao.kernels - engine.kernels, 2);
 }

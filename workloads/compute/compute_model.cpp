@@ -212,7 +212,8 @@ KernelCost flash(const topology::Accelerator& accelerator, const AttentionShape&
   const double items = shape.batch * shape.heads * std::ceil(shape.queries / 128);
   const double filled = std::min(1.0, items / std::max(1, accelerator.compute_units));
   const double work = matmuls * 2 * shape.batch * shape.heads * shape.queries *
-                      (shape.mean_keys() + pass.key_offset) * (shape.head_dim + shape.value_dim);
+                      (shape.mean_keys() + (shape.causal ? pass.key_offset : pass.unmasked_offset)) *
+                      (shape.head_dim + shape.value_dim);
   const double bytes = element * shape.batch *
                        (shape.queries * shape.heads * (shape.head_dim + shape.value_dim) +
                         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_dim));

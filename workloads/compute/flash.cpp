@@ -85,6 +85,13 @@ constexpr Row kMemoryEfficient{0.30, 0.20, 128, 128};
 // 2 k tokens, 107.8 causal (issue 1310).
 constexpr double kH100Fp32 = 67e12, kH100Fp16 = 989e12, kH100Units = 132;
 
+// Offsets without a mask, heads of 128, forward. FlashAttention-3 on a Hopper: 541, 618, 628 and 639 TFLOP/s
+// at 1, 2, 4 and 8 k keys (meta-pytorch/tritonbench pull request 1254), of 645: 196, 90, 108 and 82 keys.
+// FlashAttention-4 on a GB200: 1,540, 1,706, 1,796, 1,837 and 1,882 at 1 to 16 k, of 1,890: 220 keys, and
+// with the mask 650 (829, 1,172, 1,431 at 1 to 4 k; Dao-AILab/flash-attention pull request 2605).
+// FlashAttention-2 on an RTX A5000 has none: 81.0 at 1 k, 81.9 at 8 k (gpu-mode/ring-attention issue 10).
+constexpr double kUnmaskedOnHopper = 100, kUnmaskedOnBlackwell = 220;
+
 bool data_center_blackwell(int capability) {
   return capability >= 100 && capability < 120;
 }
@@ -97,8 +104,15 @@ Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
 
 FlashRates rates_of(const Row& row, double whole, double best) {
   const double backward = row.backward / row.forward;  // what it makes of a product's rate at most
-  return {{std::min(row.forward * whole, best), row.forward_offset},
-          {std::min(row.backward * whole, best * std::min(1.0, backward)), row.backward_offset}};
+  return {{std::min(row.forward * whole, best), row.forward_offset, row.forward_offset},
+          {std::min(row.backward * whole, best * std::min(1.0, backward)), row.backward_offset,
+           row.backward_offset}};
+}
+
+FlashRates unmasked(FlashRates rates, double offset) {
+  for (FlashPass* pass : {&rates.forward, &rates.backward})
+    pass->unmasked_offset = std::min(pass->key_offset, offset);
+  return rates;
 }
 
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
@@ -117,7 +131,7 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
     row.forward_offset *= std::min(1.0, per_unit);
     row.backward_offset *= std::min(1.0, per_unit);
   }
-  return rates_of(row, of.peak * cut, of.best);
+  return unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
 }
 
 // Of the best product; null: a chip that none of these stands for.
@@ -152,7 +166,7 @@ FlashRates flash_rates(const topology::Accelerator& accelerator, AttentionKernel
     rates.forward_at_64 = kNarrowHeads;
     rates.backward_at_64 = narrow ? kNarrowHeads8Backward : kNarrowHeads;
     rates.sees_window_backward = !narrow;
-    return rates;
+    return unmasked(rates, kUnmaskedOnBlackwell);
   }
   if (const Row* row = row_of_best(accelerator)) return rates_of(*row, of.best, of.best);
   return rates_of(kA100, of.peak, of.best);

@@ -2,10 +2,11 @@
 //
 //   t = flops x (keys + offset) / (keys x rate)       keys: that a query sees, in the mean
 //
-// rate [FLOP/s]: on long sequences; offset [keys]: depth that each row of tiles pays on top (prologue,
-// softmax rescaling, the half-empty diagonal tile). Both read from published kernel benchmarks, never from a
-// step; flash.cpp names them row by row. Where a best matrix product was measured, no
-// kernel is faster.
+// rate [FLOP/s]: on long sequences; offset [keys]: depth that each row of tiles pays on top where a causal
+// mask makes rows of different lengths (half-empty diagonal tiles, compute units that wait for the longest
+// row, prologue, softmax rescaling); without a mask less, where a sweep says so. Both read from published
+// kernel benchmarks, never from a step; flash.cpp names them row by row. Where a best matrix product was
+// measured, no kernel is faster.
 #pragma once
 
 #include "topology/catalogue.hpp"
@@ -16,6 +17,7 @@ namespace topsim::workloads {
 struct FlashPass {
   double rate = 0;  // FLOP/s
   double key_offset = 0;
+  double unmasked_offset = 0;  // where every query sees all keys
 };
 
 struct FlashRates {

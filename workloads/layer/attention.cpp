@@ -137,20 +137,18 @@ int Attention::core_forward(PieceList& list) const {
                  }));
     return Piece::kNone;
   }
-  return exchange(list,
-                  cast_core(qkv_width_) + core([&](const AttentionShape& shape) {
-                    return kernels_.compute.attention_forward(shape, plan.attention, plan.attention_core);
-                  }),
-                  1);
+  return exchange(list, Pass::forward);
 }
 
 int Attention::core_backward(PieceList& list) const {
+  return exchange(list, Pass::backward);
+}
+
+KernelCost Attention::core_of(const AttentionShape& shape, Pass pass) const {
   const Plan& plan = kernels_.plan;
-  return exchange(list,
-                  cast_core(context_width_) + core([&](const AttentionShape& shape) {
-                    return kernels_.compute.attention_backward(shape, plan.attention, plan.attention_core);
-                  }),
-                  2);
+  return pass == Pass::forward
+             ? kernels_.compute.attention_forward(shape, plan.attention, plan.attention_core)
+             : kernels_.compute.attention_backward(shape, plan.attention, plan.attention_core);
 }
 
 template <class Cost>
@@ -159,54 +157,77 @@ KernelCost Attention::core(const Cost& cost) const {
   return cost(shape_) * full_share_ + cost(windowed_) * (1 - full_share_);
 }
 
-KernelCost Attention::cast_core(double width) const {
+// Queries, keys and values; the answer's gradient.
+KernelCost Attention::cast_core(Pass pass) const {
+  const double width = pass == Pass::forward ? qkv_width_ : context_width_;
   const double narrow = bytes_of(kernels_.plan.attention_core);
   if (narrow >= kernels_.element) return {};
   return kernels_.compute.memory_bound(kernels_.tokens * width * (kernels_.element + narrow),
                                        MemoryKernel::elementwise);
 }
 
-int Attention::exchange(PieceList& list, const KernelCost& core, int passes) const {
+int Attention::exchange(PieceList& list, Pass pass) const {
   const int c = kernels_.plan.cp;
+  const bool forward = pass == Pass::forward;
+  if (c > 1 && kernels_.plan.cp_kind == ContextKind::ring) return ring(list, pass);
+  const KernelCost all =
+      cast_core(pass) + core([&](const AttentionShape& shape) { return core_of(shape, pass); });
   const auto exchanged = [&](CollectiveKind kind, double bytes) {
     return list.collective(Part::attention, kind, bytes, c, Group::context);
   };
   const double keys_values = kernels_.tokens * keys_values_width_ * kernels_.element;
   if (c == 1) {
-    list.compute(Part::attention, core);
+    list.compute(Part::attention, all);
     return Piece::kNone;
   }
   if (kernels_.plan.cp_kind ==
       ContextKind::all_gather) {  // the gradients of keys and values return the same way
-    list.compute(Part::attention, core, exchanged(CollectiveKind::all_gather, c * keys_values));
-    return passes == 1 ? Piece::kNone : exchanged(CollectiveKind::reduce_scatter, c * keys_values);
+    list.compute(Part::attention, all, exchanged(CollectiveKind::all_gather, c * keys_values));
+    return forward ? Piece::kNone : exchanged(CollectiveKind::reduce_scatter, c * keys_values);
   }
-  if (kernels_.plan.cp_kind ==
-      ContextKind::ulysses) {  // from a part of the sequence to a part of the heads, and back
-    const double answer = kernels_.tokens * context_width_ * kernels_.element;
-    // Every rank needs keys and values of its heads: fewer than there are ranks are repeated.
-    const double repeated = std::max(0.0, kernels_.plan.cp / kv_heads_ - 1) * keys_values_width_;
-    const double question = kernels_.tokens * (qkv_width_ + repeated) * kernels_.element;
-    list.compute(Part::attention, core,
-                 exchanged(CollectiveKind::all_to_all, passes == 1 ? question : answer));
-    return exchanged(CollectiveKind::all_to_all, passes == 1 ? answer : question);
+  // Ulysses: from a part of the sequence to a part of the heads, and back.
+  const double answer = kernels_.tokens * context_width_ * kernels_.element;
+  // Every rank needs keys and values of its heads: fewer than there are ranks are repeated.
+  const double repeated = std::max(0.0, kernels_.plan.cp / kv_heads_ - 1) * keys_values_width_;
+  const double question = kernels_.tokens * (qkv_width_ + repeated) * kernels_.element;
+  list.compute(Part::attention, all, exchanged(CollectiveKind::all_to_all, forward ? question : answer));
+  return exchanged(CollectiveKind::all_to_all, forward ? answer : question);
+}
+
+// A rank holds a chunk of S / 2c tokens from each end. Its own keys: S/c queries under the causal mask, which
+// a token of the second chunk finds beside it. Keys of a rank before it: the first chunk's, S / 2c, for all
+// queries; of a rank behind it: both chunks', S / c, for the second chunk's queries. No mask in either, and
+// as many pairs; the former has twice the rows of tiles, and the last rank has c - 1 of it.
+// (context_parallel.py, AttnFuncWithCPAndKVP2P; torch's _templated_ring_attention with its load balancer.)
+Attention::Blocks Attention::blocks(Pass pass) const {
+  const double c = kernels_.plan.cp;
+  if (full_share_ < 1) {  // a window cuts blocks as it cuts the whole
+    KernelCost part = core([&](const AttentionShape& shape) { return core_of(shape, pass); });
+    const double kernels = part.kernels;
+    part = part * (1 / c);
+    part.kernels = kernels;
+    return {part + cast_core(pass), part};
   }
-  return ring(list, core, passes);
+  AttentionShape own = shape_, other = shape_;
+  own.keys = shape_.keys / c;
+  other.keys = shape_.causal ? own.keys / 2 : own.keys;
+  other.causal = false;
+  return {core_of(own, pass) + cast_core(pass), core_of(other, pass)};
 }
 
 // While a block of keys and values is worked on, the next one arrives; backward their gradients travel too.
 // Returns what the next piece must wait for.
-int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
+int Attention::ring(PieceList& list, Pass pass) const {
   const Plan& plan = kernels_.plan;
-  const bool forward = passes == 1;
+  const bool forward = pass == Pass::forward;
   const RingTraffic& traffic = plan.ring_fp32 ? (forward ? kWideRingForward : kWideRingBackward)
                                               : (forward ? kRingForward : kRingBackward);
   // PyTorch's kernels want as many keys and values as questions: they are repeated before the ring.
   const double width = plan.ring_fp32 ? heads_ * (shape_.head_dim + shape_.value_dim) : keys_values_width_;
   const double keys_values = kernels_.tokens * width * kernels_.element;
   const double answer = kernels_.tokens * context_width_ * kernels_.element;
-  KernelCost block = core * (1.0 / plan.cp);
-  block.kernels = core.kernels;
+  const Blocks all = blocks(pass);
+  const auto block = [&](int step) { return step == 0 ? all.own : all.other; };
   const auto moved = [&](int step) {
     const double bytes = step == 0
                              ? traffic.answer * answer + traffic.keys_values * keys_values
@@ -220,7 +241,7 @@ int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
   if (!plan.ring_fp32) {
     for (int step = 0; step < plan.cp; ++step) {
       const int next = step + 1 < plan.cp ? passed_on((forward ? 1 : 2) * keys_values) : Piece::kNone;
-      list.compute(Part::attention, block + moved(step), arrived);
+      list.compute(Part::attention, block(step) + moved(step), arrived);
       arrived = next;
     }
     return Piece::kNone;
@@ -231,7 +252,7 @@ int Attention::ring(PieceList& list, const KernelCost& core, int passes) const {
   const int gathered = list.collective(Part::attention, CollectiveKind::all_gather, plan.cp * keys_values,
                                        plan.cp, Group::context);
   for (int step = 0; step < plan.cp; ++step) {
-    list.compute(Part::attention, block, step == 1 ? gathered : Piece::kNone);
+    list.compute(Part::attention, block(step), step == 1 ? gathered : Piece::kNone);
     list.compute(Part::attention, moved(step), arrived);
     if (!forward) arrived = passed_on(2 * keys_values);
   }

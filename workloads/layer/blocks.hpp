@@ -27,9 +27,16 @@ class Attention {
   [[nodiscard]] LayerKernels::Gathered input() const;
   int core_forward(PieceList& list) const;
   int core_backward(PieceList& list) const;
-  int exchange(PieceList& list, const KernelCost& core, int passes) const;
-  int ring(PieceList& list, const KernelCost& core, int passes) const;
   enum class Pass { forward, backward };
+  [[nodiscard]] KernelCost core_of(const AttentionShape& shape, Pass pass) const;
+  [[nodiscard]] KernelCost cast_core(Pass pass) const;
+  int exchange(PieceList& list, Pass pass) const;
+  int ring(PieceList& list, Pass pass) const;
+  // Of the ring: the block of a rank's own keys, and each of another's.
+  struct Blocks {
+    KernelCost own, other;
+  };
+  [[nodiscard]] Blocks blocks(Pass pass) const;
   // Queries, keys and values on their way between projection and core: copied where the framework does,
   // normed where the model does, and turned.
   [[nodiscard]] KernelCost before_core(Pass pass) const;
@@ -38,7 +45,6 @@ class Attention {
   // The core's cost, mean over layers with and without a sliding window.
   template <class Cost>
   [[nodiscard]] KernelCost core(const Cost& cost) const;
-  [[nodiscard]] KernelCost cast_core(double width) const;  // of inputs of that many numbers a token
 
   const LayerKernels& kernels_;
   LayerParameters parameters_;
