@@ -45,7 +45,7 @@ class Scenario:
         return Scenario(self, _assignments(changes) + _assignments(by_path))
 
     def to_json(self) -> str:
-        """The resolved scenario: every default written out."""
+        """The resolved scenario: defaults written out, but for what is left to the framework."""
         return self._core.to_json()
 
     def to_dict(self) -> Dict[str, Any]:

@@ -103,7 +103,8 @@ struct Scenario {
                                       std::span<const std::string> assignments,
                                       const config::Library& library);
 
-// The resolved scenario as JSON, every default written out; parse_scenario() reads it back to the same.
+// The resolved scenario as JSON, defaults written out but for what the framework decides
+// (workloads/framework.cpp); parse_scenario() reads it back to the same.
 [[nodiscard]] std::string to_json(const Scenario& scenario);
 // The same with its files by their whole path, so that it can be read from any folder.
 [[nodiscard]] std::string standalone_json(const Scenario& scenario);
