@@ -76,6 +76,18 @@ TEST(ShardedRows, InputsAreGatheredAgainWhereOnlyRowsWereKept) {
   EXPECT_DOUBLE_EQ(sums_of(layer(selective, RecomputeKind::selective).backward).gathers, 4 * kWhole);
 }
 
+// torchao keeps inputs of 8-bit products as they came: gathered ones in 8 bits, 2 x 8192 bytes a token less.
+TEST(ShardedRows, InputsGatheredInEightBitsAreKeptSo) {
+  WorkloadSpec spec = workload("fsdp@2024-compile");
+  spec.precision.gemm = Precision::fp8;
+  const Plan narrow = resolve(spec, 8);
+  Plan wide = narrow;
+  wide.gathers_narrow = false;
+  EXPECT_NEAR(layer_activation_bytes(spec.model, wide, RecomputeKind::none) -
+                  layer_activation_bytes(spec.model, narrow, RecomputeKind::none),
+              2 * kNumbers, 1);
+}
+
 // Inputs of QKV and FC1: 2 x 8192 numbers a token, of which a Megatron rank keeps an eighth.
 TEST(ShardedRows, GatheredInputsAreKept) {
   const auto kept = [](const char* framework) {

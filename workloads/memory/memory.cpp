@@ -220,7 +220,9 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   const PlanAdapters& on = plan.adapters;
   const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
   // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
-  const double products = h * rows_kept(plan) * (kept(on.qkv) + kept(on.fc1));
+  const double products =
+      h * rows_kept(plan) *
+      (plan.gathers_narrow ? 2 * std::min(e, bytes_of(plan.gemm)) : kept(on.qkv) + kept(on.fc1));
   double bytes = rows * h * (2 * e + 2 * mask) + products;
   // A dense network's first product needs its normed rows, experts need theirs sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
