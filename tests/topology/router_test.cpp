@@ -240,4 +240,27 @@ TEST(Router, StaticRoutingGivesEveryPortOfALeafACableDownOfItsOwn) {
   EXPECT_EQ(between.size(), 16U);
 }
 
+// Four nodes of eight NICs a leaf, four spines, eight cables to each. A cable between leaf 0 and spine 0 is
+// dead: of the 32 ports of leaf 0 eight are reached through each spine, over eight cables at three of them
+// and seven at the fourth, where two ports share one; 31 cables in all, from every leaf the same.
+TEST(Router, StaticRoutingWithADeadCableStillUsesAllOthersDownToTheLeaf) {
+  TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
+  spec.fabric.routing = Routing::static_;
+  const Topology t = build(spec, catalogue());
+  const DeviceId leaf = device(t, "leaf0"), spine = device(t, "spine0");
+  const Router router(t, 1, std::vector{*t.find_link(leaf, spine), *t.find_link(spine, leaf)});
+  std::map<LinkId, int> down[2];
+  for (int port = 0; port < 32; ++port) {
+    for (int from = 0; from < 2; ++from) {
+      const Route r = route(router, from == 0 ? "node4/nic0" : "node31/nic5",
+                            fmt::format("node{}/nic{}", port / 8, port % 8));
+      ASSERT_EQ(r.switches, 3);
+      ++down[from][r.links[r.links.size() - 2].link];
+    }
+  }
+  EXPECT_EQ(down[0], down[1]);
+  EXPECT_EQ(down[0].size(), 31U);
+  for (const auto& [cable, ports] : down[0]) EXPECT_LE(ports, 2);
+}
+
 }  // namespace topsim::topology::test::router_test

@@ -5,6 +5,7 @@
 // Neighbours in a dragonfly have a cable or two, which rows of ports on both would fill: adaptive routers
 // take the detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
 #include <algorithm>
+#include <array>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <limits>
@@ -103,10 +104,27 @@ const Distances& GraphRoutes::distances(std::uint32_t destination) const {
 void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice,
                        Route& out) const {
   std::uint32_t level = 6;
+  // By tier: what was left of a static choice when the way up left it. A table's entry for a destination is
+  // the same wherever a message comes from, so the cable down to a tier hangs on the digit that chose the one
+  // up from it, as in the regular Clos; the next digit is the same for all ports of a leaf.
+  std::array<std::uint64_t, 4> left_tier;  // leaf, spine, core
+  left_tier.fill(choice.destination);
   for (std::uint32_t at = from; at != to; ++level) {
     std::uint32_t closer = 0;
-    for (const Hop& hop : hops_[at]) closer += far[hop.to] + 1 == far[at] ? 1 : 0;
-    std::uint32_t wanted = dimension_order_ ? 0 : choice.pick(closer, level);
+    const Link* one = nullptr;
+    for (const Hop& hop : hops_[at]) {
+      if (far[hop.to] + 1 != far[at]) continue;
+      ++closer;
+      one = &topology_.link(hop.link);
+    }
+    const std::size_t here = topology_.device(one->from).tier & 3U,
+                      next = topology_.device(one->to).tier & 3U;
+    if (next > here) left_tier[here] = choice.destination;
+    std::uint32_t wanted = 0;
+    if (!dimension_order_)
+      wanted = choice.routing == Routing::static_ && next < here
+                   ? static_cast<std::uint32_t>(left_tier[next] % closer)
+                   : choice.pick(closer, level);
     for (const Hop& hop : hops_[at]) {
       if (far[hop.to] + 1 != far[at] || wanted-- != 0) continue;
       out.links.push_back({hop.link, 1});
