@@ -58,16 +58,29 @@ void Ground::renew() {
   network_ = network::make_network(scenario_.network.model, capacities);
 }
 
+// What two NICs say to each other goes over their cables, in one node, too, where the fabric joins them.
+void Ground::find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const {
+  const auto is_nic = [&](DeviceId id) { return topology_.device(id).kind == topology::DeviceKind::nic; };
+  query = {.from = from, .to = to};
+  if (is_nic(from) && is_nic(to)) query.from_nic = from, query.to_nic = to;
+  router_.route(query, out);
+  if (!out.reachable()) {
+    query = {.from = from, .to = to};
+    router_.route(query, out);
+  }
+  if (!out.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+}
+
 topology::Route Ground::route(DeviceId from, DeviceId to) const {
+  topology::RouteQuery query;
   topology::Route route;
-  router_.route({.from = from, .to = to}, route);
-  if (!route.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+  find_route(from, to, query, route);
   return route;
 }
 
 void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
-  router_.route({.from = from, .to = to}, route_);
-  if (!route_.reachable()) throw ConfigError(router_.why_unreachable(from, to));
+  topology::RouteQuery query;
+  find_route(from, to, query, route_);
   usage_.clear();
   for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});
   network::Transfer transfer;
@@ -76,6 +89,7 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
   transfer.latency = route_.latency;
   transfer.tag = tag;
   transfer.from = from, transfer.to = to;
+  transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
   network_->start(transfer, SimTime{});
   ++sent_;
 }

@@ -55,6 +55,8 @@ class Ground {
   [[nodiscard]] const network::packet::PacketNetwork* packets() const { return packets_; }
 
  private:
+  void find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const;
+
   const Scenario& scenario_;
   const std::atomic<bool>* stop_;
   const topology::Topology topology_;

@@ -115,6 +115,20 @@ TEST(Traffic, point_to_point_prints_goodput_and_latency_of_the_link) {
   }
 }
 
+// Two NICs of a node are joined by PCIe and by their leaves: what NICs send goes out by the cable, which
+// gives 4096 of 4178 B of 400 Gbit/s, 49.02 GB/s.
+TEST(Traffic, point_to_point_between_nics_of_one_node_goes_by_their_cables) {
+  for (const char* fabric : {"rail", "fat-tree"}) {
+    Scenario scenario = scenario_of("2", R"("roce-400g")", "{}");
+    scenario.topology.fabric.kind = fabric;
+    TrafficOptions options;
+    options.from = "node0/nic0", options.to = "node0/nic3";
+    options.sizes = {Bytes(4 << 20)};
+    const PointToPoint result = point_to_point(scenario, catalogue(), options);
+    EXPECT_NEAR(result.rows[0].bandwidth / 1e9, 49.02, 1e-3 * 49.02) << fabric;
+  }
+}
+
 // Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
 // Each message has the link to itself in the analytic model: 8 MiB in 8 MiB / 49.68 GB/s + 2.8 us.
 TEST(Traffic, point_to_point_has_a_bandwidth_where_nothing_is_shared) {
