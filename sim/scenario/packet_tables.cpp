@@ -8,7 +8,40 @@ using config::positive;
 
 namespace {
 constexpr double kMostLoss = 0.5;  // with more of it a long message all but never arrives whole
+
+config::CodecPtr<Dcqcn::Parameters> parameter_names() {
+  using Of = Dcqcn::Parameters;
+  return config::names<Of>({{"connectx", Of::connectx, "a ConnectX as it is shipped"},
+                            {"paper", Of::paper, "Zhu et al. 2015"},
+                            {"hpcc-vendor", Of::hpcc_vendor, "the vendor's, as the HPCC authors ran it"},
+                            {"simai", Of::simai, "SimAI's configuration"}});
 }
+
+// What is left out is as the parameters' owner has it, so they are looked at before all others.
+class DcqcnCodec final : public config::Codec<Dcqcn> {
+ public:
+  bool accepts(config::Kind kind) const override { return fields_->accepts(kind); }
+  void read(const config::Node& node, Dcqcn& out, config::Reader& reader) const override {
+    const config::Node rules = node.find("rules"), owner = node.find("parameters");
+    if (rules && rules.kind() == config::Kind::string && rules.text() == "paper")
+      out = Dcqcn::of(Dcqcn::Parameters::paper);
+    if (owner && owner.kind() == config::Kind::string) {
+      Dcqcn::Parameters parameters = out.parameters;
+      parameter_names()->read(owner, parameters, reader);
+      out = Dcqcn::of(parameters);
+    }
+    fields_->read(node, out, reader);
+  }
+  config::Value write(const Dcqcn& value) const override { return fields_->write(value); }
+  config::Value schema(config::Definitions& definitions) const override {
+    return fields_->schema(definitions);
+  }
+  std::string expects() const override { return fields_->expects(); }
+
+ private:
+  config::CodecPtr<Dcqcn> fields_ = config::codec_for<Dcqcn>();
+};
+}  // namespace
 
 const config::Object<SwitchBuffer>& table(config::Type<SwitchBuffer>) {
   static const auto object =
@@ -50,8 +83,11 @@ const config::Object<Dcqcn>& table(config::Type<Dcqcn>) {
   static const auto object =
       config::Object<Dcqcn>("dcqcn", "Data Center QCN (Zhu et al. 2015)")
           .field("rules", &Dcqcn::rules, "Whose update rules",
+                 default_text("as the parameters' owner has them"),
                  config::names<Dcqcn::Rules>(
                      {{"paper", Dcqcn::Rules::paper}, {"connectx", Dcqcn::Rules::connectx}}))
+          .field("parameters", &Dcqcn::parameters, "Whose figures hold for what is left out here",
+                 default_text("paper with its rules, else connectx"), parameter_names())
           .field("g", &Dcqcn::g, "Gain of alpha", between(0, 1))
           .field("alpha_period", &Dcqcn::alpha_period, "Between updates of alpha", positive())
           .field("decrease_period", &Dcqcn::decrease_period, "Shortest time between two cuts", positive())
@@ -120,7 +156,8 @@ const config::Object<CongestionControl>& table(config::Type<CongestionControl>) 
                                                              {"timely", Kind::timely},
                                                              {"dctcp", Kind::dctcp},
                                                              {"infiniband", Kind::infiniband}}))
-                                 .field("dcqcn", &CongestionControl::dcqcn, "Its parameters")
+                                 .field("dcqcn", &CongestionControl::dcqcn, "Its parameters",
+                                        config::CodecPtr<Dcqcn>(std::make_shared<DcqcnCodec>()))
                                  .field("hpcc", &CongestionControl::hpcc, "Its parameters")
                                  .field("timely", &CongestionControl::timely, "Its parameters")
                                  .field("dctcp", &CongestionControl::dctcp, "Its parameters")

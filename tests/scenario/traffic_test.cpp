@@ -9,6 +9,7 @@
 
 namespace topsim::scenario::traffic_test {
 using namespace topsim::literals;
+namespace packet = network::packet;
 
 Scenario scenario_of(const std::string& nodes, const std::string& link, const std::string& packet) {
   const config::Library library({"configs"});
@@ -64,10 +65,7 @@ TEST(Traffic, incast_under_congestion_control_is_within_a_tenth_of_the_published
     const char* control;
     double last_us[4];  // 2, 4, 8, 16 senders
   } rows[] = {
-      {R"({"name": "dcqcn", "dcqcn": {"rules": "connectx", "g": 0.00390625, "alpha_period": "1 us",
-           "decrease_period": "4 us", "increase_period": "300 us", "byte_counter": "0 B", "threshold": 1,
-           "initial_alpha": 1, "max_cut": 1, "min_rate": "1 Gbit/s", "cnp_in_ack": true}})",
-       {2265, 4077, 8027, 15107}},
+      {R"({"name": "dcqcn", "dcqcn": {"parameters": "hpcc-vendor"}})", {2265, 4077, 8027, 15107}},
       {R"("hpcc")", {1849, 3696, 7398, 14815}},
       {R"("dctcp")", {1684, 3364, 6726, 13461}},
   };
@@ -80,6 +78,29 @@ TEST(Traffic, incast_under_congestion_control_is_within_a_tenth_of_the_published
       EXPECT_NEAR(microseconds(last_acknowledged(traffic)), row.last_us[i], 0.1 * row.last_us[i]);
     }
   }
+}
+
+// The owner of the rules brings the parameters; what is said beside holds.
+TEST(Traffic, dcqcn_takes_the_parameters_of_whose_rules_it_follows) {
+  using packet::Dcqcn;
+  const auto dcqcn = [](const std::string& text) {
+    return published(R"({"name": "dcqcn", "dcqcn": )" + text + "}")
+        .network.packet.spec.congestion_control.dcqcn;
+  };
+  const Dcqcn paper = dcqcn(R"({"rules": "paper"})");
+  EXPECT_EQ(paper.alpha_period, 55_us);  // fabrics.md 1.4, first column
+  EXPECT_EQ(paper.increase_period, 55_us);
+  EXPECT_EQ(paper.byte_counter, Bytes(10'000'000));
+  EXPECT_EQ(paper.threshold, 5);
+  EXPECT_EQ(paper.additive_increase->value(), 40e6 / 8);
+  EXPECT_EQ(paper.cnp_interval, 50_us);
+  const Dcqcn changed = dcqcn(R"({"threshold": 3, "rules": "paper"})");
+  EXPECT_EQ(changed.threshold, 3);
+  EXPECT_EQ(changed.alpha_period, 55_us);
+  EXPECT_TRUE(dcqcn(R"({"parameters": "simai"})").window);
+  EXPECT_EQ(dcqcn(R"({"parameters": "hpcc-vendor"})").byte_counter, Bytes(0));
+  EXPECT_EQ(dcqcn("{}").byte_counter, Bytes(32767));
+  EXPECT_EQ(dcqcn(R"({"rules": "connectx", "parameters": "paper"})").rules, Dcqcn::Rules::connectx);
 }
 
 // Three senders share the half of the receiver's port that the trunk has: C/2/3 each, the local one C/2.

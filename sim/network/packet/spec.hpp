@@ -85,6 +85,9 @@ struct Ecn {
 struct Dcqcn {
   enum class Rules : std::uint8_t { paper, connectx };
   Rules rules = Rules::connectx;
+  // Whose figures the parameters are where nothing else is said of them.
+  enum class Parameters : std::uint8_t { connectx, paper, hpcc_vendor, simai };
+  Parameters parameters = Parameters::connectx;
   double g = 1.0 / 256;
   Duration alpha_period = 1_us;       // connectx: alpha update; paper: decay when no CNP came (55 us)
   Duration decrease_period = 4_us;    // connectx: a cut at most this often
@@ -103,6 +106,7 @@ struct Dcqcn {
   // [DCQCN] table; CNP pacing by the receiver.
   static Dcqcn paper() {
     Dcqcn p;
+    p.parameters = Parameters::paper;
     p.rules = Rules::paper, p.alpha_period = 55_us, p.decrease_period = 50_us, p.increase_period = 55_us;
     p.byte_counter = Bytes(10'000'000), p.threshold = 5, p.cnp_interval = 50_us;
     p.additive_increase = BytesPerSecond(5e6), p.hyper_increase = BytesPerSecond(50e6),
@@ -122,15 +126,29 @@ struct Dcqcn {
   // [HPCC] run.py "dcqcn" (vendor): the member defaults above, marks in every ACK.
   static Dcqcn hpcc_vendor() {
     Dcqcn p;
-    p.cnp_in_ack = true;
+    p.parameters = Parameters::hpcc_vendor, p.cnp_in_ack = true;
     return p;
   }
   static Dcqcn simai() {
     Dcqcn p;
+    p.parameters = Parameters::simai;
     p.increase_period = 900_us, p.additive_increase = BytesPerSecond(6.25e6),
     p.hyper_increase = BytesPerSecond(12.5e6);
     p.min_rate = BytesPerSecond(12.5e6), p.cnp_in_ack = true, p.window = true;
     return p;
+  }
+  static Dcqcn of(Parameters parameters) {
+    switch (parameters) {
+      case Parameters::connectx:
+        return connectx();
+      case Parameters::paper:
+        return paper();
+      case Parameters::hpcc_vendor:
+        return hpcc_vendor();
+      case Parameters::simai:
+        return simai();
+    }
+    return connectx();
   }
 };
 
