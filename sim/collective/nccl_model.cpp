@@ -226,7 +226,8 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
       route(wire, choice, placement, gpus, usage->second);
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
-    const Timing timing = on_torus      ? time_torus(wire, *block, router.topology())
+    // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
+    const Timing timing = block         ? time_torus(wire, *block, router.topology())
                           : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
                                                           *placement.tuner, network, time)
                                         : time_direct(wire, bytes, *placement.tuner, network, time);
@@ -238,7 +239,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.cap = BytesPerSecond(timing.cap);
     activity.latency = from_microseconds(timing.latency_us);
     activity.weight = choice.channels;
-    activity.ctas = on_torus ? 0 : choice.channels;  // a torus is fed by DMA engines
+    activity.ctas = block ? 0 : choice.channels;  // a torus is fed by DMA engines
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
     activity.memory_traffic = 2 + 2 * activity.bus_factor;
   }

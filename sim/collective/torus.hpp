@@ -36,7 +36,7 @@ class Torus {
 
 // REQUIRES: no all-to-all. A broadcast or reduce is taken as a gather: every link carries a share of all.
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage);
-// The hops that the last byte waits for.
+// The hops that the last byte waits for, of messages to all others (or the neighbour), too.
 [[nodiscard]] Duration torus_latency(CollectiveKind kind, const TorusBlock& block,
                                      const topology::Topology& topology);
 }  // namespace topsim::collective

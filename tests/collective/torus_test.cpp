@@ -97,4 +97,25 @@ TEST(Torus, TheChoiceIsThatOfWhatIsLowered) {
     EXPECT_EQ(nccl.lower(std::span(&call, 1), t.accelerators()).calls.front().choice.algorithm, algorithm);
   }
 }
+// 64 chips send S/64 to each of the others. Along a ring of four a message goes 0, 1, 2 or 1 hops, one on
+// average: 64 x 64 hops along each axis over its 128 links, so 32 S/64 on each, in both directions alike.
+TEST(Torus, AnAllToAllLoadsEveryLinkOfACubeAlikeAndNoChannelBoundsIt) {
+  const topology::Topology t = torus({4, 4, 4});
+  const Lowered all = lowered(t, CollectiveKind::all_to_all, t.accelerators());
+  ASSERT_EQ(all.links.size(), 1U);
+  EXPECT_NEAR(all.links.begin()->first, 0.5, 1e-12);
+  EXPECT_EQ(all.links.begin()->second, 384);
+  EXPECT_EQ(all.activity.cap.value(), 0);
+  EXPECT_EQ(all.activity.latency, from_microseconds(6));  // as far as a gather's
+}
+
+// Four chips in a square, S/4 each: a cable carries what its end sends to the other and one message to or
+// from a corner, by dimension order, 2 S/4.
+TEST(Torus, AnAllToAllOfASquareGoesByDimensionOrder) {
+  const topology::Topology t = torus({2, 2, 1}, "mesh");
+  const Lowered all = lowered(t, CollectiveKind::all_to_all, t.accelerators());
+  ASSERT_EQ(all.links.size(), 1U);
+  EXPECT_NEAR(all.links.begin()->first, 0.5, 1e-12);
+}
+
 }  // namespace topsim::collective::torus_test

@@ -2,8 +2,10 @@
 // found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
 // comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
 // destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
-// Neighbours in a dragonfly have a cable or two, which rows of ports on both would fill: adaptive routers
-// take the detours over every third router too (non-minimal, UGAL: Kim et al. 2008), here evenly.
+// Half a ring away both ways are as short: places of even coordinate go up and the others down, so that all
+// links of the ring carry alike. Neighbours in a dragonfly have a cable or two, which rows of ports on both
+// would fill: adaptive routers take the detours over every third router too (non-minimal, UGAL: Kim et al.
+// 2008), here evenly.
 #include <algorithm>
 #include <array>
 #include <boost/graph/breadth_first_search.hpp>
@@ -40,6 +42,9 @@ class GraphRoutes final : public FabricRoutes {
   static std::vector<std::size_t> by_leaf(const Pairs& pairs, std::uint64_t connection, bool one_port,
                                           PathChoice& choice);
   const Distances& distances(std::uint32_t destination) const;
+  // REQUIRES: both links are next on a way. True where they are the two ways round a ring of a torus, and it
+  // is by the second that messages go from here.
+  [[nodiscard]] bool other_way_round(const Link& first, const Link& second) const;
   void walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice, Route& out) const;
   void flood(std::uint32_t from, const Distances& far, Route& out) const;
   void over_neighbours(std::uint32_t from, const Distances& far, Route& out) const;
@@ -49,6 +54,7 @@ class GraphRoutes final : public FabricRoutes {
   const FabricPorts& ports_;
   std::uint64_t seed_;
   bool dimension_order_, detours_;
+  std::vector<std::uint32_t> place_;   // by device: its coordinate on the torus, row-major
   std::vector<std::uint32_t> vertex_;  // by device
   std::uint32_t vertices_ = 0;
   std::vector<std::vector<Hop>> hops_;
@@ -67,6 +73,9 @@ GraphRoutes::GraphRoutes(const Topology& t, const FabricPorts& ports, std::uint6
   vertex_.assign(t.devices().size(), DeviceId::kNone);
   for (std::size_t i = 0; i < t.devices().size(); ++i)
     if (t.devices()[i].kind == DeviceKind::fabric_switch) vertex_[i] = vertices_++;
+  place_.assign(t.torus_chips.empty() ? 0 : t.devices().size(), DeviceId::kNone);
+  for (std::size_t i = 0; i < t.torus_chips.size(); ++i)
+    place_[t.torus_chips[i].index()] = static_cast<std::uint32_t>(i);
   // A torus has accelerators for switches.
   const auto forwards = [&](const Link& l) {
     return l.kind == LinkKind::torus && t.device(l.from).kind == DeviceKind::accelerator &&
@@ -101,6 +110,20 @@ const Distances& GraphRoutes::distances(std::uint32_t destination) const {
   return *kept_.emplace(destination, std::move(far)).first->second;
 }
 
+bool GraphRoutes::other_way_round(const Link& first, const Link& second) const {
+  if (place_.empty()) return false;
+  std::uint32_t at = place_[first.from.index()], a = place_[first.to.index()], b = place_[second.to.index()];
+  if (at == DeviceId::kNone || a == DeviceId::kNone || b == DeviceId::kNone || a == b) return false;
+  for (auto size = topology_.torus_dimensions.rbegin(); size != topology_.torus_dimensions.rend(); ++size) {
+    const auto n = static_cast<std::uint32_t>(*size);
+    const std::uint32_t here = at % n, up = a % n, down = b % n;
+    if (up != here) return up != down && down != here && (here % 2 == 0) != (up == (here + 1) % n);
+    if (down != here) return false;  // along another axis
+    at /= n, a /= n, b /= n;
+  }
+  return false;
+}
+
 void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& far, PathChoice& choice,
                        Route& out) const {
   std::uint32_t level = 6;
@@ -111,17 +134,18 @@ void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& fa
   left_tier.fill(choice.destination);
   for (std::uint32_t at = from; at != to; ++level) {
     std::uint32_t closer = 0;
-    const Link* one = nullptr;
+    const Link *one = nullptr, *two = nullptr;
     for (const Hop& hop : hops_[at]) {
       if (far[hop.to] + 1 != far[at]) continue;
-      ++closer;
-      one = &topology_.link(hop.link);
+      if (++closer <= 2) (closer == 1 ? one : two) = &topology_.link(hop.link);
     }
     const std::size_t here = topology_.device(one->from).tier & 3U,
                       next = topology_.device(one->to).tier & 3U;
     if (next > here) left_tier[here] = choice.destination;
     std::uint32_t wanted = 0;
-    if (!dimension_order_)
+    if (dimension_order_)
+      wanted = two != nullptr && other_way_round(*one, *two) ? 1 : 0;
+    else
       wanted = choice.routing == Routing::static_ && next < here
                    ? static_cast<std::uint32_t>(left_tier[next] % closer)
                    : choice.pick(closer, level);
