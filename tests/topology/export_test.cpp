@@ -43,6 +43,11 @@ TEST(Export, ATorusKeepsWhoIsWhere) {
   EXPECT_EQ(read.torus_dimensions, built.torus_dimensions);
   EXPECT_EQ(read.torus_chips, built.torus_chips);
   EXPECT_NE(built.name(built.torus_chips[2]), "node0/gpu2");
+  // Ranks go along the coordinates: rank 2 is at (0, 2), on the next box.
+  EXPECT_EQ(read.name(read.accelerators()[2]), "node1/gpu0");
+  ASSERT_EQ(read.accelerators().size(), 16U);
+  for (std::size_t r = 0; r < 16; ++r)
+    EXPECT_EQ(read.name(read.accelerators()[r]), built.name(built.accelerators()[r])) << r;
   EXPECT_EQ(to_json(read), to_json(built));
 }
 

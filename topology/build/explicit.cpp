@@ -29,7 +29,13 @@ class Explicit {
     unused();
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     builder_.set_nodes(nodes_);
-    return std::move(builder_).finish();
+    Topology topology = std::move(builder_).finish();
+    // Ranks go along the coordinates where these name every accelerator, as they do in a recipe.
+    std::vector<DeviceId> chips = topology.torus_chips;
+    const auto all = topology.accelerators();
+    return std::is_permutation(chips.begin(), chips.end(), all.begin(), all.end())
+               ? topology.with_ranks_on(std::move(chips))
+               : std::move(topology);
   }
 
  private:
