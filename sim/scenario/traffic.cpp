@@ -59,7 +59,7 @@ std::vector<std::vector<DeviceId>> circles(const Ends& ends) {
 }
 
 std::vector<Pair> pairs_of(const Ends& ends, TrafficPattern pattern, const TrafficOptions& options,
-                           const Topology& topology, std::uint64_t seed) {
+                           std::uint64_t seed) {
   if (pattern == TrafficPattern::incast) return incast_pairs(ends, options.senders);
   std::vector<Pair> pairs;
   std::mt19937_64 random(seed);
@@ -75,11 +75,7 @@ std::vector<Pair> pairs_of(const Ends& ends, TrafficPattern pattern, const Traff
       continue;
     }
     for (std::size_t shift = 1; shift < n; ++shift) {
-      for (std::size_t i = 0; i < n; ++i) {
-        const DeviceId to = circle[(i + shift) % n];
-        const bool same_node = topology.device(circle[i]).node == topology.device(to).node;
-        if (topology.nodes() == 1 || !same_node) pairs.push_back({circle[i], to});
-      }
+      for (std::size_t i = 0; i < n; ++i) pairs.push_back({circle[i], circle[(i + shift) % n]});
     }
   }
   return pairs;
@@ -106,7 +102,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   Ground ground(scenario, catalogue, stop);
   const Topology& topology = ground.topology();
   const Ends ends = ends_of(topology);
-  const std::vector<Pair> pairs = pairs_of(ends, pattern, options, topology, scenario.run.seed);
+  const std::vector<Pair> pairs = pairs_of(ends, pattern, options, scenario.run.seed);
   if (pairs.empty()) {
     throw ConfigError("nobody can send: the topology has a single port",
                       "--set topology.nodes=N for more nodes, or --textbook for an incast around one switch");

@@ -11,8 +11,10 @@ constexpr TrafficName kNames[] = {
     {TrafficPattern::point_to_point, "p2p",
      "latency and bandwidth between two ports, as perftest prints them"},
     {TrafficPattern::incast, "incast", "many ports send to one"},
-    {TrafficPattern::permutation, "permutation", "every port sends to another one, drawn by the seed"},
-    {TrafficPattern::all_to_all, "all_to_all", "every port sends to every other"},
+    {TrafficPattern::permutation, "permutation",
+     "every port sends to another one (of its rail, where there are rails), drawn by the seed"},
+    {TrafficPattern::all_to_all, "all_to_all",
+     "every port sends to every other (of its rail, where there are rails)"},
     {TrafficPattern::parking_lot, "parking_lot",
      "three senders behind a trunk and a local one share a receiver"},
     {TrafficPattern::victim_flow, "victim", "a flow to an idle host behind flows to a congested one"}};

@@ -215,6 +215,24 @@ TEST(Traffic, that_never_ends_is_refused_and_has_no_time) {
   });
 }
 
+// Two nodes of eight NICs: sixteen ports that send to fifteen others each; on rails each has one other.
+TEST(Traffic, all_to_all_and_permutation_know_the_same_ports) {
+  const struct {
+    const char* fabric;
+    std::size_t all_to_all;
+  } rows[] = {{"fat-tree", 16U * 15}, {"rail", 16}};
+  for (const auto& row : rows) {
+    Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
+    scenario.topology.fabric.kind = row.fabric;
+    scenario.network.model = "flow";
+    TrafficOptions options;
+    options.sizes = {1_MiB};
+    EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options).flows.size(),
+              row.all_to_all);
+    EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).flows.size(), 16U);
+  }
+}
+
 TEST(Traffic, more_senders_than_ports_is_an_error_with_the_way_out) {
   TrafficOptions options;
   options.sizes = {1_MiB};
