@@ -22,6 +22,9 @@ struct BuildOptions {
   // fluid answer is the same, and a route has 4 links instead of thousands. Done for tiers larger than this;
   // the packet model wants them apart.
   int merge_switches_above = 8;
+  // Cables between two switches likewise are one Link there; true: each by itself, for whoever sends a
+  // message over one of them (flowlets).
+  bool cables_apart = false;
 };
 
 // The `fabric` section with its recipe's figures filled in. An unknown recipe is a ConfigError.

@@ -11,6 +11,7 @@
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
 #include "sim/scenario/calibration.hpp"
+#include "sim/scenario/load_topology.hpp"
 #include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
@@ -244,9 +245,8 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
                             CollectiveKind kind, const BenchSizes& sizes,
                             const executor::Progress* progress) {
   try {
-    topology::BuildOptions build;
-    if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
-    const topology::Topology topology = topology::build(scenario.topology, catalogue, build);
+    const topology::Topology topology =
+        topology::build(scenario.topology, catalogue, build_options(scenario));
     const topology::Router router(topology, scenario.run.seed);
     const collective::NcclModel nccl(router, scenario.network.nccl);
     const Setting setting{scenario, router, nccl,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "sim/scenario/directories.hpp"
 #include "topology/build.hpp"
@@ -27,6 +28,19 @@ bool is_topology_file(const std::string& path) {
   return !config::Document::read_file(path).root().find("topology");
 }
 }  // namespace
+
+topology::BuildOptions build_options(const Scenario& scenario) {
+  topology::BuildOptions build;
+  if (scenario.network.model != "packet") return build;
+  // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
+  build.merge_switches_above = std::numeric_limits<int>::max();
+  // Packets that go each their own way fill the cables between two switches evenly; those of a flow, or of a
+  // flowlet, share one and meet there with others.
+  using network::packet::PathChoice;
+  const auto path = scenario.network.packet.spec.path;
+  build.cables_apart = path && *path != PathChoice::adaptive && *path != PathChoice::spray;
+  return build;
+}
 
 topology::Topology build_topology(const Scenario& scenario, const topology::Catalogue& catalogue) {
   try {

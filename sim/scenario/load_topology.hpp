@@ -5,10 +5,14 @@
 #include <string>
 
 #include "sim/scenario/scenario.hpp"
+#include "topology/build.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::scenario {
+
+// What the scenario's network model needs to see by itself.
+[[nodiscard]] topology::BuildOptions build_options(const Scenario& scenario);
 
 // The topology section of a scenario; mistakes come with the places of its file.
 [[nodiscard]] topology::Topology build_topology(const Scenario& scenario,

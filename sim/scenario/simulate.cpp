@@ -25,6 +25,7 @@
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/faults.hpp"
 #include "sim/scenario/hardware_findings.hpp"
+#include "sim/scenario/load_topology.hpp"
 #include "sim/scenario/sharp_faults.hpp"
 #include "topology/routes.hpp"
 #include "workloads/memory/memory.hpp"
@@ -140,10 +141,7 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   require_workload(scenario);
   Prepared prepared;
   prepared.searches = collective::no_searches_yet();
-  topology::BuildOptions build;
-  // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
-  if (scenario.network.model == "packet") build.merge_switches_above = std::numeric_limits<int>::max();
-  prepared.topology = checked_topology(scenario, catalogue, build);
+  prepared.topology = checked_topology(scenario, catalogue, build_options(scenario));
   const auto ranks = static_cast<std::uint32_t>(prepared.topology.accelerators().size());
   if (scenario.workload.trace && ranks > 0) {
     const topology::Accelerator& accelerator =

@@ -7,6 +7,7 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 
 namespace topsim::scenario {
@@ -14,8 +15,8 @@ namespace {
 namespace packet = network::packet;
 using topology::Topology;
 
-topology::BuildOptions switches_apart() {
-  topology::BuildOptions options;
+topology::BuildOptions switches_apart(const Scenario& scenario) {
+  topology::BuildOptions options = build_options(scenario);
   options.merge_switches_above = std::numeric_limits<int>::max();
   return options;
 }
@@ -40,7 +41,7 @@ void require_all_arrived(const network::Network& network, std::size_t arrived, s
 Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
     : scenario_(scenario),
       stop_(stop),
-      topology_(topology::build(scenario.topology, catalogue, switches_apart())),
+      topology_(topology::build(scenario.topology, catalogue, switches_apart(scenario))),
       router_(topology_, scenario.run.seed) {}
 
 void Ground::renew() {

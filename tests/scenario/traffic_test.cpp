@@ -233,6 +233,25 @@ TEST(Traffic, all_to_all_and_permutation_know_the_same_ports) {
   }
 }
 
+// Leaves of 32 ports and 32 cables up: on one cable each, by hash, some of 32 flows and more meet with all
+// but certainty (32! / 32^32 = 2e-13), and two take twice as long as one. Packets that go each their own way
+// meet nobody for long. Flowlets without a gap between them are flows.
+TEST(Traffic, flows_meet_on_cables_of_an_adaptive_fabric_when_they_keep_to_one) {
+  const auto last_us = [](const std::string& packet) {
+    Scenario scenario = scenario_of("8", R"("roce-400g")", packet);
+    scenario.topology.fabric.kind = "fat-tree";
+    scenario.topology.fabric.routing = topology::Routing::adaptive;
+    scenario.topology.fabric.nodes_per_leaf = 4;
+    TrafficOptions options;
+    options.sizes = {1_MiB};
+    return microseconds(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).last);
+  };
+  const double alone = 1048576 / 49.02e3 + 3.6;  // and 2 us of two more switches where the leaf is another
+  EXPECT_LT(last_us("{}"), 1.5 * alone);
+  for (const char* path : {"flow-hash", "flowlet"})
+    EXPECT_GT(last_us(fmt::format(R"({{"path": "{}", "flowlet_gap": "1 s"}})", path)), 1.8 * alone) << path;
+}
+
 TEST(Traffic, more_senders_than_ports_is_an_error_with_the_way_out) {
   TrafficOptions options;
   options.sizes = {1_MiB};

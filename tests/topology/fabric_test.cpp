@@ -145,6 +145,21 @@ TEST(Fabric, EqualSwitchesMergeUnderAdaptiveRoutingAndKeepTheirCapacity) {
   EXPECT_LT(merged.links().size(), full.links().size());
 }
 
+// Four spines and 32 cables up from a leaf: eight to each, one link of eight or eight of one.
+TEST(Fabric, ParallelCablesAreOneLinkUnlessTheyAreToBeApart) {
+  const TopologySpec spec = cluster("hgx-h100", 32, "fat-tree");
+  BuildOptions apart;
+  apart.cables_apart = true;
+  const auto to_spine0 = [](const Topology& t) {
+    std::vector<int> cables;
+    for (const LinkId l : t.links_from(device(t, "leaf0")))
+      if (t.link(l).to == device(t, "spine0")) cables.push_back(t.link(l).count);
+    return cables;
+  };
+  EXPECT_EQ(to_spine0(build(spec, catalogue())), std::vector<int>{8});
+  EXPECT_EQ(to_spine0(build(spec, catalogue(), apart)), std::vector<int>(8, 1));
+}
+
 TEST(Fabric, EcmpKeepsEveryCableApart) {
   TopologySpec spec = cluster("hgx-h100", 32, "rail");
   spec.fabric.routing = Routing::ecmp;

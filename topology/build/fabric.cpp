@@ -106,7 +106,7 @@ DeviceId add_switch(const FabricInput& in, TopologyBuilder& builder, int tier, i
 
 void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, DeviceId b, int cables,
                    int upper) {
-  const bool together = in.even_split();
+  const bool together = in.even_split() && !in.cables_apart;
   Link link = bundle(in.uplink, in.uplink_type, together ? cables : 1);
   link.from = a;
   link.to = b;
@@ -146,6 +146,7 @@ std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& ca
   if (in.spec.kind == "none") return {};
   in.nodes = spec.nodes;
   in.merge_switches_above = options.merge_switches_above;
+  in.cables_apart = options.cables_apart;
   if (in.spec.link.use.empty()) in.spec.link.use = stamp.default_link;
   if (in.spec.link.use.empty())
     refuse(kPath, "the fabric names no link", "add \"link\": \"ib-ndr\" or another of topsim list hardware");

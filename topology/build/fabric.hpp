@@ -31,6 +31,7 @@ struct FabricInput {
   Duration to_nic{};                // latency of a link towards a NIC
   Routing routing = Routing::adaptive;
   int merge_switches_above = 0;
+  bool cables_apart = false;
   int nodes = 0;
   const NodeStamp& stamp;
   const std::vector<std::uint32_t>& first_device;  // of each node
