@@ -1,4 +1,6 @@
 // `network.packet`: the keys of sim/network/packet/spec.hpp, where every default has its source.
+#include <fmt/format.h>
+
 #include "sim/scenario/tables.hpp"
 
 namespace topsim::network::packet {
@@ -172,10 +174,18 @@ const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
                  between(1, static_cast<double>(kMaxClasses) - 1))
           .field("buffer", &VirtualLanes::buffer, "Per port and lane",
                  default_text("what keeps the link busy over its round trip"))
+          .field("weight", &VirtualLanes::weight,
+                 "Of each lane, from the first, in the low table: x 64 B before the next one's turn",
+                 default_text("64"), config::list_of(config::codec_for<int>(between(1, 255))))
           .field("high_priority", &VirtualLanes::high_priority, "Bit mask of the lanes in the high table")
           .field("high_limit", &VirtualLanes::high_limit,
                  "x 4 KiB of the high table before one low packet; 255: no limit", between(0, 255))
-          .shorthand("count", config::Kind::integer);
+          .shorthand("count", config::Kind::integer)
+          .check([](const VirtualLanes& lanes, const config::Node& node, config::Reader& reader) {
+            if (lanes.weight.size() > static_cast<std::size_t>(lanes.count))
+              reader.problem(node.find("weight"), "there are more weights than lanes",
+                             fmt::format("\"count\": {} lanes; one weight a lane", lanes.count));
+          });
   return object;
 }
 const config::Object<Loss>& table(config::Type<Loss>) {

@@ -2,6 +2,7 @@
 // Gbit/s trunk).
 #include <gtest/gtest.h>
 
+#include "sim/base/error.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::sharing_test {
@@ -100,6 +101,19 @@ TEST(VirtualLanes, share_a_port_by_weight) {
       run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 1}}, spec, 2_ms);
   EXPECT_NEAR(gbit(outcome.flows[0]), kC * 3 / 4, 0.03 * kC);
   EXPECT_NEAR(gbit(outcome.flows[1]), kC / 4, 0.03 * kC);
+}
+
+// The first and the last of the fifteen data lanes (VL0-14): 192 units against the 64 of who says nothing.
+TEST(VirtualLanes, are_fifteen_at_most) {
+  PacketSpec spec = deep_lanes(15);
+  spec.lanes.weight.assign(15, 64);
+  spec.lanes.weight[14] = 192;
+  const Fabric fabric = star(3, ns3_link(FlowControl::credit));
+  const Outcome outcome =
+      run_flows(fabric, {{0, 2, Bytes(100'000'000), 0}, {1, 2, Bytes(100'000'000), 14}}, spec, 2_ms);
+  EXPECT_NEAR(gbit(outcome.flows[0]), kC / 4, 0.03 * kC);
+  EXPECT_NEAR(gbit(outcome.flows[1]), kC * 3 / 4, 0.03 * kC);
+  EXPECT_THROW(static_cast<void>(run_flows(fabric, {}, deep_lanes(16), 1_us)), ConfigError);
 }
 
 TEST(VirtualLanes, of_the_high_table_go_first) {

@@ -185,7 +185,7 @@ void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
   interrupt(p);
   Port& port = ports[p];
   PortRecord& record = records[p];
-  const auto bit = static_cast<std::uint8_t>(1U << lane);
+  const auto bit = static_cast<ClassMask>(1U << lane);
   if (stop) {
     if (port.paused == 0) record.paused_since = now;
     ++record.pauses;
@@ -193,7 +193,7 @@ void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
     watch_for_deadlock();
     return;
   }
-  port.paused &= static_cast<std::uint8_t>(~bit);
+  port.paused &= static_cast<ClassMask>(~bit);
   if (port.paused == 0) record.paused_time += now - record.paused_since;
   update(p);
 }

@@ -10,6 +10,7 @@
 // ports have an event for each departure as well.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Settings {
   PathChoice path = PathChoice::flow_hash;
   Recovery recovery = Recovery::go_back_n;
   std::uint32_t classes = 2;  // 0: pause frames and, when control_first, ACK and CNP; then the lanes
+  std::array<int, kMaxClasses> weight{};  // of a lane in the low table, bytes
   std::uint32_t mtu = 4096, header = 62, ack = 66, cnp = 78;
   std::uint32_t ack_every = 1;  // 0: one a message
   bool control_first = true;

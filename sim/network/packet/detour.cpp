@@ -71,7 +71,7 @@ void Core::take_out(PairIndex pair) {
     (before == kNone ? ready.head : pairs_[before].ready_next) = q.ready_next;
     if (ready.tail == pair) ready.tail = before;
     if (ready.head == kNone) {
-      port.ready &= static_cast<std::uint8_t>(~(1U << q.lane));
+      port.ready &= static_cast<ClassMask>(~(1U << q.lane));
       if ((port.occupied >> q.lane & 1U) == 0) wait_no_longer(q.port, q.lane, now);
     }
   } else if (q.state == SendState::paced) {
@@ -100,7 +100,7 @@ void Core::drop_waiting(PortIndex p, PairIndex pair) {
     }
     waiting.list = kept;
     if (kept.head != kNone) continue;
-    port.occupied &= static_cast<std::uint8_t>(~(1U << lane));
+    port.occupied &= static_cast<ClassMask>(~(1U << lane));
     if (lane != 0 && port.flow_control == FlowControl::credit && (port.ready >> lane & 1U) == 0)
       wait_no_longer(p, lane, now);
   }

@@ -116,7 +116,7 @@ void Core::enqueue(PortIndex p, std::uint32_t packet) {
   Waiting& waiting = waiting_[p * settings.classes + lane];
   waiting.bytes += bytes;
   port.waiting_bytes += bytes;
-  port.occupied |= static_cast<std::uint8_t>(1U << lane);
+  port.occupied |= static_cast<ClassMask>(1U << lane);
   append(waiting.list, packet);
   port.most_waiting = std::max(port.most_waiting, port.waiting_bytes);
   if (port.free_at <= now) {
@@ -171,7 +171,7 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
   if ((candidates >> lane & 1U) == 0 || left[lane] <= 0) {
     const unsigned above = candidates & ~((2U << lane) - 1);
     lane = static_cast<unsigned>(std::countr_zero(above != 0 ? above : candidates));
-    left[lane] = spec.lanes.weight[lane - 1] * 64;
+    left[lane] = settings.weight[lane];
   }
   return {first, lane};
 }
@@ -183,7 +183,7 @@ void Core::transmit(PortIndex p, unsigned lane, Picoseconds start) {
     const std::uint32_t packet = pop(waiting.list, packets_);
     waiting.bytes -= packets_[packet].bytes;
     port.waiting_bytes -= packets_[packet].bytes;
-    if (waiting.list.head == kNone) port.occupied &= static_cast<std::uint8_t>(~(1U << lane));
+    if (waiting.list.head == kNone) port.occupied &= static_cast<ClassMask>(~(1U << lane));
     put_on_link(p, packet, lane, start);
   } else {
     const std::uint32_t packet = inject(p, lane, start);

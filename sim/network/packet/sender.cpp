@@ -93,7 +93,7 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
     pairs_[ready.tail].ready_next = pair;
   }
   ready.tail = pair;
-  port.ready |= static_cast<std::uint8_t>(1U << q.lane);
+  port.ready |= static_cast<ClassMask>(1U << q.lane);
 }
 
 // Pairs whose send time has come join those that wait for their turn.
@@ -145,7 +145,7 @@ void Core::drop_finished(PortIndex p) {
       ready.head = pairs_[ready.head].ready_next;
     }
     if (ready.head != kNone) continue;
-    port.ready &= static_cast<std::uint8_t>(~(1U << lane));
+    port.ready &= static_cast<ClassMask>(~(1U << lane));
     if ((port.occupied >> lane & 1U) == 0) wait_no_longer(p, lane, port.free_at);
   }
 }
@@ -156,7 +156,7 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
   const PairIndex pair = ready.head;
   QueuePair& q = pairs_[pair];
   ready.head = q.ready_next;
-  if (ready.head == kNone) port.ready &= static_cast<std::uint8_t>(~(1U << lane));
+  if (ready.head == kNone) port.ready &= static_cast<ClassMask>(~(1U << lane));
 
   const std::uint32_t number = next_number(q, pair);
   bool last = false;

@@ -27,6 +27,8 @@ Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
                       fmt::format("use 1 to {}", kMaxClasses - 1));
   }
   s.classes = 1 + static_cast<std::uint32_t>(spec.lanes.count);
+  for (std::size_t lane = 0; lane + 1 < kMaxClasses; ++lane)
+    s.weight[lane + 1] = (lane < spec.lanes.weight.size() ? spec.lanes.weight[lane] : 64) * 64;
   // A window smaller than the packets an ACK stands for would never open again.
   const bool windows = s.congestion == CongestionControlKind::hpcc ||
                        s.congestion == CongestionControlKind::dctcp ||

@@ -16,7 +16,7 @@
 namespace topsim::network::packet {
 using namespace topsim::literals;
 
-inline constexpr std::size_t kMaxClasses = 8;  // PFC priorities or virtual lanes that can be told apart
+inline constexpr std::size_t kMaxClasses = 16;  // control, and VL0-14 or PFC priorities
 
 enum class FlowControl : std::uint8_t {
   none,   // switches drop when their buffer is full
@@ -197,9 +197,8 @@ struct VirtualLanes {
   // Per (port, lane), in 64-byte blocks, at most 2047 of which can be advertised [IBTA 7.9]. Unset: what
   // keeps the link at full rate, rate x round trip plus sixteen packets.
   std::optional<Bytes> buffer;
-  std::array<std::uint8_t, kMaxClasses> weight{64, 64, 64, 64,
-                                               64, 64, 64, 64};  // low table, in 64-byte units [IBTA]
-  int high_priority = 0;                                         // bit mask of lanes in the high table
+  std::vector<int> weight;  // low table, by lane, in 64-byte units [IBTA]; 64 where it says nothing
+  int high_priority = 0;    // bit mask of lanes in the high table
   int high_limit = 255;  // x 4 KiB that the high table may send before one low packet; 255: no limit [IBTA]
 };
 

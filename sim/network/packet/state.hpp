@@ -43,6 +43,9 @@ struct Waiting {
   std::uint32_t bytes = 0;
 };
 
+using ClassMask = std::uint16_t;
+static_assert(kMaxClasses <= 16);
+
 // Two cache lines: what every packet needs.
 struct alignas(64) Port {
   Picoseconds free_at = 0;      // end of what is being sent
@@ -53,20 +56,20 @@ struct alignas(64) Port {
   std::uint32_t from = 0, to = 0, reverse = 0;
   std::uint32_t injector = kNone;
   std::uint32_t waiting_bytes = 0;  // all classes
-  std::uint8_t occupied = 0;        // classes with a packet waiting
-  std::uint8_t ready = 0;           // classes with a queue pair ready to inject
-  std::uint8_t paused = 0;          // classes stopped by PFC
-  bool syncing = false;             // inside sync()
+  ClassMask occupied = 0;           // classes with a packet waiting
+  ClassMask ready = 0;              // classes with a queue pair ready to inject
 
   std::uint32_t mark_from = 0;  // kmin; ~0: never
   std::uint16_t gap = 0;        // sent, never stored
   std::uint16_t discount = 0;   // header bytes that are not sent here
+  ClassMask paused = 0;         // classes stopped by PFC
   std::uint8_t turn = 0;        // class served last
   FlowControl flow_control = FlowControl::none;
   bool cut_through : 1 = false;  // the far end forwards before the last byte
   bool lossy : 1 = false;
   bool ahead : 1 = false;      // a packet's departure is known when it arrives (ahead.cpp)
   bool down : 1 = false;       // the link is: nothing starts
+  bool syncing : 1 = false;    // inside sync()
   float alpha = 0;             // dynamic threshold of what comes by this port, at its far end
   std::uint32_t headroom = 0;  // bytes there, a class
   std::uint32_t most_waiting = 0;
