@@ -10,6 +10,7 @@
 #include "topology/draw/draw.hpp"
 #include "topology/export/export.hpp"
 #include "topology/import/native.hpp"
+#include "topology/link_name.hpp"
 #include "topology/validate/validate.hpp"
 
 namespace topsim::python {
@@ -71,7 +72,7 @@ py::dict links(const Topology& t) {
   py::list types;
   for (const Link& link : t.links()) {
     kinds.append(std::string(name_of(link.kind)));
-    types.append(t.link_types()[link.type].label);
+    types.append(name_with_speed(t, link));
   }
   py::dict columns;
   columns["from"] = column_of_words(

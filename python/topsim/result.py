@@ -143,7 +143,8 @@ class Result:
     @property
     def collectives(self) -> Table:
         """group, kind, group_size, bytes, calls, seconds_each, bus_bandwidth (bytes/s, as nccl-tests counts it),
-        algorithm, protocol, channels.
+        algorithm, protocol, channels; calls over all measured steps and all groups alike, seconds_each from the arrival
+        of a call's last member.
         """
         return Table._of_rows("collectives", self._dict["collectives"], _COLUMNS["collectives"])
 

@@ -12,6 +12,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/cost.hpp"
+#include "sim/report/terminal.hpp"
 #include "sim/report/write.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
@@ -201,7 +202,7 @@ std::string bill_of_materials(const Options& options) {
   if (format == "json") return report::bom_json(cost);
   if (format == "csv") return report::bom_csv(cost);
   check_format(format, {"table", "json", "csv"});
-  return report::bom_table(cost);
+  return report::bom_table(cost, report::options_of_stdout().columns);
 }
 
 int list() {

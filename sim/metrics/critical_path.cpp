@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "topology/link_name.hpp"
+
 namespace topsim::metrics {
 namespace {
 using executor::Outcome;
@@ -49,13 +51,14 @@ constexpr const char* kLatency = "latency of messages and of collectives' steps"
 std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Program& program,
                                     const topology::Topology& topology) {
   std::map<std::string, Duration> sums;
+  std::map<std::pair<LinkId, bool>, Duration> links;  // named once each: a path has many legs
   for (const PathLeg& leg : outcome.critical_path) {
     const Op* op = op_of(leg, outcome, program);
     const LinkId link = leg.limiting_link.valid() ? leg.limiting_link : leg.paced_link;
     if (link.valid()) {
       const bool paced = !leg.limiting_link.valid() && (op == nullptr || op->kind != OpKind::host_copy);
       sums[kLatency] += leg.latency;
-      sums[topology.type_of(link).label + (paced ? ", as NCCL drives it" : "")] += leg.share - leg.latency;
+      links[{link, paced}] += leg.share - leg.latency;
     } else if (leg.reason == executor::Reason::host) {
       sums["host"] += leg.share;
     } else if (op != nullptr && op->kind == OpKind::compute) {
@@ -63,6 +66,10 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
     } else {
       sums[kLatency] += leg.share;
     }
+  }
+  for (const auto& [key, time] : links) {
+    const auto& [link, paced] = key;
+    sums[name_with_speed(topology, topology.link(link)) + (paced ? ", as NCCL drives it" : "")] += time;
   }
   return sorted(sums);
 }

@@ -55,5 +55,5 @@ void check_quotes(const CostSpec& cost, const topology::Catalogue& catalogue);
                                                 const topology::Catalogue& catalogue, const CostSpec& cost);
 
 // The items and what they add up to.
-[[nodiscard]] std::string bom_table(const BillOfMaterials& bill);
+[[nodiscard]] std::string bom_table(const BillOfMaterials& bill, int columns = 80);
 }  // namespace topsim::report

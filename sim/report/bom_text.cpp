@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/report/cost.hpp"
@@ -46,8 +47,19 @@ Interval per_hour(const CostModel& cost) {
           (capital.high / cost.years.low + energy.high) / hours};
 }
 
-std::string total(const std::string& what, const std::string& figure) {
-  return fmt::format("{:>7}  {}{}\n", "", pad_right(what, 40), pad_left(figure, 31));
+constexpr std::size_t kCount = 9, kFigures = 13 + 30;  // columns beside the names
+
+// What the longest name takes, or what a window has room for.
+std::size_t name_columns(const BillOfMaterials& bill, int columns) {
+  const std::size_t room =
+      static_cast<std::size_t>(columns) - std::min<std::size_t>(columns, kCount + kFigures);
+  std::size_t longest = 0;
+  for (const BomItem& item : bill.items) longest = std::max(longest, width(item.name) + 1);
+  return std::max<std::size_t>(28, std::min(longest, room));
+}
+
+std::string total(const std::string& what, const std::string& figure, std::size_t name) {
+  return fmt::format("{:>7}  {}{}\n", "", pad_right(what, 40), pad_left(figure, name + kFigures - 40));
 }
 
 std::string remarks_text(const BillOfMaterials& bill) {
@@ -64,8 +76,9 @@ std::string csv_field(std::string text) {
 }
 }  // namespace
 
-std::string bom_table(const BillOfMaterials& bill) {
-  std::string text = fmt::format("{:>7}  {}{}{}\n", "count", pad_right("item", 28),
+std::string bom_table(const BillOfMaterials& bill, int columns) {
+  const std::size_t name = name_columns(bill, columns);
+  std::string text = fmt::format("{:>7}  {}{}{}\n", "count", pad_right("item", name),
                                  pad_left("usually each", 13), pad_left("together", 30));
   for (const BomItem& item : bill.items) {
     const std::string each = item.included ? "in the server"
@@ -73,25 +86,27 @@ std::string bom_table(const BillOfMaterials& bill) {
                                            : "no price";
     const std::string together =
         item.price && !item.included ? range_text(*item.price, static_cast<double>(item.count)) : "";
-    text += fmt::format("{:>7}  {}{}{}\n", item.count, pad_right(clip(item.name, 27), 28), pad_left(each, 13),
-                        pad_left(together, 30));
+    text += fmt::format("{:>7}  {}{}{}\n", item.count, pad_right(clip(item.name, name - 1), name),
+                        pad_left(each, 13), pad_left(together, 30));
   }
-  text += total("fabric: switches, cables, NICs if apart", range_text(bill.capital_range(true)));
-  text += total("everything", range_text(bill.capital_range()));
-  text += total("power at full load", three_digits(bill.watts() / 1000) + " kW");
+  text += total("fabric: switches, cables, NICs if apart", range_text(bill.capital_range(true)), name);
+  text += total("everything", range_text(bill.capital_range()), name);
+  text += total("power at full load", three_digits(bill.watts() / 1000) + " kW", name);
   return text;
 }
 
-std::string bom_table(const CostModel& cost) {
-  std::string text = bom_table(cost.bill);
+std::string bom_table(const CostModel& cost, int columns) {
+  std::string text = bom_table(cost.bill, columns);
+  const std::size_t name = name_columns(cost.bill, columns);
   const Interval watts = watts_with_pue(cost);
   text += total("with cooling (PUE " + share_text(cost.pue) + ")",
                 watts.low == watts.high ? three_digits(watts.usual / 1000) + " kW"
                                         : fmt::format("{} to {} kW", three_digits(watts.low / 1000),
-                                                      three_digits(watts.high / 1000)));
-  text +=
-      total("energy a year at " + range_text(cost.electricity) + "/kWh", range_text(energy_per_year(cost)));
-  text += total("an hour, over " + share_text(cost.years) + " years", range_text(per_hour(cost)));
+                                                      three_digits(watts.high / 1000)),
+                name);
+  text += total("energy a year at " + range_text(cost.electricity) + "/kWh",
+                range_text(energy_per_year(cost)), name);
+  text += total("an hour, over " + share_text(cost.years) + " years", range_text(per_hour(cost)), name);
   text += remarks_text(cost.bill) + "prices\n";
   for (const BomItem& item : cost.bill.items)
     if (item.price && !item.included)

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/report/compare_verdict.hpp"
+#include "sim/report/per_step.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
@@ -89,7 +90,7 @@ std::vector<std::string> distinct_names(std::span<const Candidate> candidates) {
 // Collectives of one group, kind and size; two candidates may choose other algorithms for them.
 void add_collectives(Rows& rows, std::size_t c, const Result& result, double per_step) {
   struct Sum {
-    double seconds = 0, bus = 0, ranks = 0;
+    double seconds = 0, bus = 0, of_a_rank = 0;
   };
   std::map<std::string, Sum> sums;
   for (const CollectiveRow& each : result.collectives) {
@@ -97,16 +98,14 @@ void add_collectives(Rows& rows, std::size_t c, const Result& result, double per
     const double time = seconds(each.each) * static_cast<double>(each.calls);
     sum.seconds += time;
     sum.bus += each.bus_bandwidth * time;
-    sum.ranks += time * each.group_size;
+    sum.of_a_rank += seconds(each.each) * calls_of_a_rank_per_step(result, each);
   }
-  const auto steps = static_cast<double>(std::max<std::size_t>(result.step_times.size(), 1));
   for (const auto& [name, sum] : sums) {
     if (sum.seconds <= 0) continue;
     const double bus = sum.bus / sum.seconds;
-    // Time a rank spends in it in a step, lost or won in proportion to the bandwidth.
-    const double each_rank = sum.ranks / steps / std::max<double>(result.accelerators, 1);
+    // Time a rank spends in it in a step is lost or won in proportion to the bandwidth.
     rows.add(name + ".bus_bandwidth", Unit::bytes_per_second, c, bus,
-             bus > 0 ? each_rank * per_step / bus : 0, true);
+             bus > 0 ? sum.of_a_rank * per_step / bus : 0, true);
   }
 }
 
@@ -220,7 +219,7 @@ std::string limit_of(const Result& result) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kNamed, result.critical_path_links.size()); ++i) {
     const metrics::PathShare& each = result.critical_path_links[i];
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", each.what, percent_text(each.share));
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", percent_text(each.share), each.what);
   }
   return text.empty() ? "nothing was told" : text;
 }
@@ -238,7 +237,11 @@ std::vector<Interval> relative_steps(std::span<const Candidate> candidates, bool
   return intervals;
 }
 
+// By more than the models resolve, and not in a trifle: a row that is worth nothing by itself (tokens,
+// memory) has no effect at all.
 bool differs(const ComparisonRow& row) {
+  constexpr double kTrifle = 1e-3;  // of the baseline's step
+  if (row.effect > 0 && row.effect < kTrifle) return false;
   return std::any_of(row.relative.begin(), row.relative.end(),
                      [](double each) { return std::isnan(each) || std::abs(each) >= kResolution; });
 }
@@ -292,9 +295,13 @@ std::vector<std::string> comparison_keys() {
 }
 
 std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison) {
+  constexpr std::size_t kCollectives = 5;  // those that cost most: more of them say the same again
   std::vector<const ComparisonRow*> rows;
+  std::size_t collectives = 0;
   for (const ComparisonRow& row : comparison.rows) {
-    if (row.metric == "step.seconds" || differs(row)) rows.push_back(&row);
+    if (row.metric != "step.seconds" && !differs(row)) continue;
+    if (row.metric.starts_with("collectives.") && ++collectives > kCollectives) continue;
+    rows.push_back(&row);
   }
   return rows;
 }

@@ -57,12 +57,15 @@ struct Comparison {
 // REQUIRES: at least two candidates, all with equally many steps.
 [[nodiscard]] Comparison compare(std::span<const Candidate> candidates);
 
-// Rows that differ by kResolution or more somewhere; step time always.
+// Step time, and rows that differ by kResolution or more somewhere and by what is worth 0.1 % of a step; of
+// collectives the five worth most.
 [[nodiscard]] std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison);
 
 // Metrics that a comparison adds to those of a result: cost.usd_per_step, ...
 [[nodiscard]] std::vector<std::string> comparison_keys();
 
+// "step time", "busbw data all_reduce 128 MiB": a metric as people say it.
+[[nodiscard]] std::string metric_label(const std::string& metric);
 [[nodiscard]] std::string compare_table(const Comparison& comparison, bool all_rows, int columns);
 [[nodiscard]] std::string compare_markdown(const Comparison& comparison,
                                            std::span<const Candidate> candidates, bool all_rows);

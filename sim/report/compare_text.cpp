@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
 #include "sim/report/compare.hpp"
+#include "sim/report/reason_text.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
@@ -62,35 +64,6 @@ std::vector<const ComparisonRow*> chosen(const Comparison& comparison, bool all_
   return rows;
 }
 
-// "exposed tensor parallel", "busbw data all_reduce 16.8 MB": the metric as people say it.
-std::string label_of(const std::string& metric) {
-  const auto after = [&](std::string_view prefix) -> std::optional<std::string> {
-    if (!metric.starts_with(prefix)) return std::nullopt;
-    std::string rest = metric.substr(prefix.size());
-    std::replace(rest.begin(), rest.end(), '_', ' ');
-    return rest;
-  };
-  if (metric == "step.seconds") return "step time";
-  if (const auto reason = after("accelerators.idle_seconds."))
-    return (*reason == "pipeline bubble" || *reason == "straggler" || *reason == "host" || *reason == "other"
-                ? ""
-                : "exposed ") +
-           *reason;
-  if (const auto rest = after("accelerators.")) return "accelerator " + *rest;
-  if (const auto rest = after("throughput.")) return *rest;
-  if (const auto rest = after("reliability.")) return "with failures: " + *rest;
-  if (const auto rest = after("cost.")) return *rest;
-  if (metric.starts_with("collectives.") && metric.ends_with(".bus_bandwidth")) {
-    const std::size_t end = metric.rfind('.'), size = metric.rfind('.', end - 1);
-    const std::string who = metric.substr(12, size - 12);
-    const std::size_t dot = who.find('.');
-    return "busbw " + who.substr(0, dot) + " " + who.substr(dot + 1) + " " +
-           message_text(Bytes(std::stoll(metric.substr(size + 1, end - size - 1))));
-  }
-  if (const auto rest = after("links.")) return "busiest " + rest->substr(0, rest->rfind('.')) + " link";
-  return metric;
-}
-
 // Header, then one line a row: metric, values, and after each but the first its difference.
 std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool all_rows) {
   std::vector<std::vector<std::string>> table(1, {""});
@@ -99,7 +72,7 @@ std::vector<std::vector<std::string>> cells(const Comparison& comparison, bool a
     if (c > 0) table[0].push_back("difference");
   }
   for (const ComparisonRow* row : chosen(comparison, all_rows)) {
-    std::vector<std::string> line{label_of(row->metric)};
+    std::vector<std::string> line{metric_label(row->metric)};
     for (std::size_t c = 0; c < row->values.size(); ++c) {
       line.push_back(value_text(row->values[c], row->unit));
       if (c > 0) line.push_back(relative_text(*row, c));
@@ -134,18 +107,58 @@ std::string letters(std::size_t number) {
   return before + static_cast<char>('A' + number % kLetters);
 }
 
-std::string limits_text(const Comparison& comparison) {
-  std::string text;
+// One line a candidate; one in all where the same limits each.
+std::vector<std::string> limits_text(const Comparison& comparison) {
+  const std::string what = "critical path by what limits it";
+  const bool alike = std::all_of(comparison.limits.begin(), comparison.limits.end(),
+                                 [&](const std::string& each) { return each == comparison.limits[0]; });
+  if (alike) return {fmt::format("{}, of each: {}", what, comparison.limits[0])};
+  std::vector<std::string> lines;
   for (std::size_t c = 0; c < comparison.limits.size(); ++c)
-    text += fmt::format("{}{}: {}", c == 0 ? "critical path by what limits it, " : "; ", comparison.names[c],
-                        comparison.limits[c]);
-  return text;
+    lines.push_back(fmt::format("{}, {}: {}", what, comparison.names[c], comparison.limits[c]));
+  return lines;
 }
 
 nlohmann::json interval_json(const Interval& range) {
   return {{"p5", range.low}, {"p50", range.usual}, {"p95", range.high}};
 }
 }  // namespace
+
+std::string metric_label(const std::string& metric) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"step.seconds", "step time"},
+      {"accelerators.busy_seconds", "accelerator busy"},
+      {"throughput.tokens_per_second", "tokens per second"},
+      {"throughput.mfu", "model FLOPs utilisation"},
+      {"memory.per_accelerator_bytes", "memory of the fullest"},
+      {"reliability.goodput", "goodput"},
+      {"reliability.interruptions_per_day", "interruptions a day"},
+      {"reliability.step_seconds", "step time with failures"},
+      {"cost.capital_usd", "price of everything"},
+      {"cost.fabric_usd", "price of the fabric"},
+      {"cost.watts", "power with cooling"},
+      {"cost.usd_per_step", "cost of a step"},
+      {"cost.usd_per_million_tokens", "cost per million tokens"},
+      {"cost.usd_per_run", "cost of the training run"}};
+  for (const auto& [name, label] : kNames)
+    if (metric == name) return std::string(label);
+  for (std::size_t i = 0; i < executor::kReasons; ++i) {
+    const auto reason = static_cast<executor::Reason>(i);
+    if (metric == fmt::format("accelerators.idle_seconds.{}", name_of(reason))) return reason_text(reason);
+  }
+  const auto between = [&](std::string_view prefix, std::string_view suffix) {
+    if (!metric.starts_with(prefix) || !metric.ends_with(suffix)) return std::string();
+    return metric.substr(prefix.size(), metric.size() - prefix.size() - suffix.size());
+  };
+  if (const std::string call = between("collectives.", ".bus_bandwidth"); !call.empty()) {
+    const std::size_t kind = call.find('.'), size = call.rfind('.');
+    return fmt::format("busbw {} {} {}", call.substr(0, kind), call.substr(kind + 1, size - kind - 1),
+                       message_text(Bytes(std::stoll(call.substr(size + 1)))));
+  }
+  if (const std::string kind = between("links.", ".utilization"); !kind.empty())
+    return fmt::format("busiest {} link, mean", kind);
+  return metric;
+}
 
 std::string compare_table(const Comparison& comparison, bool all_rows, int columns) {
   auto table = cells(comparison, all_rows);
@@ -179,7 +192,7 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
     }
   };
   sentences(comparison.verdict);
-  sentences(limits_text(comparison));
+  for (const std::string& line : limits_text(comparison)) sentences(line);
   for (const std::string& remark : comparison.remarks) sentences("note: " + remark);
   return text;
 }
@@ -190,7 +203,9 @@ std::string compare_markdown(const Comparison& comparison, std::span<const Candi
   for (std::size_t c = 1; c < comparison.names.size(); ++c) text += " or " + comparison.names[c];
   text += "\n\n";
   for (char c : comparison.verdict) text += c == '\n' ? std::string("\n\n") : std::string(1, c);
-  text += "\n\n" + limits_text(comparison) + "\n\n";
+  text += "\n";
+  for (const std::string& line : limits_text(comparison)) text += "\n" + line + "\n";
+  text += "\n";
   const auto table = cells(comparison, all_rows);
   for (std::size_t r = 0; r < table.size(); ++r) {
     text += "|";
@@ -203,7 +218,8 @@ std::string compare_markdown(const Comparison& comparison, std::span<const Candi
   }
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     text += fmt::format("\n## {}\n\n{}\n", comparison.names[c], candidates[c].result.headline);
-    if (candidates[c].cost) text += "\n```\n" + bom_table(candidates[c].cost->bill) + "```\n";
+    if (candidates[c].cost)
+      text += "\n```\n" + bom_table(candidates[c].cost->bill, std::numeric_limits<int>::max()) + "```\n";
   }
   text += "\n## How this was computed\n\n";
   text += fmt::format("- topsim {} ({}), {} sample{}.\n", candidates[0].result.version,

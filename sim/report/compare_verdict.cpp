@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/report/reason_text.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
@@ -38,9 +39,7 @@ std::string cause(std::span<const Candidate> candidates, std::size_t c) {
   };
   offer("computation", base.account.busy, other.account.busy);
   for (std::size_t i = 0; i < base.account.idle.size(); ++i) {
-    std::string reason(name_of(static_cast<executor::Reason>(i)));
-    std::replace(reason.begin(), reason.end(), '_', ' ');
-    offer(reason, base.account.idle[i], other.account.idle[i]);
+    offer(reason_text(static_cast<executor::Reason>(i)), base.account.idle[i], other.account.idle[i]);
   }
   if (most < 0.5) return "";
   return fmt::format("; {} of the difference is {}", most > 1.0 ? "more than all" : percent_text(most), best);
@@ -107,15 +106,15 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   std::string text;
   if (cost.low <= 0 && cost.high >= 0) {
     text = fmt::format(
-        "cost per {}: no significant difference, {} costs {} to {} of {} over the ranges of prices", work,
-        comparison.names[c], signed_percent_text(cost.low), signed_percent_text(cost.high),
-        comparison.names[0]);
+        "cost per {}: no significant difference, {} against {} {} ({} to {} over the ranges of prices)", work,
+        comparison.names[c], comparison.names[0], signed_percent_text(relative[0]),
+        signed_percent_text(cost.low), signed_percent_text(cost.high));
   } else {
-    const bool dearer = cost.usual > 0;
-    text = fmt::format(
-        "cost per {}: {} is {} cheaper than {} (median; {} to {} over the ranges of prices)", work,
-        comparison.names[dearer ? 0 : c], percent_text(dearer ? 1 - 1 / (1 + cost.usual) : -cost.usual),
-        comparison.names[dearer ? c : 0], signed_percent_text(cost.low), signed_percent_text(cost.high));
+    // On the table's base, the baseline's cost: at usual prices, as its row, and over their ranges.
+    text = fmt::format("cost per {}: {} costs {} {} than {} ({} to {} over the ranges of prices)", work,
+                       comparison.names[c], signed_percent_text(std::abs(relative[0])).substr(1),
+                       relative[0] > 0 ? "more" : "less", comparison.names[0], signed_percent_text(cost.low),
+                       signed_percent_text(cost.high));
   }
   if (!shares.empty()) {
     const Interval share = spread(shares);
@@ -131,13 +130,17 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   return text;
 }
 
+bool reduces_in_switches(const Candidate& each) {
+  const std::string& scenario = each.result.scenario;
+  return scenario.find("\"sharp\":true") != std::string::npos ||
+         scenario.find("\"sharp\": true") != std::string::npos;
+}
+
 // A knob of InfiniBand that the comparison leaves untouched.
 std::string sharp_hint(const Result& result) {
   const bool infiniband = std::any_of(result.links.begin(), result.links.end(),
                                       [](const LinkRow& l) { return l.kind == "infiniband"; });
-  if (!infiniband || result.scenario.find("\"sharp\":true") != std::string::npos ||
-      result.scenario.find("\"sharp\": true") != std::string::npos)
-    return "";
+  if (!infiniband) return "";
   return " reduces in its NICs and accelerators: --with topology.fabric.sharp=true adds it with SHARP in the "
          "switches";
 }
@@ -179,7 +182,8 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
       add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));
     }
-    if (const std::string hint = sharp_hint(each.result); !hint.empty()) add(comparison.names[c] + hint);
+    if (std::none_of(candidates.begin(), candidates.end(), reduces_in_switches))
+      if (const std::string hint = sharp_hint(each.result); !hint.empty()) add(comparison.names[c] + hint);
     for (const std::string& range : each.drawn) add("samples draw " + range);
     if (each.cost) {
       for (const std::string& remark : each.cost->bill.remarks) add(comparison.names[c] + ": " + remark);

@@ -29,7 +29,7 @@ struct CostModel {
                                         const CostSpec& spec);
 
 // `topsim topo bom`: the bill with what power and writing off cost; JSON is "topsim.bom/1".
-[[nodiscard]] std::string bom_table(const CostModel& cost);
+[[nodiscard]] std::string bom_table(const CostModel& cost, int columns = 80);
 [[nodiscard]] std::string bom_json(const CostModel& cost);
 [[nodiscard]] std::string bom_csv(const CostModel& cost);
 

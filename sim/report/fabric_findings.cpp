@@ -6,6 +6,7 @@
 
 #include "sim/report/findings.hpp"
 #include "sim/report/text.hpp"
+#include "topology/link_name.hpp"
 
 namespace topsim::report {
 namespace {
@@ -39,22 +40,25 @@ struct PathTime {
   Duration whole{};          // every leg: one step
   Duration all{};            // legs of communication that a link limited
   Duration between_tiers{};  // limited by a link between two fabric switches
-  std::map<std::string, Duration> by_type;
+  std::map<std::string, Duration> by_name;
 };
 
 PathTime communication_on_path(const FindingContext& context) {
   PathTime time;
+  std::map<LinkId, Duration> by_link;  // named once each: a path has many legs
   for (const executor::PathLeg& leg : context.outcome.critical_path) {
     time.whole += leg.share;
     if (!leg.limiting_link.valid()) continue;
     const Link& link = context.topology.link(leg.limiting_link);
     time.all += leg.share;
-    time.by_type[context.topology.type_of(leg.limiting_link).label] += leg.share;
+    by_link[leg.limiting_link] += leg.share;
     if (context.topology.device(link.from).kind == DeviceKind::fabric_switch &&
         context.topology.device(link.to).kind == DeviceKind::fabric_switch) {
       time.between_tiers += leg.share;
     }
   }
+  for (const auto& [link, share] : by_link)
+    time.by_name[name_with_speed(context.topology, context.topology.link(link))] += share;
   return time;
 }
 
@@ -146,8 +150,8 @@ void find_narrow_pcie(const FindingContext& context, Findings& out) {
 void find_limiting_link(const FindingContext& context, Findings& out) {
   const PathTime path = communication_on_path(context);
   const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto longest = std::max_element(path.by_type.begin(), path.by_type.end(), shorter);
-  if (longest == path.by_type.end()) return;
+  const auto longest = std::max_element(path.by_name.begin(), path.by_name.end(), shorter);
+  if (longest == path.by_name.end()) return;
   const double share = seconds(longest->second) / seconds(path.whole);
   if (share < 0.05) return;
   out.push_back({Severity::note,

@@ -7,6 +7,7 @@
 #include "sim/report/findings.hpp"
 #include "sim/report/spans.hpp"
 #include "sim/report/version.hpp"
+#include "topology/link_name.hpp"
 
 namespace topsim::report {
 namespace {
@@ -53,7 +54,7 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
     row.id = topology.name(id);
     row.count = static_cast<std::uint32_t>(each.members.size());
     row.kind = name_of(link.kind);
-    row.type = topology.type_of(id).label;
+    row.type = name_with_speed(topology, link);
     row.from = topology.name(link.from);
     row.to = topology.name(link.to);
     row.capacity = link.capacity.value();

@@ -5,8 +5,11 @@
 #include <array>
 
 #include "sim/base/error.hpp"
+#include "sim/report/per_step.hpp"
+#include "sim/report/reason_text.hpp"
 #include "sim/report/spans.hpp"
 #include "sim/report/text.hpp"
+#include "topology/link_name.hpp"
 
 namespace topsim::report {
 namespace {
@@ -42,29 +45,30 @@ const LinkRow* class_of(const Result& result, LinkId link) {
 }
 
 std::string text_of(const RankRow& rank, std::uint32_t alike) {
-  std::string text = fmt::format("rank {} on {}, {}{}\n  {:<20}{:>10}\n", rank.rank, rank.device,
+  std::string text = fmt::format("rank {} on {}, {}{}\n  {:<26}{:>10} a step\n", rank.rank, rank.device,
                                  rank.program, alike > 1 ? fmt::format("; {} ranks behave alike", alike) : "",
                                  "busy", duration_text(rank.account.busy));
   for (std::size_t i = 0; i < rank.account.idle.size(); ++i) {
     if (rank.account.idle[i] == Duration{}) continue;
-    text += fmt::format("  {:<20}{:>10}\n", name_of(static_cast<executor::Reason>(i)),
+    text += fmt::format("  {:<26}{:>10}\n", reason_text(static_cast<executor::Reason>(i)),
                         duration_text(rank.account.idle[i]));
   }
   return text;
 }
 
-std::string text_of(const LinkRow& link, std::uint32_t alike) {
+std::string text_of(const LinkRow& link, std::uint32_t alike, double steps) {
   if (link.bytes <= Bytes{}) return fmt::format("{} ({}) carried nothing\n", link.id, link.type);
-  return fmt::format("{} ({}){}\n  carried {}, mean {}, peak {}\n", link.id, link.type,
+  return fmt::format("{} ({}){}\n  carried {} a step, mean {}, peak {}\n", link.id, link.type,
                      alike > 1 ? fmt::format("; {} links behave alike", alike) : "",
-                     bytes_text(static_cast<double>(link.bytes.value())), percent_text(link.utilization),
-                     percent_text(link.peak_utilization));
+                     bytes_text(static_cast<double>(link.bytes.value()) / steps),
+                     percent_text(link.utilization), percent_text(link.peak_utilization));
 }
 }  // namespace
 
 Members find_members(const Result& result, const topology::Topology& topology,
                      std::span<const std::uint32_t> ranks, std::span<const std::string> links) {
   Members members;
+  members.steps = measured_steps(result);
   for (const std::uint32_t rank : ranks) {
     RankRow row = class_of(result, rank);
     const std::uint32_t alike = row.count;
@@ -86,7 +90,7 @@ Members find_members(const Result& result, const topology::Topology& topology,
     row.count = 1;
     row.members = to_spans(std::array{link.value});
     row.kind = name_of(facts.kind);
-    row.type = topology.type_of(link).label;
+    row.type = name_with_speed(topology, facts);
     row.from = topology.name(facts.from);
     row.to = topology.name(facts.to);
     row.capacity = facts.capacity.value();
@@ -98,7 +102,7 @@ Members find_members(const Result& result, const topology::Topology& topology,
 std::string to_text(const Members& members) {
   std::string text;
   for (const auto& [row, alike] : members.ranks) text += text_of(row, alike);
-  for (const auto& [row, alike] : members.links) text += text_of(row, alike);
+  for (const auto& [row, alike] : members.links) text += text_of(row, alike, members.steps);
   return text;
 }
 }  // namespace topsim::report

@@ -13,6 +13,7 @@ namespace topsim::report {
 
 // A row of a class as if it were the member's own: count 1, its own names.
 struct Members {
+  double steps = 1;                                      // that the figures of links are totals of
   std::vector<std::pair<RankRow, std::uint32_t>> ranks;  // with how many behave alike, itself included
   std::vector<std::pair<LinkRow, std::uint32_t>> links;
 };

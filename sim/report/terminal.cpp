@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "sim/report/per_step.hpp"
+#include "sim/report/reason_text.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
@@ -45,26 +47,6 @@ class Screen {
   std::size_t lines_ = 0;
   std::string text_;
 };
-
-std::string reason_text(executor::Reason reason) {
-  switch (reason) {
-    case executor::Reason::pipeline_bubble:
-      return "pipeline bubble";
-    case executor::Reason::straggler:
-      return "waiting for the slowest";
-    case executor::Reason::host:
-      return "host and launch";
-    case executor::Reason::offload:
-      return "offload";
-    case executor::Reason::other:
-      return "other";
-    default: {
-      std::string text = "exposed " + std::string(name_of(reason));
-      std::replace(text.begin(), text.end(), '_', ' ');
-      return text;
-    }
-  }
-}
 
 }  // namespace
 
@@ -181,14 +163,14 @@ std::vector<const LinkRow*> busiest_links(const Result& result, std::size_t limi
   return first;
 }
 
-// "node0: gpu0 > nvswitch0" for a link inside a node, the full names otherwise.
+// "node0: gpu0 > nvswitch0 (28)" for links inside nodes, 28 of which are alike; full names otherwise.
 std::string ends_of(const LinkRow& row) {
   const std::size_t slash = row.from.find('/');
   std::string text = row.from + " > " + row.to;
   if (slash != std::string::npos && row.to.compare(0, slash + 1, row.from, 0, slash + 1) == 0) {
     text = row.from.substr(0, slash) + ": " + row.from.substr(slash + 1) + " > " + row.to.substr(slash + 1);
   }
-  return row.count > 1 ? text + fmt::format(" x{}", row.count) : text;
+  return row.count > 1 ? text + fmt::format(" ({})", row.count) : text;
 }
 
 // "InfiniBand NDR 400 Gbit/s" without what NDR says already, where room is short.
@@ -202,26 +184,26 @@ std::string type_of(const LinkRow& row, std::size_t room) {
 
 void links(Screen& screen, const Result& result, std::size_t limit) {
   if (result.links.empty()) return;
-  // 30 columns of figures and gaps; the rest is shared by the two names.
-  const std::size_t text = screen.columns() - std::min<std::size_t>(screen.columns() - 20, 30);
+  // 27 columns of figures and gaps; the rest is shared by the two names.
+  const std::size_t text = screen.columns() - std::min<std::size_t>(screen.columns() - 20, 27);
   const std::vector<const LinkRow*> rows = busiest_links(result, limit);
   std::size_t name = 0;
   for (const LinkRow* row : rows) name = std::max(name, width(ends_of(*row)));
   name = std::min(name, std::max<std::size_t>(text - std::min<std::size_t>(text, 14), text * 3 / 5));
   const std::size_t type = std::min<std::size_t>(25, text - name);
-  screen.line(fmt::format("  {} {:>8} {:>7} {:>7}", pad_right("busiest links", name + type + 3), "carried",
-                          "mean", "peak"));
+  const std::size_t heading = name + type - std::min<std::size_t>(name + type, 4);
+  screen.line(fmt::format("  {}{:>15} {:>6} {:>6}",
+                          pad_right(clip_end("busiest links (so many alike)", heading), heading),
+                          "carried a step", "mean", "peak"));
   for (const LinkRow* row : rows) {
-    screen.line(fmt::format("    {} {} {:>8} {:>7} {:>7}", pad_right(clip(ends_of(*row), name), name),
-                            pad_right(type_of(*row, type), type),
-                            bytes_text(static_cast<double>(row->bytes.value())),
+    screen.line(fmt::format("    {} {} {:>7} {:>6} {:>6}", pad_right(clip(ends_of(*row), name), name),
+                            pad_right(type_of(*row, type), type), bytes_text(bytes_per_step(result, *row)),
                             percent_text(row->utilization), percent_text(row->peak_utilization)));
   }
 }
 
-// "123 000", "3.11 M": at most seven columns.
-std::string calls_text(std::uint64_t calls) {
-  const auto count = static_cast<double>(calls);
+// "123 000", "3.11 M", "0.50": at most seven columns.
+std::string calls_text(double count) {
   return count < 999'500 ? count_text(count) : three_digits(count / 1e6) + " M";
 }
 
@@ -248,13 +230,13 @@ std::vector<const CollectiveRow*> longest_collectives(const Result& result, std:
 
 void collectives(Screen& screen, const Result& result, std::size_t limit) {
   if (result.collectives.empty()) return;
-  screen.line(fmt::format("  {:<24} {:>7} {:>8} {:>8} {:>10}  {}", "collectives", "calls", "size", "each",
-                          "busbw", "algorithm"));
+  screen.line(fmt::format("  {:<16} {:>15} {:>8} {:>8} {:>10}  {}", "collectives", "calls a step", "size",
+                          "each", "busbw", "algorithm"));
   for (const CollectiveRow* row : longest_collectives(result, limit)) {
     screen.line(clip_end(
         fmt::format("    {} {:>7} {:>8} {:>8} {:>10}  {} {}", pad_right(row->group + " " + row->kind, 22),
-                    calls_text(row->calls), message_text(row->bytes), duration_text(row->each),
-                    rate_text(row->bus_bandwidth), row->algorithm, row->protocol),
+                    calls_text(calls_of_a_rank_per_step(result, *row)), message_text(row->bytes),
+                    duration_text(row->each), rate_text(row->bus_bandwidth), row->algorithm, row->protocol),
         screen.columns()));
   }
 }

@@ -75,7 +75,7 @@ std::string message_text(Bytes bytes) {
       return fmt::format("{} {}", units_of_it, scale.unit);
     }
   }
-  return bytes_text(value);
+  return memory_text(bytes);
 }
 
 std::string rate_text(double bytes_per_second) {
@@ -92,9 +92,11 @@ std::string percent_text(double share) {
 }
 
 std::string signed_percent_text(double share) {
-  const double percent = share * 100;
-  if (std::abs(percent) < 0.01) return percent == 0 ? "0 %" : percent > 0 ? "+0.00 %" : "-0.00 %";
-  return fmt::format("{}{} %", percent > 0 ? "+" : "-", three_digits(std::abs(percent)));
+  constexpr double kShown = 0.005;  // in percent: two decimals and no more, nor three digits of a trifle
+  const double percent = share * 100, size = std::abs(percent);
+  if (size < kShown) return "0 %";
+  return fmt::format("{}{} %", percent > 0 ? "+" : "-",
+                     size < 1 ? fmt::format("{:.2f}", size) : three_digits(size));
 }
 
 std::string count_text(double count) {

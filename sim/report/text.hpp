@@ -15,7 +15,8 @@ namespace topsim::report {
 [[nodiscard]] std::string days_text(double seconds);     // "3.09 h", "21.0 min", for what takes hours
 [[nodiscard]] std::string bytes_text(double bytes);      // "30.9 GB"
 [[nodiscard]] std::string memory_text(Bytes bytes);      // "57.9 GiB": memory comes in powers of two
-[[nodiscard]] std::string message_text(Bytes bytes);  // "128 MiB" where it is a binary size, else "30.9 MB"
+[[nodiscard]] std::string message_text(
+    Bytes bytes);  // sizes of messages: as chosen ("62.5 MiB"), else as memory
 [[nodiscard]] std::string rate_text(double bytes_per_second);            // "47.0 GB/s"
 [[nodiscard]] std::string dollars_text(double dollars);                  // "310 000 USD", "0.0123 USD"
 [[nodiscard]] std::string percent_text(double share);                    // 0.412 -> "41.2 %"

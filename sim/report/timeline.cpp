@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "topology/link_name.hpp"
+
 namespace topsim::report {
 namespace {
 using executor::Outcome;
@@ -109,7 +111,7 @@ Timeline make_timeline(const topology::Topology& topology, const Program& progra
   for (const executor::LinkClass& each : outcome.links) {
     const topology::Link& link = topology.link(each.members.front());
     timeline.links.push_back({topology.name(each.members.front()), std::string(name_of(link.kind)),
-                              topology.type_of(each.members.front()).label,
+                              name_with_speed(topology, link),
                               static_cast<std::uint32_t>(each.members.size()), link.capacity.value()});
   }
   for (const executor::LinkSample& each : outcome.link_samples) {

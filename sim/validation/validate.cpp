@@ -109,13 +109,15 @@ std::vector<Prediction> predict(const Case& c, const topology::Catalogue& catalo
   return results;
 }
 
-// The value below which `share` of the weight lies; `values` sorted.
+// The value below which `share` of the weight lies, the mean of two where it falls between them: the median
+// of an even number is the mean of the middle two. `values` sorted.
 double percentile(const std::vector<std::pair<double, double>>& values, double share) {
   double total = 0, sum = 0;
   for (const auto& [value, weight] : values) total += weight;
-  for (const auto& [value, weight] : values) {
-    sum += weight;
-    if (sum >= share * total * (1 - 1e-12)) return value;
+  for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+    sum += values[i].second;
+    if (sum > share * total * (1 + 1e-12)) return values[i].first;
+    if (sum >= share * total * (1 - 1e-12)) return (values[i].first + values[i + 1].first) / 2;
   }
   return values.back().first;
 }

@@ -37,7 +37,7 @@ TEST(CriticalPath, SplitsWhatDependsOnTheBytesFromWhatDoesNot) {
   }
   EXPECT_EQ(sum, 9_ms);
   EXPECT_EQ(found.at("NDR 400 Gbit/s"), 3_ms);
-  EXPECT_EQ(found.at("PCIe 5 x16, as NCCL drives it"), 2500_us);
+  EXPECT_EQ(found.at("PCIe 5 x16, 55 GB/s, as NCCL drives it"), 2500_us);
   EXPECT_EQ(found.at("latency of messages and of collectives' steps"), 3500_us);  // 1 + 0.5 + 2
 }
 

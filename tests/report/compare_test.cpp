@@ -69,9 +69,51 @@ TEST(Compare, ACollectiveThatOneCandidateLacksIsNoRow) {
 
 TEST(Compare, SaysByWhatFactorTheFasterOneWins) {
   EXPECT_EQ(of({candidate("ib", 10_ms), candidate("roce", 12_ms)}).verdict,
-            "ib is 1.20 times faster per step than roce; 100 % of the difference is data parallel");
+            "ib is 1.20 times faster per step than roce; 100 % of the difference is exposed data parallel");
   EXPECT_THAT(of({candidate("ib", 12_ms), candidate("roce", 10_ms)}).verdict,
               HasSubstr("roce is 1.20 times faster per step than ib"));
+}
+
+// What moves by a third but is worth a fortieth of a thousandth of the step is a row for --all; a price is
+// not.
+TEST(Compare, TriflesAreNoRows) {
+  Candidate a = candidate("a", 10_ms), b = candidate("b", 10_ms);
+  a.result.account.idle[static_cast<std::size_t>(Reason::other)] = Duration(750'000);
+  b.result.account.idle[static_cast<std::size_t>(Reason::other)] = Duration(1'000'000);
+  a.result.memory.per_accelerator = 40_GiB, b.result.memory.per_accelerator = 60_GiB;
+  const Comparison comparison = of({a, b});
+  std::vector<std::string> shown;
+  for (const ComparisonRow* each : rows_that_differ(comparison)) shown.push_back(metric_label(each->metric));
+  EXPECT_THAT(shown, ::testing::ElementsAre("step time", "memory of the fullest"));
+}
+
+TEST(Compare, OfManyCollectivesTheFiveWorthMostAreRows) {
+  Candidate a = candidate("a", 10_ms), b = candidate("b", 10_ms);
+  for (int i = 1; i <= 9; ++i) {
+    CollectiveRow row;
+    row.group = "data", row.kind = "all_reduce", row.bytes = i * 1_MiB, row.calls = 2, row.group_size = 2;
+    row.each = i * 1_ms, row.bus_bandwidth = 100e9;
+    a.result.collectives.push_back(row);
+    row.bus_bandwidth = 50e9;
+    b.result.collectives.push_back(row);
+  }
+  const Comparison comparison = of({a, b});
+  std::vector<std::string> shown;
+  for (const ComparisonRow* each : rows_that_differ(comparison)) shown.push_back(metric_label(each->metric));
+  EXPECT_THAT(shown, ::testing::ElementsAre("step time", "busbw data all_reduce 9 MiB",
+                                            "busbw data all_reduce 8 MiB", "busbw data all_reduce 7 MiB",
+                                            "busbw data all_reduce 6 MiB", "busbw data all_reduce 5 MiB"));
+}
+
+TEST(Compare, SharpIsAdvisedOnlyWhereNobodyHasIt) {
+  Candidate plain = candidate("plain", 10_ms), sharp = candidate("sharp", 9_ms);
+  LinkRow link;
+  link.kind = "infiniband";
+  plain.result.links = sharp.result.links = {link};
+  const auto advice = ::testing::Contains(HasSubstr("sharp=true"));
+  EXPECT_THAT(of({plain, plain}).remarks, advice);
+  sharp.result.scenario = R"({"topology": {"fabric": {"sharp": true}}})";
+  EXPECT_THAT(of({plain, sharp}).remarks, ::testing::Not(advice));
 }
 
 TEST(Compare, IdenticalScenariosTakeTheSameTime) {
@@ -94,7 +136,7 @@ TEST(Compare, SamplesThatAgreeAreSignificant) {
 TEST(Compare, BelowTheModelsResolutionNothingIsClaimed) {
   EXPECT_THAT(
       of({candidate("ib", 10_ms), candidate("roce", 10_ms + 50_us)}).verdict,
-      HasSubstr("no significant difference between ib and roce: +0.500 % per step; differences below 1.0 %"));
+      HasSubstr("no significant difference between ib and roce: +0.50 % per step; differences below 1.0 %"));
 }
 
 TEST(Compare, WhoProcessesMoreTokensAStepIsJudgedByTheToken) {
@@ -189,9 +231,9 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   }
   ib.cost->bill.items.push_back({BomCategory::network_switch, "qm", "qm", 1, exactly(20), "quote", 0});
   roce.cost->bill.items.push_back({BomCategory::network_switch, "sn", "sn", 1, exactly(5), "quote", 0});
-  // 100 x 10 against 85 x 11: 6.5 % cheaper; even at (100/1.1 - 80)/20 = 54.5 % of the other's fabric.
+  // 85 x 11 against 100 x 10: 6.5 % less; even at (100/1.1 - 80)/20 = 54.5 % of the other's fabric.
   const std::string verdict = of({ib, roce}).verdict;
-  EXPECT_THAT(verdict, HasSubstr("cost per token: roce is 6.5 % cheaper than ib"));
+  EXPECT_THAT(verdict, HasSubstr("cost per token: roce costs 6.50 % less than ib"));
   EXPECT_THAT(verdict, HasSubstr("roce wins if its fabric costs less than 54.5 % of ib's"));
   // 100 x 10 against 85 x 13: its servers alone cost more than the other's all: (100/1.3 - 80)/20 = -15 %.
   roce.steps.assign(roce.steps.size(), 13_ms);
@@ -200,7 +242,7 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   // Failures that take half of its time double what its token costs: 85 x 11 / 0.5 = 1.87 times.
   roce.result.goodput = Goodput{};
   roce.result.goodput->share = {0.5, 0.5, 0.5};
-  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("ib is 46.5 % cheaper than roce"));
+  EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce costs 87.0 % more than ib"));
   roce.result.goodput.reset();
   // The price range swallows the difference.
   roce.cost->bill.items[1].price = Interval{1, 11, 21};

@@ -62,6 +62,17 @@ TEST(Members, a_rank_has_the_account_of_its_class) {
   EXPECT_EQ(members.ranks[0].first.account, sample_result().ranks[1].account);
 }
 
+// 0.5 GB over two steps; 1 ms of waiting for the slowest in each.
+TEST(Members, are_told_a_step_and_in_the_words_of_the_main_screen) {
+  const topology::Topology topology = two_nodes();
+  const std::string id = topology.name(link_between(topology, "leaf1", "spine0"));
+  const std::vector<std::uint32_t> one{1};
+  const std::string text =
+      report::to_text(report::find_members(sample_result(), topology, one, std::vector<std::string>{id}));
+  EXPECT_THAT(text, HasSubstr("carried 250 MB a step"));
+  EXPECT_THAT(text, HasSubstr("waiting for the slowest      1.00 ms"));
+}
+
 TEST(Members, who_is_not_there_is_refused_by_name) {
   const topology::Topology topology = two_nodes();
   const std::vector<std::uint32_t> none{99};

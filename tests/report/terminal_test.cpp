@@ -90,16 +90,26 @@ TEST(Terminal, ReasonsThatReadZeroAreOneRow) {
 TEST(Terminal, EightyColumnsHoldAWholeRowOfEachTable) {
   Result result = sample_result();
   result.links[0].from = "node1024/gpu0", result.links[0].to = "node1024/nvswitch0";
-  result.links[0].type = "NVLink 4, 25 GB/s", result.links[0].count = 8;
+  result.links[0].type = "NVLink 4 x18, 450 GB/s", result.links[0].count = 8;
   result.links[1].from = "leaf128", result.links[1].to = "node512/nic0";
   result.links[1].type = "InfiniBand NDR 400 Gbit/s", result.links[1].count = 1024;
   result.collectives[0].group = "tensor", result.collectives[0].kind = "reduce_scatter";
-  result.collectives[0].calls = 3'110'000, result.collectives[0].bytes = Bytes(206'976 * 1024);
+  result.collectives[0].calls = 6'220'000, result.collectives[0].bytes = Bytes(206'976 * 1024);
   const std::string text = to_terminal(result, {});
-  EXPECT_THAT(text, HasSubstr("node1024: gpu0 > nvswitch0 x8 "));
+  EXPECT_THAT(text, HasSubstr("node1024: gpu0 > nvswitch0 (8) NVLink 4 x18, 450 GB/s "));
   EXPECT_THAT(text, HasSubstr("NDR 400 Gbit/s "));
-  EXPECT_THAT(text, HasSubstr("3.11 M   212 MB"));
+  EXPECT_THAT(text, HasSubstr("3.11 M  202 MiB"));
   EXPECT_THAT(text, Not(HasSubstr("…")));
+}
+
+// 0.5 GB and 2 calls over two steps: as many of each a step, however many steps were measured.
+TEST(Terminal, TotalsAreThoseOfAStep) {
+  Result result = sample_result();
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("250 MB"));
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("data all_reduce              1  128 MiB"));
+  result.step_times.resize(4, 10_ms);
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("125 MB"));
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("data all_reduce          0.500  128 MiB"));
 }
 
 TEST(Terminal, BarsAndColourOnlyWhereAskedFor) {

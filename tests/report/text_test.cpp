@@ -26,10 +26,18 @@ TEST(Text, ATimeChoosesItsUnitAfterRounding) {
 TEST(Text, SizesPeopleChoseStayBinary) {
   EXPECT_EQ(message_text(128_MiB), "128 MiB");
   EXPECT_EQ(message_text(Bytes(1536)), "1.5 KiB");
-  EXPECT_EQ(message_text(Bytes(30'900'000)), "30.9 MB");
-  EXPECT_EQ(message_text(Bytes(206'976 * 1024)), "212 MB");  // 206,976 KiB, but nobody says so
+  EXPECT_EQ(message_text(Bytes(62'500 * 1024)), "61.0 MiB");  // 62,500 KiB / 1,024
+  EXPECT_EQ(message_text(Bytes(125 << 19)), "62.5 MiB");
+  EXPECT_EQ(message_text(Bytes(206'976 * 1024)), "202 MiB");  // 202.125: one unit for all of a column
   EXPECT_EQ(memory_text(80_GiB), "80.0 GiB");
   EXPECT_EQ(bytes_text(1.5e12), "1.50 TB");
+}
+
+TEST(Text, SmallDifferencesHaveTwoDecimalsAndNoSignOfNothing) {
+  EXPECT_EQ(signed_percent_text(0.0763), "+7.63 %");
+  EXPECT_EQ(signed_percent_text(-0.000149), "-0.01 %");
+  EXPECT_EQ(signed_percent_text(-0.00004), "0 %");
+  EXPECT_EQ(signed_percent_text(0), "0 %");
 }
 
 TEST(Text, LargeCountsAreGrouped) {

@@ -121,6 +121,15 @@ Prediction prediction(double published, double predicted) {
   return p;
 }
 
+// Errors +10 %, +20 %, +30 %, +60 %: the median of four is the mean of the middle two.
+TEST(Summary, TheMedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo) {
+  const Prediction all[] = {prediction(10, 13), prediction(10, 11), prediction(10, 16), prediction(10, 12)};
+  std::vector<const Prediction*> pointers;
+  for (const Prediction& p : all) pointers.push_back(&p);
+  EXPECT_NEAR(summarise(pointers).median, 0.25, 1e-12);
+  EXPECT_NEAR(summarise(pointers).percentile_90, 0.60, 1e-12);
+}
+
 // Errors -10 %, +20 %, 0 %, +30 %, -20 %: absolute 0, 10, 20, 20, 30.
 TEST(Summary, IsThatOfTheRelativeErrors) {
   const Prediction all[] = {prediction(10, 9), prediction(10, 12), prediction(5, 5), prediction(10, 13),

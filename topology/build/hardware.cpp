@@ -47,7 +47,7 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
     link.line_rate = *choice.bandwidth;
     const std::string rate = fmt::format("{:g} Gbit/s", link.line_rate.value() * 8e-9);
     id += " at " + rate;
-    link.label += ", here " + rate;
+    if (link.is_fabric()) link.label += ", here " + rate;  // names of others are told with their speed
   }
   if (choice.capacity || choice.latency) id += " (changed)";
   LinkFigures f;

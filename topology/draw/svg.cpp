@@ -8,6 +8,7 @@
 #include "sim/config/quantity.hpp"
 #include "topology/draw/alike.hpp"
 #include "topology/draw/draw.hpp"
+#include "topology/link_name.hpp"
 #include "topology/routes.hpp"
 
 namespace topsim::topology {
@@ -261,11 +262,8 @@ class Drawing {
       const Link& l = t_.links()[i];
       if (!spot_[l.from.index()].drawn || !spot_[l.to.index()].drawn) continue;
       if (l.to < l.from && t_.find_link(l.to, l.from)) continue;  // its way back is drawn
-      std::string title =
-          fmt::format("{} - {}: {}", t_.name(l.from), t_.name(l.to), t_.link_types()[l.type].label);
-      if (l.count > 1) title += fmt::format(" x{}", l.count);
-      title +=
-          fmt::format(", {}, {:.4g} GB/s usable", config::to_text(l.line_rate), l.capacity.value() * 1e-9);
+      std::string title = fmt::format("{} - {}: {}, {:.4g} GB/s usable", t_.name(l.from), t_.name(l.to),
+                                      name_with_speed(t_, l), l.capacity.value() * 1e-9);
       out += line(l.from, l.to, name_of(l.kind), l.line_rate, title, i);
     }
     // Where PCIe is left out: which NIC serves which accelerator.

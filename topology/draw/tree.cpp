@@ -6,6 +6,7 @@
 #include "sim/config/quantity.hpp"
 #include "topology/draw/alike.hpp"
 #include "topology/draw/draw.hpp"
+#include "topology/link_name.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -14,16 +15,6 @@ std::string short_name(const Topology& t, DeviceId d) {
   const std::string name = t.name(d);
   const std::size_t slash = name.rfind('/');
   return slash == std::string::npos ? name : name.substr(slash + 1);
-}
-
-// "PCIe Gen5 x16, 64 GB/s", "NVLink 4, 25 GB/s x18 = 450 GB/s": the speed unless the label says it.
-std::string cable(const Topology& t, const Link& l) {
-  const std::string& label = t.link_types()[l.type].label;
-  const bool told = label.find("GB/s") != std::string::npos || label.find("bit/s") != std::string::npos;
-  std::string text = label;
-  if (!told) text += fmt::format(", {:.4g} GB/s", l.line_rate.value() / l.count * 1e-9);
-  if (l.count > 1) text += fmt::format(" x{} = {:.4g} GB/s", l.count, l.line_rate.value() * 1e-9);
-  return text;
 }
 
 struct Line {
@@ -68,15 +59,15 @@ class Tree {
     if (drawn_[d.index()]) return;
     drawn_[d.index()] = true;
     std::string text = title(d);
-    if (from_parent != nullptr) text += fmt::format("  ({})", cable(t_, *from_parent));
+    if (from_parent != nullptr) text += fmt::format("  ({})", name_with_speed(t_, *from_parent));
     const Device& device_ = t_.device(d);
     for (const LinkId id : t_.links_from(d)) {
       const Link& l = t_.link(id);
       const Device& other = t_.device(l.to);
       if (l.kind == LinkKind::socket && other.local > device_.local)
-        text += fmt::format("  == {} ({})", short_name(t_, l.to), cable(t_, l));
+        text += fmt::format("  == {} ({})", short_name(t_, l.to), name_with_speed(t_, l));
       if (other.kind == DeviceKind::fabric_switch && device_.kind != DeviceKind::fabric_switch)
-        text += fmt::format("  -> {} ({})", t_.name(l.to), cable(t_, l));
+        text += fmt::format("  -> {} ({})", t_.name(l.to), name_with_speed(t_, l));
     }
     add(depth, text);
     if (device_.kind == DeviceKind::accelerator || device_.kind == DeviceKind::nvswitch) {
@@ -101,7 +92,7 @@ class Tree {
       for (const LinkId id : t_.links_from(gpu)) {
         const Link& l = t_.link(id);
         const Device& other = t_.device(l.to);
-        const std::string what = cable(t_, l);
+        const std::string what = name_with_speed(t_, l);
         if (other.kind == DeviceKind::nvswitch)
           alike[{t_.device(l.to).node == DeviceId::kNone ? t_.name(l.to) : short_name(t_, l.to), what}]
               .push_back(short_name(t_, gpu));

@@ -29,4 +29,8 @@ const cellsOf = (track) => {
   }
   return cells;
 };
+// Totals of a result cover all measured steps: read a step, they compare with the step time.
+const steps = result.step ? Math.max(1, result.step.per_step.length) : 1;
+// Calls that a rank takes part in, mean over all: `calls` counts those of every group, and each keeps group_size ranks.
+const callsOfARank = (row) => row.calls * row.group_size / result.accelerators.count / steps;
 const idleRows = (idle) => Object.entries(idle).filter(([, seconds]) => seconds > 0).sort((a, b) => b[1] - a[1]);

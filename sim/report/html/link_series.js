@@ -8,7 +8,7 @@ const showDetails = (title, rows) => {
     rows.map(([key, value]) => `<dt>${escapeText(key)}</dt><dd>${value}</dd>`).join("") + "</dl>";
 };
 const figuresOf = (link) => `mean ${percent(link.utilization)}, highest ${percent(link.peak_utilization)}, ` +
-  `carried ${bytes(link.bytes)} of ${rate(link.capacity)}${link.count > 1 ? `; ${whole(link.count)} alike` : ""}`;
+  `carried ${bytes(link.bytes / steps)} a step, usable speed ${rate(link.capacity)}${link.count > 1 ? `; ${whole(link.count)} alike` : ""}`;
 let seriesChart = null;
 // `ids` as in result.json; `go`: bring it into view, for who chose it elsewhere on the page.
 const showLinks = (title, ids, go, rows) => {

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "topology/link_name.hpp"
+
 namespace topsim::report {
 namespace {
 using topology::Device;
@@ -127,7 +129,7 @@ void add_links(Picture& picture, const Topology& topology, const Folding& foldin
       line.to = to;
       line.id = topology.name(LinkId(i));
       line.kind = name_of(link.kind);
-      line.type = topology.type_of(LinkId(i)).label;
+      line.type = name_with_speed(topology, link);
       line.capacity = link.capacity.value();
       picture.links.push_back(std::move(line));
     }

@@ -35,12 +35,12 @@ const drawTables = () => {
     ["link", (row) => row.id], ["alike", (row) => row.count, whole], ["type", (row) => row.type],
     ["mean use", (row) => row.utilization, percent, (row) => meter(row.utilization)],
     ["highest", (row) => row.peak_utilization, percent, (row) => meter(row.peak_utilization)],
-    ["carried", (row) => row.bytes, bytes], ["speed", (row) => row.capacity, rate], ["busy", (row) => row.busy_seconds, duration],
+    ["carried a step", (row) => row.bytes / steps, bytes], ["usable speed", (row) => row.capacity, rate], ["busy a step", (row) => row.busy_seconds / steps, duration],
   ], result.links, { by: 3, act: (row) => showLinks(row.type, [row.id], true) });
   if (result.collectives.length > 0) table("collectives", "Collectives", [
-    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls", (row) => row.calls, whole],
+    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls a step", callsOfARank, digits],
     ["size", (row) => row.bytes, memoryText], ["each", (row) => row.seconds_each, duration],
-    ["sum of calls", (row) => row.seconds_each * row.calls, duration],
+    ["time a step", (row) => row.seconds_each * callsOfARank(row), duration],
     ["bus bandwidth", (row) => row.bus_bandwidth, rate], ["algorithm", (row) => [row.algorithm, row.protocol].filter(Boolean).join(", ") + (row.channels ? `, ${plural(row.channels, "channel")}` : "")],
   ], result.collectives, { by: 5 });
   const showRanks = table("ranks", "Ranks", [

@@ -21,7 +21,6 @@ const duration = (seconds) => (seconds === 0 ? "0 s" : durationParts(seconds).jo
 const bytes = (value) => scaled(value, metric, "B").join(" ");
 const memoryText = (value) => scaled(value, binary, "B").join(" ");
 const rate = (value) => scaled(value, metric, "B/s").join(" ");
-const bits = (value) => scaled(value * 8, metric, "bit/s").join(" ");
 const percent = (share) => {
   const value = share * 100;
   return (value === 0 ? "0" : value < 0.01 ? "< 0.01" : value < 10 ? value.toFixed(2) : value.toFixed(1)) + " %";

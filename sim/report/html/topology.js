@@ -64,7 +64,7 @@ const layoutOf = (picture) => {
 };
 const linkText = (link) => `${plural(link.count, "link")} like ${escapeText(link.id)}<br>` +
   `mean ${percent(link.utilization)}${link.count > 1 ? ` (busiest ${percent(link.most)})` : ""}, peak ${percent(link.peak)}; ` +
-  `${bytes(link.bytes / link.count)} each of ${bits(link.capacity)}`;
+  `${bytes(link.bytes / link.count / steps)} each a step, usable speed ${rate(link.capacity)}`;
 // How many of a shape a node has, or which switch it is: what the small print of a shape says.
 const smallPrint = (picture, device) => {
   const node = device.node >= 0 ? picture.nodes[device.node] : null;

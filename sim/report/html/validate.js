@@ -46,17 +46,21 @@ const drawErrors = (cases) => {
   const name = (i) => (i === 0 ? "below −50 %" : i === edges.length - 2 ? "above +50 %" : `${Math.round(edges[i] * 100)} to ${Math.round(edges[i + 1] * 100)} %`).replace(/-/g, "−");
   const bins = edges.slice(1).map((_, i) => cases.filter((each) => each.error >= edges[i] && each.error < edges[i + 1]).length);
   draw("errors", 230, () => ({
-    grid: { left: 46, right: 14, top: 18, bottom: 44 },
+    grid: { left: 58, right: 14, top: 18, bottom: 44 },
     tooltip: tooltip({ formatter: (p) => `${plural(p.value, "case")}<br>predicted ${p.name} off the published figure` }),
-    xAxis: { type: "category", data: bins.map((_, i) => name(i)), ...axisLine(), axisLabel: { color: scheme.soft, hideOverlap: true, rotate: 0 }, name: "" },
-    yAxis: { type: "value", minInterval: 1, axisLabel: { color: scheme.soft }, splitLine: { lineStyle: { color: scheme.line } } },
+    xAxis: { type: "category", data: bins.map((_, i) => name(i)), ...axisLine(), axisLabel: { color: scheme.soft, hideOverlap: true, rotate: 0 } },
+    yAxis: { type: "value", minInterval: 1, name: "cases", nameLocation: "middle", nameGap: 32, nameTextStyle: { color: scheme.soft }, axisLabel: { color: scheme.soft }, splitLine: { lineStyle: { color: scheme.line } } },
     series: [{ type: "bar", barCategoryGap: "8%", data: bins.map((value, i) => ({ value, itemStyle: { color: Math.abs(i - 8.5) < 3 ? busyColour : "#e69f00" } })) }],
   }));
 };
 pages.validate = () => {
   const cases = result.cases.filter((each) => each.predicted !== null && each.published > 0), families = Object.keys(result.families);
   const failed = result.cases.length - cases.length, size = cases.map((each) => Math.abs(each.error)).sort((a, b) => a - b);
-  const at = (share) => size[Math.min(size.length - 1, Math.floor(share * size.length))];
+  // As the table's, which the program computes: between two cases, the mean of both.
+  const at = (share) => {
+    const place = share * size.length, next = Math.min(size.length - 1, Math.round(place));
+    return Math.abs(place - Math.round(place)) < 1e-9 && place >= 1 ? (size[Math.round(place) - 1] + size[next]) / 2 : size[Math.min(size.length - 1, Math.floor(place))];
+  };
   element("headline").textContent = "Predicted and published";
   element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction.";
   if (cases.length === 0) return element("main").replaceChildren("No case could be simulated.");

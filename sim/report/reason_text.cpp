@@ -1,0 +1,26 @@
+#include "sim/report/reason_text.hpp"
+
+#include <algorithm>
+
+namespace topsim::report {
+
+std::string reason_text(executor::Reason reason) {
+  switch (reason) {
+    case executor::Reason::pipeline_bubble:
+      return "pipeline bubble";
+    case executor::Reason::straggler:
+      return "waiting for the slowest";
+    case executor::Reason::host:
+      return "host and launch";
+    case executor::Reason::offload:
+      return "offload";
+    case executor::Reason::other:
+      return "other idle";
+    default: {
+      std::string text = "exposed " + std::string(name_of(reason));
+      std::replace(text.begin(), text.end(), '_', ' ');
+      return text;
+    }
+  }
+}
+}  // namespace topsim::report
