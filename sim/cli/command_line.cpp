@@ -14,18 +14,21 @@
 #include "sim/base/suggest.hpp"
 #include "sim/cli/command.hpp"
 #include "sim/config/reader.hpp"
+#include "sim/report/terminal.hpp"
+#include "sim/report/text.hpp"
 #include "sim/report/version.hpp"
 
 namespace topsim::cli {
 namespace {
 
 constexpr std::string_view kTeaching =
-    R"(topsim predicts how long a training step takes on a cluster, which links are busy, and why accelerators idle.
+    R"(topsim predicts how long a training step takes on a cluster, which links are
+busy, and why accelerators idle.
 
-  topsim run configs/8xH100-ib.json                    simulate a scenario, one screen
+  topsim run configs/8xH100-ib.json     simulate a scenario, one screen
   topsim run configs/8xH100-ib.json --set topology.nodes=16
-  topsim list hardware                                 what a scenario may name
-  topsim schema                                        every key of a scenario, for editors
+  topsim list hardware                  what a scenario may name
+  topsim schema                         every key of a scenario, for editors
 
 )";
 
@@ -48,12 +51,30 @@ std::vector<std::string> command_names() {
   return names;
 }
 
+// CLI11 does not break lines: descriptions go on under themselves. Examples stay whole, to be copied.
+std::string broken_into_lines(const std::string& help) {
+  constexpr std::size_t kDescriptions = 30;  // where CLI11 begins them
+  const auto columns = static_cast<std::size_t>(std::max(report::options_of_stdout().columns, 60));
+  std::istringstream lines(help);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("  topsim ", 0) == 0 || line.rfind("  |", 0) == 0) {
+      text += line + '\n';
+      continue;
+    }
+    const std::size_t indent = line.rfind("  ", 0) == 0 ? kDescriptions : 2;
+    for (const std::string& part : report::wrap(line, columns, indent)) text += part + '\n';
+  }
+  return text;
+}
+
 std::string teaching() {
   std::string text(kTeaching);
   text += "commands:\n";
   for (const Command& command : commands()) {
-    text += "  " + std::string(command.name) + std::string(14 - command.name.size(), ' ') +
-            std::string(command.summary) + '\n';
+    constexpr std::size_t kNames = 14, kColumns = 80;
+    const std::string line = "  " + report::pad_right(command.name, kNames) + std::string(command.summary);
+    for (const std::string& part : report::wrap(line, kColumns, 2 + kNames)) text += part + '\n';
   }
   return text + "\ntopsim COMMAND --help shows its options and examples.\n";
 }
@@ -208,8 +229,9 @@ int dispatch(int argc, const char* const* argv) {
     try {
       app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForHelp&) {
-      std::cout << (app.get_subcommands().empty() ? teaching()
-                                                  : app.get_subcommands().front()->help("topsim"));
+      std::cout << (app.get_subcommands().empty()
+                        ? teaching()
+                        : broken_into_lines(app.get_subcommands().front()->help("topsim")));
       return static_cast<int>(kOk);
     } catch (const CLI::CallForVersion& version) {
       std::cout << version.what() << '\n';

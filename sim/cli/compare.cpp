@@ -10,6 +10,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
+#include "sim/cli/written.hpp"
 #include "sim/report/html/compare_page.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/terminal.hpp"
@@ -137,6 +138,9 @@ int run(const Options& options) {
   std::cout.flush();
   if (!options.html.empty())
     report::write_file(options.html, report::compare_html(report::compare_page(comparison, candidates)));
+  Written written(options.quiet);
+  if (!options.html.empty()) written.add(options.html);
+  written.say();
   if (interrupted) return kInterrupted;
   return judge_candidates(options, candidates, comparison);
 }

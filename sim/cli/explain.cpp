@@ -10,6 +10,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/study_input.hpp"
+#include "sim/cli/written.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/write.hpp"
@@ -66,6 +67,9 @@ int run(const Options& options) {
                     ? study::explain_json(*input.result, what_ifs, !interrupted)
                     : study::explain_text(*input.result, what_ifs, report::options_of_stdout().columns));
   std::cout.flush();
+  Written written(options.quiet);
+  if (!options.html.empty()) written.add(options.html);
+  written.say();
   return interrupted ? kInterrupted : kOk;
 }
 }  // namespace

@@ -1,9 +1,12 @@
 #include "topology/catalogue/list.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
@@ -12,6 +15,7 @@
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/object.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/shipped.hpp"
@@ -23,20 +27,43 @@ namespace {
 
 using Row = std::vector<std::string>;
 
+// A window has so many columns; a pipe has as many as a line takes, for grep and sort.
+std::size_t columns_for_people() {
+  const char* columns = std::getenv("COLUMNS");
+  if (isatty(STDOUT_FILENO) == 0 && (columns == nullptr || *columns == '\0'))
+    return std::numeric_limits<std::size_t>::max() / 2;
+  return static_cast<std::size_t>(std::max(report::options_of_stdout().columns, 40));
+}
+
 void print_table(const Row& head, std::vector<Row> rows) {
   std::vector<std::size_t> widths;
   rows.insert(rows.begin(), head);
+  const std::size_t columns = columns_for_people();
   for (std::size_t column = 0; column < head.size(); ++column) {
     std::size_t widest = 0;
     for (const Row& row : rows) widest = std::max(widest, report::width(row[column]));
     widths.push_back(widest);
   }
+  // Where the window is too narrow for a table, an entry is its name, and under it the rest.
+  constexpr std::size_t kLeast = 24, kIndent = 4;
+  std::size_t before = 0;
+  for (std::size_t column = 0; column + 1 < head.size(); ++column) before += widths[column] + 2;
+  const bool narrow = before + std::min(kLeast, widths.back()) > columns;
   for (const Row& row : rows) {
     std::string line;
+    if (narrow) {
+      for (std::size_t column = 0; column + 1 < row.size(); ++column)
+        line += (line.empty() ? "" : "  ") + row[column];
+      for (const std::string& part : report::wrap(line, columns, kIndent)) std::cout << part << '\n';
+      const std::string rest = std::string(kIndent, ' ') + row.back();
+      for (const std::string& part : report::wrap(rest, columns, kIndent)) std::cout << part << '\n';
+      continue;
+    }
     for (std::size_t column = 0; column + 1 < row.size(); ++column) {
       line += report::pad_right(row[column], widths[column] + 2);
     }
-    std::cout << line << row.back() << '\n';
+    for (const std::string& part : report::wrap(line + row.back(), columns, before))
+      std::cout << part << '\n';
   }
 }
 

@@ -10,6 +10,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/cli/written.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/html/html.hpp"
 #include "sim/report/json.hpp"
@@ -109,6 +110,13 @@ int run(const Options& options) {
   write_page(options, simulated);
   if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
   print(options, simulated, result_file);
+  Written written(options.quiet);
+  if (!options.out.empty())
+    written.add(options.out + (report::has_page() ? "/{result.json, report.html, run.json, tables as CSV}"
+                                                  : "/{result.json, run.json, tables as CSV}"));
+  if (!options.html.empty()) written.add(options.html);
+  if (!options.trace.empty()) written.add(options.trace);
+  written.say();
   if (!options.quiet && options.format != "table")  // the table says it itself
     std::cerr << report::run_text(simulated.record) << ", "
               << report::bytes_text(static_cast<double>(simulated.record.peak_rss_bytes)) << " of memory\n";

@@ -14,6 +14,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/cli/written.hpp"
 #include "sim/report/html/page.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/report/write.hpp"
@@ -110,6 +111,10 @@ int run(const Options& options) {
             << std::flush;
   if (!options.html.empty())
     report::write_file(options.html, report::sweep_html(study::sweep_json(report), report.scenario));
+  Written written(options.quiet);
+  if (!options.out.empty()) written.add(options.out);
+  if (!options.html.empty()) written.add(options.html);
+  written.say();
   if (!report.complete) {
     if (!options.quiet)
       std::cerr << "interrupted: " << report.rows.size() << " of " << report.space.points.size()

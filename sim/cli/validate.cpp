@@ -10,6 +10,7 @@
 #include "sim/cli/output_format.hpp"
 #include "sim/cli/progress_line.hpp"
 #include "sim/cli/scenario_options.hpp"
+#include "sim/cli/written.hpp"
 #include "sim/report/html/page.hpp"
 #include "sim/report/write.hpp"
 
@@ -46,6 +47,9 @@ int run(const Options& options) {
   }
   if (!options.html.empty())
     report::write_file(options.html, report::validate_html(validation::to_json(report)));
+  Written written(options.quiet);
+  if (!options.html.empty()) written.add(options.html);
+  written.say();
   return report.passed() ? kOk : kCheckFailed;
 }
 }  // namespace

@@ -232,11 +232,14 @@ std::string compare_markdown(const Comparison& comparison, std::span<const Candi
 std::string compare_json(const Comparison& comparison) {
   using nlohmann::json;
   json rows = json::array();
+  const std::vector<const ComparisonRow*> shown = rows_that_differ(comparison);
   for (const ComparisonRow& row : comparison.rows) {
     json each = {{"metric", row.metric},
                  {"unit", unit_name(row.unit)},
                  {"values", row.values},
-                 {"effect", row.effect}};
+                 {"effect", row.effect},
+                 {"label", metric_label(row.metric)},
+                 {"shown", std::find(shown.begin(), shown.end(), &row) != shown.end()}};
     json relative = json::array();
     for (double value : row.relative) relative.push_back(std::isnan(value) ? json() : json(value));
     each["relative"] = std::move(relative);

@@ -19,6 +19,7 @@
 #include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
 #include "sim/report/make_result.hpp"
+#include "sim/report/text.hpp"
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/cluster.hpp"
@@ -292,8 +293,10 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
     parallel::in_order(steps.size(), 0, [&](std::size_t i) {
       steps[i] = step_at(i == 0 ? network::Bound::high : network::Bound::low);
     });
-    met.message += fmt::format("; over the spread of the calibration the step takes {:.4g} to {:.4g} s",
-                               steps[0], steps[1]);
+    const std::string low = report::duration_text(from_seconds(steps[0]));
+    const std::string high = report::duration_text(from_seconds(steps[1]));
+    met.message +=
+        "; over the spread of the calibration the step takes " + (low == high ? low : low + " to " + high);
   }
   met.path = "network.contention";
   met.remedy = "--network packet simulates every packet; network.contention=ideal leaves it out";

@@ -59,11 +59,11 @@ const legend = (id, entries) => {
     `<li${meaning ? ` title="${escapeText(meaning)}"` : ""}><i style="background:${colour}"></i>${escapeText(name)}</li>`).join("");
   element(id).before(list);
 };
-// A scale from nothing to all, beside a chart that colours by it.
-const scaleOf = (id, ramp) => {
+// A scale from nothing to `most`, beside a chart that colours by it.
+const scaleOf = (id, ramp, most = 1) => {
   const bar = document.createElement("p");
   bar.className = "scale";
-  bar.innerHTML = '0 %<i></i>100 %';
+  bar.innerHTML = `0 %<i></i>${percent(most)}`;
   const paint = () => { bar.querySelector("i").style.background = `linear-gradient(90deg, ${ramp().join(", ")})`; };
   drawn.push({ chart: { resize() {} }, draw: paint });
   paint();
@@ -79,8 +79,13 @@ const button = (into, text, pressed, act) => {
   return made;
 };
 const axisLine = () => ({ axisTick: { show: false }, axisLine: { lineStyle: { color: scheme.line } } });
+// A round step of at most the `wanted` parts: 1, 2 or 5 times a power of ten, of two where that is the unit's base.
+const roundStep = (span, wanted, base = 1) => {
+  const rough = span / wanted / base, power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].find((step) => step * power >= rough * 0.999) * power * base;
+};
 const timeAxis = (seconds) => ({
-  type: "value", min: 0, max: seconds || 1, splitLine: { lineStyle: { color: scheme.line } },
+  type: "value", min: 0, max: seconds || 1, interval: seconds > 0 ? roundStep(seconds, 8) : undefined, splitLine: { lineStyle: { color: scheme.line } },
   axisLabel: { formatter: duration, color: scheme.soft, hideOverlap: true, showMaxLabel: false },
 });
 const tooltip = (extraOptions = {}) => Object.assign({

@@ -8,17 +8,6 @@ const signed = (share) => {
   if (share >= 9) return `× ${countParts(1 + share).join(" ").trim()}`;
   return Math.abs(share) < 1e-4 ? "0 %" : `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 };
-const metricNames = {
-  "step.seconds": "step time", "accelerators.busy_seconds": "busy", "throughput.tokens_per_second": "tokens per second", "throughput.mfu": "model FLOPs utilisation",
-  "memory.per_accelerator_bytes": "memory of the fullest", "cost.fabric_usd": "price of the fabric", "cost.capital_usd": "price of everything",
-  "cost.usd_per_million_tokens": "cost of a million tokens", "cost.usd_per_step": "cost of a step", "cost.usd_per_run": "cost of the training run", "cost.watts": "power at full load",
-};
-const metricName = (metric) => {
-  const reason = metric.match(/^accelerators\.idle_seconds\.(.*)$/), call = metric.match(/^collectives\.(\w+)\.(\w+)\.(\d+)\.(\w+)$/);
-  if (reason) return `idle: ${stateName(reason[1])}`;
-  if (call) return `${call[1]} ${call[2]} of ${memoryText(+call[3])}: ${call[4].replace(/_/g, " ")}`;
-  return metricNames[metric] || metric.replace(/\./g, " · ").replace(/_/g, " ");
-};
 const candidateColours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#d55e00"];
 
 const stepRow = () => result.rows.find((row) => row.metric === "step.seconds");
@@ -74,29 +63,39 @@ const drawSpread = () => {
 };
 let everyRow = false;
 const drawRows = () => {
-  const differs = (row) => row.relative.some((each) => each === null || Math.abs(each) >= 0.01);
-  const shown = result.rows.filter((row) => everyRow || row.metric === "step.seconds" || differs(row));
+  const shown = result.rows.filter((row) => everyRow || row.shown);
   const text = (row) => unitTexts[row.unit] || digits;
   const head = result.names.flatMap((name, i) => [`<th class="number">${escapeText(name)}</th>`, i === 0 ? "" : '<th class="number">difference</th>']).join("");
-  const body = shown.map((row) => `<tr><td title="${escapeText(row.metric)}">${escapeText(metricName(row.metric))}</td>` + row.values.map((value, i) => {
+  const body = shown.map((row) => `<tr><td title="${escapeText(row.metric)}">${escapeText(row.label)}</td>` + row.values.map((value, i) => {
     const relative = row.relative[i], same = i > 0 && relative !== null && Math.abs(relative) < 0.01;
     return `<td class="number" data-value="${value}">${text(row)(value)}</td>` + (i === 0 ? "" : `<td class="number${same ? " same" : ""}">${signed(relative)}</td>`);
   }).join("") + "</tr>").join("");
-  element("rows").innerHTML = `<div class="scroll" tabindex="0"><table><thead><tr><th>figure</th>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+  element("rows").innerHTML = `<div class="scroll" tabindex="0"><table class="wrapped"><thead><tr><th>figure</th>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
 };
-const rangeText = (range) => {
-  const money = (value) => (value >= 1e4 ? scaled(value, metric, "").join(" ").trim() : whole(Math.round(value)));
-  return range.low === range.high ? money(range.usual) : `${money(range.usual)} (${money(range.low)} to ${money(range.high)})`;
+const money = (value) => (value >= 1e4 ? scaled(value, metric, "").join(" ").trim() : whole(Math.round(value)));
+const rangeText = (range, times = 1) => (range.low === range.high ? money(range.usual * times)
+  : `${money(range.usual * times)} <span class="range">(${money(range.low * times)} to ${money(range.high * times)})</span>`);
+const kilowatts = (value) => scaled(value, metric, "W").join(" ");
+// Rows add up to everything: what comes with the server has no price of its own.
+const billTable = (bill) => {
+  const row = (item) => `<tr><td>${escapeText(item.name || item.id)}</td><td class="number">${whole(item.count)}</td>` + (item.included_in_server
+    ? '<td class="number">in the server</td><td class="number"></td><td></td></tr>'
+    : `<td class="number">${item.usd_each ? rangeText(item.usd_each) : "not known"}</td><td class="number">${item.usd_each ? rangeText(item.usd_each, item.count) : ""}</td>` +
+      `<td class="source">${escapeText(item.price_source)}</td></tr>`);
+  const sum = (what, figure, from) => `<tr><td colspan="3"><b>${what}</b></td><td class="number"><b>${figure}</b></td><td class="source">${from}</td></tr>`;
+  const pue = bill.pue.low === bill.pue.high ? digits(bill.pue.usual) : `${digits(bill.pue.low)} to ${digits(bill.pue.high)}`;
+  return '<div class="scroll" tabindex="0"><table class="wrapped"><thead><tr><th>part</th><th class="number">count</th><th class="number">USD each</th><th class="number">USD together</th><th>from</th></tr></thead><tbody>' +
+    bill.items.map(row).join("") + sum("fabric: switches, cables, NICs beside servers", rangeText(bill.fabric_usd), "") +
+    sum("everything", rangeText(bill.capital_usd), "") +
+    sum("power at full load", kilowatts(bill.watts), `${kilowatts(bill.watts * bill.pue.usual)} with cooling (PUE ${pue})`) + "</tbody></table></div>";
 };
 const drawBills = () => {
   if (!extra.bills.some(Boolean)) return element("costs").remove();
-  element("bills").innerHTML = extra.bills.map((bill, i) => (bill ? `<h3>${escapeText(result.names[i])}</h3><div class="scroll" tabindex="0"><table>` +
-    '<thead><tr><th>part</th><th class="number">count</th><th class="number">USD each</th><th>from</th></tr></thead><tbody>' +
-    bill.items.map((item) => `<tr><td>${escapeText(item.name || item.id)}</td><td class="number">${whole(item.count)}</td>` +
-      `<td class="number">${item.usd_each ? rangeText(item.usd_each) : "not known"}</td><td>${escapeText(item.price_source)}</td></tr>`).join("") +
-    `<tr><td><b>fabric: switches, cables, NICs beside servers</b></td><td></td><td class="number"><b>${rangeText(bill.fabric_usd)}</b></td><td></td></tr>` +
-    `<tr><td><b>everything</b></td><td></td><td class="number"><b>${rangeText(bill.capital_usd)}</b></td><td>${scaled(bill.watts, metric, "W").join(" ")} at full load</td></tr>` +
-    `</tbody></table></div>${bill.remarks.map((remark) => `<p class="hint">${escapeText(remark)}</p>`).join("")}` : "")).join("");
+  element("bills").innerHTML = extra.bills.map((bill, i) => (bill ? `<h3>${escapeText(result.names[i])}</h3>${billTable(bill)}` : "")).join("");
+};
+const drawRemarks = () => {
+  if (result.remarks.length === 0) return element("remarks-section").remove();
+  element("remarks").innerHTML = result.remarks.map((remark) => `<li>${escapeText(remark)}</li>`).join("");
 };
 pages.compare = () => {
   drawCandidates();
@@ -109,8 +108,8 @@ pages.compare = () => {
     drawRows();
   });
   drawBills();
-  const remarks = result.remarks.map((remark) => `\n# ${remark}`).join("");
-  element("command").textContent = `topsim compare ${result.names.map((name) => `${name}.json`).join(" ")}${remarks}`;
+  drawRemarks();
+  element("command").textContent = `topsim compare ${result.names.map((name) => `${name}.json`).join(" ")}`;
   extra.results.forEach((each, i) => button("save", `Save ${result.names[i]}.json`, null, () => saveFile(`${result.names[i]}.json`, JSON.stringify(each.scenario, null, 2) + "\n")));
   drawWords();
 };

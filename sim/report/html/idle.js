@@ -4,14 +4,14 @@ const drawAnswer = () => {
   const busy = step.seconds > 0 ? accelerators.busy_seconds / step.seconds : 0;
   const card = (id, label, parts, note, raw) =>
     `<div class="card"><div class="label">${label}</div><div class="value" id="${id}" data-value="${raw}">${escapeText(parts[0])}` +
-    `<small>${escapeText(parts[1])}</small></div><div class="note">${note}</div></div>`;
+    `<small>${escapeText(parts[1] ?? "")}</small></div><div class="note">${note}</div></div>`;
   const each = step.per_step.length;
   const cards = [
     card("step-time", "Step time", durationParts(step.seconds), each > 1 ? `mean of ${each} measured steps` : "one measured step", step.seconds),
-    card("tokens", "Throughput", [countParts(throughput.tokens_per_second).join(" "), "tokens/s"],
-      `${digits(throughput.samples_per_second)} samples/s`, throughput.tokens_per_second),
-    card("mfu", "Model FLOPs utilisation", [digits(throughput.mfu * 100), "%"],
-      `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s each`, throughput.mfu),
+    throughput.tokens_per_second > 0 ? card("tokens", "Throughput", [countParts(throughput.tokens_per_second).join(" "), "tokens/s"],
+      `${digits(throughput.samples_per_second)} samples/s`, throughput.tokens_per_second) : card("tokens", "Throughput", ["–"], "not known for a trace", 0),
+    throughput.mfu > 0 ? card("mfu", "Model FLOPs utilisation", [digits(throughput.mfu * 100), "%"],
+      `${digits(throughput.model_tflops_per_accelerator)} TFLOP/s each`, throughput.mfu) : card("mfu", "Model FLOPs utilisation", ["–"], "not known for a trace", 0),
     card("busy", "Accelerators busy", [digits(busy * 100), "%"], `${duration(step.seconds - accelerators.busy_seconds)} idle a step`, busy),
     card("memory-use", "Memory of the fullest", memory.capacity_bytes ? memoryText(memory.per_accelerator_bytes).split(" ") : ["–", ""],
       memory.capacity_bytes ? `of ${memoryText(memory.capacity_bytes)}${memory.fits ? "" : ": <b>does not fit</b>"}` : "not known for a trace",
@@ -20,13 +20,13 @@ const drawAnswer = () => {
   element("answer").innerHTML = cards.join("");
   const rows = idleRows(accelerators.idle_seconds);
   const share = (seconds) => percent(step.seconds > 0 ? seconds / step.seconds : 0);
-  let text = `One training step takes ${duration(step.seconds)}. Accelerators compute for ${percent(busy)} of it. `;
+  let text = `${whatRan()} takes ${duration(step.seconds)}. Accelerators compute for ${percent(busy)} of it. `;
   if (rows.length > 0) {
     const [first, second] = rows;
-    text += `They sit idle mostly because of ${reasonNames[first[0]] || first[0]} (${reasonMeanings[first[0]]}): ` +
-      `${duration(first[1])} of every step, ${share(first[1])}`;
+    text += `They sit idle mostly because of ${reasonNames[first[0]] || first[0]} (${reasonMeaning(first[0])}): ` +
+      `${duration(first[1])} of it, ${share(first[1])}`;
     text += second && second[1] > 0.05 * first[1] ? `; then ${reasonNames[second[0]]}, ${share(second[1])}. ` : ". ";
-    if (first[1] > 0.02 * step.seconds && reasonRemedies[first[0]]) text += `What usually helps: ${reasonRemedies[first[0]]}.`;
+    if (first[1] > 0.02 * step.seconds && adviceFor(first[0])) text += `What usually helps: ${adviceFor(first[0])}.`;
   } else {
     text += "They never wait.";
   }

@@ -9,7 +9,14 @@ const figureText = (name) => {
   return (value) => countParts(value).join(" ").trim();
 };
 const moreIsBetter = (name) => /per_second|mfu|tflops|capacity/.test(name);
-const figureName = (name) => name.replace(/_/g, " ");
+const figureNames = {
+  step_seconds: "step time", tokens_per_second: "tokens per second", mfu: "model FLOPs utilisation", memory_bytes: "memory of the fullest",
+  memory_capacity_bytes: "memory of one accelerator", usd_per_million_tokens: "cost per million tokens", usd_per_step: "cost of a step",
+};
+const figureName = (name) => figureNames[name] || (name.startsWith("idle_seconds.") ? stateName(name.split(".")[1]) : name.replace(/[_.]/g, " "));
+// What is asked for first stands first; the rest in the order of the data.
+const firstFigures = ["step_seconds", "tokens_per_second", "mfu", "memory_bytes", "usd_per_million_tokens"];
+const inOrder = (figures) => [...new Set([result.best.figure, ...firstFigures.filter((name) => figures.includes(name)), ...figures])];
 const shortPath = (path) => path.split(".").pop();
 const valueText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 const pointText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ");
@@ -23,19 +30,22 @@ const choose = (into, label, names, chosen, act) => {
 };
 const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
   .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
+// As the finding of a run: allocators' fragmentation commonly takes the rest.
+const nearlyFull = (row) => row.figures.memory_capacity_bytes > 0 && row.figures.memory_bytes >= 0.92 * row.figures.memory_capacity_bytes;
 const distinctFigures = (rows, name) => new Set(rows.map((row) => row.figures[name])).size;
 const bestRow = (rows, figure) => rows.filter((row) => row.figures[figure] !== null)
   .reduce((best, row) => (best === null || (moreIsBetter(figure) ? row.figures[figure] > best.figures[figure] : row.figures[figure] < best.figures[figure]) ? row : best), null);
 
 // One path: bars; two: a table of colours; more: a line through the values of each point.
-const drawPicture = (rows, figures, varied) => {
+const drawPicture = (rows, failed, figures, varied) => {
   let figure = result.best.figure;
   const text = (value) => figureText(figure)(value), [one, two] = varied;
   const shareOf = () => {
     const all = rows.map((row) => row.figures[figure]).filter((value) => value !== null), low = Math.min(...all), high = Math.max(...all);
     return (value) => 0.15 + 0.85 * (high > low ? (moreIsBetter(figure) ? value - low : high - value) / (high - low) : 1);
   };
-  const at = (row, path) => distinct(rows, path).findIndex((value) => JSON.stringify(value) === JSON.stringify(row.values[path]));
+  const every = [...rows, ...failed];  // a value of which no point ran is a place, too
+  const at = (row, path) => distinct(every, path).findIndex((value) => JSON.stringify(value) === JSON.stringify(row.values[path]));
   const overBars = (width) => ({
     grid: { left: nameWidth(width), right: 130, top: 4, bottom: 4 }, tooltip: tooltip({ formatter: (p) => `${pointText(rows[p.dataIndex])}<br>${text(p.value)}` }),
     xAxis: { type: "value", show: false },
@@ -49,8 +59,8 @@ const drawPicture = (rows, figures, varied) => {
       grid: { left: nameWidth(width, 150), right: 10, top: 6, bottom: 46 },
       tooltip: tooltip({ formatter: (p) => `${pointText(p.data.row)}<br><b>${text(p.data.row.figures[figure])}</b>` }),
       visualMap: { show: false, min: 0, max: 1, dimension: 2, inRange: { color: scheme.heat.slice(0, 4) } },
-      xAxis: { type: "category", data: distinct(rows, one).map(valueText), name: one, nameLocation: "middle", nameGap: 28, nameTextStyle: { color: scheme.ink }, ...axisLine(), axisLabel: { color: scheme.ink } },
-      yAxis: { type: "category", data: distinct(rows, two).map(valueText), name: shortPath(two), nameTextStyle: { color: scheme.ink }, nameLocation: "middle", nameGap: nameWidth(width, 150) - 24, ...axisLine(), axisLabel: { color: scheme.ink } },
+      xAxis: { type: "category", data: distinct(every, one).map(valueText), name: shortPath(one), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: scheme.ink }, ...axisLine(), axisLabel: { color: scheme.ink } },
+      yAxis: { type: "category", data: distinct(every, two).map(valueText), name: shortPath(two), nameTextStyle: { color: scheme.ink }, nameLocation: "middle", nameGap: nameWidth(width, 150) - 24, ...axisLine(), axisLabel: { color: scheme.ink } },
       series: [{ type: "heatmap", label: { show: true, formatter: (p) => text(p.data.row.figures[figure]) },
         data: rows.filter((row) => row.figures[figure] !== null).map((row) => ({ row, value: [at(row, one), at(row, two), share(row.figures[figure])],
           label: { color: inkOn(hexAt(scheme.heat.slice(0, 4), share(row.figures[figure]))) },
@@ -68,7 +78,7 @@ const drawPicture = (rows, figures, varied) => {
     };
   };
   const [height, make] = varied.length < 2 ? [rows.length * 28 + 12, overBars]
-    : varied.length === 2 ? [distinct(rows, two).length * 38 + 60, overTwo] : [380, overMany];
+    : varied.length === 2 ? [distinct(every, two).length * 38 + 60, overTwo] : [380, overMany];
   element("picture-hint").textContent = varied.length < 2 ? "The best point is marked."
     : varied.length === 2 ? "The stronger the colour the better; the best point is framed. Empty places could not run." : "Each line is a point: its values, and at the right the chosen figure. The best is the thick one.";
   choose("picture-tools", "figure", figures, figure, (name) => { figure = name; redraw(); });
@@ -82,7 +92,11 @@ const drawTrade = (rows, figures) => {
   let [x, y] = differ.length > 1 ? differ : [figures[0], figures.find((name) => name === "memory_bytes") || figures[1]];
   if (rows.length < 2 || figures.length < 2) return element("trade").remove();
   element("trade-hint").textContent = `Marked points form the Pareto set of ${result.pareto.figures.map(figureName).join(", ").replace(/, ([^,]*)$/, " and $1")}: no other point is better in all of these. Point for its values.`;
-  const axis = (name, gap) => ({ type: "value", scale: true, name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
+  const step = (name) => {  // ticks of memory are whole GiB
+    const all = rows.map((row) => row.figures[name]).filter((value) => value !== null), span = Math.max(...all) - Math.min(...all);
+    return /_bytes$/.test(name) && span > 0 ? { interval: roundStep(span, 5, 2 ** 30), min: (ends) => Math.floor(ends.min / roundStep(span, 5, 2 ** 30)) * roundStep(span, 5, 2 ** 30) } : {};
+  };
+  const axis = (name, gap) => ({ type: "value", scale: true, ...step(name), name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
     axisLabel: { formatter: figureText(name), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
   choose("trade-tools", "across", figures, x, (name) => { x = name; redraw(); });
   choose("trade-tools", "up", figures, y, (name) => { y = name; redraw(); });
@@ -98,7 +112,7 @@ const drawTrade = (rows, figures) => {
 pages.sweep = () => {
   const rows = result.rows.filter((row) => row.status === "ok"), failed = result.rows.filter((row) => row.status !== "ok");
   const figures = rows.length > 0 ? Object.keys(rows[0].figures).filter((name) => rows.some((row) => row.figures[name] !== null && row.figures[name] !== 0)) : [];
-  const varied = result.paths.filter((path) => distinct(rows, path).length > 1), best = rows.find((row) => row.point === result.best.point);
+  const varied = result.paths.filter((path) => distinct(result.rows, path).length > 1), best = rows.find((row) => row.point === result.best.point);
   element("headline").textContent = `Sweep of ${result.scenario}`;
   element("description").textContent = `${plural(result.rows.length, "point")} over ${result.paths.join(", ")}${result.complete ? "" : "; interrupted, this is what was done"}.`;
   foot(result, "");
@@ -109,16 +123,15 @@ pages.sweep = () => {
     const last = rows.reduce((a, b) => ((moreIsBetter(result.best.figure) ? b.figures[result.best.figure] < a.figures[result.best.figure] : b.figures[result.best.figure] > a.figures[result.best.figure]) ? b : a), best);
     const text = figureText(result.best.figure);
     element("sentence").textContent = `Best by ${figureName(result.best.figure)}: ${pointText(best)}, ${text(best.figures[result.best.figure])}` +
-      (last === best ? "." : `; the furthest from it, ${pointText(last)}, has ${text(last.figures[result.best.figure])}.`);
+      (last === best ? "" : `; the furthest from it, ${pointText(last)}, has ${text(last.figures[result.best.figure])}`) + "." + (nearlyFull(best) ? ` Its memory is nearly full: ${memoryText(best.figures.memory_bytes)} of ${memoryText(best.figures.memory_capacity_bytes)}; fragmentation commonly takes the rest.` : "");
     const card = (name) => `<div class="card"><div class="label">${figureName(name)}</div><div class="value" data-value="${best.figures[name]}">${figureText(name)(best.figures[name])}</div><div class="note">of the best point</div></div>`;
-    const wanted = ["step_seconds", "tokens_per_second", "mfu", "memory_bytes", "usd_per_million_tokens"];
-    element("answer").innerHTML = [result.best.figure, ...wanted.filter((name) => name !== result.best.figure)]
+    element("answer").innerHTML = [...new Set([result.best.figure, ...firstFigures])]
       .filter((name) => best.figures[name] !== null && best.figures[name] !== undefined).slice(0, 5).map(card).join("");
-    drawPicture(rows, figures, varied.length > 0 ? varied : result.paths);
+    drawPicture(rows, failed, figures, varied.length > 0 ? varied : result.paths);
     drawTrade(rows, figures);
     table("rows", "Points", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]),
-      ...figures.map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
-      rows, { by: result.paths.length + Math.max(0, figures.indexOf(result.best.figure)), up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
+      ...inOrder(figures).map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
+      rows, { by: result.paths.length, up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
   }
   if (failed.length === 0) element("failed-section").remove();
   else table("failed", "Points that could not run", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]), ["why", (row) => row.message]], failed, { by: -1 });

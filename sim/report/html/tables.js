@@ -38,7 +38,7 @@ const drawTables = () => {
     ["carried a step", (row) => row.bytes / steps, bytes], ["usable speed", (row) => row.capacity, rate], ["busy a step", (row) => row.busy_seconds / steps, duration],
   ], result.links, { by: 3, act: (row) => showLinks(row.type, [row.id], true) });
   if (result.collectives.length > 0) table("collectives", "Collectives", [
-    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls a step", callsOfARank, digits],
+    ["for", (row) => `${row.group} ${row.kind}`], ["ranks", (row) => row.group_size, whole], ["calls a step", callsOfARank, count],
     ["size", (row) => row.bytes, memoryText], ["each", (row) => row.seconds_each, duration],
     ["time a step", (row) => row.seconds_each * callsOfARank(row), duration],
     ["bus bandwidth", (row) => row.bus_bandwidth, rate], ["algorithm", (row) => [row.algorithm, row.protocol].filter(Boolean).join(", ") + (row.channels ? `, ${plural(row.channels, "channel")}` : "")],

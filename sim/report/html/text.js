@@ -16,6 +16,8 @@ const scaled = (value, steps, unit) => {
 const metric = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 const binary = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
 const durationParts = (seconds) => scaled(seconds, [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]], "s");
+// Three digits and thin groups, as the program's own screens: 124 000.
+const count = (value) => (value < 1000 ? digits(value) : String(+value.toPrecision(3)).replace(/\B(?=(\d{3})+$)/g, "\u00a0"));
 const countParts = (value) => (value < 1e4 ? [digits(value), ""] : scaled(value, metric, ""));
 const duration = (seconds) => (seconds === 0 ? "0 s" : durationParts(seconds).join(" "));
 const bytes = (value) => scaled(value, metric, "B").join(" ");
@@ -46,19 +48,6 @@ const reasonMeanings = {
   host: "the host has not launched the work yet",
   offload: "data on its way to or from host memory or disk",
   other: "idle for another reason",
-};
-// What usually shortens each, for whoever meets the word for the first time.
-const reasonRemedies = {
-  pipeline_bubble: "more micro-batches a step, virtual stages or fewer stages",
-  tensor_parallel: "a smaller tp, overlap of its collectives with the products (tp_overlap), or faster NVLink",
-  data_parallel: "overlap_grad_reduce and overlap_param_gather, larger buckets, or a faster fabric",
-  pipeline_transfer: "overlap_p2p, or a faster fabric",
-  context_parallel: "a smaller cp, or a faster fabric",
-  expert_parallel: "an ep that stays inside a node, or a faster fabric",
-  straggler: "stages and nodes of equal speed: stage_layers, slow_ranks, the placement",
-  host: "CUDA graphs (cuda_graph), or fewer and larger kernels",
-  offload: "less offload, or a faster way to host memory",
-  other: "",
 };
 const stateName = (state) => reasonNames[state] || state.replace(/_/g, " ");
 // Text as HTML in which no line ends between a number and its unit.

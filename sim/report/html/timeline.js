@@ -4,7 +4,7 @@ const missing = (section, text) => {
   for (const chart of at.querySelectorAll(".chart, .tools, .details")) chart.remove();
   at.querySelector(".hint").textContent = text;
 };
-const trackName = (track) => `${track.program} · rank ${whole(track.rank)}${track.count > 1 ? ` × ${whole(track.count)}` : ""}`;
+const trackName = (track) => `${track.program === `rank ${track.rank}` ? "" : `${track.program} · `}rank ${whole(track.rank)}${track.count > 1 ? ` × ${whole(track.count)}` : ""}`;
 
 // Cells shorter than `grain` become cells of about that length that hold shares; zooming in takes them apart.
 const coarser = (cells, grain) => {

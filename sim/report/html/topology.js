@@ -4,7 +4,7 @@ const columnOf = (device) =>
   ({ accelerator: 0, nvswitch: 1, "pcie-switch": 2, cpu: 3, "host-memory": 3, storage: 3, nic: 4 })[device.kind] ?? 4 + Math.max(1, device.tier);
 const columnNames = ["accelerators", "NVSwitch", "PCIe", "CPU, memory", "NICs", "leaf", "spine", "core"];
 const deviceName = (device) =>
-  ({ accelerator: "GPU", nvswitch: "NVSwitch", "pcie-switch": "PCIe", cpu: "CPU", "host-memory": "memory", storage: "storage", nic: "NIC" })[device.kind] ||
+  ({ accelerator: device.gpu ? "GPU" : "chip", nvswitch: "NVSwitch", "pcie-switch": "PCIe", cpu: "CPU", "host-memory": "memory", storage: "storage", nic: "NIC" })[device.kind] ||
   columnNames[Math.min(7, columnOf(device))];
 let colourBy = "utilization";
 
@@ -62,9 +62,28 @@ const layoutOf = (picture) => {
   place(fabric, 0, height);
   return { at, boxes, columns, height };
 };
+// How much a line that skips columns bows out: the least that keeps it and its figure off the boxes in between.
+// `places`: of all boxes, in pixels; the curve is the library's, a quadratic whose middle lies half the bow aside.
+const bowOf = ([x1, y1], [x2, y2], places) => {
+  if (Math.abs(x1 - x2) < 1) return 170 / (y2 - y1);  // in one column: past its boxes on the right
+  const boxes = places.filter(([x, y]) => !(x === x1 && y === y1) && !(x === x2 && y === y2));
+  const touches = (bow) => {
+    const [cx, cy] = [(x1 + x2) / 2 - (y1 - y2) * bow, (y1 + y2) / 2 - (x2 - x1) * bow];
+    const at = (t) => [(1 - t) ** 2 * x1 + 2 * t * (1 - t) * cx + t * t * x2, (1 - t) ** 2 * y1 + 2 * t * (1 - t) * cy + t * t * y2];
+    const on = ([x, y], wide, high) => boxes.filter((box) => Math.abs(box[0] - x) < 59 + wide && Math.abs(box[1] - y) < 18 + high).length;
+    const [x, y] = at(0.5);
+    return 3 * on([x, y - 9], 20, 8) + [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8].reduce((sum, t) => sum + on(at(t), 2, 3), 0);
+  };
+  return [0.22, -0.22, 0.32, -0.32, 0.42, -0.42, 0.55, 0.12].map((bow) => [touches(bow), bow]).reduce((best, each) => (each[0] < best[0] ? each : best))[1];
+};
 const linkText = (link) => `${plural(link.count, "link")} like ${escapeText(link.id)}<br>` +
   `mean ${percent(link.utilization)}${link.count > 1 ? ` (busiest ${percent(link.most)})` : ""}, peak ${percent(link.peak)}; ` +
   `${bytes(link.bytes / link.count / steps)} each a step, usable speed ${rate(link.capacity)}`;
+// A single device by its own name, several by what they are.
+const titleOf = (device) => (device.count === 1 ? device.name.split("/").pop() : `${deviceName(device)} × ${whole(device.count)}`);
+// The scenario's fault that a device or one of its cables has; those are drawn in red with the fault's name.
+const faultOf = (device) => (result.scenario?.faults || []).find(({ target }) =>
+  typeof target === "string" && target.split(/\s*->\s*/).some((end) => end === device.name));
 // How many of a shape a node has, or which switch it is: what the small print of a shape says.
 const smallPrint = (picture, device) => {
   const node = device.node >= 0 ? picture.nodes[device.node] : null;
@@ -88,6 +107,10 @@ const drawTopology = () => {
     (picture.left_out ? "Host processors, memory and disks carried nothing and are left out. " : "") +
     "Lines: width is speed, colour and figure are the busier direction's use, dashes carried nothing. Point for numbers, click a line for its use over time; drag to move, Ctrl and scroll to zoom.";
   // Where columns stand closer than a figure is wide, figures of level lines go above the shapes.
+  const pixels = (i, width) => [at[i][0] * width / columns.length, at[i][1] * 62];
+  // Of many lines only the busiest of each type has room for a figure.
+  const busiest = between.filter((line) => of(line) >= 5e-4).sort((a, b) => of(b) - of(a));
+  const labelled = new Set(between.length <= 60 ? busiest : busiest.filter((line, i) => busiest.findIndex((other) => other[0].type === line[0].type) === i));
   const tight = (line, width) => width / columns.length - 118 < 48 && at[line[0].from][1] === at[line[0].to][1];
   const option = (width) => ({
     grid: { left: 8, right: 8, top: 4, bottom: 8 },
@@ -107,16 +130,19 @@ const drawTopology = () => {
     }, {
       type: "custom", silent: true, z: 1, data: at,
       renderItem: (params, api) => {
-        const [x, y] = api.coord(at[params.dataIndex]), gpu = picture.devices[params.dataIndex].kind === "accelerator";
+        const device = picture.devices[params.dataIndex], [x, y] = api.coord(at[params.dataIndex]), gpu = device.kind === "accelerator";
         return { type: "rect", shape: { x: x - 59, y: y - 18, width: 118, height: 36, r: 7 },
-          style: { fill: scheme.panel, stroke: gpu ? busyColour : scheme.soft, lineWidth: gpu ? 2 : 1 } };
+          style: { fill: scheme.panel, stroke: faultOf(device) ? "#d7301f" : gpu ? busyColour : scheme.soft, lineWidth: faultOf(device) || gpu ? 2 : 1 } };
       },
     }, {
       type: "custom", z: 3, data: loops.map((line) => ({ value: at[line[0].from], text: textOf(line), line })),
       renderItem: (params, api) => {  // links among the members of one shape
         const line = loops[params.dataIndex], [x, y] = api.coord(at[line[0].from]), reach = 26 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length;
-        return { type: "bezierCurve", shape: { x1: x - 59, y1: y - 11, x2: x - 59, y2: y + 11, cpx1: x - 59 - reach, cpy1: y - 20, cpx2: x - 59 - reach, cpy2: y + 20 },
+        const curve = { type: "bezierCurve", shape: { x1: x - 59, y1: y - 11, x2: x - 59, y2: y + 11, cpx1: x - 59 - reach, cpy1: y - 20, cpx2: x - 59 - reach, cpy2: y + 20 },
           style: { stroke: styleOf(line).color, lineWidth: styleOf(line).width, fill: "none", lineDash: of(line) > 0 ? null : [5, 4] } };
+        const figure = { type: "text", style: { x: x - 59, y: y + 19 + 12 * loops.slice(0, params.dataIndex).filter((other) => other[0].from === line[0].from).length,
+          text: of(line) >= 5e-4 ? `among them ${percent(of(line))}` : "", fill: scheme.ink, font: "10.5px sans-serif" } };
+        return { type: "group", children: [curve, figure] };
       },
     }, {
       type: "graph", coordinateSystem: "cartesian2d", z: 2, symbol: "rect", emphasis: { focus: "adjacency", lineStyle: { width: 7 }, itemStyle: { color: scheme.panel } },
@@ -124,7 +150,7 @@ const drawTopology = () => {
         name: String(i), value: at[i], symbolSize: [114, 32],
         itemStyle: { color: scheme.panel },
         label: { show: true, color: scheme.ink, fontSize: 12, lineHeight: 14,
-          formatter: `{b|${deviceName(device)} × ${whole(device.count)}}\n{s|${smallPrint(picture, device)}}`,
+          formatter: `{b|${titleOf(device)}}\n{s|${faultOf(device) ? `✕ ${faultOf(device).kind.replace(/_/g, " ")}` : smallPrint(picture, device)}}`,
           rich: { b: { fontWeight: 600, fontSize: 12.5 }, s: { color: scheme.soft, fontSize: 10.5, width: 110, overflow: "truncate" } }},
         text: `<b>${escapeText(device.name)}</b>${device.count > 1 ? ` and ${whole(device.count - 1)} alike` : ""}<br>${escapeText(device.model)}` +
           (device.rank >= 0 ? `<br>rank ${device.rank}` : device.kind === "accelerator" ? "<br>not part of the job" : ""),
@@ -132,8 +158,8 @@ const drawTopology = () => {
       links: between.map((line) => ({
         source: String(line[0].from), target: String(line[0].to),
         lineStyle: { ...styleOf(line), type: of(line) > 0 ? "solid" : "dashed",
-          curveness: Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0 : 0.22 },
-        label: { show: of(line) >= 5e-4 && between.length <= 60, formatter: percent(of(line)), color: scheme.ink, fontSize: 10.5, padding: [1, 3],
+          curveness: Math.abs(at[line[0].from][0] - at[line[0].to][0]) === 1 ? 0 : bowOf(pixels(line[0].from, width), pixels(line[0].to, width), picture.devices.map((_, i) => pixels(i, width))) },
+        label: { show: labelled.has(line), formatter: percent(of(line)), color: scheme.ink, fontSize: 10.5, padding: [1, 3],
           distance: tight(line, width) ? 19 : 5,
           backgroundColor: line[0].from < picture.devices.length && picture.devices[line[0].from].node >= 0 && picture.devices[line[0].to].node >= 0 ? scheme.box : scheme.panel },
         text: textOf(line), line,
@@ -156,7 +182,7 @@ const drawTopology = () => {
     button("cluster-tools", text, key === colourBy, (chosen) => {
       colourBy = key;
       pressed(chosen);
-      chart.setOption(option());
+      chart.setOption(option(chart.getWidth()));
     });
   }
 };
