@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Tuple
 
-# Work is blue, from light to dark; waits have the other hues of Okabe and Ito's colour-blind-safe palette
-# (https://jfly.uni-koeln.de/color/). A phase or reason has the same colour in every picture.
-_BLUES = {"forward": "#56B4E9", "recompute": "#3C94CC", "backward": "#0072B2", "weight_gradient": "#005A8C",
-          "optimizer": "#003F63", "busy": "#0072B2"}
-_WAITS = {"pipeline_bubble": "#F0E442", "tensor_parallel": "#E69F00", "data_parallel": "#D55E00",
-          "pipeline_transfer": "#CC79A7", "context_parallel": "#009E73", "expert_parallel": "#7FD6B5",
-          "straggler": "#A0522D", "host": "#999999", "offload": "#555555"}
-_OTHER = "#BBBBBB"
+# The colours of the report page (sim/report/html/charts.js; a test compares them): work is blue, waits are the warm and grey
+# tones of Okabe and Ito's colour-blind-safe palette (https://jfly.uni-koeln.de/color/), moved apart in lightness.
+_BLUES = {"forward": "#8ec5ef", "backward": "#3d8fd1", "weight_gradient": "#2a6aa8", "recompute": "#9fb7e8",
+          "optimizer": "#1d4470", "gradient_sync": "#5f7fbf", "parameter_sync": "#7896cf", "transfer": "#a9c3d9",
+          "busy": "#3d8fd1"}
+_WAITS = {"pipeline_bubble": "#9aa3ad", "tensor_parallel": "#e69f00", "data_parallel": "#d55e00",
+          "pipeline_transfer": "#cc79a7", "context_parallel": "#8c6bb1", "expert_parallel": "#009e73",
+          "straggler": "#f0e442", "host": "#7a5c3e", "offload": "#56b4a9"}
+_OTHER = "#c9ced4"
 
 
 def _colour(name: str) -> str:

@@ -188,6 +188,17 @@ bool colour_on_stderr() {
   return terminal_on_stderr() && (no_colour == nullptr || *no_colour == '\0');
 }
 
+namespace {
+// The examples that begin with `words`.
+std::string footer_of(std::string_view examples, const std::string& words) {
+  std::istringstream lines{std::string(examples)};
+  std::string footer;
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind(words, 0) == 0) footer += (footer.empty() ? "\nExamples:\n  " : "\n  ") + line;
+  return footer;
+}
+}  // namespace
+
 void declare(CLI::App& app, std::span<Action> actions) {
   app.name("topsim");
   app.description("Cluster interconnect and topology simulator");
@@ -196,12 +207,10 @@ void declare(CLI::App& app, std::span<Action> actions) {
   for (std::size_t i = 0; i < commands().size(); ++i) {
     const Command& command = commands()[i];
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
-    std::string footer = "\nExamples:\n  " + std::string(command.examples);
-    for (std::size_t at = footer.find('\n', 12); at != std::string::npos; at = footer.find('\n', at + 1)) {
-      footer.insert(at + 1, "  ");
-    }
-    sub->footer(footer);
+    sub->footer(footer_of(command.examples, ""));
     actions[i] = command.configure(*sub);
+    for (CLI::App* part : sub->get_subcommands({}))  // its own examples, not its neighbours'
+      part->footer(footer_of(command.examples, "topsim " + sub->get_name() + ' ' + part->get_name() + ' '));
   }
 }
 

@@ -43,7 +43,8 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   const auto done = static_cast<double>(progress.ops_done.load());
   const auto total = static_cast<double>(progress.ops_total.load());
   if (total <= 0) return "preparing";
-  const double share = std::min(1.0, done / total);
+  if (done >= total) return "summing up what was simulated";
+  const double share = done / total;
   std::string text = fmt::format("simulating step {}  {}  {:.0f} %", progress.step.load() + 1,
                                  bar(share, std::clamp(columns - 75, 4, 30)), 100 * share);
   if (share > 0.01) text += fmt::format("  {:.0f} s left", wall_seconds * (1 - share) / share);

@@ -13,6 +13,7 @@
 #include "sim/cli/scenario_options.hpp"
 #include "sim/report/cost.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
@@ -110,7 +111,10 @@ int check(const Options& options) {
     std::cout << (warning ? "warning: " : "info: ") << f.message << '\n';
     if (options.strict && warning) ++failed;
   }
-  if (findings.empty() && parts.empty()) std::cout << "nothing found\n";
+  if (findings.empty() && parts.empty())
+    std::cout << "no mistakes in " << report::plural(static_cast<double>(topology.devices().size()), "device")
+              << " and " << report::plural(static_cast<double>(topology.links().size()), "directed link")
+              << '\n';
   return failed > 0 ? kCheckFailed : kOk;
 }
 

@@ -115,7 +115,11 @@ std::string to_text(const Report& report, bool cases) {
   for (const auto& [family, s] : report.families) line(family, s);
   text += "\nall scored families, each weighing the same\n";
   for (const auto& [kind, s] : report.totals) line(kind, s);
-  return text;
+  return text +
+         "\ntau: agreement with the published order of a series (1: the same order), clear: of pairs that "
+         "differ\nby more than noise; slope: drift of the error a doubling of accelerators; bar: what may "
+         "not "
+         "be exceeded\n";
 }
 
 std::string to_json(const Report& report) {

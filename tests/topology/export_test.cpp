@@ -79,10 +79,12 @@ TEST(Export, NcclXmlOfABoxReadsBackAsTheSameBox) {
 TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {
   const Topology small = build(cluster("hgx-h100", 2, "rail"), catalogue());
   EXPECT_THAT(to_svg(small), HasSubstr("node1/gpu7"));
+  EXPECT_THAT(to_svg(small), HasSubstr("GB/s</text>"));  // the legend says what a line is
   EXPECT_THAT(to_tree(small), HasSubstr("node0 and 1 more alike"));
   EXPECT_THAT(to_dot(small), HasSubstr("NVLink"));
   const Topology large = build(cluster("hgx-h100", 2048, "rail"), catalogue());
   EXPECT_THAT(to_svg(large), HasSubstr("node0 stands for 2048 alike"));
+  EXPECT_THAT(to_svg(large), HasSubstr("lines to what is not drawn are left out"));
   EXPECT_LT(to_svg(large).size(), 200000U);
 }
 

@@ -73,6 +73,48 @@ class RunPage(Pages):
         self.assertEqual([float(row[4]) for row in rows_of(document, "ranks")],
                          [row["busy_seconds"] for row in result["ranks"]])
 
+    def test_calls_and_bytes_are_those_of_a_step_however_many_were_measured(self):
+        tables = []
+        for steps in (1, 3):
+            self.browser.open(self.page_of("run", ROOT / "configs/8xH100-ib.json", "--set", f"run.steps={steps}", "--quiet")[0])
+            tables.append(self.browser.value("""['#links', '#collectives'].map((id) => [...document.querySelectorAll(id + ' tbody tr')]
+                .map((row) => [...row.children].slice(id === '#links' ? 5 : 2, id === '#links' ? 6 : 3).map((cell) => +(+cell.dataset.value).toPrecision(4))).sort())"""))
+        self.assertEqual(*tables)
+        self.assertGreater(tables[0][0][0][0], 0)
+
+    def test_the_sentence_speaks_of_what_ran(self):
+        said = {}
+        for name, words in {"decode": ["configs/8xH100-decode.json"],
+                            "trace": ["configs/traces/ring8.json"], "train": ["configs/8xH100-ib.json"]}.items():
+            self.browser.open(self.page_of("run", ROOT / words[0], *words[1:], "--quiet")[0])
+            self.assertEqual(self.browser.console, [])
+            said[name] = self.browser.value("document.getElementById('sentence').innerText + document.getElementById('answer').innerText")
+        self.assertIn("One step of decoding", said["decode"])
+        self.assertNotIn("NVLink", said["decode"])  # latency holds it up
+        self.assertIn("The trace takes", said["trace"])
+        self.assertNotRegex(said["trace"], "pipeline stages|overlap_p2p|tokens/s")
+        self.assertIn("not known for a trace", said["trace"])
+        self.assertIn("One training step takes", said["train"])
+        self.assertNotIn("tp_overlap", said["train"])  # it is on already
+
+    def test_no_figure_of_the_drawing_lies_on_a_box(self):
+        for scenario in ("mixtral-8x7b-64xH100", "tpu-v4"):
+            self.browser.open(self.page_of("run", ROOT / f"configs/{scenario}.json", "--quiet")[0])
+            hits = self.browser.value("""(() => {
+                const texts = [...document.querySelectorAll('#topology text')].map((each) => [each.textContent, each.getBoundingClientRect()]);
+                const [figures, titles] = [texts.filter(([text]) => /^[\d.]+ %$/.test(text)), texts.filter(([text]) => / × \d/.test(text))];
+                return [figures.length, titles.length, figures.flatMap(([text, a]) => titles.filter(([, b]) =>
+                  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom).map(([title]) => text + ' on ' + title))]; })()""")
+            self.assertGreater(hits[0], 0)
+            self.assertGreater(hits[1], 0)
+            self.assertEqual(hits[2], [], scenario)
+
+    def test_a_failed_part_is_marked_and_a_single_one_named(self):
+        self.browser.open(self.page_of("run", ROOT / "configs/8xH100-faults.json", "--quiet")[0])
+        drawing = self.browser.value("document.getElementById('topology').textContent")
+        self.assertIn("nic down", drawing)
+        self.assertNotRegex(drawing, r"× 1(?![\d,])")
+
     def test_the_drawing_counts_what_it_folds(self):
         for accelerators, shape in ((8, "GPU × 8"), (64, "GPU × 32"), (1024, "GPU × 256"), (16384, "GPU × 16,384")):
             with self.subTest(accelerators=accelerators):
@@ -158,6 +200,14 @@ class RunPage(Pages):
 
 
 class Sources(unittest.TestCase):
+    def test_pictures_of_python_have_the_colours_of_the_page(self):
+        script = (ROOT / "sim/report/html/charts.js").read_text()
+        page = dict(re.findall(r'(\w+): "(#[0-9a-f]{6})"', script.split("const stateColours", 1)[1].split("};", 1)[0]))
+        plots = dict(re.findall(r'"(\w+)": "(#[0-9a-f]{6})"', (ROOT / "python/topsim/plots.py").read_text()))
+        del plots["busy"]
+        self.assertGreater(len(plots), 15)
+        self.assertEqual(plots, {name: page[name] for name in plots})
+
     def test_the_lock_file_names_no_registry(self):
         lock = json.loads((ROOT / "sim/report/html/package-lock.json").read_text())
         self.assertNotIn("://", json.dumps(lock))

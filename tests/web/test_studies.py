@@ -31,6 +31,24 @@ class Studies(Pages):
         step = next(row for row in told["rows"] if row["metric"] == "step.seconds")
         self.assertEqual(self.values("#answer .value"), step["values"])
 
+    def test_the_bill_adds_up_to_everything(self):
+        self.browser.open(self.page_of("compare", IB, ROCE)[0])
+        for bill in self.browser.value("JSON.parse(document.getElementById('extra').textContent).bills"):
+            together = sum(item["usd_each"]["usual"] * item["count"] for item in bill["items"] if not item["included_in_server"])
+            self.assertAlmostEqual(together, bill["capital_usd"]["usual"], delta=1)
+        cells = self.browser.value("[...document.querySelectorAll('#bills tbody tr')].map((row) => row.innerText)")
+        self.assertTrue(any("ConnectX-7" in cell and "in the server" in cell for cell in cells), cells)
+        self.assertEqual(sum("with cooling (PUE" in cell for cell in cells), 2)
+        self.assertLessEqual(self.browser.value("Math.max(...[...document.querySelectorAll('#bills table')].map((each) => each.offsetWidth))"), 1140)
+        self.assertNotIn("#", self.browser.value("document.getElementById('command').textContent"))
+        self.assertGreater(self.browser.value("document.querySelectorAll('#remarks li').length"), 0)
+
+    def test_the_median_of_validate_is_that_of_its_table(self):
+        page, printed = self.page_of("validate", "korthikanti-2022", "--format", "json")
+        self.browser.open(page)
+        median = json.loads(printed)["families"]["korthikanti-2022"]["median_abs_error"]
+        self.assertIn(f"{100 * median:.2f} %", self.browser.value("document.querySelector('#answer .value').textContent"))
+
     def test_compare_hides_what_does_not_differ_until_it_is_asked_for(self):
         self.browser.open(self.page_of("compare", IB, ROCE)[0])
         count = "document.querySelectorAll('#rows tbody tr').length"

@@ -26,6 +26,7 @@ font:11px system-ui,"Segoe UI",sans-serif}
 .topology text{fill:var(--ink)}.topology text.faint,.topology text.column{fill:var(--faint)}
 .topology text.column{font-weight:600}
 .topology path{fill:none;stroke-opacity:.75}.topology path:hover{stroke-opacity:1;stroke:var(--ink)}
+.topology.dense path{stroke-opacity:.25}
 .topology .nvlink,.topology .infinity-fabric,.topology .c2c{stroke:var(--nvlink)}
 .topology .pcie,.topology .memory,.topology .other{stroke:var(--pcie)}
 .topology .socket{stroke:var(--socket)}.topology .torus{stroke:var(--torus)}
@@ -39,6 +40,8 @@ constexpr std::array<const char*, kColumns> kTitles = {"CPU", "PCIe", "accelerat
 constexpr double kBoxWidth = 96, kBoxHeight = 20, kGap = 70, kRow = 26, kMargin = 24, kHead = 44;
 constexpr double kLabel = 12;  // room for a node's name
 constexpr double kLetter = 5.6;
+constexpr double kKey = 16;          // a line of the legend
+constexpr std::size_t kDense = 600;  // links, beyond which lines are drawn fainter: where they lie, not which
 
 std::size_t column_of(const Device& d) {
   switch (d.kind) {
@@ -87,18 +90,25 @@ class Drawing {
     std::string body = lines() + boxes();
     const double caption = static_cast<double>(summary().size()) * kLetter + 2 * kMargin;
     const double width = std::max(right_ + (arcs_at_the_edge() ? kGap : 0) + kMargin, caption);
-    const double height = bottom_ + kMargin + 34;
+    const std::vector<std::string> key = legend();
+    const double height = bottom_ + kMargin + 34 + kKey * static_cast<double>(key.size());
     std::string out = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topology\" viewBox=\"0 0 {:.0f} {:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topology{}\" viewBox=\"0 0 {:.0f} {:.0f}\" "
         "width=\"{:.0f}\" "
         "height=\"{:.0f}\" role=\"img\"><title>{}</title>\n{}",
-        width, height, width, height, escaped(summary()), kStyle);
-    for (std::size_t c = 0; c < kColumns; ++c)
-      if (!columns_[c].empty())
-        out += fmt::format("<text class=\"column\" x=\"{:.0f}\" y=\"26\">{}</text>\n", x_[c], kTitles[c]);
+        drawn_links() > kDense ? " dense" : "", width, height, width, height, escaped(summary()), kStyle);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      if (columns_[c].empty()) continue;
+      out += fmt::format("<text class=\"column\" x=\"{:.0f}\" y=\"20\">{}</text>\n", x_[c], kTitles[c]);
+      if (const std::string model = only_model(columns_[c]); !model.empty())
+        out += fmt::format("<text class=\"faint\" x=\"{:.0f}\" y=\"34\">{}</text>\n", x_[c], escaped(model));
+    }
     out += body;
     out += fmt::format("<text class=\"faint\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kMargin,
                        bottom_ + kMargin + 12, escaped(summary()));
+    for (std::size_t i = 0; i < key.size(); ++i)
+      out += fmt::format("<g transform=\"translate({:.0f} {:.0f})\">{}</g>\n", kMargin,
+                         bottom_ + kMargin + 12 + kKey * static_cast<double>(i + 1), key[i]);
     return out + "</svg>\n";
   }
 
@@ -113,7 +123,37 @@ class Drawing {
                                    t_.nodes() == 1 ? "" : "s");
     if (t_.fabric_kind != "none")
       text += fmt::format(", {} fabric, {} routing", t_.fabric_kind, name_of(t_.routing));
-    return text + folded_;
+    return text + folded_ + (folded_.empty() ? "" : "; lines to what is not drawn are left out");
+  }
+
+  [[nodiscard]] bool drawn(const Link& l) const {
+    return spot_[l.from.index()].drawn && spot_[l.to.index()].drawn;
+  }
+  [[nodiscard]] std::size_t drawn_links() const {
+    const auto links = t_.links();
+    return static_cast<std::size_t>(
+        std::count_if(links.begin(), links.end(), [&](const Link& l) { return drawn(l); }));
+  }
+  // What the colours and widths stand for: each kind of link that is drawn, once, in the order of the links.
+  [[nodiscard]] std::vector<std::string> legend() const {
+    std::vector<std::string> entries;
+    for (const Link& l : t_.links()) {
+      if (!drawn(l)) continue;
+      std::string entry = fmt::format(
+          "<path class=\"{}\" stroke-width=\"{:.2f}\" d=\"M0 -4H28\"/><text class=\"faint\" "
+          "x=\"36\">{}</text>",
+          name_of(l.kind), width_of(l.line_rate), escaped(name_with_speed(t_, l)));
+      if (std::find(entries.begin(), entries.end(), entry) == entries.end())
+        entries.push_back(std::move(entry));
+    }
+    return entries;
+  }
+  // Of a column whose devices are all of one model.
+  [[nodiscard]] std::string only_model(const std::vector<DeviceId>& column) const {
+    const std::uint32_t model = t_.device(column.front()).model;
+    const bool one =
+        std::all_of(column.begin(), column.end(), [&](DeviceId d) { return t_.device(d).model == model; });
+    return one ? t_.models()[model] : std::string();
   }
 
   // Links inside the last column bow out to its right.
