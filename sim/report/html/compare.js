@@ -81,7 +81,7 @@ const billTable = (bill) => {
   const row = (item) => `<tr><td>${escapeText(item.name || item.id)}</td><td class="number">${whole(item.count)}</td>` + (item.included_in_server
     ? '<td class="number">in the server</td><td class="number"></td><td></td></tr>'
     : `<td class="number">${item.usd_each ? rangeText(item.usd_each) : "not known"}</td><td class="number">${item.usd_each ? rangeText(item.usd_each, item.count) : ""}</td>` +
-      `<td class="source">${escapeText(item.price_source)}</td></tr>`);
+      `<td class="source"><div>${escapeText(item.price_source)}</div></td></tr>`);
   const sum = (what, figure, from) => `<tr><td colspan="3"><b>${what}</b></td><td class="number"><b>${figure}</b></td><td class="source">${from}</td></tr>`;
   const pue = bill.pue.low === bill.pue.high ? digits(bill.pue.usual) : `${digits(bill.pue.low)} to ${digits(bill.pue.high)}`;
   return '<div class="scroll" tabindex="0"><table class="wrapped"><thead><tr><th>part</th><th class="number">count</th><th class="number">USD each</th><th class="number">USD together</th><th>from</th></tr></thead><tbody>' +
