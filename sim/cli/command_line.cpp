@@ -72,9 +72,8 @@ std::string teaching() {
   std::string text(kTeaching);
   text += "commands:\n";
   for (const Command& command : commands()) {
-    constexpr std::size_t kNames = 14, kColumns = 80;
-    const std::string line = "  " + report::pad_right(command.name, kNames) + std::string(command.summary);
-    for (const std::string& part : report::wrap(line, kColumns, 2 + kNames)) text += part + '\n';
+    constexpr std::size_t kNames = 14;  // a summary has the other 64 columns
+    text += "  " + report::pad_right(command.name, kNames) + std::string(command.summary) + '\n';
   }
   return text + "\ntopsim COMMAND --help shows its options and examples.\n";
 }

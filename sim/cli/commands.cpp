@@ -7,7 +7,7 @@ namespace {
 // To add a command: write configure_NAME in NAME.cpp, declare it in commands.hpp, add its line here.
 constexpr std::array kCommands = {
     Command{
-        "run", "Simulate a scenario: step time, link utilisation, why accelerators idle", configure_run,
+        "run", "Simulate a scenario: step time, busy links, reasons to wait", configure_run,
         "topsim run configs/8xH100-ib.json\n"
         "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --set workload.plan.pp=4 --format json\n"
         "topsim run configs/8xH100-ib.json --html report.html\n"
@@ -19,8 +19,7 @@ constexpr std::array kCommands = {
             "topsim topo bom configs/8xH100-ib.json\n"
             "topsim topo export configs/8xH100-ib.json -o cluster.json\n"
             "topsim topo import topo.xml --gpu h100-sxm5 -o box.json"},
-    Command{"bench", "Collectives as nccl-tests prints them; point-to-point, incast and other patterns",
-            configure_bench,
+    Command{"bench", "Collectives as nccl-tests prints them; incast and other patterns", configure_bench,
             "topsim bench all_reduce configs/8xH100-ib.json -b 8 -e 8G -f 2\n"
             "topsim bench alltoall configs/8xH100-ib.json --format json\n"
             "topsim bench all_reduce configs/8xH100-ib.json --algorithm ring --protocol simple\n"
@@ -28,8 +27,7 @@ constexpr std::array kCommands = {
             "topsim bench incast configs/8xH100-roce.json --senders 7 -b 8M\n"
             "topsim bench victim configs/8xH100-roce.json --window '2 ms'"},
     Command{
-        "compare", "What differs between scenarios, what it costs, and whether it is significant",
-        configure_compare,
+        "compare", "What differs between scenarios, what it costs, whether it counts", configure_compare,
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --with topology.fabric.sharp=true\n"
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
@@ -49,16 +47,14 @@ constexpr std::array kCommands = {
             "topsim trace info configs/traces/ring8.goal\n"
             "topsim trace convert configs/traces/ring8.goal --to native -o ring8-native.json\n"
             "topsim run configs/traces/ring8.json"},
-    Command{"list", "What there is: scenarios, hardware, models, fabrics, networks, collectives",
-            configure_list,
+    Command{"list", "What there is: scenarios, hardware, models, fabrics, networks", configure_list,
             "topsim list\ntopsim list scenarios\ntopsim list hardware\ntopsim list hardware "
             "h100-sxm5\ntopsim list models"},
     Command{"validate", "Predictions beside what real owners measured", configure_validate,
             "topsim validate korthikanti-2022\n"
             "topsim validate korthikanti-2022 --each\n"
             "topsim validate korthikanti-2022 --format json > validation.json"},
-    Command{"calibrate", "What flows lose where they meet, from packets: the flow model's table",
-            configure_calibrate,
+    Command{"calibrate", "What flows lose where they meet: the flow model's table", configure_calibrate,
             "topsim calibrate --quick --seeds 1\n"
             "topsim calibrate --format json > configs/calibration/congestion.json"},
     Command{"schema", "JSON Schema of scenario files, for editors", configure_schema,
