@@ -279,6 +279,10 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
           .field("gemm_efficiency", &ComputeSpec::gemm_efficiency,
                  "share of the data sheet's rate that matmuls reach, instead of the tile model",
                  between(0.01, 1))
+          .field("sm_margin", &ComputeSpec::sm_margin,
+                 "SMs that matrix products leave free for communication (Transformer Engine's "
+                 "NVTE_EXT_MARGIN_SM, PyTorch's SM carveout)",
+                 between(0, 64))
           .field("launch_overhead", &ComputeSpec::launch_overhead, "host time to launch one kernel",
                  config::at_most_a_second(), default_text("the framework's"))
           .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",

@@ -138,6 +138,7 @@ struct StageTimes {
 
 struct ComputeSpec {
   std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
+  int sm_margin = 0;                      // units that matrix products leave to communication
   std::optional<Duration> launch_overhead;
   std::optional<bool> cuda_graph;
   std::vector<std::string> graph_parts;     // of a layer, that are launched from graphs of their own

@@ -35,6 +35,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
 
   ComputeSettings settings;
   settings.gemm_efficiency = workload.compute.gemm_efficiency;
+  settings.sm_margin = workload.compute.sm_margin;
   // Replicas that serve requests do not wait for each other.
   const int together = plan.inference() ? plan.tp * plan.cp * plan.pp : plan.ranks();
   settings.clock = workload.compute.clock / (1 + workload.compute.chip_spread * expected_largest(together));

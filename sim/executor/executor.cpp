@@ -148,8 +148,10 @@ void Executor::change_pace(const PaceChange& change) {
     leave_lock_step(r);
     ranks_[r].throttling = 1 / change.pace;
     retime(ranks_[r]);
-    for (ComputeState& beside : ranks_[r].beside)
-      if (beside.change(ranks_[r].throttling, now())) engine_.retime(beside.event, beside.end());
+    for (ComputeState& beside : ranks_[r].beside) {
+      beside.change(throttled(ranks_[r].throttling), now());
+      engine_.retime(beside.event, beside.end());
+    }
   }
 }
 
@@ -209,7 +211,7 @@ void Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
         arrived.last_op = index;
         arrived.last = now();
       }
-      if (op.kind == OpKind::collective) occupy(r, arrived.activity, +1);
+      if (op.kind == OpKind::collective) occupy(r, index, arrived.activity, +1);
       if (calls_.complete(call)) start_call(call);
       return;
     }
@@ -223,27 +225,27 @@ void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
       std::llround(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown));
   if (op.stream != 0) {
     ComputeState& beside = rank.beside.emplace_back();
-    beside.start(index, work, rank.throttling, now());
+    beside.start(index, work, nullptr, throttled(rank.throttling), now());
     beside.event = engine_.at(beside.end(), payload(EventKind::compute_done, r, index));
     return;
   }
   charge_wait(r, index, (*rank.trace)[index].blocker, now());
   if (work == 0) return finish_op(r, index);
-  rank.compute.start(index, work, rank.contention(op) * rank.throttling, now());
+  rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now());
   rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
   return;
 }
 
-void Executor::occupy(std::uint32_t r, std::uint32_t activity, int sign) {
+void Executor::occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign) {
   RankState& rank = ranks_[r];
-  rank.occupy(system_.activities[activity], sign, calls_.memory_traffic(activity));
+  rank.occupy(rank.program->ops[op], system_.activities[activity], sign, calls_.memory_traffic(activity));
   retime(rank);
 }
 
 void Executor::retime(RankState& rank) {
   if (!rank.compute.running) return;
-  const double slowdown = rank.contention(rank.program->ops[rank.compute.op]) * rank.throttling;
-  if (rank.compute.change(slowdown, now())) engine_.retime(rank.compute.event, rank.compute.end());
+  rank.compute.change(rank.pace_of(rank.program->ops[rank.compute.op]), now());
+  engine_.retime(rank.compute.event, rank.compute.end());
 }
 
 void Executor::start_call(std::uint32_t index) {
@@ -255,7 +257,7 @@ void Executor::start_call(std::uint32_t index) {
     trace.ready = now();
     trace.cause_rank = call.last_rank;
     trace.cause_op = call.last_op;
-    if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, call.activity, +1);
+    if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, op, call.activity, +1);
   });
   if (system_.activities[call.activity].bytes == Bytes(0)) {
     done_.push_back(
@@ -280,7 +282,7 @@ void Executor::finish_call(std::uint32_t index) {
   }
   calls_.close(index);
   for (const auto& [r, op] : members_) {
-    occupy(r, call.activity, -1);
+    occupy(r, op, call.activity, -1);
     finish_op(r, op);
   }
   for (const auto& [r, op] : members_) start_ready(r);

@@ -3,9 +3,10 @@
 // Every rank class has FIFO streams. The head of a stream starts once its dependencies are done and the host
 // has issued it: the host launches ops in program order at Op::launch each and stops at a host_sync until
 // that op is done. Compute runs alone on the accelerator but slows while communication of the same rank holds
-// SMs and memory bandwidth:
-//     slowdown = (1 - m) SM / (SM - ctas) + m / (1 - traffic / BW),   m = the op's memory-bound share
-// A collective starts when its last member arrives; a message when sender and receiver have both arrived
+// SMs and memory bandwidth. Of an op's time, the part m limited by memory takes 1 / (1 - traffic / BW) as
+// long; grids that were counted (program::Grids) take the waves they need on SM - ctas; persistent ones,
+// whose blocks do not all fit, a second wave (compute_state.hpp); the rest SM / (SM - ctas) as long. A
+// collective starts when its last member arrives; a message when sender and receiver have both arrived
 // (NCCL's receiver posts its buffers only then).
 #pragma once
 

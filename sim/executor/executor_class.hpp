@@ -63,7 +63,7 @@ class Executor {
   void start(std::uint32_t r, std::uint32_t index, SimTime issued);
   void start_compute(std::uint32_t r, std::uint32_t index);
   // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
-  void occupy(std::uint32_t r, std::uint32_t activity, int sign);
+  void occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign);
   void retime(RankState& rank);
   void start_call(std::uint32_t index);
   void finish_call(std::uint32_t index);

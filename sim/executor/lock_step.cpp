@@ -61,6 +61,8 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
       return false;
+    // What is left may be rounded to the same though one began a picosecond before the other.
+    if ((*rank.trace)[first.compute.op].begin != (*first.trace)[first.compute.op].begin) return false;
     for (std::uint16_t s = 0; s < team.local.size(); ++s)
       if (team.local[s] && (rank.next[s] != first.next[s] || rank.running[s] != first.running[s]))
         return false;

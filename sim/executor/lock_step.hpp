@@ -82,7 +82,7 @@ class LockStep {
   bool start_heads(const Team& team, SimTime now, Walk& walk);
   void start(const Team& team, std::uint32_t op, SimTime issued, SimTime now, Walk& walk);
   void finish(std::uint32_t op, SimTime now, Walk& walk);
-  void occupy(std::uint32_t activity, int sign, SimTime now);
+  void occupy(std::uint32_t op, std::uint32_t activity, int sign, SimTime now);
 
   World world_;
   std::vector<Team> teams_;

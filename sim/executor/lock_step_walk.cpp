@@ -89,9 +89,14 @@ void LockStep::describe(Team& team, SimTime from) {
   const RankState& first = world_.ranks[leader_];
   key_ = {profile_of(team),
           first.compute.op,
-          static_cast<std::uint64_t>(first.compute.remaining),
+          static_cast<std::uint64_t>(first.compute.shared),
+          static_cast<std::uint64_t>(first.compute.grid),
+          static_cast<std::uint64_t>(first.compute.left_over),
+          std::uint64_t{first.compute.cells} << 2 | (first.compute.placed ? 2U : 0U) |
+              (first.compute.pace.beside ? 1U : 0U),
           static_cast<std::uint64_t>((first.compute.since - from).count()),
-          std::bit_cast<std::uint64_t>(first.compute.slowdown),
+          std::bit_cast<std::uint64_t>(first.compute.pace.shared),
+          std::bit_cast<std::uint64_t>(first.compute.pace.left_over),
           static_cast<std::uint64_t>(first.ctas),
           static_cast<std::uint64_t>(first.memory_traffic),
           first.synced,
@@ -150,7 +155,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
     if (walk.open && walk.open->end == next) {
       const Walk::OpenCall call = *walk.open;
       walk.open.reset();
-      occupy(world_.system.groups[team.group].activities[call.shape], -1, next);
+      occupy(call.op, world_.system.groups[team.group].activities[call.shape], -1, next);
       ++walk.calls[call.shape].calls;
       walk.calls[call.shape].total += call.end - call.begin;
       finish(call.op, next, walk);
@@ -220,7 +225,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
     const std::uint32_t activity = world_.system.groups[team.group].activities[shape];
     trace.cause_rank = kOwnTeam;
     trace.cause_op = index;
-    occupy(activity, +1, now);
+    occupy(index, activity, +1, now);
     walk.open = Walk::OpenCall{index, shape, now, now + world_.isolated.duration(activity), {}};
     return;
   }
@@ -234,7 +239,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   const auto work = static_cast<std::int64_t>(
       std::llround(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown));
   if (work == 0) return finish(index, now, walk);
-  rank.compute.start(index, work, rank.contention(op), now);
+  rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now);
 }
 
 void LockStep::finish(std::uint32_t index, SimTime now, Walk& walk) {
@@ -251,11 +256,12 @@ void LockStep::finish(std::uint32_t index, SimTime now, Walk& walk) {
   walk.accounted_until = now;
 }
 
-void LockStep::occupy(std::uint32_t activity, int sign, SimTime now) {
+void LockStep::occupy(std::uint32_t op, std::uint32_t activity, int sign, SimTime now) {
   RankState& rank = *walker_;
-  rank.occupy(world_.system.activities[activity], sign, world_.calls.memory_traffic(activity));
+  rank.occupy(rank.program->ops[op], world_.system.activities[activity], sign,
+              world_.calls.memory_traffic(activity));
   if (!rank.compute.running) return;
-  (void)rank.compute.change(rank.contention(rank.program->ops[rank.compute.op]), now);
+  rank.compute.change(rank.pace_of(rank.program->ops[rank.compute.op]), now);
 }
 
 // Whether the op is issued after `now`; keeps what that says about hosts for which the walk holds.

@@ -6,46 +6,12 @@
 #include <vector>
 
 #include "sim/engine/engine.hpp"
+#include "sim/executor/compute_state.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/trace.hpp"
 #include "sim/fold/fold.hpp"
 
 namespace topsim::executor {
-
-// The compute op on the accelerator; its pace follows the contention.
-struct ComputeState {
-  bool running = false;
-  std::uint32_t op = kNoOp;
-  std::int64_t remaining = 0;  // picoseconds of work when nothing contends
-  double slowdown = 1;
-  SimTime since{};  // `remaining` holds at this time
-  engine::Handle event = engine::kNoHandle;
-
-  void start(std::uint32_t index, std::int64_t work, double pace, SimTime now) {
-    running = true;
-    op = index;
-    remaining = work;
-    slowdown = pace;
-    since = now;
-  }
-  [[nodiscard]] SimTime end() const {
-    if (slowdown == 1) return since + Duration(remaining);
-    return since + Duration(std::llround(static_cast<double>(remaining) * slowdown));
-  }
-  [[nodiscard]] bool same(const ComputeState& other) const {
-    return running == other.running && op == other.op && remaining == other.remaining &&
-           slowdown == other.slowdown && since == other.since;
-  }
-  // Returns whether the end moves.
-  bool change(double pace, SimTime now) {
-    if (pace == slowdown) return false;
-    const auto done = std::llround(static_cast<double>((now - since).count()) / slowdown);
-    remaining = std::max<std::int64_t>(0, remaining - done);
-    slowdown = pace;
-    since = now;
-    return true;
-  }
-};
 
 struct RankState {
   const program::RankProgram* program;
@@ -135,19 +101,36 @@ struct RankState {
       synced = op;
     }
   }
-  // Communication takes or frees SMs and memory bandwidth.
-  void occupy(const fold::Activity& activity, int sign, std::int64_t traffic) {
-    ctas += sign * activity.ctas;
+  // Communication of an op takes or frees SMs and memory bandwidth.
+  void occupy(const program::Op& op, const fold::Activity& activity, int sign, std::int64_t traffic) {
+    ctas += sign * (op.units == program::Op::kByChannels ? activity.ctas : op.units);
     memory_traffic += sign * traffic;
   }
-  [[nodiscard]] double contention(const program::Op& op) const {
-    if (ctas == 0 || accelerator.compute_units == 0) return 1;
+  [[nodiscard]] const program::Grids* grids_of(const program::Op& op) const {
+    return op.grids == 0 ? nullptr : &program->grids[op.grids - 1];
+  }
+  // See executor.hpp.
+  [[nodiscard]] Pace pace_of(const program::Op& op) const {
+    Pace pace;
+    pace.throttle = pace.shared = throttling;
+    if (accelerator.compute_units == 0 || (ctas == 0 && memory_traffic == 0)) return pace;
     const double units = accelerator.compute_units;
-    const double taken = std::min(static_cast<double>(ctas), units / 2);
+    const int taken = std::min(ctas, accelerator.compute_units / 2);
     const double share =
         std::min(static_cast<double>(memory_traffic) / accelerator.memory_bandwidth.value(), 0.5);
     const double bound = op.memory_bound;
-    return (1 - bound) * units / (units - taken) + bound / (1 - share);
+    double slowed = bound / (1 - share), others = 1 - bound, persistent = 0;
+    if (const program::Grids* grids = grids_of(op); grids != nullptr && taken > 0) {
+      pace.beside = true;
+      pace.left_over = program::Grids::at(grids->left_over, taken);
+      persistent = grids->persistent;
+      slowed += grids->in_waves + program::Grids::at(grids->more_waves, taken);
+      others = std::max(0.0, others - persistent - grids->in_waves);
+    }
+    if (taken > 0) others *= units / (units - taken);
+    slowed += others;
+    if (persistent < 1) pace.shared *= slowed / (1 - persistent);
+    return pace;
   }
 
  private:

@@ -76,6 +76,12 @@ std::uint16_t RankProgramBuilder::label(std::string_view text) {
   return static_cast<std::uint16_t>(intern(program_.labels, text));
 }
 
+std::uint32_t RankProgramBuilder::grids(const Grids& grids) {
+  const auto [known, fresh] = grids_.try_emplace(grids, static_cast<std::uint32_t>(result_.grids.size() + 1));
+  if (fresh) result_.grids.push_back(grids);
+  return known->second;
+}
+
 std::uint32_t RankProgramBuilder::add(const Op& op, std::span<const std::uint32_t> dependencies) {
   result_.ops.push_back(op);
   result_.dependencies.insert(result_.dependencies.end(), dependencies.begin(), dependencies.end());

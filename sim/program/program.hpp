@@ -5,7 +5,9 @@
 // and its launch.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,19 +69,42 @@ enum class Phase : std::uint8_t {
   other
 };
 
+// How the grids of a run of kernels share the accelerator's units with communication that holds some of them:
+// parts of the run's duration. What is neither limited by memory nor named here takes as much longer as units
+// are missing.
+struct Grids {
+  static constexpr int kStep = 8;  // units from one entry to the next: held by 8, 16, 24 and 32 channels
+  using PerStep = std::array<float, 4>;
+  [[nodiscard]] static float at(const PerStep& table, int units) {
+    const int step = (units - 1) / kStep;
+    return table[static_cast<std::size_t>(step < 3 ? step : 3)];
+  }
+  float in_waves = 0;  // blocks start as units come free; `more_waves` is what fewer units add
+  PerStep more_waves{};
+  // Persistent: as many blocks as units at most, each with its share of the work. Blocks that find no unit
+  // start when another block or the communication ends, and take `left_over`. The run has `count` such grids.
+  float persistent = 0;
+  PerStep left_over{};
+  std::uint32_t count = 0;
+  auto operator<=>(const Grids&) const = default;
+};
+
 // One op; the builder spreads it over columns.
 struct Op {
+  static constexpr std::int16_t kByChannels = -1;  // a unit a channel
   OpKind kind = OpKind::compute;
   Phase phase = Phase::other;
   std::uint16_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
   bool host_sync = false;    // the host waits for this op before it launches the next
   std::uint16_t label = 0;   // index into Program::labels
   std::uint16_t micro_batch = 0;
+  std::int16_t units = kByChannels;  // communication: units of the accelerator that it holds
   std::uint32_t layer = 0;
-  Duration duration{};     // compute, host_work: time alone, nothing else running
-  Duration launch{};       // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
-  float memory_bound = 0;  // compute: share of `duration` limited by memory bandwidth, 0..1
-  Flops flops{};           // compute: model FLOPs it does (recompute counts zero); for utilisation figures
+  Duration duration{};      // compute, host_work: time alone, nothing else running
+  Duration launch{};        // host time to issue it (kernels x launch overhead); zero inside a CUDA graph
+  float memory_bound = 0;   // compute: share of `duration` limited by memory bandwidth, 0..1
+  std::uint32_t grids = 0;  // compute: 1 + index into RankProgram::grids; 0: nothing is known of them
+  Flops flops{};            // compute: model FLOPs it does (recompute counts zero); for utilisation figures
   CollectiveKind collective = CollectiveKind::all_reduce;
   std::uint16_t slot = 0;  // collective: which of the rank's communicators; send/recv: which peer slot
   Bytes bytes{};  // collective: NCCL's count (all_gather, reduce_scatter: total = per rank x n); else message
@@ -92,6 +117,7 @@ struct RankProgram {
   std::vector<std::uint32_t> dependency_begin;  // ops + 1
   std::vector<std::uint32_t> dependencies;  // op indices, each smaller than its user's or on another stream
   std::vector<std::string> streams;         // names; [0] = "compute"
+  std::vector<Grids> grids;                 // distinct ones
   [[nodiscard]] std::span<const std::uint32_t> dependencies_of(std::size_t op) const {
     return std::span(dependencies)
         .subspan(dependency_begin[op], dependency_begin[op + 1] - dependency_begin[op]);
@@ -147,6 +173,7 @@ class RankProgramBuilder {
   RankProgramBuilder(Program& program, std::string name);
   std::uint16_t stream(std::string_view name);  // interned
   std::uint16_t label(std::string_view text);
+  std::uint32_t grids(const Grids& grids);  // for Op::grids; interned
   // Returns the op's index, to be named as a dependency of later ops.
   std::uint32_t add(const Op& op, std::span<const std::uint32_t> dependencies = {});
   [[nodiscard]] std::uint32_t size() const;
@@ -155,5 +182,6 @@ class RankProgramBuilder {
  private:
   Program& program_;
   RankProgram result_;
+  std::map<Grids, std::uint32_t> grids_;
 };
 }  // namespace topsim::program

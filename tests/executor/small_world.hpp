@@ -20,6 +20,7 @@ class SmallWorld {
                           const std::vector<std::vector<std::uint32_t>>& dependencies = {}) {
     program::RankProgram cls;
     cls.ops = ops;
+    cls.grids = grids;
     cls.dependency_begin.push_back(0);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (i < dependencies.size()) {
@@ -33,6 +34,7 @@ class SmallWorld {
   }
 
   std::vector<PaceChange> pace_changes;  // of the next run
+  std::vector<program::Grids> grids;     // of the next class
 
   // One group of all ranks in slot 0 (collectives) or edges rank -> (rank + 1) mod n on peer slot 0, received
   // on slot 1.

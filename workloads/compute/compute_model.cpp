@@ -77,7 +77,7 @@ ComputeModel::ComputeModel(const topology::Accelerator& accelerator, ComputeSett
     const auto dense = accelerator.dense_flops.find(precision);
     const auto fitted = accelerator.gemm.find(precision);
     if (dense == accelerator.dense_flops.end() || fitted == accelerator.gemm.end()) continue;
-    const double alone = tiled_seconds({kEdge, kEdge, kEdge}, dense->second, fitted->second);
+    const double alone = tiled({kEdge, kEdge, kEdge}, dense->second, fitted->second).seconds;
     held_[precision] = std::min(1.0, alone * rate / (2 * kEdge * kEdge * kEdge));
   }
 }
@@ -107,33 +107,37 @@ const topology::GemmConstants& ComputeModel::constants_of(Precision precision) c
   return found != nullptr ? *found : kDefault;
 }
 
-double ComputeModel::tiled_seconds(const GemmShape& shape, double peak_rate,
-                                   const topology::GemmConstants& constants) const {
+ComputeModel::Tiling ComputeModel::tiled(const GemmShape& shape, double peak_rate,
+                                         const topology::GemmConstants& constants, int margin) const {
   const double units = std::max(1, accelerator_.compute_units);
-  double best = std::numeric_limits<double>::infinity();
+  const double used = std::max(1.0, units - margin);
+  Tiling best{std::numeric_limits<double>::infinity(), 0};
   for (const auto& [tm, tn] : kTiles) {
     const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);
-    const double waves = std::ceil(tiles / units);
+    const double waves = std::ceil(tiles / used);
     const double rate = peak_rate * tile_efficiency({tm, tn}, constants);
-    best = std::min(best, waves * units * tm * tn * 2 * (shape.k + constants.k_offset) / rate);
+    const double time = waves * units * tm * tn * 2 * (shape.k + constants.k_offset) / rate;
+    if (time < best.seconds) best = {time, tiles};
   }
   return best;
 }
 
-KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmOutput output) const {
+KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmOutput output,
+                              int margin) const {
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.batch <= 0) return {};
   const double peak_rate = peak(precision).value();
   const topology::GemmConstants& constants = constants_of(precision);
   const double flops = 2 * shape.batch * shape.m * shape.n * shape.k;
 
-  double compute = 0;
-  if (settings_.gemm_efficiency) {
-    compute = flops / (peak_rate * *settings_.gemm_efficiency * settings_.clock);
-  } else {
-    compute = tiled_seconds(shape, peak_rate * held(precision), constants);
-    if (const double* best = measured_best(precision); best != nullptr)
-      compute = std::max(compute, flops / (*best * held(precision)));
-  }
+  const int units = std::max(1, accelerator_.compute_units);
+  margin = std::min(std::max(margin, settings_.sm_margin), units / 2);
+  const double missing = static_cast<double>(units) / (units - margin);
+  Tiling tiling = tiled(shape, peak_rate * held(precision), constants, margin);
+  if (settings_.gemm_efficiency)
+    tiling.seconds = missing * flops / (peak_rate * *settings_.gemm_efficiency * settings_.clock);
+  else if (const double* best = measured_best(precision); best != nullptr)
+    tiling.seconds = std::max(tiling.seconds, missing * flops / (*best * held(precision)));
+  const double compute = tiling.seconds;
   const double element = bytes_of(precision);
   const double result = output == GemmOutput::accumulate_32 ? 8 : std::max(2.0, element);
   const double bytes =
@@ -146,6 +150,9 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   cost.memory_seconds = memory > compute ? memory : 0;
   cost.flops = flops;
   cost.kernels = 1;
+  if (memory <= compute)
+    cost.grids =
+        product_grid(tiling.tiles, cost.seconds, units, margin, has_persistent_products(accelerator_));
   return cost;
 }
 

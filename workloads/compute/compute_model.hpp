@@ -2,7 +2,7 @@
 //
 // GEMM of M x N x K, `batch` times (training-and-collectives.md 4.3, fitted on 79 k measured GEMMs):
 //   t = max( min over tiles (tm, tn) of  W SM tm tn 2 (K + k0) / (P e),   bytes / (BW beta) ) + t0
-//   W = ceil(batch ceil(M/tm) ceil(N/tn) / SM)   waves over the compute units
+//   W = ceil(batch ceil(M/tm) ceil(N/tn) / (SM - margin))   waves over the compute units
 //   e = pf / (1 + c (1/tm + 1/tn))               share of the peak P a tile of that size reaches
 //   P [FLOP/s] dense peak, BW [B/s] memory bandwidth, SM compute units; pf, k0, beta, t0 [s], c:
 //   GemmConstants.
@@ -23,6 +23,7 @@
 
 #include "topology/catalogue.hpp"
 #include "workloads/compute/flash.hpp"
+#include "workloads/compute/grids.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads {
@@ -34,17 +35,20 @@ struct KernelCost {
   double flops = 0;           // model FLOPs; zero for what is only recomputed
   double kernels = 0;         // launches
   double host = 0;            // host time to issue them; 0: an eager operator each
+  GridTimes grids{};          // of its matrix products
   KernelCost& operator+=(const KernelCost& other) {
     seconds += other.seconds;
     memory_seconds += other.memory_seconds;
     flops += other.flops;
     kernels += other.kernels;
     host += other.host;
+    grids += other.grids;
     return *this;
   }
   friend KernelCost operator+(KernelCost a, const KernelCost& b) { return a += b; }
   friend KernelCost operator*(KernelCost a, double k) {
     a.seconds *= k, a.memory_seconds *= k, a.flops *= k, a.kernels *= k, a.host *= k;
+    a.grids *= k;
     return a;
   }
 };
@@ -76,6 +80,7 @@ struct ComputeSettings {
   double clock = 1;                       // derating of the compute rate
   bool fused = true;                      // memory-bound kernels are fused
   bool eager_softmax = false;             // attention with stored scores is written in PyTorch's operators
+  int sm_margin = 0;                      // units that matrix products leave free
   Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
 };
 
@@ -84,8 +89,9 @@ class ComputeModel {
   // REQUIRES: accelerator outlives the model.
   ComputeModel(const topology::Accelerator& accelerator, ComputeSettings settings);
 
+  // `margin`: units left free at least.
   [[nodiscard]] KernelCost gemm(const GemmShape& shape, Precision precision,
-                                GemmOutput output = GemmOutput::fresh) const;
+                                GemmOutput output = GemmOutput::fresh, int margin = 0) const;
   [[nodiscard]] KernelCost memory_bound(double bytes, MemoryKernel kind, double kernels = 1) const;
   // Flash: one kernel; the causal half is not computed. Unfused: batched GEMMs on the full matrix and passes
   // over the scores.
@@ -116,8 +122,11 @@ class ComputeModel {
   [[nodiscard]] KernelCost product_of_heads(const GemmShape& shape, double head_dim,
                                             Precision precision) const;
   // The tile model alone: no operands to stream, no fixed time, no ceiling.
-  [[nodiscard]] double tiled_seconds(const GemmShape& shape, double peak_rate,
-                                     const topology::GemmConstants& constants) const;
+  struct Tiling {
+    double seconds = 0, tiles = 0;
+  };
+  [[nodiscard]] Tiling tiled(const GemmShape& shape, double peak_rate,
+                             const topology::GemmConstants& constants, int margin = 0) const;
   [[nodiscard]] double held(Precision precision) const;  // share of the clock that a step keeps
 
   const topology::Accelerator& accelerator_;

@@ -8,6 +8,12 @@ using program::CollectiveKind;
 
 namespace {
 constexpr int kQuarters = 4;  // num_splits of Transformer Engine's pipelined reduce-scatter (userbuffers)
+// SMs of user buffers. Transformer Engine's default (pytorch/module/base.py, get_default_config): copy
+// engines for the ring, num_sm 16 for the pipelined scatter, whose products leave that many free, always
+// (set_sm_margin, comm_gemm_overlap.cpp). What is moved in bulk beside products of the backward pass has no
+// margin in NeMo's recipes (tp_overlap_configs/userbuffers.py, h8192 and h16384 on H100: qkv_dgrad 2 or 4,
+// fc1_dgrad 2, qkv_wgrad 24, fc1_wgrad 2 or 4; proj_fprop 24, fc2_fprop 8 or 16).
+constexpr std::int16_t kRingUnits = 0, kPipelinedUnits = 16, kBulkUnits = 4, kBulkAttentionScatterUnits = 24;
 // Transformer Engine's cast to MXFP8 in both layouts: 8192 x 8192 numbers in 52.34 us on a B200
 // (ROCm/TransformerEngine pull request 598, CAST_ONLY, BF16, both), as long as other fused kernels, at 0.8 of
 // 8 TB/s, take for 5 bytes each. It reads 2 and writes 2 and two scales for 32.
@@ -46,8 +52,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   // One operator of the framework; the products after its first cost the bare
   // launch, 2 of an eager operator's 6 us (framework.cpp).
   const double launches = plan.one_expert_kernel() ? 1 : 1 + (count - 1) / 3;
-  const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh) {
-    KernelCost cost = compute.gemm(shape, plan.gemm, output);
+  const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh, int margin = 0) {
+    KernelCost cost = compute.gemm(shape, plan.gemm, output, margin);
     cost.kernels = launches;
     return cost;
   };
@@ -69,7 +75,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
                            accumulated(plan, compute, count * n * k);
   if (in_tiles()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
-    result.forward_quarter = gemm({m / kQuarters, n, k, count});
+    result.forward_quarter = gemm({m / kQuarters, n, k, count}, GemmOutput::fresh, kPipelinedUnits);
     result.input_tile = gemm({m / plan.tp, k, n, count});
   }
   return result;
@@ -150,6 +156,7 @@ void LayerKernels::gathered_product(PieceList& list, Part part, const Product& w
     const int next = i + 1 < plan.tp
                          ? list.collective(part, CollectiveKind::send_recv, gathered.bytes / plan.tp, plan.tp)
                          : Piece::kNone;
+    list.hold_units(next, kRingUnits);
     list.compute(part, work.tile, arrived, i == 0 ? parameters : 0);
     arrived = next;
   }
@@ -172,6 +179,7 @@ int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work
   for (int i = 0; i < kQuarters; ++i) {
     list.compute(part, work.forward_quarter, i == 0 ? wait : Piece::kNone, i == 0 ? parameters : 0);
     scattered = list.collective(part, CollectiveKind::reduce_scatter, sent / kQuarters, plan.tp);
+    list.hold_units(scattered, kPipelinedUnits);
   }
   return scattered;
 }
@@ -268,8 +276,11 @@ int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work
                                   double gathered, double reduced, RecomputeKind recompute) const {
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
   const int input = gathers_again(recompute) ? gather(list, part, gathered) : Piece::kNone;
+  if (in_tiles()) list.hold_units(input, kBulkUnits);
   list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);
   const int gradient = reduce(list, part, reduced);
+  if (in_tiles())
+    list.hold_units(gradient, part == Part::attention ? kBulkAttentionScatterUnits : kBulkUnits);
   list.weight_gradient(part, work.weight_gradient, exposed ? gradient : input, parameters);
   return exposed ? Piece::kNone : gradient;
 }

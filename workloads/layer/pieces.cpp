@@ -66,6 +66,10 @@ int PieceList::collective(Part part, program::CollectiveKind kind, double bytes,
   return static_cast<int>(pieces_.size()) - 1;
 }
 
+void PieceList::hold_units(int collective, std::int16_t units) {
+  if (collective != Piece::kNone) pieces_[static_cast<std::size_t>(collective)].units = units;
+}
+
 int PieceList::add(const Piece& piece) {
   pieces_.push_back(piece);
   return static_cast<int>(pieces_.size()) - 1;

@@ -50,7 +50,8 @@ struct Piece {
   Group group = Group::tensor;
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;
   double bytes = 0;
-  bool host_sync = false;  // the host waits for this piece before it launches the next
+  std::int16_t units = program::Op::kByChannels;  // of the accelerator, that it holds
+  bool host_sync = false;                         // the host waits for this piece before it launches the next
   // An earlier collective of the same list that must have ended before this piece starts. Beyond that,
   // compute follows compute, collectives follow the compute before them and those before them of their group.
   int wait = kNone;
@@ -66,6 +67,8 @@ class PieceList {
   // Nothing to send (one rank): returns kNone.
   int collective(Part part, program::CollectiveKind kind, double bytes, int ranks,
                  Group group = Group::tensor, int wait = Piece::kNone);
+  // A collective, if it is one, holds that many units, whatever its channels.
+  void hold_units(int collective, std::int16_t units);
   // The host reads what the last piece leaves before it goes on.
   void host_reads() { pieces_.back().host_sync = true; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }

@@ -43,6 +43,18 @@ Part merged(Part a, Part b) {
   if (a == Part::norm) return b;
   return Part::layers;
 }
+
+program::Grids shares_of(const GridTimes& times, double whole) {
+  program::Grids grids;
+  grids.in_waves = static_cast<float>(times.in_waves / whole);
+  grids.persistent = static_cast<float>(times.persistent / whole);
+  grids.count = times.persistent > 0 ? static_cast<std::uint32_t>(std::max(1.0, std::round(times.count))) : 0;
+  for (std::size_t i = 0; i < GridTimes::kSteps; ++i) {
+    grids.more_waves[i] = static_cast<float>(times.more_waves[i] / whole);
+    grids.left_over[i] = static_cast<float>(times.left_over[i] / whole);
+  }
+  return grids;
+}
 }  // namespace
 
 StageEmitter::StageEmitter(program::RankProgramBuilder& builder, const Plan& plan, const Slots& slots)
@@ -129,6 +141,8 @@ void StageEmitter::flush() {
   op.duration = from_seconds(cost.seconds);
   op.launch = launch_of(cost, pending_.phase);
   op.memory_bound = cost.seconds > 0 ? static_cast<float>(cost.memory_seconds / cost.seconds) : 0;
+  if (cost.grids.in_waves + cost.grids.persistent > 0)
+    op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));
   op.flops = Flops(cost.flops);
   op.host_sync = pending_.host_sync;
   last_compute_ = builder_.add(op, waits_);
@@ -175,6 +189,7 @@ std::uint32_t StageEmitter::host_copy(std::uint8_t direction, std::string_view l
   op.layer = static_cast<std::uint32_t>(position_.layer);
   op.launch = launch_of_call(plan_.launch, op.phase);
   op.slot = direction;
+  op.units = 0;  // copied by DMA engines
   op.bytes = Bytes(std::llround(bytes));
   std::vector<std::uint32_t> dependencies(after.begin(), after.end());
   if (follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);
@@ -206,7 +221,7 @@ void StageEmitter::join() {
 std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slot, Phase phase,
                                        std::string_view label, program::CollectiveKind kind, double bytes,
                                        std::span<const std::uint32_t> after, bool host_sync,
-                                       bool follows_compute) {
+                                       bool follows_compute, std::int16_t units) {
   flush();
   Op op;
   op.kind = OpKind::collective;
@@ -219,6 +234,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.launch = launch_of_call(plan_.collective_launch, op.phase);
   op.collective = kind;
   op.slot = slot;
+  op.units = units;
   op.bytes = Bytes(std::llround(bytes));
   std::vector<std::uint32_t> dependencies(after.begin(), after.end());
   if (follows_compute && last_compute_ != kNoOp) dependencies.push_back(last_compute_);

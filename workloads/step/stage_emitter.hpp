@@ -50,7 +50,7 @@ class StageEmitter {
   std::uint32_t collective(std::string_view stream, std::uint8_t slot, program::Phase phase,
                            std::string_view label, program::CollectiveKind kind, double bytes,
                            std::span<const std::uint32_t> after = {}, bool host_sync = false,
-                           bool follows_compute = true);
+                           bool follows_compute = true, std::int16_t units = program::Op::kByChannels);
   [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
   // A message of the pipeline; `posted_after_compute`: not before the compute emitted so far.
   std::uint32_t message(program::OpKind kind, std::uint8_t slot, std::string_view stream, Bytes bytes,
@@ -114,8 +114,9 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
       piece.wait != Piece::kNone ? walk.ops[static_cast<std::size_t>(piece.wait)] : kNoOp;
   if (piece.collective) {
     const Channel channel = channel_of(piece.group);
-    walk.ops.back() = collective(channel.stream, channel.slot, walk.phase, name_of(piece.part), piece.kind,
-                                 piece.bytes, std::span(&awaited, awaited == kNoOp ? 0 : 1), piece.host_sync);
+    walk.ops.back() =
+        collective(channel.stream, channel.slot, walk.phase, name_of(piece.part), piece.kind, piece.bytes,
+                   std::span(&awaited, awaited == kNoOp ? 0 : 1), piece.host_sync, true, piece.units);
     return;
   }
   if (awaited != kNoOp) wait_for(awaited);

@@ -1,0 +1,51 @@
+#include "workloads/compute/grids.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/program/program.hpp"
+
+namespace topsim::workloads {
+
+static_assert(GridTimes::kSteps == std::tuple_size_v<program::Grids::PerStep>);
+
+GridTimes& GridTimes::operator+=(const GridTimes& other) {
+  in_waves += other.in_waves;
+  persistent += other.persistent;
+  count += other.count;
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    more_waves[i] += other.more_waves[i];
+    left_over[i] += other.left_over[i];
+  }
+  return *this;
+}
+
+GridTimes& GridTimes::operator*=(double k) {
+  in_waves *= k, persistent *= k, count *= k;
+  for (std::size_t i = 0; i < kSteps; ++i) more_waves[i] *= k, left_over[i] *= k;
+  return *this;
+}
+
+bool has_persistent_products(const topology::Accelerator& accelerator) {
+  return accelerator.compute_capability == 90;
+}
+
+GridTimes product_grid(double tiles, double seconds, int units, int margin, bool persistent) {
+  GridTimes times;
+  const double own = std::max(1, units - margin);
+  const double waves = std::ceil(tiles / own);
+  (persistent ? times.persistent : times.in_waves) = seconds;
+  if (persistent) times.count = 1;
+  for (std::size_t i = 0; i < GridTimes::kSteps; ++i) {
+    const int held = std::min(program::Grids::kStep * static_cast<int>(i + 1), units / 2);
+    const double free = std::min(own, static_cast<double>(units - held));
+    if (!persistent) {
+      times.more_waves[i] = seconds * (std::ceil(tiles / free) / waves - 1);
+    } else if (std::min(tiles, own) > free) {
+      // The first block without a unit has every own-th tile from number `free` on.
+      times.left_over[i] = seconds * std::ceil((tiles - free) / own) / waves;
+    }
+  }
+  return times;
+}
+}  // namespace topsim::workloads
