@@ -22,8 +22,8 @@ struct PathShare {
                                                 const program::Program& program);
 
 // The same time by what limited each leg: the type of a full link ("NDR 400 Gbit/s"), a link that NCCL's
-// channels and protocol do not fill ("NVLink 4 x18, 450 GB/s, as NCCL drives it"), "latency ..." for what does
-// not depend on the bytes, "computation", "host".
+// channels and protocol do not fill ("NVLink 4 x18, 450 GB/s, as NCCL drives it"), "latency ..." for what
+// does not depend on the bytes, "computation", "host".
 [[nodiscard]] std::vector<PathShare> path_by_link(const executor::Outcome& outcome,
                                                   const program::Program& program,
                                                   const topology::Topology& topology);
