@@ -15,6 +15,7 @@
 #include "workloads/step/optimizer.hpp"
 #include "workloads/step/pipeline_routes.hpp"
 #include "workloads/step/stage_emitter.hpp"
+#include "workloads/step/unit_gathers.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -24,46 +25,6 @@ using program::OpKind;
 using program::Phase;
 
 constexpr auto kNoOp = StageEmitter::kNoOp;
-
-// Matrices of a layer on one rank in the order of its forward pass. Layers with gates are transformers'
-// modules, others Megatron-DeepSpeed's, which joins queries, keys and values.
-std::vector<double> matrices_of(const ModelSpec& model, LayerKind kind, const Plan& plan) {
-  const LayerParameters layer = layer_parameters(model, kind);
-  const double t = plan.tp;
-  const int gates = model.gated_ffn ? 2 : 1;
-  std::vector<double> result;
-  const auto add = [&](double parameters, int matrices = 1) {
-    for (int i = 0; i < matrices && parameters > 0; ++i) result.push_back(parameters / matrices);
-  };
-  add(layer.latent);
-  if (model.gated_ffn && model.attention.kind != AttentionKind::mla) {
-    const double head = layer.qkv / t / (model.heads + 2.0 * model.kv_heads);
-    add(head * model.heads), add(2 * head * model.kv_heads, 2);
-  } else {
-    add(layer.qkv / t);
-  }
-  add(layer.proj / t), add(layer.router);
-  const double parts = static_cast<double>(plan.etp) * model.experts.count;
-  for (int expert = 0; layer.routed() > 0 && expert < model.experts.count / plan.ep; ++expert)
-    add(layer.expert_fc1 / parts, gates), add(layer.expert_fc2 / parts);
-  add(layer.fc1 / t, gates), add(layer.fc2 / t);
-  return result;
-}
-
-// Numbers of each gather of a unit: all, or matrices until `least` are together; what is no matrix comes with
-// the first.
-std::vector<double> gathers_of(double unit, const std::vector<double>& matrices, double least) {
-  if (least <= 0 || matrices.empty()) return {unit};
-  std::vector<double> result;
-  double open = 0, rest = unit;
-  for (const double matrix : matrices) {
-    open += matrix, rest -= matrix;
-    if (open >= least) result.push_back(std::exchange(open, 0));
-  }
-  if (open > 0) result.push_back(open);
-  result.front() += rest;
-  return result;
-}
 
 class StageProgram {
  public:

@@ -1,0 +1,18 @@
+// What of a layer's parameters is gathered together where ranks hold shards of them (units.cpp).
+#pragma once
+
+#include <vector>
+
+#include "workloads/model.hpp"
+#include "workloads/plan.hpp"
+
+namespace topsim::workloads {
+
+// Matrices of a layer on one rank in the order of its forward pass. Layers with gates are transformers'
+// modules, others Megatron-DeepSpeed's, which joins queries, keys and values.
+[[nodiscard]] std::vector<double> matrices_of(const ModelSpec& model, LayerKind kind, const Plan& plan);
+
+// Numbers of each gather of a unit: all, or matrices until `least` are together; what is no matrix comes with
+// the first.
+[[nodiscard]] std::vector<double> gathers_of(double unit, const std::vector<double>& matrices, double least);
+}  // namespace topsim::workloads
