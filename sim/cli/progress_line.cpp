@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "sim/cli/command.hpp"
 #include "sim/report/text.hpp"
@@ -45,8 +46,9 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   if (total <= 0) return "preparing";
   if (done >= total) return "summing up what was simulated";
   const double share = done / total;
-  std::string text = fmt::format("simulating step {}  {}  {:.0f} %", progress.step.load() + 1,
-                                 bar(share, std::clamp(columns - 75, 4, 30)), 100 * share);
+  std::string text =
+      fmt::format("simulating step {}/{}  {}  {:.0f} %", progress.step.load() + 1, progress.steps.load(),
+                  bar(share, std::clamp(columns - 77, 4, 30)), 100 * share);
   if (share > 0.01) text += fmt::format("  {:.0f} s left", wall_seconds * (1 - share) / share);
   const double events = static_cast<double>(progress.events.load());
   text += " \u00b7 " + report::duration_text(Duration(progress.now_ps.load())) + " simulated";
@@ -55,13 +57,35 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
 }
 
+std::string progress_json(const executor::Progress& progress, double wall_seconds) {
+  const auto done = static_cast<double>(progress.ops_done.load());
+  const auto total = static_cast<double>(progress.ops_total.load());
+  const double share = total > 0 ? done / total : 0;
+  nlohmann::ordered_json line{{"steps_done", progress.step.load()},
+                              {"steps", progress.steps.load()},
+                              {"share", share},
+                              {"simulated_seconds", static_cast<double>(progress.now_ps.load()) / 1e12},
+                              {"events", progress.events.load()},
+                              {"wall_seconds", wall_seconds}};
+  if (share > 0) line["seconds_left"] = wall_seconds * (1 - share) / share;
+  return nlohmann::ordered_json{{"progress", std::move(line)}}.dump() + '\n';
+}
+
 ProgressLine::ProgressLine(Text text, bool quiet) : text_(std::move(text)) {
   if (!quiet && terminal_on_stderr()) thread_ = std::thread([this] { draw(); });
 }
 
 ProgressLine::ProgressLine(const executor::Progress& progress, bool quiet)
-    : ProgressLine([&progress](double wall, int columns) { return progress_text(progress, wall, columns); },
-                   quiet) {}
+    : ProgressLine(progress, ProgressStyle::line, quiet) {}
+
+ProgressLine::ProgressLine(const executor::Progress& progress, ProgressStyle style, bool quiet)
+    : style_(style), text_([&progress, style](double wall, int columns) {
+        return style == ProgressStyle::json ? progress_json(progress, wall)
+                                            : progress_text(progress, wall, columns);
+      }) {
+  if (!quiet && (style == ProgressStyle::json || terminal_on_stderr()))
+    thread_ = std::thread([this] { draw(); });
+}
 
 ProgressLine::~ProgressLine() {
   if (!thread_.joinable()) return;
@@ -74,16 +98,21 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::draw() {
+  const bool line = style_ == ProgressStyle::line;
   const auto begin = Clock::now();
+  const auto write = [&] {
+    const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
+    std::fprintf(stderr, line ? "\r\x1b[2K%s" : "%s", text_(wall, columns_of_stderr()).c_str());
+    std::fflush(stderr);
+  };
   bool drawn = false;
   std::unique_lock lock(mutex_);
   for (auto next = begin + kPatience; !finished_.wait_until(lock, next, [this] { return done_; });
        next = Clock::now() + kRedraw) {
-    const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
-    std::fprintf(stderr, "\r\x1b[2K%s", text_(wall, columns_of_stderr()).c_str());
-    std::fflush(stderr);
+    write();
     drawn = true;
   }
+  if (!line) return write();  // how it ended
   if (drawn) {
     std::fputs("\r\x1b[2K", stderr);
     std::fflush(stderr);

@@ -1,7 +1,9 @@
-// One line on stderr, redrawn ten times a second once a run has taken half a second; only on a terminal.
+// One line on stderr, redrawn ten times a second once a run has taken half a second; only on a terminal. Or,
+// for programs that wrap this one, a line of JSON each time, wherever stderr goes, and one at the end.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -12,8 +14,14 @@
 namespace topsim::cli {
 
 // "simulating  ━━━━────  12 of 64 runs · 3 s left", or of a single run
-// "simulating step 3  ━━━━━━━━────  62 %   251 ms simulated · 1.9 M events/s · 4 s left"
+// "simulating step 3/8  ━━━━━━━━────  62 %   251 ms simulated · 1.9 M events/s · 4 s left"
 [[nodiscard]] std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns);
+
+// {"progress": {"steps_done": 1, "steps": 3, "share": 0.62, "simulated_seconds": ..., "events": ...,
+// "wall_seconds": ..., "seconds_left": ...}} and a line break.
+[[nodiscard]] std::string progress_json(const executor::Progress& progress, double wall_seconds);
+
+enum class ProgressStyle : std::uint8_t { line, json };
 
 class ProgressLine {
  public:
@@ -21,12 +29,14 @@ class ProgressLine {
   // Nothing is drawn where stderr is no terminal, or with --quiet.
   ProgressLine(Text text, bool quiet);
   ProgressLine(const executor::Progress& progress, bool quiet);
+  ProgressLine(const executor::Progress& progress, ProgressStyle style, bool quiet);
   ~ProgressLine();  // erases the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
  private:
   void draw();
+  ProgressStyle style_ = ProgressStyle::line;
   Text text_;
   std::mutex mutex_;
   std::condition_variable finished_;

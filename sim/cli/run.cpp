@@ -26,7 +26,7 @@ namespace {
 
 struct Options {
   ScenarioOptions scenario;
-  std::string format = "table", out, trace, html, fail_if;
+  std::string format = "table", progress = "line", out, trace, html, fail_if;
   bool quiet = false, no_fold = false, allow_oom = false;
   std::vector<std::uint32_t> ranks;
   std::vector<std::string> links;
@@ -42,7 +42,8 @@ scenario::SimulateOptions how_to_run(const Options& options) {
 }
 
 scenario::Simulated simulate(const Options& options, executor::Progress& progress) {
-  const ProgressLine line(progress, options.quiet);
+  const ProgressLine line(progress, options.progress == "json" ? ProgressStyle::json : ProgressStyle::line,
+                          options.quiet);
   return scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
 }
 
@@ -90,6 +91,7 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
 
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
+  check_word("kind of progress", options.progress, "kinds", {"line", "json"});
   if (options.format == "csv" && (!options.ranks.empty() || !options.links.empty()))
     throw ConfigError("--rank and --link print text or JSON", "--format table or --format json");
   std::optional<Condition> condition;
@@ -149,6 +151,9 @@ Action configure_run(CLI::App& app) {
   add_option(app, "--link", options->links, "Print one link, e.g. 'node0/nic0 -> leaf0'; may be repeated")
       .type_name("ID")
       .one_each_kept_in_order();
+  add_option(app, "--progress", options->progress,
+             "How far it is, on stderr: a line on terminals, or JSON lines")
+      .type_name("line|json");
   add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
   add_flag(app, "--no-fold", options->no_fold, "Simulate every accelerator, not one of each kind");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate a model that does not fit the memory");

@@ -50,7 +50,10 @@ Executor::Executor(const program::Program& program, const fold::System& system,
     for (const std::uint32_t r : lock_step_.members(team))
       traces_[r].set_team(lock_step_.members(team).back());
   total_ops_ *= static_cast<std::uint64_t>(options.warmup + options.steps);
-  if (progress_) progress_->ops_total = total_ops_;
+  if (progress_) {
+    progress_->steps = options.warmup + options.steps;
+    progress_->ops_total = total_ops_;
+  }
   for (std::size_t c = 0; c < options.capacity_changes.size(); ++c) {
     engine_.at(options.capacity_changes[c].at,
                payload(EventKind::capacity, 0, static_cast<std::uint32_t>(c)));

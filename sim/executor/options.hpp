@@ -94,7 +94,7 @@ struct Progress {
   }
   std::atomic<std::uint64_t> ops_done{0}, ops_total{0}, events{0};
   std::atomic<std::int64_t> now_ps{0};
-  std::atomic<int> step{0};
+  std::atomic<int> step{0}, steps{0};                    // how many are over, and of how many
   std::atomic<std::size_t> runs_done{0}, runs_total{0};  // of studies that simulate many times
 };
 }  // namespace topsim::executor
