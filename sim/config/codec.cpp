@@ -224,6 +224,26 @@ Value schema_any_of(std::vector<Value> choices) {
   for (Value& choice : choices) list.push(std::move(choice));
   return schema;
 }
+
+Value schema_or_null(Value schema) {
+  if (Value* type = schema.find("type")) {
+    Value types(Kind::array);
+    types.push(Value::of(type->text));
+    types.push(Value::of("null"));
+    types.key = type->key;
+    *type = std::move(types);
+  } else if (Value* names = schema.find("enum")) {
+    names->push(Value(Kind::null));
+  } else if (Value* choices = schema.find("anyOf")) {
+    choices->push(schema_of_type("null"));
+  } else {  // a reference
+    std::vector<Value> either;
+    either.push_back(std::move(schema));
+    either.push_back(schema_of_type("null"));
+    return schema_any_of(std::move(either));
+  }
+  return schema;
+}
 }  // namespace topsim::config::detail
 
 namespace topsim::config {

@@ -91,6 +91,7 @@ Value schema_of_quantity(Dimension dimension);
 Value schema_of_type(std::string_view type);
 Value schema_of_names(const std::vector<std::string>& names, const std::vector<std::string>& texts);
 Value schema_any_of(std::vector<Value> choices);
+Value schema_or_null(Value schema);
 std::string expects_count(const Range& range);
 std::string expects_number(const Range& range);
 std::string expects_quantity(Dimension dimension);

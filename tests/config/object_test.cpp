@@ -168,7 +168,9 @@ TEST(Object, TheSchemaSaysWhatTheReaderTakes) {
   const Node plan = d.root().find("$defs").find("plan");
   EXPECT_EQ(plan.find("properties").find("tp").find("minimum").integer(), 1);
   EXPECT_EQ(plan.find("properties").find("tp").find("default").integer(), 1);
-  EXPECT_EQ(plan.find("properties").find("schedule").find("enum").size(), 2U);
+  // Null is as if left out, for numbers and words alike.
+  EXPECT_EQ(plan.find("properties").find("tp").find("type")[1].text(), "null");
+  EXPECT_EQ(plan.find("properties").find("schedule").find("enum").size(), 3U);  // gpipe, 1f1b, null
   EXPECT_EQ(plan.find("properties").find("schedule").find("default").text(), "1f1b");
   EXPECT_FALSE(plan.find("additionalProperties").boolean());
   EXPECT_TRUE(d.root().find("$defs").find("link").find("anyOf"));

@@ -88,6 +88,20 @@ class Schemas(unittest.TestCase):
         with self.assertRaises(self.jsonschema.ValidationError):
             self.jsonschema.validate(scenario, schema)
 
+    def test_null_means_left_out_for_the_schema_and_for_the_reader(self):
+        schema = json.loads(program.output("schema"))
+        scenario = json.loads((program.ROOT / "configs" / "8xH100-ib.json").read_text())
+        scenario["network"] = scenario["faults"] = scenario["run"]["seed"] = None  # a section, a list, a count
+        scenario["workload"]["plan"]["schedule"] = scenario["workload"]["plan"]["dp"] = None  # a word
+        self.jsonschema.validate(scenario, schema)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "nulls.json")
+            path.write_text(json.dumps(scenario))
+            nulls = json.loads(program.output("run", str(path), "--format", "json", "--quiet"))
+        self.assertEqual(nulls["step"], program.result(program.ROOT / "configs" / "8xH100-ib.json")["step"])
+        with self.assertRaises(self.jsonschema.ValidationError):
+            self.jsonschema.validate(dict(scenario, topology=None), schema)
+
     def test_the_schema_takes_the_includes_that_the_reader_takes(self):
         schema = json.loads(program.output("schema"))
         base = str(program.SCENARIOS[0].resolve())
