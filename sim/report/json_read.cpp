@@ -141,6 +141,7 @@ Result read(const json& document) {
   result.flows = document.at("network").at("flows");
   result.packets = document.at("network").at("packets");
   result.scenario = document.at("scenario").dump();
+  if (const auto at = document.find("left_open"); at != document.end()) result.left_open = at->dump();
   if (const auto at = document.find("reliability"); at != document.end()) result.goodput = goodput_of(*at);
   return result;
 }

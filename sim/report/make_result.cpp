@@ -120,6 +120,7 @@ Result make_result(const ScenarioFacts& facts, const Topology& topology, const p
   result.flows = outcome.flows;
   result.packets = outcome.packets;
   result.scenario = facts.scenario;
+  result.left_open = facts.left_open;
   result.findings = findings({facts, topology, outcome, result});
   return result;
 }

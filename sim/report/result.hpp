@@ -99,6 +99,8 @@ struct Result {
   std::string network_model;
   std::uint64_t flows = 0, packets = 0;
   std::string scenario;  // the resolved scenario, JSON text
+  std::string left_open =
+      "{}";  // what its workload leaves to the framework's release, as it was run; JSON text
 };
 
 // How the run itself went; never part of the result, whose bytes must not depend on it.

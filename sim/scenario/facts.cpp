@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "sim/scenario/left_open.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/training_step.hpp"
@@ -44,26 +45,6 @@ std::string plan_text(const workloads::Plan& plan) {
   return text + kDot + (plan.task == workloads::Task::prefill ? "prefills " : "") + batch + " x " + sequence +
          " tokens";
 }
-
-std::string_view name_of(workloads::Schedule schedule) {
-  switch (schedule) {
-    case workloads::Schedule::gpipe:
-      return "gpipe";
-    case workloads::Schedule::one_f_one_b:
-      return "1f1b";
-    case workloads::Schedule::interleaved:
-      return "interleaved";
-    case workloads::Schedule::zb_h1:
-      return "zb-h1";
-    case workloads::Schedule::zb_2p:
-      return "zb-2p";
-    case workloads::Schedule::zb_v:
-      return "zb-v";
-    case workloads::Schedule::dualpipe:
-      return "dualpipe";
-  }
-  return {};
-}
 }  // namespace
 
 report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topology& topology,
@@ -84,6 +65,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   complete.host = workloads::host_facts(topology);
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
+  facts.left_open = left_open_json(complete, plan);
   facts.headline += kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);

@@ -28,6 +28,9 @@ const drawReproduce = () => {
   element("file").textContent = file;
   element("command").textContent = `topsim run ${file} --html report.html`;
   element("scenario").textContent = text;
+  const open = result.left_open || {};
+  if (open.framework) element("release").textContent = open.framework;
+  element("left-open").textContent = JSON.stringify(open, null, 2);
   element("save").onclick = () => saveFile(file, text + "\n");
   element("save-result").onclick = () => saveFile("result.json", element("result").textContent);
 };

@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/config/reader.hpp"
+#include "sim/scenario/simulate.hpp"
+
+namespace topsim::scenario::left_open_test {
+using nlohmann::json;
+
+struct World {
+  config::Library library{{"configs"}};
+  topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  report::Result run(const std::string& text) const {
+    return simulate(parse_scenario(text, "test.json", {}, library), catalogue, {}, nullptr).result;
+  }
+};
+
+constexpr const char* kRest = R"("run": {"steps": 1}, "topology": {"node": "hgx-h100", "nodes": 2,
+    "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}})";
+
+TEST(WhatIsLeftOpen, written_into_the_scenario_leaves_nothing_open_and_the_step_as_it_was) {
+  const World world;
+  for (const char* workload :
+       {R"({"framework": "megatron", "plan": {"tp": 4, "pp": 2}, "sequence": 4096})",
+        R"({"framework": "fsdp"})", R"({"framework": "deepspeed", "plan": {"zero": 3}})",
+        R"({"task": "decode", "plan": {"tp": 8}})"}) {
+    json all = json::parse(workload);
+    all["model"] = "llama3-8b";
+    const auto text = [&](const json& section) {
+      return R"({"workload": )" + section.dump() + ", " + kRest + "}";
+    };
+    const report::Result open = world.run(text(all));
+    all["model"] = {{"use", "llama3-8b"}};
+    all.merge_patch(json::parse(open.left_open));
+    const report::Result given = world.run(text(all));
+    EXPECT_EQ(given.step, open.step) << workload;
+    EXPECT_EQ(given.left_open, "{}") << workload;
+  }
+}
+
+// The first release of a name is what the bare name means.
+TEST(WhatIsLeftOpen, is_named_as_a_scenario_names_it) {
+  const World world;
+  const std::string text = R"({"workload": {"model": "llama3-8b", "plan": {"tp": 8, "zero": 0}}, )";
+  const json open = json::parse(world.run(text + kRest + "}").left_open);
+  EXPECT_EQ(open.at("framework").get<std::string>().rfind("megatron@", 0), 0U);
+  EXPECT_EQ(open.at("plan").at("dp"), 2);  // 16 accelerators, 8 a replica
+  EXPECT_EQ(open.at("plan").at("sequence_parallel"), true);
+  EXPECT_EQ(open.at("precision").at("gradients"), "fp32");
+  EXPECT_FALSE(open.at("plan").contains("zero"));      // given
+  EXPECT_FALSE(open.at("plan").contains("schedule"));  // no pipeline
+}
+}  // namespace topsim::scenario::left_open_test
