@@ -7,9 +7,11 @@
 //   1f1b         (p-1)(F+B)            p-r                          Narayanan et al., SOSP'19
 //   interleaved  (p-1)(F+B)/v          p (1 + (p-1)/(p v)) at r=0   Narayanan et al., SC'21
 //   zb-h1        (p-1)(F+B-2W)         p                            Qi et al., Zero Bubble, 2023
-//   zb-2p        0 between a stage's own first and last task when F = I = W, m >= 2p;  2p - 1       same
-//   zb-v         (p-1) F/2 for F = I = W of a whole stage           p                               Qi et al.
-//   2024 dualpipe     (p/2-1)(F+B-3W + B)   p+1, parameters twice        DeepSeek-V3 report, 2024
+//   zb-2p        0 (see below)         2p - 1                       the same
+//   zb-v         (p-1) F/2             p                            Qi et al., Controllable Memory, 2024
+//   dualpipe     (p/2-1)(F+B-3W + B)   p+1, parameters twice        DeepSeek-V3 report, 2024
+// zb-2p: between a stage's own first and last task, for I = W = F and m >= 2p. zb-v: for I = W = F, F of a
+// whole stage.
 #pragma once
 
 #include <cstdint>
