@@ -10,6 +10,7 @@ namespace topsim::workloads {
 using config::at_least;
 using config::between;
 using config::default_text;
+using config::named;
 using config::names;
 using config::Object;
 using config::one_of;
@@ -156,13 +157,13 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
               "stage_layers", &PlanSpec::stage_layers,
               "layers of each stage, for layers that do not divide; or of each virtual stage in model order")
           .field("schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline",
-                 names<Schedule>({{"gpipe", Schedule::gpipe, "all forwards, then all backwards"},
-                                  {"1f1b", Schedule::one_f_one_b, "one forward, one backward"},
-                                  {"interleaved", Schedule::interleaved, "1F1B over virtual stages"},
-                                  {"zb-h1", Schedule::zb_h1, "zero bubble, memory of 1F1B"},
-                                  {"zb-2p", Schedule::zb_2p, "zero bubble, twice the memory"},
-                                  {"zb-v", Schedule::zb_v, "zero bubble, two chunks in a V"},
-                                  {"dualpipe", Schedule::dualpipe, "micro-batches enter at both ends"}}),
+                 names<Schedule>({named(Schedule::gpipe, "all forwards, then all backwards"),
+                                  named(Schedule::one_f_one_b, "one forward, one backward"),
+                                  named(Schedule::interleaved, "1F1B over virtual stages"),
+                                  named(Schedule::zb_h1, "zero bubble, memory of 1F1B"),
+                                  named(Schedule::zb_2p, "zero bubble, twice the memory"),
+                                  named(Schedule::zb_v, "zero bubble, two chunks in a V"),
+                                  named(Schedule::dualpipe, "micro-batches enter at both ends")}),
                  default_text("1f1b; interleaved with virtual stages"))
           .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", between(1, 1 << 20),
                  default_text("1; decode: the replica's requests, in as many parts as there are stages"))

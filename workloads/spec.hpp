@@ -3,10 +3,13 @@
 // plan.hpp.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/units.hpp"
@@ -20,6 +23,12 @@ enum class AttentionKernel : std::uint8_t { flash, flash2025, flash2, flash1, un
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_2p, zb_v, dualpipe };
+// As scenarios and results write it.
+[[nodiscard]] constexpr std::string_view name_of(Schedule schedule) {
+  constexpr std::array<std::string_view, 7> names = {"gpipe", "1f1b", "interleaved", "zb-h1",
+                                                     "zb-2p", "zb-v", "dualpipe"};
+  return names[static_cast<std::size_t>(schedule)];
+}
 enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers };

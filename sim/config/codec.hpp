@@ -90,6 +90,11 @@ template <class E>
 [[nodiscard]] CodecPtr<E> names(std::vector<typename detail::NamesCodec<E>::Entry> entries) {
   return std::make_shared<detail::NamesCodec<E>>(std::move(entries));
 }
+// An entry of it for an enum that has name_of().
+template <class E>
+[[nodiscard]] typename detail::NamesCodec<E>::Entry named(E value, std::string text = {}) {
+  return {std::string(name_of(value)), value, std::move(text)};
+}
 // A string out of a closed list.
 [[nodiscard]] CodecPtr<std::string> one_of(const std::vector<std::string>& words);
 template <class M>

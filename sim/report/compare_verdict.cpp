@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "sim/report/reason_text.hpp"
@@ -131,9 +132,10 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
 }
 
 bool reduces_in_switches(const Candidate& each) {
-  const std::string& scenario = each.result.scenario;
-  return scenario.find("\"sharp\":true") != std::string::npos ||
-         scenario.find("\"sharp\": true") != std::string::npos;
+  static const nlohmann::json::json_pointer sharp("/topology/fabric/sharp");
+  const nlohmann::json scenario =
+      nlohmann::json::parse(each.result.scenario, nullptr, /*allow_exceptions=*/false);
+  return scenario.contains(sharp) && scenario.at(sharp) == true;
 }
 
 // A knob of InfiniBand that the comparison leaves untouched.

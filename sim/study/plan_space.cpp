@@ -17,14 +17,9 @@ using workloads::Schedule;
 constexpr int kTokensPerContextRank = 4096;
 constexpr int kMostMicroBatch = 16;
 
-constexpr std::array kSchedules = {
-    std::pair{Schedule::gpipe, std::string_view("gpipe")},
-    std::pair{Schedule::one_f_one_b, std::string_view("1f1b")},
-    std::pair{Schedule::interleaved, std::string_view("interleaved")},
-    std::pair{Schedule::zb_h1, std::string_view("zb-h1")},
-    std::pair{Schedule::zb_2p, std::string_view("zb-2p")},
-    std::pair{Schedule::zb_v, std::string_view("zb-v")},
-};
+// Those that a search tries; DualPipe wants its own plan of stages.
+constexpr std::array kSchedules = {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                                   Schedule::zb_h1, Schedule::zb_2p,       Schedule::zb_v};
 
 std::vector<int> divisors(int number, int most) {
   std::vector<int> result;
@@ -60,20 +55,13 @@ std::span<const std::string> plan_dimensions() {
 
 Schedule schedule_named(const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& [schedule, known] : kSchedules) {
-    if (name == known) return schedule;
-    names.emplace_back(known);
+  for (const Schedule schedule : kSchedules) {
+    if (name == name_of(schedule)) return schedule;
+    names.emplace_back(name_of(schedule));
   }
   const auto close = closest(name, names);
   throw ConfigError("no schedule \"" + name + "\" to search",
                     (close ? "did you mean " + *close + "? " : std::string()) + "schedules: " + join(names));
-}
-
-std::string_view name_of(Schedule schedule) {
-  for (const auto& [each, name] : kSchedules) {
-    if (each == schedule) return name;
-  }
-  return "dualpipe";
 }
 
 std::string_view name_of(RecomputeKind recompute) {

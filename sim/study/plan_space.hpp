@@ -29,7 +29,6 @@ struct PlanSpace {
 // Names for `keep`, and schedules by name; unknown ones throw ConfigError with the closest.
 [[nodiscard]] std::span<const std::string> plan_dimensions();
 [[nodiscard]] workloads::Schedule schedule_named(const std::string& name);
-[[nodiscard]] std::string_view name_of(workloads::Schedule schedule);
 [[nodiscard]] std::string_view name_of(workloads::RecomputeKind recompute);
 
 // The scenario's own plan as a choice.
