@@ -215,7 +215,7 @@ class Result:
             out.write(self._text)
 
     def trace(self, file: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json)."""
+        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json); with .gz behind it packed."""
         self._events().write_trace(os.fspath(file))
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:

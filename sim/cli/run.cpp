@@ -137,7 +137,7 @@ Action configure_run(CLI::App& app) {
   add_option(app, "--out", options->out, "Write result.json, run.json and tables there")
       .not_empty()
       .type_name("DIR");
-  add_option(app, "--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json)")
+  add_option(app, "--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json); .gz packs it")
       .type_name("FILE");
   add_option(app, "--html", options->html, "The report page: one file that opens in a browser, offline")
       .not_empty()

@@ -2,6 +2,7 @@
 // reasons, one counter a link class, an arrow from each send to its receive.
 //   .pftrace  Perfetto's own protobuf (ui.perfetto.dev); times rounded down to its nanoseconds
 //   .json     Chrome's trace event format, which older viewers read; microseconds with six decimals
+// Either may end in .gz: packed, as both viewers open it.
 #pragma once
 
 #include <string>

@@ -1,11 +1,13 @@
 #include "sim/report/write.hpp"
 
 #include <fmt/core.h>
+#include <zlib.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "sim/base/error.hpp"
 #include "sim/report/csv.hpp"
@@ -16,6 +18,20 @@ namespace topsim::report {
 namespace {
 bool ends_with(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
+constexpr std::string_view kPacked = ".gz";
+std::string_view unpacked_name(std::string_view file) {
+  return ends_with(file, kPacked) ? file.substr(0, file.size() - kPacked.size()) : file;
+}
+
+// The same bytes for the same text: gzopen() leaves the header without a time.
+void write_packed(const std::string& file, std::string_view text) {
+  check_place(file);
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> stream(gzopen(file.c_str(), "wb"), gzclose);
+  const bool written = stream && gzfwrite(text.data(), 1, text.size(), stream.get()) == text.size();
+  if (!written || gzclose(stream.release()) != Z_OK)
+    throw ConfigError(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
 }
 }  // namespace
 
@@ -51,14 +67,18 @@ std::string write_directory(const std::string& directory, const Result& result, 
 }
 
 void check_trace(const std::string& file) {
-  if (!ends_with(file, ".pftrace") && !ends_with(file, ".json"))
-    throw ConfigError("unknown kind of trace: " + file, "end it in .pftrace (Perfetto) or .json (Chrome)");
+  const std::string_view name = unpacked_name(file);
+  if (!ends_with(name, ".pftrace") && !ends_with(name, ".json"))
+    throw ConfigError("unknown kind of trace: " + file,
+                      "end it in .pftrace (Perfetto) or .json (Chrome), with .gz behind it to pack it");
   check_place(file);
 }
 
 void write_trace(const std::string& file, const Timeline& timeline) {
   check_trace(file);
-  if (ends_with(file, ".pftrace")) return write_file(file, to_perfetto(timeline));
-  write_file(file, to_chrome_trace(timeline));
+  const std::string text =
+      ends_with(unpacked_name(file), ".pftrace") ? to_perfetto(timeline) : to_chrome_trace(timeline);
+  if (ends_with(file, kPacked)) return write_packed(file, text);
+  write_file(file, text);
 }
 }  // namespace topsim::report

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -104,6 +106,20 @@ TEST(PerfettoTrace, ProtocReadsEveryTrackSliceFlowAndCounter) {
 TEST(Trace, AnUnknownExtensionIsTheUsersMistake) {
   EXPECT_THROW(write_trace("x.txt", sample_timeline()), ConfigError);
   EXPECT_THROW(write_trace("/nowhere/x.json", sample_timeline()), ConfigError);
+}
+
+TEST(Trace, IsPackedWhereTheNameEndsInGz) {
+  const auto file = std::filesystem::temp_directory_path() / "topsim_trace_test.json.gz";
+  write_trace(file, sample_timeline());
+  const std::string text = to_chrome_trace(sample_timeline());
+  EXPECT_LT(std::filesystem::file_size(file), text.size());
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> packed(gzopen(file.c_str(), "rb"), gzclose);
+  std::string read(text.size() + 1, '\0');
+  ASSERT_EQ(gzread(packed.get(), read.data(), static_cast<unsigned>(read.size())),
+            static_cast<int>(text.size()));
+  read.pop_back();
+  EXPECT_EQ(read, text);
+  std::filesystem::remove(file);
 }
 
 TEST(Csv, EveryRowHasAsManyFieldsAsItsHeader) {
