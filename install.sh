@@ -59,9 +59,10 @@ else
   say "no Debian packages here; the build needs what Debian calls: $(echo "$packages" | tr -s "\n ")"
 fi
 
-if [ -f sim/report/html/package-lock.json ] && [ ! -d sim/report/html/node_modules ]; then
+page=sim/report/html  # fetched again when the lock is newer than what is there
+if [ -f $page/package-lock.json ] && [ ! $page/node_modules/.package-lock.json -nt $page/package-lock.json ]; then
   say "fetching the chart library of the report page (npm)"
-  (cd sim/report/html && npm ci --silent --no-audit --no-fund) ||
+  (cd $page && npm ci --silent --no-audit --no-fund) ||
     say "npm could not fetch it: --html will say what is missing; everything else works"
 fi
 

@@ -16,10 +16,10 @@ def bench(collective: str, scenario: Source, *, first: Union[str, int] = "8", la
     """Times a collective over the scenario's accelerators at sizes from `first` to `last` (bytes, or "64K", "8G": powers of
     1024), each `factor` times the one before. `algorithm` ("ring", "tree", "nvls", ...), `protocol` ("ll", "ll128",
     "simple") and `channels` force what NCCL would choose. collective: all_reduce, all_gather, reduce_scatter,
-    broadcast, reduce, alltoall, sendrecv.
+    broadcast, reduce, alltoall, sendrecv. Raises ConfigError for anything else, ValueError for a factor below 1.01.
     """
-    if not factor > 1:
-        raise ValueError("factor must be above 1: 2 doubles the size from row to row")
+    if not factor >= 1.01:
+        raise ValueError("factor must be at least 1.01: 2 doubles the size from row to row")
     made = _scenario(scenario, set, changes, seed, network)
     text, table = _core.bench(collective, made._core, str(first), str(last), factor, algorithm, protocol, channels)
     return Bench(text, table)

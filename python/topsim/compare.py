@@ -24,12 +24,14 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
     jobs        simulations at once; 0: one a core
     cost        prices, power and cost a token as well
     all_rows    rows that do not differ, too (in the table; to_dict() always has all)
+
+    Raises ValueError for fewer than two candidates, ConfigError for what cannot be read or simulated.
     """
     if len(candidates) < 2:
         raise ValueError("compare needs at least two candidates, the baseline first")
     if any(isinstance(each, Result) for each in candidates):
         from .result import run
-        results = [each if isinstance(each, Result) else run(each, allow_oom=allow_oom, timeline=False)
+        results = [each if isinstance(each, Result) else run(each, allow_oom=allow_oom, timeline=False, progress=progress)
                    for each in candidates]
         made = _core.compare_results([each.to_json() for each in results],
                                      [each.scenario._core for each in results], cost, all_rows)
@@ -41,7 +43,7 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
 
 
 class Comparison:
-    """Rows that differ, sorted by their effect on the step, and a verdict. str() is what `topsim compare` prints."""
+    """Rows sorted by their effect on the step, and a verdict. str() is what `topsim compare` prints."""
 
     def __init__(self, text: str, table: str, markdown: str, names: List[str], results: List[str],
                  bills: List[str]) -> None:

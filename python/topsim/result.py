@@ -72,6 +72,7 @@ class Result:
 
     @property
     def name(self) -> str:
+        """The scenario file's stem, or "scenario"."""
         return self._dict["name"]
 
     @property
@@ -91,6 +92,7 @@ class Result:
 
     @property
     def tokens_per_second(self) -> float:
+        """Of all accelerators together; tokens trained on, or generated ones where the task is inference."""
         return self._dict["throughput"]["tokens_per_second"]
 
     @property
@@ -105,6 +107,7 @@ class Result:
 
     @property
     def busy_seconds(self) -> float:
+        """Seconds a step that accelerators compute, mean over all of them."""
         return self._dict["accelerators"]["busy_seconds"]
 
     @property
@@ -114,6 +117,7 @@ class Result:
 
     @property
     def seed(self) -> int:
+        """Of hashed paths, random placement and drawn figures."""
         return self._dict["seed"]
 
     @property
@@ -215,7 +219,9 @@ class Result:
             out.write(self._text)
 
     def trace(self, file: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json); with .gz behind it packed."""
+        """Writes the timeline for Perfetto (.pftrace) or Chrome (.json); with .gz behind it packed. Raises
+        ConfigError where the name ends in none of these or the place cannot be written.
+        """
         self._events().write_trace(os.fspath(file))
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
@@ -269,6 +275,6 @@ class Result:
 
 def _time(seconds: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
+        if seconds >= 0.9995 * scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"

@@ -38,6 +38,7 @@ class Scenario:
 
     @property
     def description(self) -> str:
+        """What the file says of itself; "" where it says nothing."""
         return self._core.description
 
     def replace(self, changes: Changes = None, **by_path: Any) -> "Scenario":

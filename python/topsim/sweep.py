@@ -134,12 +134,13 @@ class Sweep(Table):
 
 def _space(vary: Optional[Vary], points: Optional[Iterable[Mapping[str, Any]]]) -> Tuple[List[str], List[List[str]]]:
     listed = [dict(point) for point in points] if points is not None else [{}]
-    grid = dict(vary or {})
+    grid = {path: [*values] if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)) else values
+            for path, values in (vary or {}).items()}
     paths = [*(listed[0] if listed else ()), *grid]
     if not paths or not listed or len({*paths}) < len(paths):
         raise ValueError("a sweep needs values: {\"workload.plan.tp\": [1, 2, 4]}, each path once")
     for path, values in grid.items():
-        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable) or not len(list(values)):
+        if not isinstance(values, list) or not values:
             raise ValueError(f"{path} needs a list of values")
     rows = []
     for point in listed:

@@ -38,7 +38,7 @@ class Topology:
     Raises ConfigError. Immutable; pickles as its native JSON.
     """
 
-    def __init__(self, source: Union[Source, "Topology"], set: Changes = None, **changes: Any) -> None:
+    def __init__(self, source: Source, set: Changes = None, **changes: Any) -> None:
         if isinstance(source, (Scenario, Mapping)):
             self._core = _core.Topology.of_scenario(_scenario(source, set, changes)._core)
         else:
@@ -47,7 +47,7 @@ class Topology:
 
     @classmethod
     def load(cls, source: Union[str, "os.PathLike[str]"]) -> "Topology":
-        """The same as Topology(source)."""
+        """The same as Topology(source); raises ConfigError."""
         return cls(source)
 
     @property
@@ -57,6 +57,7 @@ class Topology:
 
     @property
     def accelerators(self) -> int:
+        """Number of accelerators."""
         return self._core.accelerators
 
     @property
@@ -116,6 +117,7 @@ class Topology:
         return self._core.to_json()
 
     def to_dict(self) -> Dict[str, Any]:
+        """The native file as a dict: devices, links, link_types."""
         return json.loads(self.to_json())
 
     def to_dot(self) -> str:

@@ -32,8 +32,6 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
   const auto size = [](const std::string& given, const char* otherwise) {
     return scenario::bench_size(given.empty() ? otherwise : given);
   };
-  if (!(options.factor >= 1.01))
-    throw ConfigError("--stepfactor must be at least 1.01", "-f 2 doubles the size from row to row");
   const Bytes least = size(options.begin, first), most = size(options.end, last);
   check_order(least, most);
   std::vector<Bytes> sizes;
@@ -109,7 +107,8 @@ int run(const Options& options) {
   check_format(options.format, {"table", "json"});
   if (options.verb != "send" && options.verb != "write")
     throw ConfigError("no verb \"" + options.verb + '"', "--verb send or --verb write");
-  if (!(options.factor > 1)) throw ConfigError("-f must be above 1", "-f 2 doubles the size from row to row");
+  if (!(options.factor >= 1.01))
+    throw ConfigError("--stepfactor must be at least 1.01", "-f 2 doubles the size from row to row");
   const topology::Catalogue catalogue = shipped_catalogue();
   const scenario::TrafficName* pattern = scenario::find_traffic(options.what);
   executor::Progress progress;

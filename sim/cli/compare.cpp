@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -32,7 +34,8 @@ struct Options {
 
 void check(const Options& options) {
   check_format(options.format, {"table", "md", "json"});
-  if (!options.fail_if.empty()) check_key(parse_condition(options.fail_if), report::comparison_keys());
+  if (!options.fail_if.empty())
+    check_key(parse_condition(options.fail_if, Percent::of_baseline), report::comparison_keys());
   if (options.files.size() + options.with.size() < 2) {
     throw ConfigError("compare needs at least two candidates, the baseline first",
                       "e.g. topsim compare configs/8xH100-ib.json configs/8xH100-roce.json");
@@ -89,7 +92,7 @@ std::vector<report::Candidate> gather(const Options& options, executor::Progress
 int judge_candidates(const Options& options, std::span<const report::Candidate> candidates,
                      const report::Comparison& comparison) {
   if (options.fail_if.empty()) return kOk;
-  const Condition condition = parse_condition(options.fail_if);
+  const Condition condition = parse_condition(options.fail_if, Percent::of_baseline);
   const bool relative = options.fail_if.find('%') != std::string::npos;
   const auto row =
       std::find_if(comparison.rows.begin(), comparison.rows.end(),
@@ -102,9 +105,13 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
   int exit = kOk;
   for (std::size_t c = 1; c < candidates.size(); ++c) {
     Verdict verdict = judged(c);
-    if (relative) verdict.holds = base != 0 && holds(condition, verdict.value / base - 1);
+    std::string judged_as = fmt::format("{}", verdict.value);
+    if (relative) {
+      verdict.holds = base != 0 && holds(condition, verdict.value / base - 1);
+      judged_as = fmt::format("{:+.3g} % to the baseline", 100 * (verdict.value / base - 1));
+    }
     if (!verdict.holds) continue;
-    std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ")\n";
+    std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ": " << judged_as << ")\n";
     exit = kCheckFailed;
   }
   return exit;
@@ -165,7 +172,9 @@ Action configure_compare(CLI::App& app) {
   add_option(app, "--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
       .range(1, 100000)
       .type_name("N");
-  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
+  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core")
+      .type_name("N")
+      .range(0, 4096);
   add_flag(app, "--all", options->all, "Rows that do not differ, too");
   add_flag(app, "--no-cost", options->no_cost, "Leave prices and power out");
   add_option(app, "--fail-if", options->fail_if,

@@ -61,10 +61,10 @@ std::string bash_values(const Flag& flag) {
     return "COMPREPLY=($(compgen -W \"" + words + "\" -- \"$cur\"))";
   }
   if (takes_path(flag)) return "_topsim_path";
-  if (flag.type == "DIR") return "COMPREPLY=($(compgen -d -- \"$cur\"))";
+  if (flag.type == "DIR") return "mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")";
   if (flag.type == "SCENARIO")
-    return "COMPREPLY=($(compgen -f -X '!*.json' -- \"$cur\") $(compgen -d -- \"$cur\"))";
-  return "COMPREPLY=($(compgen -f -- \"$cur\"))";
+    return "mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- \"$cur\"; compgen -d -- \"$cur\")";
+  return "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")";
 }
 
 std::string bash() {

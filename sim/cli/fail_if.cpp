@@ -56,18 +56,21 @@ constexpr std::array kKinds = {Kind{"bytes_per_second", "a bandwidth", Dimension
                                Kind{"watts", "a power", Dimension::power},
                                Kind{"mfu", "a share", {}},
                                Kind{"fraction", "a share", {}},
+                               Kind{"share", "a share", {}},
+                               Kind{"goodput", "a share", {}},
                                Kind{"utilization", "a share", {}}};
 
-double parse_limit(std::string_view whole, const std::string& key, std::string_view text) {
+double parse_limit(std::string_view whole, const std::string& key, std::string_view text, Percent percent) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = trim(text.substr(static_cast<std::size_t>(result.ptr - text.data())));
-  if (result.ec == std::errc{} && std::isfinite(value)) {
-    if (unit.empty()) return value;
-    if (unit == "%") return value / 100;
-  }
   const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
                                  [&](const Kind& each) { return key.find(each.word) != std::string::npos; });
+  if (result.ec == std::errc{} && std::isfinite(value)) {
+    if (unit.empty()) return value;
+    const bool share = kind == kKinds.end() || kind->name == std::string_view("a share");
+    if (unit == "%" && (share || percent == Percent::of_baseline)) return value / 100;
+  }
   for (const Dimension dimension : {Dimension::time, Dimension::size, Dimension::bandwidth,
                                     Dimension::flop_rate, Dimension::money, Dimension::power}) {
     const config::ParsedQuantity parsed = config::parse_quantity(dimension, text);
@@ -77,6 +80,10 @@ double parse_limit(std::string_view whole, const std::string& key, std::string_v
                          fmt::format("\"{}\" is no figure for {}, which is {}", text, key, kind->name));
     return dimension == Dimension::time ? parsed.value * 1e-12 : parsed.value;
   }
+  if (unit == "%")
+    throw no_condition(
+        whole, fmt::format("{} is {}, and \"{}\" is no figure of that; topsim compare judges differences",
+                           key, kind->name, text));
   throw no_condition(whole, '"' + std::string(text) + "\" is no figure with a unit");
 }
 
@@ -89,7 +96,7 @@ void collect_numbers(const config::Node& node, std::vector<std::string>& paths) 
 }
 }  // namespace
 
-Condition parse_condition(std::string_view text) {
+Condition parse_condition(std::string_view text, Percent percent) {
   const std::size_t at = text.find_first_of("<>=");
   if (at == std::string_view::npos) throw no_condition(text, "there is no comparison in it");
   Condition condition;
@@ -113,7 +120,7 @@ Condition parse_condition(std::string_view text) {
   for (const Alias& alias : kAliases) {
     if (condition.key == alias.name) condition.key = alias.path;
   }
-  condition.limit = parse_limit(text, condition.key, trim(rest));
+  condition.limit = parse_limit(text, condition.key, trim(rest), percent);
   return condition;
 }
 

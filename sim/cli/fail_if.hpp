@@ -1,6 +1,7 @@
 // --fail-if "step_time > 500 ms": a key of the result, a comparison, a figure with its unit.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +17,11 @@ struct Condition {
   double limit = 0;  // in the result's unit (SI)
 };
 
+// What "5 %" is: of one, which only shares are; or of the baseline's value, whatever that is.
+enum class Percent : std::uint8_t { of_one, of_baseline };
+
 // Throws ConfigError when it is no condition.
-[[nodiscard]] Condition parse_condition(std::string_view text);
+[[nodiscard]] Condition parse_condition(std::string_view text, Percent percent = Percent::of_one);
 
 [[nodiscard]] bool holds(const Condition& condition, double value);
 

@@ -100,14 +100,16 @@ Action configure_plan(CLI::App& app) {
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--schedules", options->schedules,
-             "Schedules to consider: 1f1b,interleaved,zb-h1,zb-2p,zb-v")
+             "Of gpipe,1f1b,interleaved,zb-h1,zb-2p,zb-v; all but the first unless told")
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--out", options->out, "Write the scenario with the best plan there")
       .not_empty()
       .type_name("FILE.json");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
-  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
+  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core")
+      .type_name("N")
+      .range(0, 4096);
   add_flag(app, "--exhaustive", options->exhaustive,
            "Simulate every plan that fits, also what the bound cuts");
   add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -85,7 +87,7 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
   const Verdict verdict = judge(*condition, report::to_json(result));
   if (!verdict.holds) return kOk;
   std::cerr << "failed: " << condition->text << " (" << condition->key << " is "
-            << report::three_digits(verdict.value) << ")\n";
+            << fmt::format("{}", verdict.value) << ")\n";
   return kCheckFailed;
 }
 
@@ -101,6 +103,7 @@ int run(const Options& options) {
   }
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   if (!options.trace.empty()) report::check_trace(options.trace);
+  if (!options.out.empty()) report::make_directory(options.out);
   executor::Progress progress;
   const InterruptGuard guard(progress.stop);
   const scenario::Simulated simulated = simulate(options, progress);
@@ -137,7 +140,8 @@ Action configure_run(CLI::App& app) {
   add_option(app, "--out", options->out, "Write result.json, run.json and tables there")
       .not_empty()
       .type_name("DIR");
-  add_option(app, "--trace", options->trace, "Timeline for Perfetto (.pftrace) or Chrome (.json); .gz packs it")
+  add_option(app, "--trace", options->trace,
+             "Timeline for Perfetto (.pftrace) or Chrome (.json); .gz packs it")
       .type_name("FILE");
   add_option(app, "--html", options->html, "The report page: one file that opens in a browser, offline")
       .not_empty()

@@ -26,6 +26,9 @@ StudyInput read_study_input(const std::string& given, const ScenarioOptions& cha
   const std::filesystem::path inside = std::filesystem::path(given) / "result.json";
   std::error_code error;
   const std::string file = std::filesystem::exists(inside, error) ? inside.string() : given;
+  if (std::filesystem::is_directory(file, error))
+    throw ConfigError('"' + given + "\" is a folder without result.json",
+                      "topsim run SCENARIO --out " + given + " writes one; or name a file in it");
   const std::string text = Streams::is_stream(file) ? changes.streams->text(file) : content(file);
   StudyInput input;
   if (!is_result(text)) {

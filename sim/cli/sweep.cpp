@@ -141,7 +141,9 @@ Action configure_sweep(CLI::App& app) {
              "Rows go to this SQLite file as they finish; given again, it goes on")
       .not_empty()
       .type_name("FILE.sqlite");
-  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core").type_name("N");
+  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core")
+      .type_name("N")
+      .range(0, 4096);
   add_option(app, "--best", options->best,
              "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
       .type_name("KEY");

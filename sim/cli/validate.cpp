@@ -63,7 +63,9 @@ Action configure_validate(CLI::App& app) {
       .not_empty()
       .type_name("FILE");
   add_flag(app, "--each", options->each, "Also a line for each case");
-  add_option(app, "--jobs", options->jobs, "Cases at a time; all cores when left out").type_name("N");
+  add_option(app, "--jobs", options->jobs, "Cases at a time; all cores when left out")
+      .type_name("N")
+      .range(0, 4096);
   add_flag(app, "--quiet", options->quiet, "No progress on stderr");
   return [options] { return run(*options); };
 }

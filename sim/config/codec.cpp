@@ -194,9 +194,10 @@ Value schema_of_number(const Range& range) {
 
 Value schema_of_quantity(Dimension dimension) {
   std::string units;
-  for (const std::string& unit : unit_names(dimension)) units += (units.empty() ? "" : "|") + unit;
+  for (const std::string& unit : unit_names(dimension, /*other_spellings=*/true))
+    units += (units.empty() ? "" : "|") + unit;
   Value text = schema_of_type("string");
-  text.add("pattern", Value::of("^ *[0-9.]+([eE][+-]?[0-9]+)? *(" + units + ") *$|^0$"));
+  text.add("pattern", Value::of("^ *[+]?[0-9.]+([eE][+-]?[0-9]+)? *(" + units + ") *$|^0$"));
   text.add("examples", Value(Kind::array)).push(Value::of(example_of(dimension)));
   Value zero(Kind::object);
   zero.add("const", Value::of(std::int64_t{0}));

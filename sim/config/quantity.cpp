@@ -275,11 +275,12 @@ std::string_view example_of(Dimension dimension) {
   return facts_of(dimension).example;
 }
 
-std::vector<std::string> unit_names(Dimension dimension) {
+std::vector<std::string> unit_names(Dimension dimension, bool other_spellings) {
   std::vector<std::string> names;
   const Facts& facts = facts_of(dimension);
   for (std::size_t i = 0; i < facts.count; ++i) {
-    if (static_cast<unsigned char>(facts.units[i].name[0]) < 0x80U) names.emplace_back(facts.units[i].name);
+    const bool ascii = static_cast<unsigned char>(facts.units[i].name[0]) < 0x80U;
+    if (ascii || other_spellings) names.emplace_back(facts.units[i].name);
   }
   return names;
 }

@@ -39,7 +39,8 @@ struct ParsedQuantity {
 
 [[nodiscard]] std::string_view name_of(Dimension dimension);     // "a duration"
 [[nodiscard]] std::string_view example_of(Dimension dimension);  // "500 ns"
-[[nodiscard]] std::vector<std::string> unit_names(Dimension dimension);
+// As messages list them; with the other spellings that are read too ("µs").
+[[nodiscard]] std::vector<std::string> unit_names(Dimension dimension, bool other_spellings = false);
 
 [[nodiscard]] std::string to_text(Duration v);
 [[nodiscard]] std::string to_text(Bytes v);

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/cost.hpp"
+#include "sim/report/csv.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::report {
 namespace {
+constexpr std::size_t kTotals = 44;  // columns of what a total is of
 constexpr double kSecondsPerYear = 365.25 * 86400, kSecondsPerHour = 3600;
 
 std::string range_text(const Interval& range, double times = 1) {
@@ -59,7 +61,8 @@ std::size_t name_columns(const BillOfMaterials& bill, int columns) {
 }
 
 std::string total(const std::string& what, const std::string& figure, std::size_t name) {
-  return fmt::format("{:>7}  {}{}\n", "", pad_right(what, 40), pad_left(figure, name + kFigures - 40));
+  return fmt::format("{:>7}  {}{}\n", "", pad_right(what, kTotals),
+                     pad_left(figure, name + kFigures - kTotals));
 }
 
 std::string remarks_text(const BillOfMaterials& bill) {
@@ -69,11 +72,6 @@ std::string remarks_text(const BillOfMaterials& bill) {
   return text;
 }
 
-std::string csv_field(std::string text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
 }  // namespace
 
 std::string bom_table(const BillOfMaterials& bill, int columns) {
@@ -112,7 +110,7 @@ std::string bom_table(const CostModel& cost, int columns) {
     if (item.price && !item.included)
       for (const std::string& line : wrap(fmt::format("  {}: {}", item.id, item.price_source), 80, 4))
         text += line + "\n";
-  text += "  each offer: topsim list hardware NAME; your quotes: cost.prices of the scenario\n";
+  text += "  offers: topsim list hardware NAME; your own quotes: cost.prices of a scenario\n";
   return text;
 }
 
@@ -147,8 +145,8 @@ std::string bom_csv(const CostModel& cost) {
   std::string text =
       "category,id,name,count,included_in_server,usd_low,usd_usual,usd_high,watts,price_source\n";
   for (const BomItem& item : cost.bill.items) {
-    text += fmt::format("{},{},{},{},{},", name_of(item.category), item.id, csv_field(item.name), item.count,
-                        item.included);
+    text += fmt::format("{},{},{},{},{},", name_of(item.category), csv_field(item.id), csv_field(item.name),
+                        item.count, item.included);
     text += item.price ? fmt::format("{},{},{}", item.price->low, item.price->usual, item.price->high) : ",,";
     text += fmt::format(",{},{}\n", item.watts, csv_field(item.price_source));
   }

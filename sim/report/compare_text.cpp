@@ -47,7 +47,7 @@ std::string unit_name(Unit unit) {
     case Unit::dollars:
       return "USD";
     case Unit::count:
-      break;
+      return "count";
   }
   return "1";
 }

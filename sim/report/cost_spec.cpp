@@ -24,7 +24,7 @@ const config::Object<CostSpec>& table(config::Type<CostSpec>) {
                  config::one_or_list(config::codec_for<double>(config::at_least(1))),
                  config::default_text("the catalogue's range"))
           .field("years", &CostSpec::years, "over which the purchase is written off", config::positive(),
-                 config::default_text("4"))
+                 config::default_text("the catalogue's range"))
           .field("tokens", &CostSpec::tokens, "of one training run, for the cost of a run",
                  config::positive())
           .check([ends_of_range](const CostSpec& spec, const config::Node& node, config::Reader& reader) {

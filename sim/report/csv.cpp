@@ -7,17 +7,6 @@
 
 namespace topsim::report {
 namespace {
-// RFC 4180: quoted only where a reader would stumble.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 double si(Duration time) {
   return static_cast<double>(time.count()) / 1e12;
 }
@@ -32,9 +21,19 @@ void row(std::string& out, fmt::format_string<Values...> format, Values&&... val
 }
 }  // namespace
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 std::string summary_csv(const Result& result) {
   std::string out = "scenario,metric,value\n";
-  const std::string name = field(result.name);
+  const std::string name = csv_field(result.name);
   const auto metric = [&](std::string_view key, double value) { row(out, "{},{},{}", name, key, value); };
   metric("step.seconds", si(result.step));
   metric("throughput.samples_per_second", result.throughput.samples_per_second);
@@ -56,9 +55,9 @@ std::string links_csv(const Result& result) {
   std::string out =
       "scenario,id,count,kind,type,from,to,capacity,bytes,utilization,peak_utilization,busy_seconds\n";
   for (const LinkRow& each : result.links) {
-    row(out, "{},{},{},{},{},{},{},{},{},{},{},{}", field(result.name), field(each.id), each.count, each.kind,
-        field(each.type), field(each.from), field(each.to), each.capacity, each.bytes.value(),
-        each.utilization, each.peak_utilization, si(each.busy));
+    row(out, "{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(result.name), csv_field(each.id), each.count,
+        each.kind, csv_field(each.type), csv_field(each.from), csv_field(each.to), each.capacity,
+        each.bytes.value(), each.utilization, each.peak_utilization, si(each.busy));
   }
   return out;
 }
@@ -72,8 +71,8 @@ std::string ranks_csv(const Result& result) {
   for (const RankRow& each : result.ranks) {
     std::string idle;
     for (Duration time : each.account.idle) idle += fmt::format(",{}", si(time));
-    row(out, "{},{},{},{},{},{},{}{}", field(result.name), each.rank, each.count, each.node,
-        field(each.device), field(each.program), si(each.account.busy), idle);
+    row(out, "{},{},{},{},{},{},{}{}", csv_field(result.name), each.rank, each.count, each.node,
+        csv_field(each.device), csv_field(each.program), si(each.account.busy), idle);
   }
   return out;
 }
@@ -82,9 +81,9 @@ std::string collectives_csv(const Result& result) {
   std::string out =
       "scenario,group,kind,group_size,bytes,calls,seconds_each,bus_bandwidth,algorithm,protocol,channels\n";
   for (const CollectiveRow& each : result.collectives) {
-    row(out, "{},{},{},{},{},{},{},{},{},{},{}", field(result.name), each.group, each.kind, each.group_size,
-        each.bytes.value(), each.calls, si(each.each), each.bus_bandwidth, each.algorithm, each.protocol,
-        each.channels);
+    row(out, "{},{},{},{},{},{},{},{},{},{},{}", csv_field(result.name), each.group, each.kind,
+        each.group_size, each.bytes.value(), each.calls, si(each.each), each.bus_bandwidth, each.algorithm,
+        each.protocol, each.channels);
   }
   return out;
 }
@@ -93,8 +92,8 @@ std::string timeline_csv(const std::string& scenario, const Timeline& timeline) 
   std::string out = "scenario,rank,count,stream,name,phase,step,begin_seconds,ready_seconds,end_seconds\n";
   for (const Slice& each : timeline.slices) {
     const Lane& lane = timeline.lanes[each.lane];
-    row(out, "{},{},{},{},{},{},{},{},{},{}", field(scenario), lane.rank, lane.count,
-        field(lane.streams[each.stream]), field(timeline.names[each.name]), each.phase, each.step,
+    row(out, "{},{},{},{},{},{},{},{},{},{}", csv_field(scenario), lane.rank, lane.count,
+        csv_field(lane.streams[each.stream]), csv_field(timeline.names[each.name]), each.phase, each.step,
         si(each.begin), si(each.ready), si(each.end));
   }
   return out;

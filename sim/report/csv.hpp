@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/report/result.hpp"
 #include "sim/report/timeline.hpp"
 
 namespace topsim::report {
+// RFC 4180: quoted only where a reader would stumble.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
 [[nodiscard]] std::string summary_csv(const Result& result);  // scenario,metric,value
 [[nodiscard]] std::string links_csv(const Result& result);
 [[nodiscard]] std::string ranks_csv(const Result& result);

@@ -36,9 +36,11 @@ std::array<Tier, kTiers> tiers_of(const Topology& topology) {
   return tiers;
 }
 
+constexpr double kWorthAWord = 0.05;  // of the step: what a link limits below it changes nobody's mind
+
 struct PathTime {
   Duration whole{};          // every leg: one step
-  Duration all{};            // legs of communication that a link limited
+  Duration all{};            // of communication, what a link's bandwidth limited
   Duration between_tiers{};  // limited by a link between two fabric switches
   std::map<std::string, Duration> by_name;
 };
@@ -50,11 +52,13 @@ PathTime communication_on_path(const FindingContext& context) {
     time.whole += leg.share;
     if (!leg.limiting_link.valid()) continue;
     const Link& link = context.topology.link(leg.limiting_link);
-    time.all += leg.share;
-    by_link[leg.limiting_link] += leg.share;
+    const Duration moving = leg.share - leg.latency;  // no link shortens the rest
+    if (moving <= Duration{}) continue;
+    time.all += moving;
+    by_link[leg.limiting_link] += moving;
     if (context.topology.device(link.from).kind == DeviceKind::fabric_switch &&
         context.topology.device(link.to).kind == DeviceKind::fabric_switch) {
-      time.between_tiers += leg.share;
+      time.between_tiers += moving;
     }
   }
   for (const auto& [link, share] : by_link)
@@ -106,16 +110,16 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
   for (std::size_t tier = 1; tier + 1 < kTiers; ++tier) {
     if (tiers[tier].upwards <= 0 || tiers[tier].from_below < tiers[tier].upwards * 1.05) continue;
     const double ratio = tiers[tier].from_below / tiers[tier].upwards;
-    const bool limits = path.between_tiers > Duration{};
+    const double share = path.whole > Duration{} ? seconds(path.between_tiers) / seconds(path.whole) : 0;
+    const bool limits = share >= kWorthAWord;
     const std::string name =
         tier < kTierNames.size() ? std::string(kTierNames[tier]) : fmt::format("tier-{}", tier);
     out.push_back(
         {limits ? Severity::warning : Severity::note,
          fmt::format("the {} switches are {}:1 oversubscribed{}", name, three_digits(ratio),
-                     limits ? fmt::format("; links between switches limit {} of the critical path's "
-                                          "bandwidth-limited communication",
-                                          percent_text(seconds(path.between_tiers) / seconds(path.all)))
-                            : " and limit nothing on the critical path"),
+                     share > 0
+                         ? fmt::format("; links between switches limit {} of the step", percent_text(share))
+                         : " and limit nothing on the critical path"),
          "topology.fabric.oversubscription",
          limits ? "more uplinks, or a placement that keeps large groups under one leaf" : "nothing to do"});
   }
@@ -153,7 +157,7 @@ void find_limiting_link(const FindingContext& context, Findings& out) {
   const auto longest = std::max_element(path.by_name.begin(), path.by_name.end(), shorter);
   if (longest == path.by_name.end()) return;
   const double share = seconds(longest->second) / seconds(path.whole);
-  if (share < 0.05) return;
+  if (share < kWorthAWord) return;
   out.push_back({Severity::note,
                  fmt::format("{} links limit {} of the step ({} of the critical path's bandwidth-limited "
                              "communication)",

@@ -50,12 +50,16 @@ void write_file(const std::string& file, std::string_view text) {
   if (!stream) throw ConfigError(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
 }
 
+void make_directory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw ConfigError(fmt::format("cannot make the folder {}: {}", directory, error.message()));
+}
+
 std::string write_directory(const std::string& directory, const Result& result, const RunRecord& record,
                             const Timeline* timeline) {
   const std::filesystem::path folder(directory);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw ConfigError(fmt::format("cannot make the folder {}: {}", directory, error.message()));
+  make_directory(directory);
   write_file(folder / "run.json", to_json(record));
   write_file(folder / "links.csv", links_csv(result));
   write_file(folder / "ranks.csv", ranks_csv(result));

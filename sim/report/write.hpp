@@ -16,6 +16,8 @@ void check_trace(const std::string& file);
 // Throws ConfigError when the place cannot be written.
 void write_file(const std::string& file, std::string_view text);
 
+// Makes the folder and those above it. Throws ConfigError where that cannot be.
+void make_directory(const std::string& directory);
 // Makes the folder. `timeline` may be null. Returns the path of result.json.
 std::string write_directory(const std::string& directory, const Result& result, const RunRecord& record,
                             const Timeline* timeline);

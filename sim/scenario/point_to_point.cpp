@@ -112,6 +112,9 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
     const DeviceId to = !options.to.empty()       ? device_named(topology, options.to)
                         : ends.of_node.size() > 1 ? ends.of_node[1].front()
                                                   : first[1];
+    if (from == to)
+      throw ConfigError(topology.name(from) + " would send to itself",
+                        "--from and --to name two accelerators or NICs");
     PointToPoint result;
     result.from = topology.name(from), result.to = topology.name(to);
     result.verb = options.verb;

@@ -73,9 +73,11 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
   for (const Finding& each : result.findings) {
     const char* kind = each.severity == Severity::warning ? "warning" : "note";
     for (const std::string& line :
-         wrap(fmt::format("  {}: {} ({})", kind, each.message, each.path), window, 4)) {
+         wrap(fmt::format("  {}: {}{}", kind, each.message, each.path.empty() ? "" : " (" + each.path + ")"),
+              window, 4)) {
       text += line + "\n";
     }
+    if (each.remedy.empty()) continue;
     for (const std::string& line : wrap("    what to do: " + each.remedy, window, 6)) text += line + "\n";
   }
   return text;

@@ -67,6 +67,8 @@ SweepSpace points_of_csv(const std::string& file, std::istream& stream) {
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;
+    if (number == 1 && line.starts_with("\xef\xbb\xbf"))
+      line.erase(0, 3);  // spreadsheets begin with a byte order mark
     if (line.empty() || line == "\r") continue;
     std::vector<std::string> cells = split_cells(line);
     if (space.paths.empty()) {

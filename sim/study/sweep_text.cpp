@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/suggest.hpp"
+#include "sim/report/csv.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/version.hpp"
 #include "sim/study/sweep_choice.hpp"
@@ -89,13 +90,6 @@ nlohmann::json json_value(const std::string& text) {
   } catch (const nlohmann::json::exception&) {
     return text;
   }
-}
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return cell + '"';
 }
 }  // namespace
 
@@ -188,14 +182,15 @@ std::string sweep_json(const SweepReport& report) {
 
 std::string sweep_csv(const SweepReport& report) {
   std::string text = "point";
-  for (const std::string& path : report.space.paths) text += ',' + csv_cell(path);
+  for (const std::string& path : report.space.paths) text += ',' + report::csv_field(path);
   text += ",status,message";
   for (const SweepFigure& figure : sweep_figures()) text += ',' + figure.name;
   text += '\n';
   for (const SweepRow& row : report.rows) {
     text += std::to_string(row.point);
-    for (const std::string& value : report.space.points[row.point]) text += ',' + csv_cell(plain(value));
-    text += std::string(row.ok ? ",ok," : ",failed,") + csv_cell(row.message);
+    for (const std::string& value : report.space.points[row.point])
+      text += ',' + report::csv_field(plain(value));
+    text += std::string(row.ok ? ",ok," : ",failed,") + report::csv_field(row.message);
     for (std::size_t f = 0; f < sweep_figures().size(); ++f) {
       text += ',';
       // nlohmann's decimals are the shortest that read back the same, as in JSON.

@@ -22,6 +22,19 @@ std::string figure_text(const Prediction& p, double value) {
   if (p.figure == Figure::share) return percent(value);
   return value < 0.1 ? fmt::format("{:.5g} us", value * 1e6) : fmt::format("{:.5g} s", value);
 }
+const char* name_of(Figure figure) {
+  switch (figure) {
+    case Figure::step:
+      return "step";
+    case Figure::memory:
+      return "memory";
+    case Figure::share:
+      return "share";
+    case Figure::collective:
+      return "collective";
+  }
+  return "";
+}
 std::string tau_text(const std::optional<double>& tau) {
   return tau ? fmt::format("{:.2f}", *tau) : "";
 }
@@ -128,7 +141,8 @@ std::string to_json(const Report& report) {
                {"cases", Json::array()},
                {"families", Json::object()}};
   for (const Prediction& p : report.predictions) {
-    Json one = {{"name", p.name}, {"family", p.family}, {"published", p.published}};
+    Json one = {
+        {"name", p.name}, {"family", p.family}, {"figure", name_of(p.figure)}, {"published", p.published}};
     one["predicted"] = p.predicted ? Json(*p.predicted) : Json();
     one["error"] = p.predicted ? Json(p.error()) : Json();
     if (!p.problem.empty()) one["problem"] = p.problem;

@@ -55,9 +55,9 @@ TEST(FailIf, AKeyIsCheckedBeforeAnythingRuns) {
   EXPECT_NO_THROW(check_key(parse_condition("links[0].utilization > 0.9")));
   EXPECT_NO_THROW(check_key(parse_condition("reliability.goodput.usual < 0.9")));
   EXPECT_THROW(check_key(parse_condition("step_tim > 1 s")), ConfigError);
-  EXPECT_THROW(check_key(parse_condition("cost.usd_per_step > 5 %")), ConfigError);
+  EXPECT_THROW(check_key(parse_condition("cost.usd_per_step > 5 %", Percent::of_baseline)), ConfigError);
   const std::vector<std::string> more = {"cost.usd_per_step"};
-  EXPECT_NO_THROW(check_key(parse_condition("cost.usd_per_step > 5 %"), more));
+  EXPECT_NO_THROW(check_key(parse_condition("cost.usd_per_step > 5 %", Percent::of_baseline), more));
   EXPECT_DOUBLE_EQ(parse_condition("cost.capital_usd > 0.7 MUSD").limit, 700e3);
   EXPECT_DOUBLE_EQ(parse_condition("cost.watts > 10 kW").limit, 10e3);
 }

@@ -73,7 +73,7 @@ class Bench(unittest.TestCase):
         self.assertIn("all_reduce", caught.exception.help)
         with self.assertRaises(topsim.ConfigError):
             topsim.bench("all_reduce", two_boxes(), first="many")
-        with self.assertRaisesRegex(ValueError, "above 1"):
+        with self.assertRaisesRegex(ValueError, "at least 1.01"):
             topsim.bench("all_reduce", two_boxes(), factor=1)
         with self.assertRaisesRegex(topsim.ConfigError, "first is more than last"):
             topsim.bench("all_reduce", two_boxes(), first="4M", last="1M")

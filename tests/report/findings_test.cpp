@@ -54,8 +54,23 @@ TEST(Findings, AMachineWithoutAFabricIsNotBlamedForAnIdleOne) {
 TEST(Findings, OversubscriptionIsAWarningOnlyWhereItLimits) {
   const topology::Topology topology = two_nodes();  // 50 GB/s below a leaf, 25 above
   executor::Outcome outcome = two_steps(topology);
-  EXPECT_TRUE(says(with(outcome, topology),
-                   "leaf switches are 2.00:1 oversubscribed; links between switches limit 100 %"));
+  const auto severity = [&] {
+    const Result result = with(outcome, topology);
+    const auto at = std::find_if(result.findings.begin(), result.findings.end(), [](const Finding& each) {
+      return each.message.find("oversubscribed") != std::string::npos;
+    });
+    return at->severity;
+  };
+  // Of the path's 12 + 8 ms the uplink limits 8.
+  EXPECT_TRUE(
+      says(with(outcome, topology),
+           "leaf switches are 2.00:1 oversubscribed; links between switches limit 40.0 % of the step"));
+  EXPECT_EQ(severity(), Severity::warning);
+  // 7.5 of the 8 ms are latency, which more bandwidth does not shorten.
+  outcome.critical_path[1].latency = 7500_us;
+  EXPECT_TRUE(says(with(outcome, topology), "links between switches limit 2.5 % of the step"));
+  EXPECT_FALSE(says(with(outcome, topology), "links limit"));
+  EXPECT_EQ(severity(), Severity::note);
   outcome.critical_path[1].limiting_link = link_between(topology, "node0/nic0", "leaf0");
   EXPECT_TRUE(says(with(outcome, topology), "2.00:1 oversubscribed and limit nothing"));
 }

@@ -67,6 +67,21 @@ class Studies(Pages):
         self.assertEqual(sorted(errors), sorted(each["error"] for each in told["cases"]))
         self.assertEqual(self.browser.value("document.querySelectorAll('#families tbody tr').length"), len(told["families"]))
 
+    def test_validate_writes_memory_as_memory_and_shares_as_shares(self):
+        told = self.opened(self.page_of("validate", "zero-bubble", "zero-bubble-rates", "--format", "json")[0])
+        rows = self.browser.value("[...document.querySelectorAll('#cases tbody tr')].map((row) => [row.children[0].textContent, row.children[2].textContent])")
+        ends = {"step": "s", "collective": "s", "memory": "GiB", "share": "%"}
+        figures = {each["name"]: each["figure"] for each in told["cases"]}
+        self.assertIn("memory", figures.values())
+        self.assertIn("share", figures.values())
+        for name, published in rows:
+            self.assertTrue(published.endswith(ends[figures[name]]), f"{name}: {published}")
+
+    def test_explain_names_the_factor_it_was_asked_for(self):
+        for asked in ("5", "20"):
+            self.opened(self.page_of("explain", IB, "--faster", asked)[0])
+            self.assertIn(f"Each part alone {asked} % faster", self.browser.value("document.getElementById('upgrade-hint').textContent"))
+
     def test_sweep_shows_the_best_point_and_every_other(self):
         if "sweep" not in topsim("--help").stdout:
             self.skipTest("this topsim has no sweep")

@@ -75,7 +75,8 @@ std::string facts(const FabricRecipe& fabric) {
   std::string text = fabric.kind;
   if (fabric.nodes > 0) text += fmt::format(", {} x {}", fabric.nodes, fabric.node);
   if (!fabric.link.empty()) text += ", " + fabric.link;
-  if (!fabric.tiers.empty()) text += fmt::format(", {} tiers", fabric.tiers.size());
+  if (!fabric.tiers.empty())
+    text += fmt::format(", {} tier{}", fabric.tiers.size(), fabric.tiers.size() == 1 ? "" : "s");
   return text;
 }
 

@@ -116,7 +116,8 @@ std::string to_html(const Result& result, const Timeline* timeline, const Pictur
                     std::string_view what_if) {
   json extra = json::object();
   if (timeline != nullptr) {
-    extra["timeline"] = timeline_json(*timeline, make_step_view(*timeline, result.step, links_of(picture)));
+    const Duration last_step = result.step_times.empty() ? result.step : result.step_times.back();
+    extra["timeline"] = timeline_json(*timeline, make_step_view(*timeline, last_step, links_of(picture)));
   }
   if (picture != nullptr) extra["picture"] = picture_json(*picture);
   if (!what_if.empty()) extra["what_if"] = json::parse(what_if);

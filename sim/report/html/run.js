@@ -45,7 +45,7 @@ const operationColour = (what) => {
 const drawGains = () => {
   const simulated = extra.what_if;
   if (!simulated) return element("upgrade").remove();
-  const faster = percent(simulated.factor - 1).replace(".0", "");
+  const faster = `${+((simulated.factor - 1) * 100).toPrecision(3)} %`;
   element("upgrade-hint").textContent = `Each part alone ${faster} faster, and the step simulated again: the share of the step it saves. A part that saves nothing is not worth money for this job.`;
   bars("gains", simulated.parts.map((part) => ({ name: part.part, value: Math.max(0, part.gain),
     text: Math.abs(part.gain) < 5e-4 ? "nothing" : `${percent(Math.abs(part.gain))}${part.gain < 0 ? " longer" : ""}`,

@@ -47,7 +47,7 @@ const drawPicture = (rows, failed, figures, varied) => {
   const every = [...rows, ...failed];  // a value of which no point ran is a place, too
   const at = (row, path) => distinct(every, path).findIndex((value) => JSON.stringify(value) === JSON.stringify(row.values[path]));
   const overBars = (width) => ({
-    grid: { left: nameWidth(width), right: 130, top: 4, bottom: 4 }, tooltip: tooltip({ formatter: (p) => `${pointText(rows[p.dataIndex])}<br>${text(p.value)}` }),
+    grid: { left: nameWidth(width), right: 130, top: 4, bottom: 4 }, tooltip: tooltip({ formatter: (p) => `${escapeText(pointText(rows[p.dataIndex]))}<br>${text(p.value)}` }),
     xAxis: { type: "value", show: false },
     yAxis: { type: "category", inverse: true, data: rows.map(pointText), axisTick: { show: false }, axisLine: { show: false }, axisLabel: { color: scheme.ink, width: nameWidth(width) - 8, overflow: "truncate" } },
     series: [{ type: "bar", barMaxWidth: 18, itemStyle: { borderRadius: 3 }, label: { show: true, position: "right", color: scheme.ink, formatter: (p) => text(p.value) },
@@ -57,7 +57,7 @@ const drawPicture = (rows, failed, figures, varied) => {
     const share = shareOf(), best = bestRow(rows, figure);
     return {
       grid: { left: nameWidth(width, 150), right: 10, top: 6, bottom: 46 },
-      tooltip: tooltip({ formatter: (p) => `${pointText(p.data.row)}<br><b>${text(p.data.row.figures[figure])}</b>` }),
+      tooltip: tooltip({ formatter: (p) => `${escapeText(pointText(p.data.row))}<br><b>${text(p.data.row.figures[figure])}</b>` }),
       visualMap: { show: false, min: 0, max: 1, dimension: 2, inRange: { color: scheme.heat.slice(0, 4) } },
       xAxis: { type: "category", data: distinct(every, one).map(valueText), name: shortPath(one), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: scheme.ink }, ...axisLine(), axisLabel: { color: scheme.ink } },
       yAxis: { type: "category", data: distinct(every, two).map(valueText), name: shortPath(two), nameTextStyle: { color: scheme.ink }, nameLocation: "middle", nameGap: nameWidth(width, 150) - 24, ...axisLine(), axisLabel: { color: scheme.ink } },

@@ -9,7 +9,7 @@ const table = (id, caption, columns, rows, options = {}) => {
     const head = columns.map(([heading], i) => `<th scope="col"${number(i)}${i === by ? ` aria-sort="${down ? "descending" : "ascending"}"` : ""}>` +
       `<button type="button" data-column="${i}">${heading}${i === by ? (down ? " ↓" : " ↑") : ""}</button></th>`).join("");
     const body = sorted.slice(0, limit).map((row) => `<tr${options.act ? ` data-row="${rows.indexOf(row)}" tabindex="0"` : ""}${options.mark ? options.mark(row) : ""}>` + columns.map(([, value, text, more], i) =>
-      `<td${number(i)} data-value="${escapeText(value(row))}">${escapeText(text ? text(value(row)) : value(row))}${more ? more(row) : ""}</td>`).join("") + "</tr>").join("");
+      `<td${number(i)} data-value="${escapeText(value(row))}">${escapeText(text ? text(value(row), row) : value(row))}${more ? more(row) : ""}</td>`).join("") + "</tr>").join("");
     at.innerHTML = `<div class="scroll" tabindex="0"><table><caption hidden>${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>` +
       (rows.length > limit ? `<p class="hint">The first ${limit} of ${whole(rows.length)} rows; the page's data holds all.</p>` : "");
   };

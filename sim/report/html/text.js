@@ -3,7 +3,7 @@ const digits = (value) => {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 9.995e5) return Math.round(value).toLocaleString("en");
-  const places = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+  const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
   return value.toFixed(places);
 };
 const scaled = (value, steps, unit) => {
@@ -25,7 +25,7 @@ const memoryText = (value) => scaled(value, binary, "B").join(" ");
 const rate = (value) => scaled(value, metric, "B/s").join(" ");
 const percent = (share) => {
   const value = share * 100;
-  return (value === 0 ? "0" : value < 0.01 ? "< 0.01" : value < 10 ? value.toFixed(2) : value.toFixed(1)) + " %";
+  return (value === 0 ? "0" : value < 0.01 ? "< 0.01" : value < 9.995 ? value.toFixed(2) : value.toFixed(1)) + " %";
 };
 const whole = (value) => value.toLocaleString("en");
 const plural = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : /(s|x|ch|sh)$/.test(noun) ? "es" : "s"}`;

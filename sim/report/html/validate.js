@@ -3,14 +3,16 @@ const familyColours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#
 let familyShown = null;
 const fileOf = (family) => family.split("/")[0];
 
-const drawCloud = (cases, families) => {
+// One axis has one unit: times, or what there is in place of them.
+const drawCloud = (all, families) => {
+  const cases = all.some(isTime) ? all.filter(isTime) : all.filter((one) => one.figure === all[0].figure);
   const shown = () => cases.filter((each) => familyShown === null || familyShown === fileOf(each.family));
   const ends = () => {  // of both axes, a little more than what is shown
     const figures = shown().flatMap((each) => [each.published, each.predicted]);
     return [Math.min(...figures) / 1.4, Math.max(...figures) * 1.4];
   };
   const axis = (name, [low, high]) => ({ type: "log", min: low, max: high, name, nameLocation: "middle", nameGap: 30, nameTextStyle: { color: scheme.ink },
-    axisLabel: { formatter: duration, color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
+    axisLabel: { formatter: (value) => caseFigure(cases[0], value), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
   const lines = ([low, high]) => [[1, 1.5, 0.9], [1.1, 1, 0.5], [1 / 1.1, 1, 0.5], [1.25, 1, 0.3], [0.75, 1, 0.3]].map(([factor, width, opacity]) => ({
     type: "line", silent: true, symbol: "none", z: 1, data: [[low, low * factor], [high, high * factor]], clip: true,
     lineStyle: { color: scheme.soft, width, opacity, type: factor === 1 ? "solid" : "dashed" } }));
@@ -34,11 +36,14 @@ const drawCloud = (cases, families) => {
   }
 };
 const colourOfFamily = (families, family) => familyColours[[...new Set(families.map(fileOf))].indexOf(fileOf(family)) % familyColours.length];
+// Times are seconds, memory bytes, shares of one.
+const caseFigure = (one, value) => (({ memory: memoryText, share: percent })[one.figure] || duration)(value);
+const isTime = (one) => one.figure !== "memory" && one.figure !== "share";
 const signedError = (error) => `${error < 0 ? "−" : "+"}${percent(Math.abs(error))}`;
-const caseText = (one) => `<b>${escapeText(one.name)}</b><br>published ${duration(one.published)}, predicted ${duration(one.predicted)}: ${signedError(one.error)}<br>${escapeText(one.family)}`;
+const caseText = (one) => `<b>${escapeText(one.name)}</b><br>published ${caseFigure(one, one.published)}, predicted ${caseFigure(one, one.predicted)}: ${signedError(one.error)}<br>${escapeText(one.family)}`;
 const showCase = (one) => {
-  element("details").innerHTML = `<dl><dt>chosen</dt><dd><b>${escapeText(one.name)}</b></dd><dt>published</dt><dd>${duration(one.published)}</dd>` +
-    `<dt>predicted</dt><dd>${duration(one.predicted)}, ${signedError(one.error)}</dd><dt>family</dt><dd>${escapeText(one.family)}</dd>` +
+  element("details").innerHTML = `<dl><dt>chosen</dt><dd><b>${escapeText(one.name)}</b></dd><dt>published</dt><dd>${caseFigure(one, one.published)}</dd>` +
+    `<dt>predicted</dt><dd>${caseFigure(one, one.predicted)}, ${signedError(one.error)}</dd><dt>family</dt><dd>${escapeText(one.family)}</dd>` +
     `<dt>source</dt><dd>${escapeText(one.source || "")}</dd><dt>run it</dt><dd><code>topsim validate ${escapeText(one.name)} --each</code></dd></dl>`;
 };
 const drawErrors = (cases) => {
@@ -55,7 +60,8 @@ const drawErrors = (cases) => {
 };
 pages.validate = () => {
   const cases = result.cases.filter((each) => each.predicted !== null && each.published > 0), families = Object.keys(result.families);
-  const failed = result.cases.length - cases.length, size = cases.map((each) => Math.abs(each.error)).sort((a, b) => a - b);
+  const relative = cases.some((one) => one.figure !== "share") ? cases.filter((one) => one.figure !== "share") : cases;  // errors of shares are differences
+  const failed = result.cases.length - cases.length, size = relative.map((each) => Math.abs(each.error)).sort((a, b) => a - b);
   // As the table's, which the program computes: between two cases, the mean of both.
   const at = (share) => {
     const place = share * size.length, next = Math.min(size.length - 1, Math.round(place));
@@ -65,24 +71,24 @@ pages.validate = () => {
   element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction.";
   if (cases.length === 0) return element("main").replaceChildren("No case could be simulated.");
   const within = (share) => size.filter((each) => each <= share).length / size.length;
-  element("sentence").textContent = `Half of ${plural(cases.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
+  element("sentence").textContent = `Half of ${plural(relative.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
     `${percent(within(0.25))} within 25 %. The furthest is off by ${percent(size[size.length - 1])}.`;
   const card = (label, value, note) => `<div class="card"><div class="label">${label}</div><div class="value">${value}</div><div class="note">${note}</div></div>`;
   element("answer").innerHTML = card("Median error", percent(at(0.5)), "half are nearer") + card("90th percentile", percent(at(0.9)), "nine of ten are nearer") +
-    card("Bias", signedError(cases.reduce((sum, each) => sum + each.error, 0) / cases.length), "mean error: + is too slow") +
+    card("Bias", signedError(relative.reduce((sum, each) => sum + each.error, 0) / relative.length), "mean error: + is too slow") +
     card("Cases", whole(cases.length), failed ? `${plural(failed, "case")} not simulated` : "all simulated") +
     card("Families", whole(families.length), `${whole(families.filter((family) => result.families[family].passed).length)} within their bar`);
   drawCloud(cases, families);
-  drawErrors(cases);
-  const barText = (bar) => Object.entries(bar).map(([key, value]) => `${key} ${percent(value)}`).join(", ");
+  drawErrors(relative);
+  const barText = (bar) => Object.entries(bar).map(([key, value]) => `${key} ${key === "tau" ? value.toFixed(2) : percent(value)}`).join(", ");
   table("families", "Families", [
     ["family", (row) => row.name], ["cases", (row) => row.n, whole], ["mean error", (row) => row.mean_abs_error, percent], ["median", (row) => row.median_abs_error, percent],
     ["90th percentile", (row) => row.percentile_90_abs_error, percent], ["furthest", (row) => row.max_abs_error, percent], ["bias", (row) => row.bias, signedError],
     ["bar", (row) => barText(row.bar)], ["goal", (row) => barText(row.goal)], ["holds", (row) => (row.passed ? "yes" : "no")],
   ], families.map((name) => ({ name, ...result.families[name] })), { by: 2 });
   table("cases", "Cases", [
-    ["case", (row) => row.name], ["family", (row) => row.family], ["published", (row) => row.published, duration],
-    ["predicted", (row) => row.predicted, duration], ["error", (row) => row.error, signedError], ["off by", (row) => Math.abs(row.error), percent], ["source", (row) => row.source || ""],
+    ["case", (row) => row.name], ["family", (row) => row.family], ["published", (row) => row.published, (value, row) => caseFigure(row, value)],
+    ["predicted", (row) => row.predicted, (value, row) => caseFigure(row, value)], ["error", (row) => row.error, signedError], ["off by", (row) => Math.abs(row.error), percent], ["source", (row) => row.source || ""],
   ], cases, { by: 5, act: (row) => { showCase(row); element("details").scrollIntoView({ block: "center" }); } });
   element("foot").textContent = "topsim validate. Charts: Apache ECharts.";
 };
