@@ -183,6 +183,7 @@ std::array<Framework, 13> make_table() {
   ddp.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
   ddp.ring_fp32 = true;
   ddp.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
+  ddp.gate_apart = true;                  // w1 and w3, wq, wk and wv there
   // torchtitan/parallelisms/parallelize_llama.py shards [batch, sequence, h] by Shard(1). NCCL joins along
   // the first dimension: torch/distributed/_functional_collectives.py, all_gather_tensor ends in
   // torch.cat(torch.chunk(...)) for any other, reduce_scatter_tensor begins so. A view for a batch of one
@@ -211,6 +212,10 @@ std::array<Framework, 13> make_table() {
   // torchtitan/parallelisms/parallelize_llama.py of late 2024, before either of DDP and FSDP:
   // _apply_ac_to_transformer_block, selective_ac_option "op".
   ddp.selective_operators = true;
+  // Checkpoint_wrapper's default is no reentry, whose recompute stops at the last tensor that was saved
+  // (torch/utils/checkpoint.py, _enable_checkpoint_early_stop); compiled, what nobody reads is no part of the
+  // backward graph.
+  ddp.checkpoints_stop = true;
   ddp.host = kEagerDdp;
   ddp.graph_launch = kGraph;
 
@@ -259,7 +264,10 @@ std::array<Framework, 13> make_table() {
   fsdp2023.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
   fsdp2023.attention = AttentionKernel::flash1;
   fsdp2023.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
-  fsdp2023.complex_rotary = fsdp2023.selective_operators = false;
+  fsdp2023.complex_rotary = fsdp2023.selective_operators = fsdp2023.gate_apart = false;
+  fsdp2023.checkpoints_stop = false;  // that came with PyTorch 2.1
+  // Its amp_fp8 is Transformer Engine's delayed scaling (composer/core/precision.py).
+  fsdp2023.dynamic_scales = fsdp2023.wide_inputs = false;
   // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
   // the parameters are views; the gradients of these views are joined.
   fsdp2023.copies_gathered = false;
@@ -281,12 +289,15 @@ std::array<Framework, 13> make_table() {
   deepspeed.summary = "DeepSpeed ZeRO: 5e8-element buckets, all-reduced in stages 1 and 2; stage 3 by layer";
   deepspeed.family = FrameworkFamily::deepspeed;
   deepspeed.sequence_parallel = deepspeed.selective_operators = false;
+  deepspeed.checkpoints_stop =
+      false;  // runtime/activation_checkpointing/checkpointing.py, CheckpointFunction
   deepspeed.batch_first_shards = false;  // Megatron's tensor parallelism
   deepspeed.gathers_narrow = false;
   deepspeed.gathers_inputs_again = true;
   deepspeed.eager_norms = false;  // Megatron-DeepSpeed takes apex's
   deepspeed.bias_kernels = true;
   deepspeed.core_copies = CoreCopies::own;
+  deepspeed.gate_apart = false;
   deepspeed.ring_fp32 = deepspeed.dynamic_scales = deepspeed.wide_inputs = false;
   deepspeed.fused_adam = true;
   deepspeed.zero = 1;
@@ -322,6 +333,7 @@ std::array<Framework, 13> make_table() {
   internevo.family = FrameworkFamily::megatron;
   internevo.zero = internevo.most_zero = 1;
   internevo.sequence_parallel = internevo.selective_operators = false;
+  internevo.checkpoints_stop = false;  // internlm/solver/activation_checkpoint.py, CheckpointFunction
   internevo.gathers_narrow = false;
   internevo.batch_first_shards = false;  // flash-attn's ColumnParallelLinear, as Megatron's
   internevo.gathers_inputs_again = true;
@@ -336,7 +348,7 @@ std::array<Framework, 13> make_table() {
   internevo.scatter_gradients = false;
   internevo.whole_tensor_shards = true;
   internevo.attention = AttentionKernel::flash1;
-  internevo.core_copies = CoreCopies::packed;  // flash_attn_unpadded_qkvpacked_func
+  internevo.core_copies = CoreCopies::packed;  // flash_attn_unpadded_qkvpacked_func; w1 and w3 are apart
   internevo.eager_norms = false;
   internevo.fused_cross_entropy = true;
 

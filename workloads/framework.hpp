@@ -33,6 +33,9 @@ struct Framework {
   RecomputeKind recompute = RecomputeKind::none;
   // Selective recompute chooses among operators (plan.hpp, Again::operators), else Megatron's modules.
   bool selective_operators = false;
+  // Full recompute of a dense layer ends with what the backward pass reads, which is before its last product:
+  // torch.utils.checkpoint without reentry. Megatron's, DeepSpeed's and InternEvo's own run all of it.
+  bool checkpoints_stop = false;
   AttentionKernel attention = AttentionKernel::flash;
   bool sequence_parallel = true;  // with tp > 1
   int zero = 1;
@@ -49,6 +52,9 @@ struct Framework {
   bool complex_rotary = false;      // rotary embedding as a product of complex numbers
   bool bias_kernels = false;        // biases are added, and their gradients summed, beside the matmuls
   CoreCopies core_copies = CoreCopies::engine;
+  // A gated network's gate and up are products of their own; with CoreCopies::pytorch queries, keys and
+  // values of such models are, too.
+  bool gate_apart = false;
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
   double logit_bytes = 4;  // held of each logit at the peak, from the LM head to its gradient; where the loss
   double fused_logit_bytes = 2;  // is fused: Transformer Engine's gradient overwrites the logits
@@ -57,9 +63,10 @@ struct Framework {
   // (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel, element_mul_kernel).
   int fused_loss_forward = 3;
   bool dropout = false;
-  bool apex_norms = false;   // apex's first kernels for norms, else as other fused kernels
-  bool fused_adam = true;    // one pass over gradient, weight and moments; else torch.optim's foreach
-  bool wide_inputs = false;  // matmuls of 8 bits keep their input for the backward pass as it came
+  bool apex_norms = false;  // apex's first kernels for norms, else as other fused kernels
+  bool fused_adam = true;   // one pass over gradient, weight and moments; else torch.optim's foreach
+  // Matmuls of 8 bits keep input and weights for the backward pass as they came, and cast them there again.
+  bool wide_inputs = false;
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
   bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
   // 8-bit formats under sequence parallelism: a rank casts its rows and gathers them so; block scales too.

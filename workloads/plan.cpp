@@ -174,6 +174,8 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   plan.eager_squared_relu = defaults.eager_squared_relu;
   plan.bias_kernels = defaults.bias_kernels;
   plan.core_copies = defaults.core_copies;
+  plan.gate_apart = defaults.gate_apart && workload.model.gated_ffn && !plan.inference();
+  plan.qkv_apart = plan.gate_apart && plan.core_copies == CoreCopies::pytorch;
   plan.fused_cross_entropy = workload.compute.fused_cross_entropy.value_or(defaults.fused_cross_entropy);
   plan.fused_loss_forward = defaults.fused_loss_forward;
   plan.loss_chunks = workload.compute.loss_chunks;

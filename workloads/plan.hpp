@@ -51,6 +51,7 @@ struct Plan {
     // wq wk wv wo w1 w3 w2, whose results are kept; also those of reduce-scatters. 8-bit products are not
     // among what it keeps.
     bool operators = false;
+    bool to_the_end = true;  // full recompute: the last product of a dense layer too (framework.hpp)
   } again;
   AttentionKernel attention = AttentionKernel::flash;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
@@ -120,6 +121,7 @@ struct Plan {
   bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
   bool complex_rotary = false, bias_kernels = false, eager_squared_relu = false;
   CoreCopies core_copies = CoreCopies::packed;
+  bool gate_apart = false, qkv_apart = false;  // products of their own
   double logit_bytes = 4;
   int loss_chunks = 1;
   int fused_loss_forward = 1;           // passes over the logits

@@ -84,6 +84,33 @@ TEST(Copies, PyTorchRepeatsKeysAndValues) {
   EXPECT_NEAR(repeated.backward, 2 * 128 + 2 * 1024, 1e-6);
 }
 
+// wq, wk and wv are three products, w1 and w3 two: each has a gradient of their input of 8192 numbers a
+// token. Compiled, what follows reads three more; operator by operator they are added, read, read and
+// written. Forward takes as long apart as in one, where products are as fast.
+TEST(Copies, ProductsApartHaveGradientsOfTheirInputToAdd) {
+  static const topology::Accelerator accelerator = h100();
+  ComputeSettings settings;
+  settings.gemm_efficiency = 0.5;
+  const ComputeModel compute(accelerator, settings);
+  const ModelSpec model = complete(llama3_70b());
+  for (const auto& [framework, passes] : {std::pair{"fsdp@2024-compile", 3.0}, {"fsdp", 9.0}}) {
+    const Plan plan = plan_of(model, framework, 1);
+    Plan joined = plan;
+    joined.gate_apart = joined.qkv_apart = false;
+    const Seconds apart =
+        sums(transformer_layer(model, LayerKind::dense, plan, compute, RecomputeKind::none));
+    const Seconds one =
+        sums(transformer_layer(model, LayerKind::dense, joined, compute, RecomputeKind::none));
+    EXPECT_NEAR(apart.forward, one.forward, 1e-9) << framework;
+    EXPECT_NEAR(apart.backward - one.backward, passes * plan.tokens() * 8192 * 2 / kBandwidth, 1e-9)
+        << framework;
+  }
+  EXPECT_FALSE(plan_of(model, "megatron", 1).gate_apart);
+  // One product of queries, keys and values (FlashAttention's packed ones), two of gate and up.
+  EXPECT_TRUE(plan_of(model, "internevo", 1).gate_apart);
+  EXPECT_FALSE(plan_of(model, "internevo", 1).qkv_apart);
+}
+
 // Complex numbers are turned in fp32 and in kernels of their own, 20 bytes a number of queries and keys (1024
 // + 128) instead of 4, both ways.
 TEST(Copies, ComplexRotaryEmbeddingIsNotFused) {

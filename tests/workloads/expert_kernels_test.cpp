@@ -75,13 +75,27 @@ TEST(ExpertKernels, APermutationReadsATokenOnce) {
 
 // Transformer Engine casts weights for a step's first micro-batch and keeps them: four micro-batches cast
 // once what one does. 2 experts of 3 x 2048 x 1024 weights: 2 bytes for their maximum, 2 read and 2 written,
-// for both products in two kernels each.
+// for both products and expert by expert in four kernels: the maximum set to 0, taken and made a scale, and
+// the cast.
 TEST(ExpertKernels, WeightsAreCastOnceAStep) {
   WorkloadSpec one = small_moe(1, 4), four = one;
   one.precision.gemm = four.precision.gemm = Precision::fp8;
   one.plan.grad_accumulation = 1, four.plan.grad_accumulation = 4;
-  const double cast = kHere * 3 * 2048 * 1024 * 6 / kBandwidth + 4 * kKernel;
+  const double cast = kHere * 3 * 2048 * 1024 * 6 / kBandwidth + 2 * kHere * 4 * kKernel;
   EXPECT_NEAR(4 * part_seconds(one, "experts") - part_seconds(four, "experts"), 3 * 4 * cast, 1e-9);
+}
+
+// Inputs and gradients of both products of 2 experts: one kernel for all experts where scales are known
+// beforehand. A maximum of their own takes four for each, and 2 bytes of each of its numbers: 1024 rows of
+// 1024, 2048, 1024 and 2 x 2048; so do the weights, once in two micro-batches.
+TEST(ExpertKernels, EveryExpertsRowsAreCastOnTheirOwn) {
+  WorkloadSpec own = small_moe(1, 4), known = own;
+  own.precision.gemm = known.precision.gemm = Precision::fp8;
+  known.framework = "megatron@2024";
+  const double rows =
+      kPasses * (2 * kRows * (1024 + 2048 + 1024 + 4096) / kBandwidth + 4 * (4 * kHere - 1) * kKernel);
+  const double weights = 4 * (2 * kHere * 3 * 2048 * 1024 / kBandwidth + 2 * (4 * kHere - 1) * kKernel);
+  EXPECT_NEAR(part_seconds(own, "experts") - part_seconds(known, "experts"), rows + weights, 1e-9);
 }
 
 // YaRN's rotation in single operators: 12 numbers of each element forward and 17 backward instead of 2 and 2,

@@ -82,8 +82,8 @@ TEST(Lora, FrozenWeightsInEightBitsTakeHalfTheMemoryAndNoCast) {
     return sum;
   };
   // Cast once a step: 2 bytes a weight for the maximum and 4 for the cast, at 0.8 of 3.35 TB/s, and 2 us for
-  // each of 8 kernels a layer.
-  const double casts = 6 * 80 * 855'638'016.0 / 8 / (0.8 * 3.35e12) + 80 * 8 * 2e-6;
+  // each of 4 kernels of 4 products a layer.
+  const double casts = 6 * 80 * 855'638'016.0 / 8 / (0.8 * 3.35e12) + 80 * 4 * 4 * 2e-6;
   EXPECT_NEAR(seconds_of(wide) - seconds_of(narrow), casts, 1e-3 * casts);
   wide.task = Task::finetune, wide.lora.reset();
   wide.precision.frozen_weights = Precision::fp8;

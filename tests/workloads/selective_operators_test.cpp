@@ -1,4 +1,5 @@
-// Selective recompute of PyTorch frameworks: torchtitan's "op", every second product and what is between.
+// Recompute of PyTorch frameworks: torchtitan's "op", every second product and what is between; and where
+// that of whole layers ends.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
@@ -76,5 +77,50 @@ TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
   EXPECT_GT(added(8192), products);
   EXPECT_LT(added(8192), 2 * products);
   EXPECT_NEAR(added(65536) / added(8192), 8, 0.1);  // of which attention would be 64
+}
+
+struct Added {
+  double backward, forward;
+};
+// By recompute of a kind, where products run at a hundredth of 989 TFLOP/s and little else counts.
+Added added(const char* framework, int tp, RecomputeKind kind) {
+  static const topology::Accelerator accelerator = h100();
+  ComputeSettings settings;
+  settings.gemm_efficiency = 0.01;
+  const ComputeModel compute(accelerator, settings);
+  WorkloadSpec workload = llama3_8b(framework);
+  workload.plan.tp = tp;
+  const Plan plan = resolve(workload, 8);
+  const auto sum = [](const PieceList& list) {
+    double seconds = 0;
+    for (const Piece& piece : list.pieces()) seconds += piece.cost.seconds;
+    return seconds;
+  };
+  const auto layer = [&](RecomputeKind again) {
+    return transformer_layer(workload.model, LayerKind::dense, plan, compute, again);
+  };
+  const PiecePair none = layer(RecomputeKind::none);
+  return {sum(layer(kind).backward) - sum(none.backward), sum(none.forward)};
+}
+constexpr double kOfAWeight = 2 * kTokens / (0.01 * 989e12);  // seconds of a forward product
+
+// Four tensor ranks. Compiled, wo is read by its reduce-scatter alone, whose result is kept: 1024 + 14336
+// columns of 4096 run again. Operator by operator, wo is one that runs again: 4096 more.
+TEST(SelectiveOperators, WhatIsScatteredAndKeptIsNotMultipliedAgain) {
+  const double compiled = kOfAWeight * 4096 * (1024 + 14336) / 4, eager = compiled * 19456 / 15360;
+  EXPECT_NEAR(added("fsdp@2024-compile", 4, RecomputeKind::selective).backward, compiled, 0.02 * compiled);
+  EXPECT_NEAR(added("fsdp", 4, RecomputeKind::selective).backward, eager, 0.02 * eager);
+}
+
+// w2, 4096 x 14336, and the sum behind it (3 x 4096 numbers a token in 2 bytes, at 0.8 of 3.35 TB/s) are in
+// no backward pass of a compiled layer, nor in a checkpoint without reentry. Others run all of it again.
+TEST(Checkpoints, EndBeforeTheLastProduct) {
+  const double last = kOfAWeight * 4096 * 14336 + kTokens * 3 * 4096 * 2 / (0.8 * 3.35e12);
+  const Added compiled = added("fsdp@2024-compile", 1, RecomputeKind::full);
+  EXPECT_NEAR(compiled.forward - compiled.backward, last, 1e-9);
+  for (const char* framework : {"megatron", "fsdp@2023"}) {
+    const Added whole = added(framework, 1, RecomputeKind::full);
+    EXPECT_NEAR(whole.backward, whole.forward, 1e-12) << framework;
+  }
 }
 }  // namespace topsim::workloads::selective_operators_test

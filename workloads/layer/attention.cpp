@@ -56,7 +56,9 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   windowed_ = shape_;
   windowed_.window = kernels.model.attention.window;
   if (!latent_) {
-    qkv_ = kernels.linear(kernels.tokens, qkv_width_, kernels.hidden, {kernels.column_input(true)});
+    const double keys = kv_heads_ * shape_.head_dim;
+    qkv_ = kernels.columns(kernels.tokens, {heads_ * shape_.head_dim, keys, keys_values_width_ - keys},
+                           kernels.hidden, plan.qkv_apart, {kernels.column_input(true)});
     return;
   }
   const AttentionSpec& a = kernels.model.attention;
@@ -118,13 +120,15 @@ LayerKernels::Gathered Attention::input() const {
 }
 
 KernelCost Attention::operators_again() const {
+  const Plan& plan = kernels_.plan;
   const double keys = kv_heads_ * key_width(kernels_.model);
-  const bool kept = kernels_.keeps_products();
-  return kernels_
-             .linear(kernels_.tokens, kept ? keys : qkv_width_, kernels_.hidden,
-                     {kernels_.column_input(true)})
-             .forward +
-         before_core(Pass::forward) + proj_.forward;
+  KernelCost cost = before_core(Pass::forward);
+  cost += kernels_.keeps_products()
+              ? kernels_.linear(kernels_.tokens, keys, kernels_.hidden, {kernels_.column_input(true)}).forward
+              : qkv_.forward;
+  // Compiled, a product that only a reduce-scatter reads, whose result is kept, is not in the backward graph.
+  const bool read = !(plan.fused_kernels && plan.sequence_parallel);
+  return read ? cost + proj_.forward : cost;
 }
 
 // The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,

@@ -63,6 +63,9 @@ class FeedForward {
  public:
   virtual ~FeedForward() = default;
   virtual int forward(PieceList& list) const = 0;
+  // What of it runs again where recompute ends with what the backward pass reads (Plan::Again::to_the_end).
+  // Of experts all: their combined rows are no product's result.
+  virtual void again(PieceList& list) const { forward(list); }
   virtual int backward(PieceList& list, RecomputeKind recompute) const = 0;
 };
 // REQUIRES: kernels outlives the result. `ffn`: inner width, all tensor ranks together; `normed`: it follows

@@ -11,17 +11,18 @@ class DenseFeedForward final : public FeedForward {
         parameters_(parameters),
         ffn_(ffn / kernels.plan.tp),
         input_(kernels.gathered_input(kernels.bytes, normed)),
-        fc1_(kernels.linear(kernels.tokens, kernels.gates() * ffn_, kernels.hidden,
-                            {kernels.column_input(normed)})),
+        fc1_(kernels.gate_and_up(kernels.tokens, ffn_, {kernels.column_input(normed)})),
         fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_,
                             {LayerKernels::Operand::wide, kernels.row_gradient()})) {}
 
   int forward(PieceList& list) const override {
-    const double t = kernels_.plan.tp;
+    again(list);
+    return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
+  }
+  void again(PieceList& list) const override {
     kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_),
                               kernels_.activation_forward(kernels_.tokens, ffn_), input_,
-                              (parameters_.fc1 + parameters_.fc2) / t);
-    return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
+                              (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp);
   }
 
   int backward(PieceList& list, RecomputeKind recompute) const override {

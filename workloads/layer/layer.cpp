@@ -5,12 +5,18 @@
 namespace topsim::workloads {
 namespace {
 
-PieceList forward(const LayerKernels& kernels, LayerKind kind, const Attention& attention,
-                  const FeedForward& feed_forward) {
+// Up to the feed-forward network's input.
+PieceList first_half(const LayerKernels& kernels, LayerKind kind, const Attention& attention) {
   PieceList list;
   const int attended = attention.forward(list);
   const KernelCost norm = kind == LayerKind::dense ? kernels.norm_before_product() : kernels.norm_forward();
   list.compute(Part::norm, kernels.residual_forward() + norm, attended);
+  return list;
+}
+
+PieceList forward(const LayerKernels& kernels, LayerKind kind, const Attention& attention,
+                  const FeedForward& feed_forward) {
+  PieceList list = first_half(kernels, kind, attention);
   const int done = feed_forward.forward(list);
   list.compute(Part::norm, kernels.residual_forward(), done);
   return list;
@@ -20,14 +26,15 @@ PieceList forward(const LayerKernels& kernels, LayerKind kind, const Attention& 
 // input; gathers are those that the backward pass asks for anyhow.
 PieceList operators_again(const LayerKernels& kernels, const Attention& attention) {
   const double ffn = kernels.model.ffn / static_cast<double>(kernels.plan.tp);
-  const double products = kernels.gates() - (kernels.keeps_products() ? 1 : 0);
   PieceList list;
   list.compute(Part::attention, kernels.norm_forward() + attention.operators_again());
   list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward());
   KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
-  if (products > 0)
-    activation +=
-        kernels.linear(kernels.tokens, products * ffn, kernels.hidden, {kernels.column_input(true)}).forward;
+  const LayerKernels::Casts casts{kernels.column_input(true)};
+  if (!kernels.keeps_products())
+    activation += kernels.gate_and_up(kernels.tokens, ffn, casts).forward;
+  else if (kernels.model.gated_ffn)
+    activation += kernels.linear(kernels.tokens, ffn, kernels.hidden, casts).forward;
   list.compute(Part::mlp, activation);
   return list.recomputed();
 }
@@ -45,7 +52,13 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   PiecePair result;
   result.forward = forward(kernels, kind, attention, *feed_forward);
   PieceList& list = result.backward;
-  if (recompute == RecomputeKind::full) list = result.forward.recomputed();
+  if (recompute == RecomputeKind::full && plan.again.to_the_end) {
+    list = result.forward.recomputed();
+  } else if (recompute == RecomputeKind::full) {
+    PieceList again = first_half(kernels, kind, attention);
+    feed_forward->again(again);
+    list = again.recomputed();
+  }
   if (recompute == RecomputeKind::selective && plan.again.norms) {
     PieceList norms;
     norms.compute(Part::norm, kernels.norm_forward() + kernels.norm_forward());

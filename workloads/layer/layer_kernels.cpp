@@ -1,6 +1,7 @@
 #include "workloads/layer/layer_kernels.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace topsim::workloads {
 
@@ -18,6 +19,7 @@ constexpr std::int16_t kRingUnits = 0, kPipelinedUnits = 16, kBulkUnits = 4, kBu
 // (ROCm/TransformerEngine pull request 598, CAST_ONLY, BF16, both), as long as other fused kernels, at 0.8 of
 // 8 TB/s, take for 5 bytes each. It reads 2 and writes 2 and two scales for 32.
 constexpr double kMxCast = 5;
+constexpr double kOwnScaleKernels = 4;  // the maximum set to 0, taken, made a scale; the cast
 }  // namespace
 
 LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, const ComputeModel& costs)
@@ -42,13 +44,26 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
           ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
           : KernelCost{};
   // Low-precision formats: each operand is read in 16 bits and written in the layouts it is read in (4.10);
-  // scales of its own maximum read it once more before.
-  const auto cast = [&](double elements) {
+  // scales of its own maximum read it once more before. Matrices are cast one by one, but for scales known
+  // beforehand (Transformer Engine, csrc/extensions/cast.cpp, multi_tensor_quantize_impl: "currently only
+  // have fused kernel for FP8 delayed scaling"); a maximum of its own is zeroed, taken and made a scale first
+  // (common/recipe/current_scaling.cu).
+  const bool again = narrow && plan.wide_inputs && plan.gemm == Precision::fp8;
+  const auto cast = [&](double elements, double layouts) {
     if (!narrow) return KernelCost{};
     const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of all, not of blocks
-    const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : 2 + layouts_cast() + (maximum ? 2 : 0);
-    return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise, maximum ? 2 : 1);
+    const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : 2 + layouts + (maximum ? 2 : 0);
+    const bool known = plan.gemm == Precision::fp8 && !plan.dynamic_scales;
+    const double kernels = known || plan.one_expert_kernel() ? 1 : count;
+    return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
+                                (maximum ? kOwnScaleKernels : 1) * kernels);
   };
+  // Backward, in the layout that is missing, with the scale of before (torchao/float8/float8_linear.py, whose
+  // Function casts what it saved; compiled, both casts share the maximum).
+  const auto cast_again = [&](double elements) {
+    return again ? compute.memory_bound(count * elements * 3, MemoryKernel::elementwise) : KernelCost{};
+  };
+  const double forward_layouts = again ? 1 : layouts_cast();
   // One operator of the framework; the products after its first cost the bare
   // launch, 2 of an eager operator's 6 us (framework.cpp).
   const double launches = plan.one_expert_kernel() ? 1 : 1 + (count - 1) / 3;
@@ -60,17 +75,19 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   Linear result;
   const double casts_of_weights =
       plan.keeps_narrow_weights && !plan.inference() ? 1.0 / std::max(1, plan.micro_batches) : 1;
-  const auto cast_of = [&](Operand operand, double elements) {
-    return operand == Operand::wide ? cast(elements) : KernelCost{};
+  const auto cast_of = [&](Operand operand, double elements, double layouts) {
+    return operand == Operand::wide ? cast(elements, layouts) : KernelCost{};
   };
   const auto transposed_of = [&](Operand operand, double elements) {
     return operand == Operand::one_layout ? transposed(count * elements) : KernelCost{};
   };
-  result.forward_cast = cast_of(casts.input, m * k) + cast(weights) * casts_of_weights + expanded;
-  result.input_cast = cast_of(casts.gradient, m * n) + expanded;
+  result.forward_cast = cast_of(casts.input, m * k, forward_layouts) +
+                        cast(weights, forward_layouts) * casts_of_weights + expanded;
+  result.input_cast = cast_of(casts.gradient, m * n, layouts_cast()) + cast_again(weights) + expanded;
   result.forward = result.forward_cast + gemm({m, n, k, count});
   result.input_gradient = result.input_cast + gemm({m, k, n, count});
   result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +
+                           (casts.input == Operand::wide ? cast_again(m * k) : KernelCost{}) +
                            gemm({n, k, m, count}, gradient_output(plan)) +
                            accumulated(plan, compute, count * n * k);
   if (in_tiles()) {
@@ -79,6 +96,21 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     result.input_tile = gemm({m / plan.tp, k, n, count});
   }
   return result;
+}
+
+// Every product reads the input, which compiled is cast once for all, and has a gradient of it of its own:
+// sums of two (read, read, written), or, compiled, one more to read for what comes next.
+Linear LayerKernels::columns(double m, std::initializer_list<double> widths, double k, bool apart,
+                             Casts casts) const {
+  if (!apart) return linear(m, std::accumulate(widths.begin(), widths.end(), 0.0), k, casts);
+  Linear all = linear(m, *widths.begin(), k, casts);
+  if (plan.fused_kernels) casts.input = Operand::narrow;
+  for (auto width = widths.begin() + 1; width != widths.end(); ++width)
+    all = all + linear(m, *width, k, casts);
+  const double others = static_cast<double>(widths.size()) - 1;
+  all.input_gradient += compute.memory_bound(others * (plan.fused_kernels ? 1 : 3) * m * k * element,
+                                             MemoryKernel::add, plan.fused_kernels ? 0 : others);
+  return all;
 }
 
 namespace {

@@ -4,6 +4,8 @@
 // between the matmuls hold M / t tokens.
 #pragma once
 
+#include <initializer_list>
+
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 
@@ -63,6 +65,13 @@ class LayerKernels {
   }
   [[nodiscard]] Operand row_gradient() const {
     return plan.gathers_narrow ? Operand::one_layout : Operand::wide;
+  }
+  // Products of one input, each of its own width; one where they are not apart.
+  [[nodiscard]] Linear columns(double m, std::initializer_list<double> widths, double k, bool apart,
+                               Casts casts) const;
+  [[nodiscard]] Linear gate_and_up(double m, double ffn, Casts casts) const {
+    return model.gated_ffn ? columns(m, {ffn, ffn}, hidden, plan.gate_apart, casts)
+                           : linear(m, ffn, hidden, casts);
   }
   // `count` matrices of that shape, each with its own rows: they share the waves of tiles, and are launched
   // one by one.

@@ -24,7 +24,7 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
                  "\"full\" computes all again");
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
   const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0;
-  plan.again = {!latent && !operators, latent, latent, false, operators};
+  plan.again = {!latent && !operators, latent, latent, false, operators, !defaults.checkpoints_stop};
   if (modules.empty()) return;
   if (plan.recompute.kind != RecomputeKind::selective)
     mistakes.add("plan.recompute_modules", "only selective recompute chooses modules",
@@ -32,7 +32,8 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const auto named = [&](const char* module) {
     return std::find(modules.begin(), modules.end(), module) != modules.end();
   };
-  plan.again = {named("core_attn"), named("mla_up_proj"), named("moe_act"), named("layernorm"), false};
+  plan.again = {named("core_attn"),        named("mla_up_proj"), named("moe_act"), named("layernorm"), false,
+                !defaults.checkpoints_stop};
   if (plan.again.latent && !latent)
     mistakes.add("plan.recompute_modules",
                  "mla_up_proj belongs to latent attention, which the model has not");
