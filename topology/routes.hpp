@@ -5,7 +5,8 @@
 // the NIC is chosen as NCCL does: the one on the rail of the destination, with PXN (an NVLink hop to the
 // accelerator beside it) when it is another one's; without NVLink the accelerator's own. Inside the fabric:
 //   static_   one shortest path, chosen by destination modulo (InfiniBand LFT, ftree)
-//   ecmp      one shortest path, chosen by a seeded hash of (source, destination, connection)
+//   ecmp      one shortest path a queue pair, chosen by a seeded hash of (source, destination, connection and
+//             queue pair): a connection's bytes divide evenly over those of its queue pairs
 //   adaptive  even split over all shortest paths (per packet, least loaded); spray: the same split, other
 //   reordering
 #pragma once
@@ -24,6 +25,7 @@ namespace topsim::topology {
 struct LinkShare {
   LinkId link;
   double share = 1;  // bytes on this link per byte of the message
+  bool operator==(const LinkShare&) const = default;
 };
 
 struct Route {
@@ -37,19 +39,21 @@ struct Route {
 
 struct RouteQuery {
   DeviceId from, to;              // accelerators, NICs or CPUs
-  std::uint64_t connection = 0;   // channel and queue pair: what ECMP hashes beside the two ends
+  std::uint64_t connection = 0;   // the channel: what ECMP hashes, with the queue pair, beside the two ends
   DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
   bool allow_pxn = true;
-  // A NIC with ports on several leaves deals its bytes over them; true: it takes the one that `connection`
-  // says (who sends packets one by one needs a single path).
+  // A NIC with ports on several leaves deals its bytes over them, and a connection its over its queue pairs;
+  // true: the one port and path of `queue_pair` (who sends packets one by one needs a single path).
   bool one_port = false;
+  std::uint32_t queue_pair = 0;  // below Router::queue_pairs()
 };
 
 class Router {
  public:
-  // REQUIRES: topology outlives the router. `seed` feeds the ECMP hash; no route uses a link of `dead`.
-  // Thread-safe for concurrent route().
-  Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead = {});
+  // REQUIRES: topology outlives the router. `seed` feeds the ECMP hash; no route uses a link of `dead`; a
+  // connection has `queue_pairs` (at least 1). Thread-safe for concurrent route().
+  Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead = {},
+         std::uint32_t queue_pairs = 1);
   ~Router();
   Router(Router&&) noexcept;
 
@@ -64,6 +68,7 @@ class Router {
   // domain.
   [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;
   [[nodiscard]] const Topology& topology() const;
+  [[nodiscard]] std::uint32_t queue_pairs() const;  // of each connection
 
   // The same at a coarser grain, for whoever must look at every route but need not at every link. A *cell* is
   // a set of links: those of a node with its cables, those up from a switch (or down to it) where routes

@@ -247,7 +247,7 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
   try {
     const topology::Topology topology =
         topology::build(scenario.topology, catalogue, build_options(scenario));
-    const topology::Router router(topology, scenario.run.seed);
+    const topology::Router router(topology, scenario.run.seed, {}, scenario.network.packet.queue_pairs());
     const collective::NcclModel nccl(router, scenario.network.nccl);
     const Setting setting{scenario, router, nccl,
                           topology::place_ranks(scenario.topology, topology, scenario.run.seed), progress};

@@ -29,6 +29,8 @@ struct PacketSection {
   std::optional<Bytes> mtu, header, gap, ack, cnp, telemetry;
   // The framing with these figures in it, unset when nothing was said.
   [[nodiscard]] network::packet::PacketSpec resolved(bool infiniband) const;
+  // Of a connection, on every model.
+  [[nodiscard]] std::uint32_t queue_pairs() const { return static_cast<std::uint32_t>(spec.queue_pairs); }
 };
 
 using CollectiveForm = executor::CollectiveForm;

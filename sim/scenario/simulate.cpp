@@ -179,7 +179,8 @@ void add_detours(const Scenario& scenario, const Prepared& prepared, const Appli
         std::vector<LinkId> dead = faults.dead;
         dead.insert(dead.end(), routes.dead.begin(), routes.dead.end());
         executor::Detour made;
-        made.router = std::make_shared<const topology::Router>(prepared.topology, scenario.run.seed, dead);
+        made.router = std::make_shared<const topology::Router>(prepared.topology, scenario.run.seed, dead,
+                                                               scenario.network.packet.queue_pairs());
         made.nccl = std::make_shared<const collective::NcclModel>(
             *made.router, scenario.network.nccl, collective::TimeOptions{}, prepared.searches);
         run.detours.push_back(std::move(made));
@@ -325,7 +326,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   AppliedFaults faults;
   executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
   add_detours(scenario, prepared, faults, run);
-  const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
+  const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
+                                scenario.network.packet.queue_pairs());
   const Runs runs(scenario, prepared, router, run);
   const executor::Outcome outcome = runs.run(run, progress);
   Simulated simulated;
@@ -362,7 +364,8 @@ std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalo
     executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
     run.critical_path = false;
     add_detours(scenario, prepared, faults, run);
-    const topology::Router router(prepared.topology, scenario.run.seed, faults.dead);
+    const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
+                                  scenario.network.packet.queue_pairs());
     const executor::Outcome outcome = Runs(scenario, prepared, router, run).run(run, progress);
     if (!outcome.complete) return {};
     return metrics::mean_step(outcome.step_times);

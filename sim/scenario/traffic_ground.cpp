@@ -42,7 +42,7 @@ Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, c
     : scenario_(scenario),
       stop_(stop),
       topology_(topology::build(scenario.topology, catalogue, switches_apart(scenario))),
-      router_(topology_, scenario.run.seed) {}
+      router_(topology_, scenario.run.seed, {}, scenario.network.packet.queue_pairs()) {}
 
 void Ground::renew() {
   packets_ = nullptr;

@@ -46,7 +46,7 @@ class Search {
         options_(options),
         progress_(progress),
         topology_(built(scenario_, catalogue)),
-        router_(topology_, scenario_.run.seed),
+        router_(topology_, scenario_.run.seed, {}, scenario_.network.packet.queue_pairs()),
         nccl_(router_, scenario_.network.nccl),
         ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
         accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))) {

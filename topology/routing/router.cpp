@@ -3,8 +3,9 @@
 #include "topology/routing/router_impl.hpp"
 
 namespace topsim::topology {
-Router::Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead)
-    : impl_(std::make_unique<Impl>(topology, seed, dead)) {}
+Router::Router(const Topology& topology, std::uint64_t seed, std::span<const LinkId> dead,
+               std::uint32_t queue_pairs)
+    : impl_(std::make_unique<Impl>(topology, seed, dead, queue_pairs)) {}
 Router::~Router() = default;
 Router::Router(Router&&) noexcept = default;
 
@@ -22,6 +23,10 @@ Router::Place Router::place(LinkId stretch) const {
 
 void Router::expand(Place place, std::vector<LinkShare>& out) const {
   impl_->cells->expand(place, out);
+}
+
+std::uint32_t Router::queue_pairs() const {
+  return impl_->queue_pairs;
 }
 
 std::uint32_t Router::cells() const {

@@ -18,9 +18,10 @@ namespace topsim::topology {
 struct Router::Impl {
   static constexpr std::uint32_t kNone = DeviceId::kNone;
 
-  Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links);
+  Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links, std::uint32_t pairs);
 
   const Topology& topology;
+  std::uint32_t queue_pairs;  // of each connection
   std::vector<bool> dead;
   LinkPlaces places;
   NodePaths nodes;
@@ -63,14 +64,18 @@ struct Router::Impl {
       for (const std::uint32_t l : nodes.shape(node).path(a, b).links)
         out.links.push_back({nodes.link(node, l), 1});
   }
-  bool over_fabric(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Grain grain,
-                   Route& out) const {
-    if (grain == Grain::links || one_port) return fabric->append(from, to, connection, one_port, out);
-    return fabric->sketch(from, to, connection, cells->bundle(0), out);
+  bool over_fabric(DeviceId from, DeviceId to, const RouteQuery& q, Grain grain, Route& out) const {
+    const std::uint64_t first = q.connection * queue_pairs;
+    if (q.one_port) return fabric->append(from, to, first + q.queue_pair, true, out);
+    if (queue_pairs > 1 && topology.routing == Routing::ecmp) return over_queue_pairs(from, to, first, out);
+    if (grain == Grain::links) return fabric->append(from, to, first, false, out);
+    return fabric->sketch(from, to, first, cells->bundle(0), out);
   }
+  // Those numbered from `first` on, an even share on the path that each takes as packets.
+  bool over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t first, Route& out) const;
   // Over scale-up links that leave the node.
-  bool across_domain(DeviceId from, DeviceId to, std::uint64_t connection, Grain grain, Route& out) const {
-    return over_shared_switch(from, to, out) || over_fabric(from, to, connection, false, grain, out);
+  bool across_domain(const RouteQuery& q, Grain grain, Route& out) const {
+    return over_shared_switch(q.from, q.to, out) || over_fabric(q.from, q.to, q, grain, out);
   }
   // Two accelerators of one node too: their only NVLinks lead to it.
   bool over_shared_switch(DeviceId from, DeviceId to, Route& out) const {

@@ -1,4 +1,5 @@
 // How a route goes: inside the node to a NIC, over the fabric, and from a NIC of the other node.
+#include <algorithm>
 #include <boost/pending/disjoint_sets.hpp>
 #include <numeric>
 
@@ -17,8 +18,9 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
 
 }  // namespace
 
-Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links)
-    : topology(t), dead(mask(t, dead_links)), nodes(t, dead, places), ports(t, dead) {
+Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links,
+                   std::uint32_t pairs)
+    : topology(t), queue_pairs(pairs), dead(mask(t, dead_links)), nodes(t, dead, places), ports(t, dead) {
   fabric = make_clos_routes(t, ports, seed, dead);
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
@@ -114,6 +116,33 @@ Journey Router::Impl::journey(const RouteQuery& q) const {
   return result;
 }
 
+bool Router::Impl::over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t first, Route& out) const {
+  struct Use {
+    std::size_t hop;
+    LinkShare of;
+  };
+  std::vector<Use> uses;
+  for (std::uint32_t pair = 0; pair < queue_pairs; ++pair) {
+    Route one;
+    if (!fabric->append(from, to, first + pair, true, one)) return false;
+    for (std::size_t hop = 0; hop < one.links.size(); ++hop) {
+      const LinkShare& use = one.links[hop];
+      const auto same =
+          std::find_if(uses.begin(), uses.end(), [&](const Use& known) { return known.of.link == use.link; });
+      if (same == uses.end())
+        uses.push_back({hop, use});
+      else
+        same->of.share += use.share;
+    }
+    if (pair > 0) continue;
+    out.latency += one.latency;
+    out.switches = static_cast<std::uint16_t>(out.switches + one.switches);
+  }
+  std::stable_sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.hop < b.hop; });
+  for (const Use& use : uses) out.links.push_back({use.of.link, use.of.share / queue_pairs});
+  return true;
+}
+
 bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
   if (const auto key = journey_key(q)) {
     const Journey* known = journeys.find(*key);
@@ -128,8 +157,7 @@ bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) c
     add_way(from, key->from, known->proxy, grain, out);
     add_way(from, known->proxy, known->leave, grain, out);
     out.latency += known->latency;
-    if (!over_fabric(nodes.device(from, known->leave), nodes.device(to, known->enter), q.connection,
-                     q.one_port, grain, out))
+    if (!over_fabric(nodes.device(from, known->leave), nodes.device(to, known->enter), q, grain, out))
       return false;
     add_way(to, known->enter, key->to, grain, out);
     out.proxied = known->proxy != key->from;
@@ -137,8 +165,8 @@ bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) c
     const auto [proxy, leave, enter] = stops(q);
     if (!leave.valid() || !enter.valid() || !inside(q.from, proxy, grain, out)) return false;
     out.proxied = proxy != q.from;
-    if (!inside(proxy, leave, grain, out) ||
-        !over_fabric(leave, enter, q.connection, q.one_port, grain, out) || !inside(enter, q.to, grain, out))
+    if (!inside(proxy, leave, grain, out) || !over_fabric(leave, enter, q, grain, out) ||
+        !inside(enter, q.to, grain, out))
       return false;
   }
   out.crosses_fabric = true;
@@ -157,7 +185,7 @@ void Router::Impl::route(const RouteQuery& q, Grain grain, Route& out) const {
   if (node_of(q.from) == node_of(q.to) && !forced) {
     found = inside(q.from, q.to, grain, out);
   } else if (gpu(q.from) && gpu(q.to) && domain[q.from.index()] == domain[q.to.index()] && !forced) {
-    found = across_domain(q.from, q.to, q.connection, grain, out);
+    found = across_domain(q, grain, out);
   }
   if (!found) {
     out.links.clear();

@@ -91,7 +91,10 @@ PacketNetwork::PacketNetwork(const topology::Router& router, const PacketSpec& s
       spec_(for_topology(router.topology(), spec)),
       graph_(graph_of(router.topology(), spec_)),
       messages_(std::make_unique<Episodes>(graph_, spec_, skip_repeats)),
-      scale_up_(capacities_of(router.topology())) {}
+      scale_up_(capacities_of(router.topology())) {
+  if (router.queue_pairs() != static_cast<std::uint32_t>(std::max(spec.queue_pairs, 1)))
+    throw InternalError("routes and packets differ in the queue pairs of a connection");
+}
 
 const topology::Router& PacketNetwork::routes() const {
   return detour_ < detours_.size() ? *detours_[detour_] : router_;
@@ -119,17 +122,18 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
 bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, Ends& ends,
                               std::vector<Connection>& connections) const {
   topology::Route route;
-  const auto queue_pairs = static_cast<std::uint64_t>(std::max(spec_.queue_pairs, 1));
+  const std::uint32_t queue_pairs = router.queue_pairs();
   connections.clear();
-  for (std::uint64_t k = 0; k < queue_pairs; ++k) {
+  for (std::uint32_t k = 0; k < queue_pairs; ++k) {
     Connection connection{key.from.value, key.to.value, key.connection * queue_pairs + k, 0, {}, {}, {}};
     router.route({.from = key.from,
                   .to = key.to,
-                  .connection = connection.number,
+                  .connection = key.connection,
                   .from_nic = key.from_nic,
                   .to_nic = key.to_nic,
                   .allow_pxn = key.allow_pxn,
-                  .one_port = true},
+                  .one_port = true,
+                  .queue_pair = k},
                  route);
     if (!route.reachable()) return false;
     ends.scale_up =
