@@ -14,6 +14,10 @@ std::string fabric_of(const std::string& link_type) {
   return link_type.rfind("ib-", 0) == 0 ? "infiniband" : "";
 }
 
+// What the table's ports carry of payload: 400 Gbit/s, 4096 of 4178 bytes. Timers of congestion control are
+// times, and what it does to buffers and rates scales with the port: on others the same happens in the same
+// time.
+constexpr double kTablePort = 50e9 * 4096 / 4178;
 constexpr double kOne = 4294967296.0;
 std::int64_t fixed(double value) {
   return std::llround(value * kOne);
@@ -70,6 +74,7 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
     const double source = sources_[use.link].capacity;
     if (source > 0) flow.sources.push_back({use.link, use.coefficient / source / own});
   }
+  flow.log_bytes = std::log2(std::max(own * kTablePort * static_cast<double>(a.bytes.value()), 1.0));
   return flow;
 }
 
@@ -77,7 +82,11 @@ double Contention::efficiency_of(const Port& port) {
   if (port.factor == 0) return 1;  // of nothing
   // Loads come from coefficients that have been rounded: those that differ in the last digits are the same.
   constexpr double kGrid = 1048576;
-  return port.curve->at(std::round(static_cast<double>(port.load) / kOne / port.factor * kGrid) / kGrid);
+  const auto on_grid = [](double value) { return std::round(value * kGrid) / kGrid; };
+  const double log_bytes =
+      port.load == 0 ? 0 : static_cast<double>(port.weighted_size) / static_cast<double>(port.load);
+  return port.curve->at(on_grid(static_cast<double>(port.load) / kOne / port.factor),
+                        std::exp2(on_grid(log_bytes)));
 }
 
 double Contention::offer_of(const Flow& flow) const {
@@ -94,7 +103,9 @@ void Contention::touch(std::uint32_t link) {
 
 void Contention::add(const Flow& flow, int times) {
   for (const Share& share : flow.ports) {
-    ports_[share.link].load += times * fixed(share.load * flow.offer);
+    const double load = share.load * flow.offer;
+    ports_[share.link].load += times * fixed(load);
+    ports_[share.link].weighted_size += times * fixed(load * flow.log_bytes);
     touch(share.link);
   }
 }

@@ -4,11 +4,13 @@
 //   offer(A)  = min(1, 1 / demand of the most wanted NIC port that A sends through)
 //   demand(P) = sum over running activities A of  usage(A, P) / own(A) / C_P,   P: from a NIC to the fabric
 //   load(L)   = sum over running activities A of  usage(A, L) / own(A) / C_L x offer(A)
+//   size(L)   = geometric mean, weighted by load, of own(A) x bytes(A), how long A sends at full speed,
+//               in bytes that a port of the table carries meanwhile
 //
 // where own(A) is the most seconds a byte of one activity alone keeps a port of its own NICs busy: the load
 // is 2 where two senders at full speed meet, and 1 where both leave through one NIC, which sends at full
-// speed once. The link then has capacity C_L x efficiency(load). Usage and own usage are the same for all
-// members of a class, so folded and unfolded runs agree.
+// speed once. The link then has capacity C_L x efficiency(load, size). Usage and own usage are the same for
+// all members of a class, so folded and unfolded runs agree.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +49,15 @@ class Contention {
   struct Flow {                  // an activity
     std::vector<Share> ports;    // of the fabric that it loads
     std::vector<Share> sources;  // ports of NICs that it leaves through
+    double log_bytes = 0;        // its size, to base 2
     double offer = 1;
     int running = 0;
     bool known = false, concerned = false;
   };
   struct Port {
     double capacity = 0, factor = 1, given = 0;
-    Fixed load = 0;
-    const network::CongestionCurve* curve = nullptr;
+    Fixed load = 0, weighted_size = 0;  // load x logarithm of bytes
+    const network::CongestionSurface* curve = nullptr;
     bool changed = false;
   };
   struct Source {
@@ -72,7 +75,7 @@ class Contention {
   [[nodiscard]] static double efficiency_of(const Port& port);
 
   const fold::System& system_;
-  std::vector<network::CongestionCurve> curves_;
+  std::vector<network::CongestionSurface> curves_;
   std::vector<Port> ports_;      // by link class
   std::vector<Source> sources_;  // by link class
   std::vector<Flow> flows_;      // by activity

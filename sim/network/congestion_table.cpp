@@ -2,26 +2,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace topsim::network {
 
-double CongestionCurve::at(double load) const {
+double CongestionCurve::at(double bytes) const {
   if (points_.empty()) return 1;
-  // The first point is joined to full efficiency at half its load, or at 1 where flows meet from 2 on.
-  std::pair<double, double> before{points_.front().first / 2, 1.0};
-  for (const auto& point : points_) {
+  if (bytes <= points_.front().first || points_.size() == 1) return points_.front().second;
+  std::size_t next = 1;
+  while (next + 1 < points_.size() && points_[next].first < bytes) ++next;
+  const auto lost = [&](std::size_t i) { return points_[i].first * (1 / points_[i].second - 1); };
+  const double size = points_[next].first, before = lost(next - 1), after = lost(next);
+  const double slope = (after - before) / (size - points_[next - 1].first);
+  // Beyond the last size no time is won back.
+  const double there = after + (bytes - size) * (bytes > size ? std::max(slope, 0.0) : slope);
+  return bytes / (bytes + there);
+}
+
+double CongestionSurface::at(double load, double bytes) const {
+  if (curves_.empty()) return 1;
+  const double through = bytes * std::max(load, 1.0);
+  std::pair<double, double> before{curves_.front().first / 2, 1.0};
+  for (const auto& [next, curve] : curves_) {
     if (load <= before.first) return before.second;
-    if (load < point.first) {
-      const double part = std::log(load / before.first) / std::log(point.first / before.first);
-      return before.second + part * (point.second - before.second);
+    const double there = curve.at(through / std::max(next, 1.0));
+    if (load < next) {
+      const double part = std::log(load / before.first) / std::log(next / before.first);
+      return before.second + part * (there - before.second);
     }
-    before = point;
+    before = {next, there};
   }
   return before.second;
 }
 
-CongestionCurve CongestionTable::curve(const std::string& fabric, const std::string& routing, int queue_pairs,
-                                       Bound bound) const {
+CongestionSurface CongestionTable::surface(const std::string& fabric, const std::string& routing,
+                                           int queue_pairs, Bound bound) const {
   int nearest = 0;
   for (const CongestionEntry& e : entries_) {
     if (e.fabric != fabric || e.routing != routing) continue;
@@ -30,24 +45,28 @@ CongestionCurve CongestionTable::curve(const std::string& fabric, const std::str
                                                       : nearest > queue_pairs && e.queue_pairs < nearest);
     if (better) nearest = e.queue_pairs;
   }
-  std::vector<std::pair<double, double>> points;
+  std::map<double, std::vector<std::pair<double, double>>> points;  // by load
   for (const CongestionEntry& e : entries_) {
     if (e.fabric != fabric || e.routing != routing || e.queue_pairs != nearest) continue;
     const double value = bound == Bound::low ? e.low : bound == Bound::high ? e.high : e.efficiency;
-    points.emplace_back(e.load(), std::min(value, 1.0));
+    points[e.load()].emplace_back(static_cast<double>(e.bytes.value()), std::min(value, 1.0));
   }
-  std::sort(points.begin(), points.end());
-  return CongestionCurve(std::move(points));
+  std::vector<std::pair<double, CongestionCurve>> curves;
+  for (auto& [load, of_load] : points) {
+    std::sort(of_load.begin(), of_load.end());
+    curves.emplace_back(load, CongestionCurve(std::move(of_load)));
+  }
+  return CongestionSurface(std::move(curves));
 }
 
-CongestionCurve CongestionTable::between_switches(const std::string& fabric, const std::string& routing,
-                                                  int queue_pairs, Bound bound) const {
-  CongestionCurve own = curve(fabric, routing, queue_pairs, bound);
+CongestionSurface CongestionTable::between_switches(const std::string& fabric, const std::string& routing,
+                                                    int queue_pairs, Bound bound) const {
+  CongestionSurface own = surface(fabric, routing, queue_pairs, bound);
   if (!own.empty()) return own;
-  return curve(fabric, fabric == "roce" ? "ecmp" : "static", queue_pairs, bound);
+  return surface(fabric, fabric == "roce" ? "ecmp" : "static", queue_pairs, bound);
 }
 
-CongestionCurve CongestionTable::to_nic(const std::string& fabric, int queue_pairs, Bound bound) const {
-  return curve(fabric, "any", queue_pairs, bound);
+CongestionSurface CongestionTable::to_nic(const std::string& fabric, int queue_pairs, Bound bound) const {
+  return surface(fabric, "any", queue_pairs, bound);
 }
 }  // namespace topsim::network

@@ -10,7 +10,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "sim/base/units.hpp"
 
 namespace topsim::network {
 
@@ -22,6 +25,7 @@ struct CongestionEntry {
   int incast_degree = 1;   // senders to one NIC
   int flows_per_port = 1;  // that may use a port
   int queue_pairs = 1;     // of each sender
+  Bytes bytes{};           // that each sender sends, from rest
   double efficiency = 1, low = 1, high = 1;  // median, least and most over seeds
 
   [[nodiscard]] double load() const {
@@ -31,18 +35,38 @@ struct CongestionEntry {
 
 enum class Bound : std::uint8_t { middle, low, high };
 
-// Efficiency over the logarithm of the load: measured points joined by straight lines, 1 below the first
-// (half the load of the first where that is above 1/2, so that the curve has no step), flat above the last.
+// Efficiency at one load over the size of what each sender sends. Senders start at full speed, fill the
+// buffers, are cut and come back: what that costs is a time. A short message is over before it, one of a
+// millisecond pays most of it, a long one is served at the rate that senders settle at. So it is the time
+// lost that straight lines join,
+//   lost = size x (1 / efficiency - 1)     in bytes,
+// and beyond the last two sizes goes on as between them; smaller ones than the first are as efficient as it.
 class CongestionCurve {
  public:
   CongestionCurve() = default;
-  // REQUIRES: ascending load.
+  // REQUIRES: ascending sizes in bytes, with their efficiencies.
   explicit CongestionCurve(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {}
-  [[nodiscard]] double at(double load) const;
-  [[nodiscard]] bool empty() const { return points_.empty(); }
+  [[nodiscard]] double at(double bytes) const;
 
  private:
   std::vector<std::pair<double, double>> points_;
+};
+
+// Curves of several loads, joined by straight lines over the logarithm of the load where as many bytes go
+// through the port: how long it has been full decides, as buffers and timers do not know by how many it is. 1
+// below the first (half of its load where that is above 1/2, so that there is no step), flat above the last.
+class CongestionSurface {
+ public:
+  CongestionSurface() = default;
+  // REQUIRES: ascending loads.
+  explicit CongestionSurface(std::vector<std::pair<double, CongestionCurve>> curves)
+      : curves_(std::move(curves)) {}
+  // `bytes` of each sender.
+  [[nodiscard]] double at(double load, double bytes) const;
+  [[nodiscard]] bool empty() const { return curves_.empty(); }
+
+ private:
+  std::vector<std::pair<double, CongestionCurve>> curves_;
 };
 
 class CongestionTable {
@@ -52,14 +76,14 @@ class CongestionTable {
   [[nodiscard]] const std::vector<CongestionEntry>& entries() const { return entries_; }
   // Of a port between switches. Routing without rows: those of "static" and "ecmp" stand for each other.
   // Queue pairs without rows: the nearest number below, else the least.
-  [[nodiscard]] CongestionCurve between_switches(const std::string& fabric, const std::string& routing,
-                                                 int queue_pairs, Bound bound) const;
+  [[nodiscard]] CongestionSurface between_switches(const std::string& fabric, const std::string& routing,
+                                                   int queue_pairs, Bound bound) const;
   // Of the last port, to a NIC, whatever the routing.
-  [[nodiscard]] CongestionCurve to_nic(const std::string& fabric, int queue_pairs, Bound bound) const;
+  [[nodiscard]] CongestionSurface to_nic(const std::string& fabric, int queue_pairs, Bound bound) const;
 
  private:
-  [[nodiscard]] CongestionCurve curve(const std::string& fabric, const std::string& routing, int queue_pairs,
-                                      Bound bound) const;
+  [[nodiscard]] CongestionSurface surface(const std::string& fabric, const std::string& routing,
+                                          int queue_pairs, Bound bound) const;
   std::vector<CongestionEntry> entries_;
 };
 }  // namespace topsim::network

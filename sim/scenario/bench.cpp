@@ -87,10 +87,11 @@ class Meetings {
     for (std::size_t l = 0; l < topology.links().size(); ++l)
       system_.links.push_back({{LinkId(l)}, topology.links()[l].capacity});
   }
-  void apply(const std::vector<network::Usage>& usage, const topology::Topology& topology,
+  void apply(const std::vector<network::Usage>& usage, Bytes bytes, const topology::Topology& topology,
              network::Network& network) {
     if (!options_.congestion) return;
     fold::Activity alone;
+    alone.bytes = bytes;
     alone.usage = alone.own_usage = std::make_shared<const std::vector<network::Usage>>(usage);
     system_.activities = {std::move(alone)};
     executor::Contention contention(system_, topology, options_);
@@ -107,7 +108,7 @@ Duration pipelined_time(const Setting& setting, const collective::Activity& acti
                         Meetings& meetings) {
   const std::vector<network::Usage> usage = usage_of(activity);
   const auto network = make_network(setting);
-  meetings.apply(usage, setting.router.topology(), *network);
+  meetings.apply(usage, bytes, setting.router.topology(), *network);
   network::Transfer transfer;
   transfer.bytes = static_cast<double>(bytes.value());
   transfer.usage = usage;

@@ -11,8 +11,8 @@
 namespace topsim::scenario {
 namespace {
 constexpr const char* kColumns =
-    R"(["fabric", "routing", "oversubscription", "incast_degree", "flows_per_port", "queue_pairs", "efficiency", "low", "high"])";
-constexpr std::size_t kColumnCount = 9;
+    R"(["fabric", "routing", "oversubscription", "incast_degree", "flows_per_port", "queue_pairs", "bytes", "efficiency", "low", "high"])";
+constexpr std::size_t kColumnCount = 10;
 
 double number_of(const config::Node& node, config::Reader& reader) {
   if (node.is_number())
@@ -41,9 +41,10 @@ network::CongestionTable read_congestion(const std::string& path) {
     entry.incast_degree = static_cast<int>(number_of(row[3], reader));
     entry.flows_per_port = static_cast<int>(number_of(row[4], reader));
     entry.queue_pairs = static_cast<int>(number_of(row[5], reader));
-    entry.efficiency = number_of(row[6], reader);
-    entry.low = number_of(row[7], reader);
-    entry.high = number_of(row[8], reader);
+    entry.bytes = Bytes(static_cast<std::int64_t>(number_of(row[6], reader)));
+    entry.efficiency = number_of(row[7], reader);
+    entry.low = number_of(row[8], reader);
+    entry.high = number_of(row[9], reader);
     entries.push_back(std::move(entry));
   }
   reader.finish();
@@ -72,21 +73,22 @@ std::string congestion_json(const network::CongestionTable& table) {
       kColumns);
   for (std::size_t i = 0; i < table.entries().size(); ++i) {
     const network::CongestionEntry& e = table.entries()[i];
-    text += fmt::format("    [\"{}\", \"{}\", {:g}, {}, {}, {}, {:.4f}, {:.4f}, {:.4f}]{}\n", e.fabric,
-                        e.routing, e.oversubscription, e.incast_degree, e.flows_per_port, e.queue_pairs,
-                        e.efficiency, e.low, e.high, i + 1 == table.entries().size() ? "" : ",");
+    text +=
+        fmt::format("    [\"{}\", \"{}\", {:g}, {}, {}, {}, {}, {:.4f}, {:.4f}, {:.4f}]{}\n", e.fabric,
+                    e.routing, e.oversubscription, e.incast_degree, e.flows_per_port, e.queue_pairs,
+                    e.bytes.value(), e.efficiency, e.low, e.high, i + 1 == table.entries().size() ? "" : ",");
   }
   return text + "  ]\n}\n";
 }
 
 std::string congestion_text(const network::CongestionTable& table) {
-  std::string text = fmt::format("{:<12}{:<10}{:>17}{:>14}{:>15}{:>12}{:>12}{:>8}{:>8}\n", "fabric",
+  std::string text = fmt::format("{:<12}{:<10}{:>17}{:>14}{:>15}{:>12}{:>12}{:>12}{:>8}{:>8}\n", "fabric",
                                  "routing", "oversubscription", "incast degree", "flows per port",
-                                 "queue pairs", "efficiency", "least", "most");
+                                 "queue pairs", "bytes", "efficiency", "least", "most");
   for (const network::CongestionEntry& e : table.entries()) {
-    text += fmt::format("{:<12}{:<10}{:>17g}{:>14}{:>15}{:>12}{:>12.3f}{:>8.3f}{:>8.3f}\n", e.fabric,
+    text += fmt::format("{:<12}{:<10}{:>17g}{:>14}{:>15}{:>12}{:>12}{:>12.3f}{:>8.3f}{:>8.3f}\n", e.fabric,
                         e.routing, e.oversubscription, e.incast_degree, e.flows_per_port, e.queue_pairs,
-                        e.efficiency, e.low, e.high);
+                        e.bytes.value(), e.efficiency, e.low, e.high);
   }
   return text;
 }

@@ -84,6 +84,29 @@ TEST_F(TwoSenders, leave_their_receiver_what_the_table_says) {
   EXPECT_EQ(network_.of[2], 50e9);
 }
 
+// 4 MiB each lose nothing, 16 MiB as much time again; a port of the table carries 4096 / 4178 of 50 GB/s, so
+// that 16 MiB here take as long as 15.69 there: (15.69 - 4) x 16 / 12 = 15.58 are lost, and 15.69 / (15.69
+// + 15.58) = 0.5017 is left.
+TEST_F(TwoSenders, lose_by_how_long_they_send) {
+  std::vector<network::CongestionEntry> sizes(2);
+  for (network::CongestionEntry& entry : sizes) {
+    entry.fabric = "roce", entry.routing = "any", entry.incast_degree = 2;
+    const bool small = &entry == &sizes[0];
+    entry.bytes = Bytes(small ? 4 << 20 : 16 << 20);
+    entry.efficiency = entry.low = entry.high = small ? 1 : 0.5;
+  }
+  options_.congestion = std::make_shared<network::CongestionTable>(sizes);
+  for (const std::int64_t mib : {2, 16}) {
+    for (fold::Activity& activity : system_.activities) activity.bytes = Bytes(mib << 20);
+    Contention contention(system_, topology_, options_);
+    contention.started(0);
+    contention.started(1);
+    contention.settle(network_, SimTime{});
+    EXPECT_NEAR(network_.of[2] / 50e9, mib == 2 ? 1 : 0.5017, 1e-4);
+    network_.of = {50e9, 50e9, 50e9};
+  }
+}
+
 // Half of the port: what two can offer are four capacities of it, so 0.6 of 25 GB/s; restored, 0.8 of 50.
 TEST_F(TwoSenders, meet_on_a_port_that_a_fault_has_halved_too) {
   options_.capacity_changes = {{SimTime{}, LinkId(2), 0.5}, {SimTime(Duration(1)), LinkId(2), 1}};

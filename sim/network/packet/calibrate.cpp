@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "sim/base/parallel.hpp"
 #include "sim/network/packet/experiments.hpp"
 
 namespace topsim::network::packet {
@@ -32,8 +33,7 @@ struct Experiment {
 
 // All ports of one leaf send to those of another. One way through: they share a single port above. Several:
 // kSpines ports, which packets choose from.
-Experiment through_the_spines(const CongestionEntry& entry, const CalibrationOptions& options,
-                              bool infiniband, std::uint64_t seed) {
+Experiment through_the_spines(const CongestionEntry& entry, bool infiniband, std::uint64_t seed) {
   const bool several = entry.routing == "adaptive" || entry.routing == "spray";
   const std::uint32_t spines = several ? kSpines : 1;
   const auto hosts = static_cast<std::uint32_t>(entry.oversubscription * spines + 0.5);
@@ -43,18 +43,28 @@ Experiment through_the_spines(const CongestionEntry& entry, const CalibrationOpt
   std::mt19937_64 random(seed);
   for (std::size_t i = hosts; i-- > 1;) std::swap(order[i], order[random() % (i + 1)]);
   for (std::size_t i = 0; i < hosts; ++i) {
-    add_flows(e.flows, i, hosts + order[i], entry.queue_pairs, options.bytes);
-    add_flows(e.flows, hosts + order[i], i, entry.queue_pairs, options.bytes);
+    add_flows(e.flows, i, hosts + order[i], entry.queue_pairs, entry.bytes);
+    add_flows(e.flows, hosts + order[i], i, entry.queue_pairs, entry.bytes);
   }
   return e;
 }
 
-Experiment into_one(const CongestionEntry& entry, const CalibrationOptions& options, bool infiniband) {
+Experiment into_one(const CongestionEntry& entry, bool infiniband) {
   const auto senders = static_cast<std::uint32_t>(entry.incast_degree);
   Experiment e{star(senders + 1, cable(infiniband)), {}, static_cast<double>(senders)};
-  for (std::uint32_t i = 0; i < senders; ++i)
-    add_flows(e.flows, i, senders, entry.queue_pairs, options.bytes);
+  for (std::uint32_t i = 0; i < senders; ++i) add_flows(e.flows, i, senders, entry.queue_pairs, entry.bytes);
   return e;
+}
+
+// What each sender sends: sizes between which what congestion control costs bends little, up to `most` MiB
+// through the port that all wait for, where it has settled. Credits lose next to nothing, whatever the size.
+std::vector<Bytes> sizes_of(bool several, double load, std::int64_t most) {
+  if (!several) return {16_MiB};
+  std::vector<Bytes> sizes{512_KiB};
+  for (const std::int64_t mib : {1, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256})
+    if (static_cast<double>(mib) * std::max(load, 1.0) <= static_cast<double>(most))
+      sizes.emplace_back(mib << 20);
+  return sizes;
 }
 }  // namespace
 
@@ -67,8 +77,7 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
   std::vector<double> found;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     const auto number = static_cast<std::uint64_t>(seed);
-    const Experiment e = incast ? into_one(entry, options, infiniband)
-                                : through_the_spines(entry, options, infiniband, number);
+    const Experiment e = incast ? into_one(entry, infiniband) : through_the_spines(entry, infiniband, number);
     PacketSpec spec;
     spec.path = path_of(entry.routing);
     spec.seed = number;
@@ -77,7 +86,7 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
     spec.ack_every = 4;
     const Outcome outcome = run_flows(e.fabric, e.flows, spec);
     const double links = incast ? 2 : 4;
-    const double bytes = static_cast<double>(options.bytes.value());
+    const double bytes = static_cast<double>(entry.bytes.value());
     // The fluid's time: the busiest port, at least the sender's own, and the way's latency.
     const double fluid =
         bytes * std::max(e.senders_per_port, 1.0) / (cable(infiniband).rate.value() * share) +
@@ -93,28 +102,33 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
 
 std::vector<CongestionEntry> calibrate(const CalibrationOptions& options) {
   std::vector<CongestionEntry> entries;
-  const auto add = [&](CongestionEntry entry) { entries.push_back(measure(std::move(entry), options)); };
   const std::vector<int> pairs = options.quick ? std::vector<int>{1} : std::vector<int>{1, 4};
   for (const char* fabric : {"roce", "infiniband"}) {
+    const bool roce = std::string_view(fabric) == "roce";
     for (const int queue_pairs : pairs) {
+      // Ports that packets choose from are as many times the work.
+      const auto add = [&](const char* routing, double above, int senders, int flows, std::int64_t most) {
+        for (const Bytes bytes : sizes_of(roce && !options.quick, std::max<double>(above, senders), most))
+          entries.push_back({fabric, routing, above, senders, flows * queue_pairs, queue_pairs, bytes});
+      };
       for (const int senders : {2, 4, 8, 16, 32}) {
         if (options.quick && senders > 4) continue;
-        add({fabric, "any", 1, senders, senders * queue_pairs, queue_pairs});
+        add("any", 1, senders, senders, 512);
       }
-      const bool roce = std::string_view(fabric) == "roce";
       for (const double above : {2.0, 4.0, 8.0, 16.0}) {
         if (options.quick && above > 4) continue;
-        add({fabric, roce ? "ecmp" : "static", above, 1, static_cast<int>(above) * queue_pairs, queue_pairs});
+        add(roce ? "ecmp" : "static", above, 1, static_cast<int>(above), 512);
       }
       for (const char* routing : {"adaptive", "spray"}) {
         if (!roce && std::string_view(routing) == "spray") continue;
         for (const double above : {0.5, 1.0, 2.0, 4.0}) {
           if (options.quick && above != 1) continue;
-          add({fabric, routing, above, 1, static_cast<int>(above * kSpines) * queue_pairs, queue_pairs});
+          add(routing, above, 1, static_cast<int>(above * kSpines), 256);
         }
       }
     }
   }
+  parallel::in_order(entries.size(), 0, [&](std::size_t i) { entries[i] = measure(entries[i], options); });
   return entries;
 }
 }  // namespace topsim::network::packet

@@ -11,8 +11,7 @@ namespace topsim::network::packet {
 
 struct CalibrationOptions {
   int seeds = 5;
-  Bytes bytes{16 << 20};  // each sender sends this much
-  bool quick = false;     // a few entries only, for a test
+  bool quick = false;  // a few entries only, for a test
 };
 
 // 400 Gbit/s ports, 500 ns a link, the packet model's default buffers, marking and congestion control.
