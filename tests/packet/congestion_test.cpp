@@ -169,12 +169,19 @@ TEST(Dctcp, halves_once_a_window_when_all_is_marked) {
   EXPECT_NEAR(pair.rate(1_us) / kLine, 0.5, 1e-6);
 }
 
-// CCTI rises by one a notification: one packet's time of delay each; it falls by one every 153.6 us.
-TEST(InfinibandCc, delays_by_its_index_and_forgets_with_time) {
+// CCTI rises by one a notification and falls by one every 153.6 us. Entry i of the table is 7 i^2 / 95^2 /
+// 0.218 packet times, cut: 0.91 for 16, 1.03 for 17, 2.05 for 24, 57.4 for 127, above which it does not rise.
+TEST(InfinibandCc, delays_by_the_entry_of_its_table_and_forgets_with_time) {
   Pair pair(CongestionControlKind::infiniband, {});
-  for (int i = 0; i < 3; ++i) pair.notify(0_us);
-  EXPECT_NEAR(pair.rate(1_us) / kLine, 1.0 / 4, 1e-6);
-  EXPECT_NEAR(pair.rate(154_us) / kLine, 1.0 / 3, 1e-6);
-  EXPECT_DOUBLE_EQ(pair.rate(1_ms), kLine);
+  for (int i = 0; i < 16; ++i) pair.notify(0_us);
+  EXPECT_DOUBLE_EQ(pair.rate(1_us), kLine);
+  pair.notify(0_us);
+  EXPECT_NEAR(pair.rate(1_us) / kLine, 1.0 / 2, 1e-6);
+  for (int i = 17; i < 24; ++i) pair.notify(1_us);
+  EXPECT_NEAR(pair.rate(2_us) / kLine, 1.0 / 3, 1e-6);
+  EXPECT_NEAR(pair.rate(154_us) / kLine, 1.0 / 2, 1e-6);
+  EXPECT_DOUBLE_EQ(pair.rate(153_us * 9), kLine);
+  for (int i = 0; i < 500; ++i) pair.notify(4000_us);
+  EXPECT_NEAR(pair.rate(4001_us) / kLine, 1.0 / 58, 1e-6);
 }
 }  // namespace topsim::network::packet::congestion_test

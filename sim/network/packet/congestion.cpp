@@ -145,15 +145,16 @@ void Congestion::forget(QueuePair& pair, State& s, Picoseconds time) const {
   const auto steps = (time - s.index_at) / period + 1;
   s.index = static_cast<int>(std::max<Picoseconds>(s.index - steps, 0));
   s.index_at += steps * period;
-  set_rate(pair, s, s.line / (1.0 + s.index));
+  set_rate(pair, s, s.line / (1.0 + InfinibandCc::delay(s.index)));
 }
 
 void Congestion::notified(std::uint32_t index, QueuePair& pair, Picoseconds time) {
   State& s = states_[index];
   if (kind_ == CongestionControlKind::infiniband) {
+    forget(pair, s, time);
     if (s.index == 0) s.index_at = time + spec_.infiniband.timer.count();
     s.index = std::min(s.index + spec_.infiniband.increase, spec_.infiniband.limit);
-    set_rate(pair, s, s.line / (1.0 + s.index));
+    set_rate(pair, s, s.line / (1.0 + InfinibandCc::delay(s.index)));
     return;
   }
   if (kind_ != CongestionControlKind::dcqcn) return;

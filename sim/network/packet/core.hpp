@@ -97,7 +97,7 @@ class __attribute__((visibility("hidden"))) Core {
   void prefetch();
   void prefetch_packet() const;
   [[nodiscard]] Picoseconds time_on(const Port& port, const Packet& packet) const;
-  void mark(Port& port, PortIndex p, Packet& packet, unsigned lane);
+  void mark(Port& port, PortIndex p, Packet& packet, unsigned lane, Picoseconds start);
   [[nodiscard]] double draw(PortIndex p);  // evenly from [0, 1)
   void stamp(std::uint32_t packet, PortIndex p, Picoseconds start);
   std::uint32_t new_packet(PacketKind kind, unsigned lane, std::uint32_t bytes);

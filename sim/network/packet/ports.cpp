@@ -212,7 +212,7 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
   }
   bool vanished = false;
   if (row.kind == PacketKind::data) {
-    if (port.mark_from != ~0U) mark(port, p, row, lane);
+    if (port.mark_from != ~0U) mark(port, p, row, lane, start);
     if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
     if (port.lossy && draw(p) < spec.loss.probability) vanished = true;
   }
@@ -234,10 +234,16 @@ double Core::draw(PortIndex p) {
 }
 
 // ECN by the RED curve on what is left in the queue; FECN on a lane above its threshold.
-void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane) {
+void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane, Picoseconds start) {
   const std::uint32_t waiting = waiting_[p * settings.classes + lane].bytes;
   if (waiting <= port.mark_from) return;
   if (settings.congestion == CongestionControlKind::infiniband) {
+    // Without credits for one more it is a victim of congestion further on.
+    Credit& credit = credits_[p * settings.classes + lane];
+    if (port.flow_control == FlowControl::credit && !has_credits(credit, most_blocks_, start)) {
+      settle(port.to);
+      if (!has_credits(credit, most_blocks_, start)) return;
+    }
     if (++unmarked_[p] <= static_cast<std::uint32_t>(spec.congestion_control.infiniband.marking_rate)) return;
     unmarked_[p] = 0;
   } else if (waiting <= mark_to_[p]) {

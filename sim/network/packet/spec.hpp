@@ -173,13 +173,23 @@ struct Dctcp {  // [HPCC]
   BytesPerSecond min_rate{125e6};
 };
 
-// InfiniBand congestion control, annex A10. Example set of [Gran].
+// InfiniBand congestion control, annex A10. Subnet managers leave it alone unless told otherwise: OpenSM's
+// congestion_control is FALSE, NVIDIA's mlnx_congestion_control 0 ("ignore"), both under "experimental" in
+// the file that `opensm -c` writes, so that nothing on InfiniBand is slowed by default. Who switches it on
+// gets the defaults of Mellanox's manager of it, [CCM] MLNX_OFED user manual, "Congestion Control Manager";
+// that says of the timer only that it follows from the size of the fabric, and [Gran] found 150 units best;
+// [LLNL] ib-cc-tester tries 150 to 6000. Ports that wait for credits are victims, not where congestion
+// begins, and do not mark: Victim_Mask is 0 in OpenSM.
 struct InfinibandCc {
-  int threshold = 15;           // 0..15; 15 marks earliest
-  int marking_rate = 0;         // packets between two marks
-  int increase = 1;             // CCTI += this on a BECN
-  int limit = 127;              // highest CCTI
-  Duration timer = 153'600_ns;  // 150 x 1.024 us: CCTI -= 1
+  int threshold = 15;           // 0..15; 15 marks earliest [CCM]
+  int marking_rate = 10;        // packets between two marks [CCM]
+  int increase = 1;             // CCTI += this on a BECN [CCM]
+  int limit = 127;              // highest CCTI: tables have 128 entries [LLNL]
+  Duration timer = 153'600_ns;  // 150 x 1.024 us: CCTI -= 1 [Gran]
+  // Packet times between two packets at index i: Mellanox's table as [LLNL] (opensm-cc-conf-gen) writes it.
+  [[nodiscard]] static int delay(int index) {
+    return static_cast<int>(7.0 * index * index / (95.0 * 95.0) / 0.218);
+  }
 };
 
 struct CongestionControl {
