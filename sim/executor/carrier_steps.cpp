@@ -216,10 +216,7 @@ class Steps final : public Carrier {
     for (RankId r : members_of(group)) plan.gpus.push_back(topology_.accelerators()[r.index()]);
     collective::StepPlan steps;
     if (!system_.groups[group].communicator.valid()) {
-      if (plan.gpus.size() < 2) {
-        throw ConfigError("collectives in steps cannot carry copies to host memory",
-                          "use the flow network for offload");
-      }
+      if (plan.gpus.size() < 2) add_host_memory(group, plan.gpus);
       steps.messages = nccl_.message_parts(a.bytes, plan.gpus[0], plan.gpus[1]);
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
@@ -253,6 +250,18 @@ class Steps final : public Carrier {
       }
     }
     return plan;
+  }
+
+  // A copy to host memory, or from it: fold::GroupLowering has found that the node has one.
+  void add_host_memory(std::uint32_t group, std::vector<DeviceId>& ends) const {
+    const topology::Device& gpu = topology_.device(ends.front());
+    const auto devices = topology_.devices();
+    const auto memory = std::find_if(devices.begin(), devices.end(), [&](const topology::Device& device) {
+      return device.kind == topology::DeviceKind::host_memory && device.node == gpu.node;
+    });
+    const bool reads = system_.host_group[1][system_.groups[group].members.front()] == group;
+    ends.insert(reads ? ends.begin() : ends.end(),
+                DeviceId(static_cast<std::size_t>(memory - devices.begin())));
   }
 
   std::vector<RankId> members_of(std::uint32_t group) const {
