@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -77,24 +78,39 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
 }
 
 // Of tiers that no fabric of this kind has, ratios are refused (topology/build); of those that this many
-// nodes do not need they are left alone, for who varies the nodes.
-void find_idle_ratio(const Scenario& scenario, const topology::Topology& topology,
-                     std::vector<report::Finding>& out) {
+// nodes do not need they are left alone, for who varies the nodes. Whole cables and switches seldom make
+// just the ratio that was asked for: a leaf that nodes do not fill has all of its uplinks.
+void find_other_ratios(const Scenario& scenario, const topology::Topology& topology,
+                       std::vector<report::Finding>& out) {
   const std::vector<double>& ratios = scenario.topology.fabric.oversubscription;
-  std::vector<bool> has_uplinks(ratios.size());
+  std::vector<double> below(ratios.size()), above(ratios.size());  // line rates into a tier, and out of it
   for (const topology::Link& link : topology.links()) {
     const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
-    if (from.kind != DeviceKind::fabric_switch || to.kind != DeviceKind::fabric_switch) continue;
-    const std::size_t lower = std::max<std::size_t>(std::min(from.tier, to.tier), 1) - 1;
-    if (lower < ratios.size()) has_uplinks[lower] = true;
+    const std::size_t low = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
+    if (to.kind != DeviceKind::fabric_switch || to.tier <= low) continue;
+    if (to.tier <= ratios.size()) below[to.tier - 1U] += link.line_rate.value();
+    if (low > 0 && low <= ratios.size()) above[low - 1] += link.line_rate.value();
   }
-  for (std::size_t t = 0; t < ratios.size(); ++t)
-    if (ratios[t] != 1 && !has_uplinks[t])
+  constexpr double kClose = 0.05;
+  for (std::size_t t = 0; t < ratios.size(); ++t) {
+    const char* const tier = t == 0 ? "leaves" : "spines";
+    if (above[t] > 0) {
+      const double built = below[t] / above[t];
+      if (std::abs(built / ratios[t] - 1) > kClose)
+        out.push_back(
+            {report::Severity::note,
+             fmt::format("the {} are built {:.3g}:1 oversubscribed, not {:g}:1 as asked: cables and "
+                         "switches come whole",
+                         tier, built, ratios[t]),
+             "topology.fabric.oversubscription", "a number of nodes that fills the leaves comes closest"});
+    } else if (ratios[t] != 1) {
       out.push_back({report::Severity::warning,
                      fmt::format("nothing is oversubscribed {:g}:1: the {} of this fabric have no uplinks",
-                                 ratios[t], t == 0 ? "leaves" : "spines"),
+                                 ratios[t], tier),
                      "topology.fabric.oversubscription",
                      "more nodes, or \"tiers\", put switches above them"});
+    }
+  }
 }
 
 // Slingshot's detours through other switches and groups would carry more.
@@ -114,7 +130,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
-  find_idle_ratio(scenario, topology, out);
+  find_other_ratios(scenario, topology, out);
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
   if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
   return out;

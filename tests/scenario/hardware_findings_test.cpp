@@ -52,6 +52,17 @@ TEST(HardwareFindings, say_what_was_forced_and_not_done) {
   EXPECT_THAT(forced("network.nccl.algorithm=ring"), testing::Not(HasSubstr("no collective ran")));
 }
 
+// Ten ports a leaf want 2.5 cables up at 4:1 and get three: 3.33:1.
+TEST(HardwareFindings, say_which_ratio_was_built_where_cables_do_not_make_the_one_asked_for) {
+  const std::vector<std::string> ten = {"topology.nodes=10", "workload.plan.dp=5",
+                                        "workload.plan.global_batch=160"};
+  std::vector<std::string> four = ten, two = ten;
+  four.push_back("topology.fabric.oversubscription=4");
+  two.push_back("topology.fabric.oversubscription=2");
+  EXPECT_THAT(words(four), HasSubstr("the leaves are built 3.33:1 oversubscribed, not 4:1 as asked"));
+  EXPECT_THAT(words(two), IsEmpty());
+}
+
 // Eight nodes on a leaf a rail, without spines: there is nothing that 4:1 could hold up.
 TEST(HardwareFindings, say_that_a_ratio_has_nothing_to_act_on) {
   EXPECT_THAT(words({"topology.fabric.kind=rail-only", "topology.fabric.oversubscription=4"}),
