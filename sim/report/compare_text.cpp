@@ -54,6 +54,9 @@ std::string unit_name(Unit unit) {
 
 std::string relative_text(const ComparisonRow& row, std::size_t c) {
   if (std::isnan(row.relative[c])) return "new";
+  // Of next to nothing: no share of it means anything.
+  constexpr double kManyTimes = 99;
+  if (row.relative[c] >= kManyTimes) return "x " + three_digits(row.relative[c] + 1);
   return signed_percent_text(row.relative[c]);
 }
 

@@ -99,6 +99,13 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     }
   }
   const Interval cost = spread(relative);
+  // At usual prices, as in the table, unless its sample is an unusual one: then the median counts.
+  const bool unusual = std::abs(relative[0] - cost.usual) >= kResolution;
+  const double usual = unusual ? cost.usual : relative[0];
+  const char* over = unusual ? "in the median, {} to {} over samples and ranges of prices"
+                             : "{} to {} over the ranges of prices";
+  const std::string range =
+      fmt::format(fmt::runtime(over), signed_percent_text(cost.low), signed_percent_text(cost.high));
   constexpr double kAlike = 5e-4;
   if (std::abs(cost.low) < kAlike && std::abs(cost.high) < kAlike)
     return fmt::format("{} and {} cost the same per {}", comparison.names[0], comparison.names[c],
@@ -106,16 +113,13 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
   const char* work = tokens ? "token" : "step";
   std::string text;
   if (cost.low <= 0 && cost.high >= 0) {
-    text = fmt::format(
-        "cost per {}: no significant difference, {} against {} {} ({} to {} over the ranges of prices)", work,
-        comparison.names[c], comparison.names[0], signed_percent_text(relative[0]),
-        signed_percent_text(cost.low), signed_percent_text(cost.high));
+    text = fmt::format("cost per {}: no significant difference, {} against {} {} ({})", work,
+                       comparison.names[c], comparison.names[0], signed_percent_text(usual), range);
   } else {
     // On the table's base, the baseline's cost: at usual prices, as its row, and over their ranges.
-    text = fmt::format("cost per {}: {} costs {} {} than {} ({} to {} over the ranges of prices)", work,
-                       comparison.names[c], signed_percent_text(std::abs(relative[0])).substr(1),
-                       relative[0] > 0 ? "more" : "less", comparison.names[0], signed_percent_text(cost.low),
-                       signed_percent_text(cost.high));
+    text = fmt::format("cost per {}: {} costs {} {} than {} ({})", work, comparison.names[c],
+                       signed_percent_text(std::abs(usual)).substr(1), usual > 0 ? "more" : "less",
+                       comparison.names[0], range);
   }
   if (!shares.empty()) {
     const Interval share = spread(shares);
@@ -129,6 +133,22 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
                           percent_text(std::max(0.0, share.low)), percent_text(share.high));
   }
   return text;
+}
+
+// The table is of one sample, the first; others have other seeds.
+std::string first_sample(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
+  if (comparison.samples < 2) return "";
+  const auto time_of = [&](const Candidate& each) {
+    return comparison.per_token ? token_seconds(each.result, each.steps[0])
+                                : step_seconds(each.result, each.steps[0]);
+  };
+  const double median = comparison.step_relative[c].usual;
+  const double first = time_of(candidates[c]) / time_of(candidates[0]) - 1;
+  if (!(std::abs(first - median) >= kResolution)) return "";
+  return fmt::format(
+      "the table is of the scenarios' own seeds: {} takes {} per {} there, {} in the median of {} samples",
+      comparison.names[c], signed_percent_text(first), comparison.per_token ? "token" : "step",
+      signed_percent_text(median), comparison.samples);
 }
 
 bool reduces_in_switches(const Candidate& each) {
@@ -177,6 +197,8 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
                   [](const Candidate& each) { return fabric_unused(each.result); })) {
     add("the fabric carried no traffic; this comparison cannot differ");
   }
+  for (std::size_t c = 1; c < candidates.size(); ++c)
+    if (const std::string said_of = first_sample(comparison, candidates, c); !said_of.empty()) add(said_of);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     const Candidate& each = candidates[c];
     if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");

@@ -133,6 +133,14 @@ TEST(Compare, SamplesThatAgreeAreSignificant) {
                         "percentile +10.0 % to"));
 }
 
+// 300 ms where the other waits for a microsecond: no percentage.
+TEST(Compare, ManyTimesNextToNothingIsNoPercentage) {
+  Candidate ib = candidate("ib", 10_ms), roce = candidate("roce", 12_ms);
+  ib.result.account.idle[static_cast<std::size_t>(executor::Reason::straggler)] = 1_us;
+  roce.result.account.idle[static_cast<std::size_t>(executor::Reason::straggler)] = 3_ms;
+  EXPECT_THAT(compare_table(of({ib, roce}), false, 200), HasSubstr("x 3"));
+}
+
 TEST(Compare, BelowTheModelsResolutionNothingIsClaimed) {
   EXPECT_THAT(
       of({candidate("ib", 10_ms), candidate("roce", 10_ms + 50_us)}).verdict,
@@ -247,5 +255,23 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   // The price range swallows the difference.
   roce.cost->bill.items[1].price = Interval{1, 11, 21};
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("cost per token: no significant difference"));
+}
+
+// The table is of the first sample, +20 %; the median is +5 %, and so are the costs of equal machines.
+TEST(Compare, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
+  Candidate ib = candidate("ib", 10_ms, {10_ms, 10_ms, 10_ms, 10_ms});
+  Candidate roce = candidate("roce", 12_ms, {10'500_us, 10'500_us, 10'500_us, 10'500_us});
+  for (Candidate* each : {&ib, &roce}) {
+    each->cost.emplace();
+    each->cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "quote", 0},
+                              {BomCategory::network_switch, "sw", "sw", 1, exactly(20), "quote", 0}};
+    each->cost->years = exactly(4);
+    each->cost->electricity = each->cost->pue = exactly(1);
+  }
+  const Comparison comparison = of({ib, roce});
+  EXPECT_THAT(comparison.verdict, HasSubstr("roce costs 5.00 % more than ib (in the median"));
+  EXPECT_THAT(comparison.remarks,
+              ::testing::Contains(
+                  HasSubstr("roce takes +20.0 % per step there, +5.00 % in the median of 5 samples")));
 }
 }  // namespace topsim::report::compare_test
