@@ -23,12 +23,16 @@ using topology::Topology;
 struct Known {
   std::optional<Interval> price;
   std::string source;
-  bool unsourced = false;
+  bool unsourced = false, estimated = false;
 };
 
 // As configs/hardware marks what no text was found for.
 bool remembered(std::string_view source) {
   return source.starts_with("recalled:");
+}
+
+bool is_estimate(const topology::Price& offer) {
+  return offer.kind.find("estimate") != std::string::npos;
 }
 
 std::string describe(const topology::PriceEntry& entry) {
@@ -82,6 +86,11 @@ class Counter {
             fmt::format("no source was found for the price of {0}: a remembered figure; a quote "
                         "(cost.prices.{0}) replaces it",
                         item.id));
+      else if (item.price && item.estimated && !item.included)
+        remarks_.push_back(
+            fmt::format("the price of {0} is planners' estimates, nobody's offer; a quote "
+                        "(cost.prices.{0}) replaces them",
+                        item.id));
     }
     bill.remarks = std::move(remarks_);
     return bill;
@@ -101,6 +110,7 @@ class Counter {
     item.price = known.price;
     item.price_source = known.source;
     item.unsourced = known.unsourced;
+    item.estimated = known.estimated;
   }
 
   [[nodiscard]] Known known(const std::string& id) const {
@@ -113,7 +123,8 @@ class Counter {
     if (entry == nullptr) return {};
     const bool unsourced = std::all_of(entry->offers.begin(), entry->offers.end(),
                                        [](const topology::Price& offer) { return remembered(offer.source); });
-    return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced};
+    return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced,
+            std::all_of(entry->offers.begin(), entry->offers.end(), is_estimate)};
   }
 
   // A recipe made from another one (HGX from DGX) is priced as that one where it has no offers of its own.

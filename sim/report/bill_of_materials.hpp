@@ -33,6 +33,7 @@ struct BomItem {
   double watts = 0;               // each, at full load
   bool included = false;          // in a server's price and power: counted, not added up
   bool unsourced = false;         // nothing but remembered figures stand behind the price
+  bool estimated = false;         // nothing but estimates do
   // Switches, cables and NICs that are not part of a server's price.
   [[nodiscard]] bool is_fabric() const {
     return category != BomCategory::server && category != BomCategory::accelerator;

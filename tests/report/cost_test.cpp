@@ -191,6 +191,25 @@ TEST_F(Bill, PricesWithoutASourceAreSaid) {
   EXPECT_THAT(bill_of_materials(topology, spec, catalogue(), quoted).remarks, ::testing::Not(remark));
 }
 
+// Two planners guess what an SN5600 costs; a QM9700 has offers of a shop and of NVIDIA beside such guesses.
+TEST_F(Bill, PricesThatAreEstimatesAloneAreSaid) {
+  const auto remarks = [&](const char* link, const char* model, const CostSpec& cost) {
+    topology::TopologySpec spec;
+    spec.node.use = "hgx-h100";
+    spec.nodes = 2;
+    spec.fabric.kind = "rail";
+    spec.fabric.link.use = link;
+    spec.fabric.switch_model.use = model;
+    return bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), cost).remarks;
+  };
+  const auto remark = ::testing::Contains(HasSubstr("the price of sn5600 is planners' estimates"));
+  EXPECT_THAT(remarks("roce-400g", "sn5600", {}), remark);
+  EXPECT_THAT(remarks("ib-ndr", "qm9700", {}), ::testing::Not(::testing::Contains(HasSubstr("estimates"))));
+  CostSpec quoted;
+  quoted.prices["sn5600"] = {60'000};
+  EXPECT_THAT(remarks("roce-400g", "sn5600", quoted), ::testing::Not(remark));
+}
+
 // Two trays of an NVL72, four NICs each on leaves of their own rails: eight cables, and as many up to a
 // spine. The 144 NVLinks between the trays and the rack's switches are the rack's.
 TEST_F(Bill, NvlinksOfARackAreNoCablesOfTheFabric) {
