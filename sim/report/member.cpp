@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "sim/base/error.hpp"
 #include "sim/report/per_step.hpp"
@@ -10,6 +12,7 @@
 #include "sim/report/spans.hpp"
 #include "sim/report/text.hpp"
 #include "topology/link_name.hpp"
+#include "topology/named_link.hpp"
 
 namespace topsim::report {
 namespace {
@@ -19,22 +22,6 @@ const RankRow& class_of(const Result& result, std::uint32_t rank) {
     if (in_spans(row.members, rank)) return row;
   throw ConfigError(fmt::format("the job has no rank {}", rank),
                     fmt::format("its ranks are 0 to {}", result.accelerators - 1));
-}
-
-LinkId find_link(const topology::Topology& topology, const std::string& id) {
-  const std::string arrow = " -> ";
-  const auto at = id.find(arrow);
-  if (at != std::string::npos) {
-    const auto from = topology.find_device(id.substr(0, at));
-    const auto to = topology.find_device(id.substr(at + arrow.size()));
-    if (from && to)
-      if (const auto link = topology.find_link(*from, *to)) return *link;
-  }
-  for (std::size_t l = 0; l < topology.links().size(); ++l)  // parallel cables have names of their own
-    if (topology.name(LinkId(l)) == id) return LinkId(l);
-  throw ConfigError("the topology has no link \"" + id + '"',
-                    "a link is named by its ends: " + topology.name(LinkId(std::size_t{0})) +
-                        "; topsim topo show prints the devices");
 }
 
 // Null when the link carried nothing.
@@ -81,19 +68,22 @@ Members find_members(const Result& result, const topology::Topology& topology,
     members.ranks.emplace_back(std::move(row), alike);
   }
   for (const std::string& id : links) {
-    const LinkId link = find_link(topology, id);
+    const auto [link, of, from, to] = topology::named_link(topology, id);
     const LinkRow* const known = class_of(result, link);
     LinkRow row = known != nullptr ? *known : LinkRow{};
-    const std::uint32_t alike = known != nullptr ? known->count : 0;
-    const topology::Link& facts = topology.link(link);
-    row.id = topology.name(link);
+    const std::uint32_t alike = known != nullptr ? known->count * of : 0;
+    topology::Link facts = topology.link(link);
+    facts.count = static_cast<std::uint16_t>(std::max(1U, facts.count / of));
+    facts.capacity = facts.capacity / of, facts.line_rate = facts.line_rate / of;
+    row.id = of > 1 ? from + " -> " + to : topology.name(link);
     row.count = 1;
     row.members = to_spans(std::array{link.value});
     row.kind = name_of(facts.kind);
     row.type = name_with_speed(topology, facts);
-    row.from = topology.name(facts.from);
-    row.to = topology.name(facts.to);
+    row.from = from;
+    row.to = to;
     row.capacity = facts.capacity.value();
+    row.bytes = Bytes(std::llround(static_cast<double>(row.bytes.value()) / of));
     members.links.emplace_back(std::move(row), alike);
   }
   return members;

@@ -18,8 +18,9 @@ struct Members {
   std::vector<std::pair<LinkRow, std::uint32_t>> links;
 };
 
-// Links by name ("leaf3 -> node7/nic0"); one that carried nothing has zeros, and 0 alike. Throws ConfigError
-// when there is no such rank or link. REQUIRES: `topology` is what the result was simulated on.
+// Links by name (topology/named_link.hpp), of which a part has its share of the bytes; one that carried
+// nothing has zeros, and 0 alike. Throws ConfigError when there is no such rank or link. REQUIRES: `topology`
+// is what the result was simulated on.
 [[nodiscard]] Members find_members(const Result& result, const topology::Topology& topology,
                                    std::span<const std::uint32_t> ranks, std::span<const std::string> links);
 

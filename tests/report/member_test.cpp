@@ -45,6 +45,18 @@ TEST(Members, a_link_of_a_class_has_its_own_name_and_the_figures_of_the_class) {
   EXPECT_EQ(members.links[0].second, 2U);
 }
 
+// The spine stands for five: each carries a fifth of 500 MB at a fifth of 25 GB/s, and ten cables are alike.
+TEST(Members, one_switch_of_several_alike_has_its_share) {
+  const topology::Topology topology = two_nodes(55_GBps, 5);
+  const std::vector<std::string> one{"leaf1 -> spine0[4]"};
+  const report::Members members = report::find_members(sample_result(), topology, {}, one);
+  EXPECT_EQ(members.links[0].first.id, "leaf1 -> spine0[4]");
+  EXPECT_EQ(members.links[0].first.bytes.value(), 100'000'000);
+  EXPECT_EQ(members.links[0].first.capacity, 5e9);
+  EXPECT_DOUBLE_EQ(members.links[0].first.utilization, 1);
+  EXPECT_EQ(members.links[0].second, 10U);
+}
+
 TEST(Members, a_link_that_carried_nothing_says_so) {
   const topology::Topology topology = two_nodes();
   const std::string id = topology.name(link_between(topology, "spine0", "leaf1"));

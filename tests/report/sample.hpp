@@ -11,8 +11,9 @@ using executor::Reason;
 using topology::DeviceKind;
 using topology::LinkKind;
 
-// Leaf to spine has half the capacity of NIC to leaf: 2:1. `nic_pcie`: the slot of every NIC.
-inline topology::Topology two_nodes(BytesPerSecond nic_pcie = 55_GBps) {
+// Leaf to spine has half the capacity of NIC to leaf: 2:1. `nic_pcie`: the slot of every NIC; `spines`: how
+// many the one above stands for.
+inline topology::Topology two_nodes(BytesPerSecond nic_pcie = 55_GBps, std::uint16_t spines = 1) {
   topology::TopologyBuilder builder;
   builder.set_nodes(2);
   const auto ndr = builder.link_type({"ib-ndr", "NDR 400 Gbit/s", "test"});
@@ -30,7 +31,7 @@ inline topology::Topology two_nodes(BytesPerSecond nic_pcie = 55_GBps) {
   for (std::uint32_t leaf = 0; leaf < 2; ++leaf) {
     leaves[leaf] = builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, leaf, box});
   }
-  const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, 1, Id<void>::kNone, 0, box});
+  const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, spines, Id<void>::kNone, 0, box});
   for (std::uint32_t i = 0; i < 2; ++i) {
     builder.cable({nics[i], leaves[i], LinkKind::infiniband, 1, ndr, 50_GBps, 50_GBps, 1_us});
     builder.cable({leaves[i], spine, LinkKind::infiniband, 1, ndr, 25_GBps, 25_GBps, 1_us});

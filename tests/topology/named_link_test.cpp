@@ -1,0 +1,71 @@
+#include "topology/named_link.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::topology::named_link_test {
+using namespace topsim::literals;
+using ::testing::HasSubstr;
+
+// A leaf with two cables to each of four spines, of which each has two cores: sets of four and of eight.
+Topology merged() {
+  TopologyBuilder builder;
+  builder.set_nodes(1);
+  const auto type = builder.link_type({"ib-ndr", "NDR", "test"});
+  const auto box = builder.model("qm9700");
+  const DeviceId nic = builder.device({DeviceKind::nic, 0, 1, 0, 0, builder.model("nic")});
+  const auto tier = [&](std::uint8_t number, std::uint16_t count) {
+    return builder.device({DeviceKind::fabric_switch, number, count, Id<void>::kNone, 0, box});
+  };
+  const DeviceId leaf = tier(1, 1), spines = tier(2, 4), cores = tier(3, 8);
+  builder.cable({nic, leaf, LinkKind::infiniband, 1, type, 50_GBps, 50_GBps, 0_ns});
+  builder.cable({leaf, spines, LinkKind::infiniband, 8, type, 400_GBps, 400_GBps, 0_ns});
+  builder.cable({spines, cores, LinkKind::infiniband, 8, type, 400_GBps, 400_GBps, 0_ns});
+  return std::move(builder).finish();
+}
+
+std::string refusal(const std::string& name) {
+  const Topology topology = merged();
+  try {
+    (void)named_link(topology, name);
+  } catch (const ConfigError& error) {
+    return error.problems().front().message + "; " + error.problems().front().help;
+  }
+  return "";
+}
+
+TEST(NamedLink, IsTheWholeLinkWhereBothEndsAreDevices) {
+  const Topology topology = merged();
+  const NamedLink link = named_link(topology, "leaf0 -> spine0");
+  EXPECT_EQ(topology.name(link.link), "leaf0 -> spine0");
+  EXPECT_EQ(link.of, 1U);
+}
+
+TEST(NamedLink, ToOneOfFourSpinesIsAQuarter) {
+  const Topology topology = merged();
+  for (const char* name : {"leaf0 -> spine0[3]", "spine0[0] -> leaf0"})
+    EXPECT_EQ(named_link(topology, name).of, 4U) << name;
+}
+
+// Two cores a spine: cores 4 and 5 are those of spine 2.
+TEST(NamedLink, FromASpineToACoreIsThereWhereTheTwoAreCabled) {
+  const Topology topology = merged();
+  EXPECT_EQ(named_link(topology, "spine0 -> core0[5]").of, 8U);
+  EXPECT_EQ(named_link(topology, "spine0[2] -> core0[5]").of, 8U);
+  EXPECT_EQ(named_link(topology, "core0 -> spine0[2]").of, 4U);
+  EXPECT_THAT(refusal("spine0[2] -> core0[6]"), HasSubstr("no link"));
+}
+
+TEST(NamedLink, ThatIsNoneIsRefusedWithThoseThatThereAre) {
+  const std::string refused = refusal("leaf0 -> spine3");
+  EXPECT_THAT(refused, HasSubstr("no link \"leaf0 -> spine3\""));
+  EXPECT_THAT(refused, HasSubstr("leaf0 -> spine0"));
+  EXPECT_THAT(refused, HasSubstr("spine0 stands for 4 switches"));
+  EXPECT_THAT(refused, HasSubstr("spine0[0] to spine0[3]"));
+  EXPECT_THAT(refusal("leaf0 -> spine0[4]"), HasSubstr("no link"));
+  EXPECT_THAT(refusal("leaf0 -> spine0[x]"), HasSubstr("no link"));
+  EXPECT_THAT(refusal("node0/nic0[0] -> leaf0"), HasSubstr("no link"));
+}
+}  // namespace topsim::topology::named_link_test

@@ -1,0 +1,85 @@
+#include "topology/named_link.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "sim/base/error.hpp"
+
+namespace topsim::topology {
+namespace {
+
+constexpr std::string_view kArrow = " -> ";
+
+// One end of a link: a device, or one of the equal switches that it stands for.
+struct LinkEnd {
+  DeviceId device;
+  std::optional<std::uint32_t> single;
+  std::uint32_t count = 1;
+};
+
+std::optional<LinkEnd> link_end(const Topology& topology, std::string_view text) {
+  if (const auto device = topology.find_device(text))
+    return LinkEnd{*device, {}, topology.device(*device).count};
+  const std::size_t open = text.find('[');
+  if (open == std::string_view::npos || text.back() != ']') return {};
+  const auto device = topology.find_device(text.substr(0, open));
+  if (!device || topology.device(*device).kind != DeviceKind::fabric_switch) return {};
+  std::uint32_t single = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [last, error] = std::from_chars(text.data() + open + 1, end, single);
+  const std::uint32_t count = topology.device(*device).count;
+  if (error != std::errc{} || last != end || single >= count) return {};
+  return LinkEnd{*device, single, count};
+}
+
+// Core k of a set joins spine k / (cores a spine) of every set of spines, as the builder numbers them.
+bool joined(const LinkEnd& a, const LinkEnd& b) {
+  if (!a.single || !b.single) return true;
+  const LinkEnd &fewer = a.count < b.count ? a : b, &more = a.count < b.count ? b : a;
+  return more.count % fewer.count == 0 && *more.single / (more.count / fewer.count) == *fewer.single;
+}
+
+std::optional<NamedLink> between(const Topology& topology, const std::string& name) {
+  const auto at = name.find(kArrow);
+  if (at == std::string::npos) return {};
+  const std::string from = name.substr(0, at), to = name.substr(at + kArrow.size());
+  const auto a = link_end(topology, from), b = link_end(topology, to);
+  if (!a || !b || !joined(*a, *b)) return {};
+  const auto link = topology.find_link(a->device, b->device);
+  if (!link) return {};
+  const std::uint32_t of = std::max(a->single ? a->count : 1, b->single ? b->count : 1);
+  return NamedLink{*link, of, from, to};
+}
+
+// What the device that the name begins with is joined to, else any link.
+std::string remedy(const Topology& topology, const std::string& name) {
+  const auto from = link_end(topology, name.substr(0, name.find(kArrow)));
+  const auto links = from ? topology.links_from(from->device) : std::span<const LinkId>();
+  std::string help =
+      "a link is named by its ends: " + topology.name(links.empty() ? LinkId(std::size_t{0}) : links.front());
+  if (links.size() > 1) help += ", ..., " + topology.name(links.back());
+  for (const LinkId link : links) {
+    const Device& to = topology.device(topology.link(link).to);
+    if (to.kind != DeviceKind::fabric_switch || to.count == 1) continue;
+    help += fmt::format(
+        "; {0} stands for {1} switches that carry equal shares, single ones are {0}[0] to {0}[{2}]",
+        topology.name(topology.link(link).to), to.count, to.count - 1);
+    break;
+  }
+  return help + "; topsim topo show prints the devices";
+}
+}  // namespace
+
+NamedLink named_link(const Topology& topology, const std::string& name) {
+  if (auto found = between(topology, name)) return *found;
+  for (std::size_t l = 0; l < topology.links().size(); ++l) {  // parallel cables have names of their own
+    const Link& link = topology.links()[l];
+    if (topology.name(LinkId(l)) == name)
+      return {LinkId(l), 1, topology.name(link.from), topology.name(link.to)};
+  }
+  throw ConfigError("the topology has no link \"" + name + '"', remedy(topology, name));
+}
+}  // namespace topsim::topology
