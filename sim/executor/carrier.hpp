@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -52,6 +53,8 @@ class Carrier {
   // What a call became on the wire; null: what NCCL chose for it.
   [[nodiscard]] virtual const collective::Choice* choice(std::uint32_t /*activity*/) const { return nullptr; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
+  // What of the calls it left out, a sentence each.
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // Whether what a link class can carry depends on what runs.
   [[nodiscard]] virtual bool varies(std::uint32_t /*link*/) const { return false; }
 

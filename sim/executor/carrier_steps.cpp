@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -40,6 +42,7 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration
   hops.devices = steps.devices;
   hops.ways = steps.ways;
   std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId, std::uint32_t>, std::size_t> known;
+  std::set<std::pair<std::size_t, std::uint16_t>> channels;  // of each hop
   for (const collective::StepMessage& message : steps.messages) {
     const auto [entry, first] = known.try_emplace(
         {message.from, message.to, message.from_nic, message.to_nic, message.way}, hops.messages.size());
@@ -48,11 +51,14 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration
       hop.bytes = Bytes(0);
       hop.channel = 0;
       hop.line = 0;
+      hop.rate_cap = {};
       hop.after_begin = hop.after_count = 0;
       hop.latency = latency;
       hops.messages.push_back(hop);
     }
-    hops.messages[entry->second].bytes += message.bytes;
+    collective::StepMessage& hop = hops.messages[entry->second];
+    hop.bytes += message.bytes;
+    if (channels.emplace(entry->second, message.channel).second) hop.rate_cap += message.rate_cap;
   }
   return hops;
 }
@@ -98,6 +104,15 @@ class Steps final : public Carrier {
   [[nodiscard]] const collective::Choice* choice(std::uint32_t activity) const override {
     const auto& plan = plans_[activity];
     return plan && plan->choice ? &*plan->choice : nullptr;
+  }
+
+  [[nodiscard]] std::vector<std::string> remarks() const override {
+    if (uncapped_ + unweighted_ == 0) return {};
+    return {
+        fmt::format("plain messages: of {}, {} went without the rate limit of their protocol and channels, "
+                    "which is below what their links carry, and {} as one connection in place of several; "
+                    "--network flow with pipelined collectives keeps both",
+                    transfers_, uncapped_, unweighted_)};
   }
 
   // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
@@ -195,12 +210,22 @@ class Steps final : public Carrier {
     transfer.rate_cap = of_protocol(message) ? message.rate_cap.value() : path.rate_cap;
     transfer.weight = path.weight;
     transfer.latency = of_protocol(message) ? message.latency : path.latency;
-    if (plain_) {
-      transfer.rate_cap = 0;
-      transfer.weight = 1;
-    }
+    if (plain_) make_plain(transfer);
     transfer.tag = tag;
     return transfer;
+  }
+
+  // Without rate cap and weight, counted where that matters: a cap below what the links carry, a weight
+  // other than one.
+  void make_plain(network::Transfer& transfer) {
+    const auto as_tight = [&](const network::Usage& use) {
+      return transfer.rate_cap * use.coefficient >= system_.links[use.link].capacity.value();
+    };
+    const bool capped = transfer.rate_cap > 0 && transfer.bytes > 0;
+    if (capped && std::none_of(transfer.usage.begin(), transfer.usage.end(), as_tight)) ++uncapped_;
+    if (transfer.weight != 1) ++unweighted_;
+    transfer.rate_cap = 0;
+    transfer.weight = 1;
   }
 
   const Plan& plan_of(std::uint32_t group, std::uint32_t activity) {
@@ -324,8 +349,9 @@ class Steps final : public Carrier {
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;
-  RouteChange routes_;                 // those in force
-  std::set<std::uint64_t> under_way_;  // tags, in runs whose routes change
+  std::uint64_t uncapped_ = 0, unweighted_ = 0;  // plain messages that lost their cap, their weight
+  RouteChange routes_;                           // those in force
+  std::set<std::uint64_t> under_way_;            // tags, in runs whose routes change
 };
 }  // namespace
 

@@ -70,9 +70,10 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
                         shares_as_fluid && (form != CollectiveForm::hops));
   outcome.least_efficiency = carrier->least_efficiency();
+  outcome.network_remarks = carrier->remarks();
   if (packets != nullptr) {
     outcome.packets = packets->packets();
-    outcome.network_remarks = packets->findings();
+    for (std::string& finding : packets->findings()) outcome.network_remarks.push_back(std::move(finding));
   }
   return outcome;
 }

@@ -268,11 +268,14 @@ class Runs {
   std::vector<SharpStop> stops_;
 };
 
-// What the network has to say: the packet model's remarks; where flows met, by how much and how sure.
+// What the network has to say: its remarks; where flows met, by how much and how sure.
 void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
                           bool interval, report::Result& result) {
   for (const std::string& remark : outcome.network_remarks)
-    result.findings.push_back({report::Severity::warning, remark, "network.packet", {}});
+    result.findings.push_back({report::Severity::warning,
+                               remark,
+                               run.network == "packet" ? "network.packet" : "network.model",
+                               {}});
   if (outcome.least_efficiency >= 1 || !outcome.complete) return;
   report::Finding met;
   met.message = fmt::format(
