@@ -36,6 +36,9 @@ std::vector<std::uint32_t> node_order(const Placement& placement, std::uint32_t 
 std::vector<DeviceId> place_ranks(const TopologySpec& spec, const Topology& topology, std::uint64_t seed) {
   const auto all = topology.accelerators();
   const std::size_t wanted = spec.accelerators ? static_cast<std::size_t>(*spec.accelerators) : all.size();
+  // The topology's own order: of a torus, by coordinate.
+  if (spec.placement.kind == PlacementKind::packed && wanted <= all.size())
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted)};
   std::vector<std::vector<DeviceId>> by_node(topology.nodes());
   for (const DeviceId gpu : all) by_node[topology.device(gpu).node].push_back(gpu);
   std::size_t largest = 1;
@@ -52,8 +55,7 @@ std::vector<DeviceId> place_ranks(const TopologySpec& spec, const Topology& topo
                    "nodes are numbered from 0",
                    {}}});
   std::vector<DeviceId> ranks;
-  if (spec.placement.kind == PlacementKind::packed)  // the topology's own order: of a torus, by coordinate
-    ranks.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, all.size())));
+  if (spec.placement.kind == PlacementKind::packed) ranks.assign(all.begin(), all.end());
   for (const std::uint32_t node : node_order(spec.placement, topology.nodes(), nodes_wanted, seed))
     for (const DeviceId gpu : by_node[node])
       if (ranks.size() < std::min(wanted, all.size())) ranks.push_back(gpu);

@@ -28,10 +28,15 @@ HostFacts host_facts(const topology::Topology& topology) {
   for (const DeviceId id : topology.accelerators())
     facts.accelerators += topology.device(id).node == node ? 1 : 0;
   double bandwidth = 0;
-  for (const topology::Link& link : topology.links())
-    if (topology.device(link.to).kind == topology::DeviceKind::host_memory &&
-        topology.device(link.to).node == node)
-      bandwidth += link.capacity.value();
+  const auto devices = topology.devices();
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    if (devices[d].node != node) continue;
+    for (const LinkId id : topology.links_from(DeviceId(d))) {
+      const topology::Link& link = topology.link(id);
+      const topology::Device& to = topology.device(link.to);
+      if (to.kind == topology::DeviceKind::host_memory && to.node == node) bandwidth += link.capacity.value();
+    }
+  }
   if (bandwidth > 0) facts.memory_bandwidth = BytesPerSecond(bandwidth);
   return facts;
 }

@@ -42,7 +42,7 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
     link.line_rate = *choice.bandwidth;
     link.label += fmt::format(" at {:g} Gbit/s", link.line_rate.value() * 8e-9);
   }
-  std::set<std::uint32_t> seen;
+  std::vector<bool> seen(topology.models().size());
   const auto other_kind = [&](const std::vector<std::string>& spoken) {
     return std::none_of(spoken.begin(), spoken.end(),
                         [&](const std::string& id) { return catalogue.link(id).kind == link.kind; });
@@ -50,7 +50,8 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
   for (const topology::Link& each : topology.links()) {
     if (each.kind != link.kind) continue;
     const topology::Device& device = topology.device(each.from);
-    if (!seen.insert(device.model).second) continue;
+    if (seen[device.model]) continue;
+    seen[device.model] = true;
     const std::string& model = topology.models()[device.model];
     if (device.kind == DeviceKind::nic) {
       const topology::NicEntry& nic = catalogue.nic(model);

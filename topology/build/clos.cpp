@@ -24,10 +24,14 @@ class Clos {
 
   void leaves() {
     for (int l = 0; l < a_.leaves(); ++l) leaves_.push_back(add_switch(in_, builder_, 1, l));
+    std::vector<Link> cables;  // by port
+    for (const NodePort& port : a_.ports) cables.push_back(nic_cable(in_, port.cables, port.rate));
     for (int node = 0; node < in_.nodes; ++node)
-      for (const NodePort& port : a_.ports)
+      for (std::size_t p = 0; p < cables.size(); ++p) {
+        const NodePort& port = a_.ports[p];
         join_nic(in_, builder_, node, port.nic, leaf(node / a_.nodes_per_group, port.rail, port.leaf),
-                 port.cables, port.rate);
+                 cables[p]);
+      }
   }
 
   // One switch each for half of a node's NICs, and nothing above: cables between the two.

@@ -80,7 +80,7 @@ void build_dragonfly(const FabricInput& in, TopologyBuilder& builder) {
       const NicPort& out = in.stamp.nics[static_cast<std::size_t>(nic)];
       const int at = router_of(node * nics + nic, nics, nics_of_router, s.routers);
       join_nic(in, builder, node, static_cast<std::size_t>(nic), routers[static_cast<std::size_t>(at)],
-               out.ports, out.rate);
+               nic_cable(in, out.ports, out.rate));
     }
   // What ports a small group leaves are further cables of its own: of Rosetta's 64, 16 lead to NICs and 17 to
   // other groups, so that each of 15 neighbours has two.

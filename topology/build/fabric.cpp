@@ -120,17 +120,19 @@ void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, 
   }
 }
 
+Link nic_cable(const FabricInput& in, int cables, BytesPerSecond rate) {
+  return bundle(rate.value() > 0 ? Hardware::limited(in.link, rate) : in.link, in.link_type, cables, true);
+}
+
 void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf,
-              int cables, BytesPerSecond rate) {
-  const LinkFigures cable = rate.value() > 0 ? Hardware::limited(in.link, rate) : in.link;
-  Link link = bundle(cable, in.link_type, cables, true);
-  link.from = in.nic_device(node, nic);
-  link.to = leaf;
-  link.latency = in.leaf().latency;
-  builder.link(link);
-  std::swap(link.from, link.to);
-  link.latency = in.to_nic;
-  builder.link(link);
+              Link cable) {
+  cable.from = in.nic_device(node, nic);
+  cable.to = leaf;
+  cable.latency = in.leaf().latency;
+  builder.link(cable);
+  std::swap(cable.from, cable.to);
+  cable.latency = in.to_nic;
+  builder.link(cable);
 }
 
 std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& catalogue,

@@ -84,9 +84,11 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
   }
   std::vector<std::uint32_t> order(begin_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+  const auto leaf_by_leaf = [this](std::uint32_t a, std::uint32_t b) {
     return cables_[begin_[a]].at < cables_[begin_[b]].at;
-  });
+  };
+  if (!std::is_sorted(order.begin(), order.end(), leaf_by_leaf))
+    std::stable_sort(order.begin(), order.end(), leaf_by_leaf);
   lid_.resize(order.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) lid_[order[i]] = i;
   begin_.push_back(static_cast<std::uint32_t>(paired.size()));

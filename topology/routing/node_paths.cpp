@@ -250,16 +250,17 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
   std::vector<std::uint8_t> port(devices.size(), 0);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Link& l = links[i];
-    const Device &a = t.device(l.from), &b = t.device(l.to);
+    const std::uint32_t from = node_of(l.from), to = node_of(l.to);
     const bool works = dead.empty() || !dead[i];
-    const std::uint32_t node = a.node != kNone ? a.node : b.node;
+    const std::uint32_t node = from != kNone ? from : to;
     places.cell[i] = node;
     if (node == kNone) continue;
-    if (a.node == b.node) {
+    if (from == to) {  // most are
       if (works) places.at[i] = links_begin_[node + 1]++;
       continue;
     }
     places.at[i] = cables[node]++;
+    const Device &a = t.device(l.from), &b = t.device(l.to);
     if (works && is_scale_up(t, l)) {
       if (b.kind == DeviceKind::nvswitch) shared[l.from.index()] |= 1;
       if (a.kind == DeviceKind::nvswitch) shared[l.to.index()] |= 2;

@@ -40,15 +40,23 @@ void Router::Impl::find_domains() {
   const auto scale_up = [&](DeviceKind k) {
     return k == DeviceKind::accelerator || k == DeviceKind::nvswitch;
   };
-  for (std::size_t i = 0; i < topology.links().size(); ++i) {
-    const Link& l = topology.links()[i];
-    const Device &a = topology.device(l.from), &b = topology.device(l.to);
-    if (!works(LinkId(i)) || !scale_up(a.kind) || !scale_up(b.kind)) continue;
-    sets.union_set(l.from.value, l.to.value);
-    if (a.node == b.node) continue;
-    if (b.kind == DeviceKind::nvswitch) to_domain_switch[l.from.index()] = LinkId(i);
-    if (a.kind == DeviceKind::nvswitch) from_domain_switch[l.to.index()] = LinkId(i);
-    shared_switches = true;
+  // Of several links the last.
+  const auto take = [](LinkId& kept, LinkId link) {
+    if (!kept.valid() || kept < link) kept = link;
+  };
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const Device& a = devices[d];
+    if (!scale_up(a.kind)) continue;
+    for (const LinkId id : topology.links_from(DeviceId(d))) {
+      const Link& l = topology.link(id);
+      const Device& b = topology.device(l.to);
+      if (!works(id) || !scale_up(b.kind)) continue;
+      sets.union_set(l.from.value, l.to.value);
+      if (a.node == b.node) continue;
+      if (b.kind == DeviceKind::nvswitch) take(to_domain_switch[l.from.index()], id);
+      if (a.kind == DeviceKind::nvswitch) take(from_domain_switch[l.to.index()], id);
+      shared_switches = true;
+    }
   }
   // Numbered in the order of their first accelerator.
   domain.assign(devices.size(), kNone);
