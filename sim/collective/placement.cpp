@@ -5,6 +5,7 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -53,14 +54,16 @@ struct Placer::Impl {
   std::uint64_t wiring(std::uint32_t node) const;
   std::uint64_t box_of(DeviceId gpu) const;
   const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
-  void find_nics(PlacedBox& box) const;
+  void find_nics(const PlacedBox& box, std::vector<DeviceId>& nics) const;
   // None where it spans several.
   [[nodiscard]] std::uint32_t node_of(const PlacedBox& box) const {
     const std::uint32_t node = topology.device(box.gpus.front()).node;
     return topology.device(box.gpus.back()).node == node ? node : kNone;
   }
-  // Graphs and NICs of a box are those of one like it, in its own node. False: it is not like it.
-  bool follow(const PlacedBox& like, PlacedBox& box) const;
+  // Graphs and NICs of a box are those of one like it, whose NICs stand last in `nics`, in its own node.
+  // False: it is not like it.
+  bool follow(const PlacedBox& like, std::size_t like_nics, PlacedBox& box,
+              std::vector<DeviceId>& nics) const;
 
   const topology::Router& router;
   const Topology& topology;
@@ -175,7 +178,7 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
 }
 
 // The graphs were made for some box of this shape; its NICs sit at the same places here.
-void Placer::Impl::find_nics(PlacedBox& box) const {
+void Placer::Impl::find_nics(const PlacedBox& box, std::vector<DeviceId>& out) const {
   std::vector<std::uint32_t> nodes;
   for (const DeviceId gpu : box.gpus)
     if (const std::uint32_t node = topology.device(gpu).node; nodes.empty() || nodes.back() != node)
@@ -184,7 +187,7 @@ void Placer::Impl::find_nics(PlacedBox& box) const {
   for (int n = 0; n < system.nets(); ++n) {
     const nccl::Vertex& net = system.net(n);
     if (net.rails > 1) {
-      box.nics.emplace_back();
+      out.emplace_back();
       continue;
     }
     const auto nics = topology.nics_of_node(nodes[net.node]);
@@ -192,11 +195,12 @@ void Placer::Impl::find_nics(PlacedBox& box) const {
       return topology.device(id).local == static_cast<std::uint32_t>(net.number);
     });
     if (nic == nics.end()) throw InternalError("a box lacks a NIC that its shape has");
-    box.nics.push_back(*nic);
+    out.push_back(*nic);
   }
 }
 
-bool Placer::Impl::follow(const PlacedBox& like, PlacedBox& box) const {
+bool Placer::Impl::follow(const PlacedBox& like, std::size_t like_nics, PlacedBox& box,
+                          std::vector<DeviceId>& nics) const {
   const std::uint32_t there = node_of(like), here = node_of(box);
   if (there == kNone || here == kNone || signature(there) != signature(here)) return false;
   const auto same_place = [&](DeviceId a, DeviceId b) {
@@ -206,12 +210,12 @@ bool Placer::Impl::follow(const PlacedBox& like, PlacedBox& box) const {
     return false;
   box.graphs = like.graphs;
   const auto theirs = topology.nics_of_node(there), ours = topology.nics_of_node(here);
-  box.nics.reserve(like.nics.size());
-  for (const DeviceId nic : like.nics)
-    box.nics.push_back(
-        !nic.valid()
-            ? nic
-            : ours[static_cast<std::size_t>(std::find(theirs.begin(), theirs.end(), nic) - theirs.begin())]);
+  const std::size_t end = nics.size();
+  for (std::size_t i = like_nics; i < end; ++i) {
+    const DeviceId nic = nics[i];
+    const auto place = std::find(theirs.begin(), theirs.end(), nic) - theirs.begin();
+    nics.push_back(nic.valid() ? ours[static_cast<std::size_t>(place)] : nic);
+  }
   return true;
 }
 
@@ -231,54 +235,62 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
   std::uint64_t last = ~0ULL, largest = 0;
   std::size_t at = 0;
   std::vector<std::uint64_t> numbers;
+  std::vector<std::size_t> box_of(gpus.size()), begin{0};  // by rank; by box: where its ranks begin
   for (std::uint32_t r = 0; r < gpus.size(); ++r) {
     const std::uint64_t box = impl_->box_of(gpus[r]);
     if (box != last) {
       last = box;
-      at = result.boxes.size();
+      at = numbers.size();
       if (!numbers.empty() && box <= largest) {
         for (std::size_t b = seen.size(); b < numbers.size(); ++b) seen.emplace(numbers[b], b);
         if (const auto known = seen.find(box); known != seen.end()) at = known->second;
       }
-      if (at == result.boxes.size()) {
-        result.boxes.emplace_back();
+      if (at == numbers.size()) {
         numbers.push_back(box);
+        begin.push_back(0);
       }
       largest = std::max(largest, box);
     }
-    result.boxes[at].gpus.push_back(gpus[r]);
-    result.boxes[at].ranks.push_back(r);
+    box_of[r] = at;
+    ++begin[at + 1];
   }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  result.positions.resize(gpus.size());
+  std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
+  for (std::uint32_t r = 0; r < gpus.size(); ++r) result.positions[next[box_of[r]]++] = r;
+  // NCCL numbers the GPUs of a box by their place in it, whatever their ranks.
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const Device &x = impl_->topology.device(gpus[a]), &y = impl_->topology.device(gpus[b]);
+    return std::tie(x.node, x.local) < std::tie(y.node, y.local);
+  };
+  result.boxes.resize(numbers.size());
+  for (std::size_t b = 0; b < result.boxes.size(); ++b) {
+    const auto ranks = std::span(result.positions).subspan(begin[b], begin[b + 1] - begin[b]);
+    if (!std::is_sorted(ranks.begin(), ranks.end(), before)) std::sort(ranks.begin(), ranks.end(), before);
+    result.boxes[b].ranks = ranks;
+  }
+  for (const std::uint32_t r : result.positions) result.gpus.push_back(gpus[r]);
 
   std::vector<const nccl::Box*> shapes;
+  std::vector<std::size_t> nics_begin;  // by box
   std::uint32_t min_local = kNone, max_local = 0;
-  for (PlacedBox& box : result.boxes) {
-    // NCCL numbers the GPUs of a box by their place in it, whatever their ranks.
-    const auto before = [&](DeviceId a, DeviceId b) {
-      const Device &x = impl_->topology.device(a), &y = impl_->topology.device(b);
-      return std::tie(x.node, x.local) < std::tie(y.node, y.local);
-    };
-    if (!std::is_sorted(box.gpus.begin(), box.gpus.end(), before)) {
-      std::vector<std::size_t> order(box.gpus.size());
-      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-      std::sort(order.begin(), order.end(),
-                [&](std::size_t a, std::size_t b) { return before(box.gpus[a], box.gpus[b]); });
-      PlacedBox sorted;
-      for (const std::size_t i : order) {
-        sorted.gpus.push_back(box.gpus[i]);
-        sorted.ranks.push_back(box.ranks[i]);
-      }
-      box = std::move(sorted);
-    }
-    const bool follows = &box != result.boxes.data() && impl_->follow(*(&box - 1), box);
+  for (std::size_t b = 0; b < result.boxes.size(); ++b) {
+    PlacedBox& box = result.boxes[b];
+    box.gpus = std::span(result.gpus).subspan(begin[b], box.ranks.size());
+    nics_begin.push_back(result.nics.size());
+    const bool follows = b > 0 && impl_->follow(result.boxes[b - 1], nics_begin[b - 1], box, result.nics);
     if (!follows) {
       box.graphs = impl_->graphs_of(box, result.boxes.size() > 1);
-      impl_->find_nics(box);
+      impl_->find_nics(box, result.nics);
     }
+    if (b == 0) result.nics.reserve(result.nics.size() * result.boxes.size());
     if (std::find(shapes.begin(), shapes.end(), box.graphs) == shapes.end()) shapes.push_back(box.graphs);
     min_local = std::min(min_local, static_cast<std::uint32_t>(box.gpus.size()));
     max_local = std::max(max_local, static_cast<std::uint32_t>(box.gpus.size()));
   }
+  nics_begin.push_back(result.nics.size());
+  for (std::size_t b = 0; b < result.boxes.size(); ++b)
+    result.boxes[b].nics = std::span(result.nics).subspan(nics_begin[b], nics_begin[b + 1] - nics_begin[b]);
   std::sort(shapes.begin(), shapes.end());
   const std::lock_guard lock(impl_->searches->mutex);
   const auto boxes = static_cast<std::uint32_t>(result.boxes.size());

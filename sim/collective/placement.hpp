@@ -17,15 +17,19 @@ namespace topsim::collective {
 // One box of one communicator. Positions are those of nccl::System.
 struct PlacedBox {
   const nccl::Box* graphs = nullptr;
-  std::vector<DeviceId> gpus;
-  std::vector<DeviceId> nics;        // invalid: several, joined by the network's plugin
-  std::vector<std::uint32_t> ranks;  // position in the communicator of each GPU
+  std::span<const DeviceId> gpus;
+  std::span<const DeviceId> nics;        // invalid: several, joined by the network's plugin
+  std::span<const std::uint32_t> ranks;  // position in the communicator of each GPU
 };
 
 struct Placement {
+  Placement() = default;
+  Placement(Placement&&) = default;  // what boxes look at moves along, and is never copied
   std::vector<PlacedBox> boxes;
   const nccl::Tuner* tuner = nullptr;
   std::uint32_t ranks = 0;
+  std::vector<DeviceId> gpus, nics;      // of all boxes, one after the other
+  std::vector<std::uint32_t> positions;  // of `gpus` in the communicator
 };
 
 // Finds the graphs of box shapes and the tuners of communicator shapes, once each. Thread-safe.

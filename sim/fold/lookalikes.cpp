@@ -26,13 +26,15 @@ void Lookalikes::begin_block() {
 }
 
 std::uint32_t Lookalikes::number_of(const std::vector<CallShape>* calls) {
+  if (calls == last_calls_) return last_number_;
   const auto [entry, fresh] = number_of_calls_.try_emplace(calls, 0);
-  if (!fresh) return entry->second;
+  last_calls_ = calls;
+  if (!fresh) return last_number_ = entry->second;
   const auto same = [&](const std::vector<CallShape>* other) { return *other == *calls; };
   const auto at = std::find_if(calls_.begin(), calls_.end(), same);
   entry->second = static_cast<std::uint32_t>(at - calls_.begin());
   if (at == calls_.end()) calls_.push_back(calls);
-  return entry->second;
+  return last_number_ = entry->second;
 }
 
 Lookalikes::Meeting Lookalikes::meet(const Group& group) {

@@ -92,6 +92,8 @@ class Lookalikes {
   std::vector<topology::Router::Standing> standings_;  // by node
   std::vector<const std::vector<CallShape>*> calls_;   // distinct ones
   std::unordered_map<const std::vector<CallShape>*, std::uint32_t> number_of_calls_;
+  const std::vector<CallShape>* last_calls_ = nullptr;  // neighbours mostly make the same
+  std::uint32_t last_number_ = 0;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
   std::vector<Face> faces_;
   Key key_;
