@@ -70,38 +70,42 @@ json accelerators_json(const Result& result) {
           {"idle_seconds", idle_json(result.account)}};
 }
 
-json ranks_json(const std::vector<RankRow>& rows) {
-  json ranks = json::array();
-  for (const RankRow& row : rows) {
-    ranks.push_back({{"rank", row.rank},
-                     {"count", row.count},
-                     {"node", row.node},
-                     {"device", row.device},
-                     {"program", row.program},
-                     {"busy_seconds", si(row.account.busy)},
-                     {"idle_seconds", idle_json(row.account)},
-                     {"members", row.members}});
-  }
-  return ranks;
+// Rows are many: field by field, since every pair of an initialiser list becomes an array first.
+json rank_json(const RankRow& row) {
+  json rank = json::object();
+  rank["rank"] = row.rank;
+  rank["count"] = row.count;
+  rank["node"] = row.node;
+  rank["device"] = row.device;
+  rank["program"] = row.program;
+  rank["busy_seconds"] = si(row.account.busy);
+  rank["idle_seconds"] = idle_json(row.account);
+  rank["members"] = row.members;
+  return rank;
 }
 
-json links_json(const std::vector<LinkRow>& rows) {
-  json links = json::array();
-  for (const LinkRow& row : rows) {
-    links.push_back({{"id", row.id},
-                     {"count", row.count},
-                     {"kind", row.kind},
-                     {"type", row.type},
-                     {"from", row.from},
-                     {"to", row.to},
-                     {"capacity", row.capacity},
-                     {"bytes", row.bytes.value()},
-                     {"utilization", row.utilization},
-                     {"peak_utilization", row.peak_utilization},
-                     {"busy_seconds", si(row.busy)},
-                     {"members", row.members}});
-  }
-  return links;
+json link_json(const LinkRow& row) {
+  json link = json::object();
+  link["id"] = row.id;
+  link["count"] = row.count;
+  link["kind"] = row.kind;
+  link["type"] = row.type;
+  link["from"] = row.from;
+  link["to"] = row.to;
+  link["capacity"] = row.capacity;
+  link["bytes"] = row.bytes.value();
+  link["utilization"] = row.utilization;
+  link["peak_utilization"] = row.peak_utilization;
+  link["busy_seconds"] = si(row.busy);
+  link["members"] = row.members;
+  return link;
+}
+
+template <class Row>
+json rows_json(const std::vector<Row>& rows, json (*of)(const Row&)) {
+  json all = json::array();
+  for (const Row& row : rows) all.push_back(of(row));
+  return all;
 }
 
 json collectives_json(const std::vector<CollectiveRow>& rows) {
@@ -153,8 +157,8 @@ std::string to_json(const Result& result) {
       {"throughput", throughput_json(result.throughput)},
       {"memory", memory_json(result.memory)},
       {"accelerators", accelerators_json(result)},
-      {"ranks", ranks_json(result.ranks)},
-      {"links", links_json(result.links)},
+      {"ranks", rows_json(result.ranks, rank_json)},
+      {"links", rows_json(result.links, link_json)},
       {"collectives", collectives_json(result.collectives)},
       {"critical_path", path_json(result.critical_path)},
       {"critical_path_links", path_json(result.critical_path_links)},
@@ -170,11 +174,11 @@ std::string to_json(const Result& result) {
 std::string to_json(const Members& members) {
   json document = {{"format", "topsim.members/1"}, {"ranks", json::array()}, {"links", json::array()}};
   for (const auto& [row, alike] : members.ranks) {
-    document["ranks"].push_back(ranks_json({row}).front());
+    document["ranks"].push_back(rank_json(row));
     document["ranks"].back()["alike"] = alike;
   }
   for (const auto& [row, alike] : members.links) {
-    document["links"].push_back(links_json({row}).front());
+    document["links"].push_back(link_json(row));
     document["links"].back()["alike"] = alike;
   }
   return document.dump(1) + '\n';
