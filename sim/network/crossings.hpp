@@ -11,9 +11,9 @@
 namespace topsim::network {
 
 struct Crossing {
-  double finish = 0;  // the link's clock when the activity ends; meaningful for members only
-  std::uint32_t activity = 0;
-  std::uint32_t step = 0;  // of the activity, see MaxMin::Step
+  double finish;  // the link's clock when the activity ends; meaningful for members only
+  std::uint32_t activity;
+  std::uint32_t step;  // of the activity, see MaxMin::Step
 };
 
 class Crossings {
@@ -34,13 +34,14 @@ class Crossings {
   [[nodiscard]] Crossing* data() { return capacity_ == 1 ? &only_ : many_.get(); }
   [[nodiscard]] const Crossing* data() const { return capacity_ == 1 ? &only_ : many_.get(); }
   void grow() {
-    auto larger = std::make_unique<Crossing[]>(std::size_t{capacity_} * 4);
-    std::copy_n(data(), size_, larger.get());
-    many_ = std::move(larger);
-    capacity_ *= 4;
+    const std::uint32_t larger = capacity_ < 4 ? 4 : 2 * capacity_;
+    auto moved = std::make_unique_for_overwrite<Crossing[]>(larger);  // memory is touched when it is used
+    std::copy_n(data(), size_, moved.get());
+    many_ = std::move(moved);
+    capacity_ = larger;
   }
 
-  Crossing only_;
+  Crossing only_{};
   std::unique_ptr<Crossing[]> many_;
   std::uint32_t size_ = 0, capacity_ = 1;
 };

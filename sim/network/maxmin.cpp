@@ -17,6 +17,8 @@ MaxMin::MaxMin(std::span<const double> capacities) : links_(capacities.size()) {
 void MaxMin::resize() {
   components_.resize(links_.size());
   filling_.resize(links_.size());
+  open_.resize(links_.size());
+  frozen_in_.resize(links_.size());
   rows_.resize(links_.size());
   histories_.resize(links_.size());
   slots_.resize(links_.size());
@@ -54,6 +56,7 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
   if (free_activities_.empty()) {
     free_activities_.push_back(static_cast<Activity>(activities_.size()));
     activities_.emplace_back();
+    held_by_.emplace_back();
   }
   const Activity activity = free_activities_.back();
   free_activities_.pop_back();
@@ -62,6 +65,7 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
   for (const Usage& use : usage) shared += links_[use.link].crossings.empty() ? 0U : 1U;
   Column& column = activities_[activity];
   column = {};
+  held_by_[activity] = kNone;
   column.first_step = allocate_steps(usage.size());
   column.steps = count;
   column.watched = shared;
@@ -157,7 +161,7 @@ void MaxMin::claim(LinkIndex index, std::uint32_t at, SimTime now) {
   if (rows_[index].valid) patch_row(index, crossing.activity, true);
   crossing.finish = link.clock + left;
   column.bottleneck = crossing.step;
-  column.held_by = index;
+  held_by_[crossing.activity] = index;
   column.joined = now;
   place(link, at, link.crossings[link.members]);
   sift_up(link, link.members++, crossing);
@@ -229,11 +233,11 @@ void MaxMin::end_due(SimTime now, std::vector<Activity>& ended) {
 
 double MaxMin::rate(Activity activity) const {
   const Column& column = activities_[activity];
-  return column.weight * links_[column.held_by].level;
+  return column.weight * links_[held_by_[activity]].level;
 }
 
 LinkIndex MaxMin::bottleneck(Activity activity) const {
-  return activities_[activity].held_by;
+  return held_by_[activity];
 }
 
 double MaxMin::progress(const Column& column, SimTime now) const {
@@ -245,10 +249,11 @@ double MaxMin::progress(const Column& column, SimTime now) const {
 
 // Highest rate per weight so far. Levels that lasted no time do not count.
 double MaxMin::peak(const Column& column, SimTime now) const {
-  const Link& link = links_[column.held_by];
+  const LinkIndex held = steps_[column.bottleneck].link;
+  const Link& link = links_[held];
   double peak = column.peak;
   if (now > link.clock_at) peak = std::max(peak, link.level);
-  if (link.has_past) peak = std::max(peak, pasts_[column.held_by].highest_since(column.joined));
+  if (link.has_past) peak = std::max(peak, pasts_[held].highest_since(column.joined));
   return peak;
 }
 

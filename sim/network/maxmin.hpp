@@ -100,13 +100,9 @@ class MaxMin {
     SimTime load_at{}, busy_since{};
     Duration busy{};
   };
-  // A link during a solve.
-  struct Filling {
-    double filled = 0;            // bytes/s of frozen activities
-    double open_share = 0;        // share of the others
-    std::uint32_t open = 0;       // how many others
-    std::uint32_t frozen_in = 0;  // the solve in which this last became a bottleneck
-  };
+  // Of a link during a solve: bytes/s of frozen activities, and the share of the others. They change
+  // together, in one register: this is the innermost loop of large components.
+  using Filling [[gnu::vector_size(2 * sizeof(double))]] = double;
   // How many members of a bottleneck put how much on one other link per unit of its level. Eight bytes, since
   // rows stream through the cache at every solve; counts are exact however often they are patched.
   struct RowEntry {
@@ -130,7 +126,8 @@ class MaxMin {
   // its own bottleneck filled, so the next solve goes on from the last snapshot before that.
   struct History {
     std::vector<LinkIndex> links, order;  // all, and the bottlenecks as they filled
-    std::vector<Filling> snapshots;       // of all links, before every stride-th filling
+    std::vector<Filling> filling;         // snapshots of all links, before every stride-th filling
+    std::vector<std::uint32_t> open;      // the same
     std::uint32_t stride = 0;
     std::uint32_t resume = 0;  // the last snapshot that holds
     std::uint32_t solves = 0;  // since something other than an end happened
@@ -141,7 +138,6 @@ class MaxMin {
     std::uint32_t watched = 0;         // how many of its steps, the first ones
     std::uint32_t lone = kNone;        // step: the tightest link that nobody else crosses
     std::uint32_t bottleneck = kNone;  // step, none before the first solve
-    LinkIndex held_by = kNone;         // the bottleneck's link
     double weight, work;               // work / weight
     double peak = 0;                   // highest rate per weight before `joined`
     SimTime joined{};                  // its bottleneck
@@ -192,11 +188,18 @@ class MaxMin {
   bool resume_in_order(History& history, SimTime now);
   double resume(History& history, bool in_order);
   void admit();
+  void fetch(LinkIndex index) const;
   [[nodiscard]] bool is_least(double level) const;
   void begin(History& history, const std::vector<LinkIndex>& links);
   void save(History& history);
   void candidate(LinkIndex index);
   [[nodiscard]] double level_of(LinkIndex index) const;
+  [[nodiscard]] bool is_frozen(Activity activity) const {
+    const LinkIndex held = held_by_[activity];
+    return held != kNone && frozen_in_[held] == round_;
+  }
+  [[nodiscard]] double filled(LinkIndex index) const { return filling_[index][0]; }
+  [[nodiscard]] double open_share(LinkIndex index) const { return filling_[index][1]; }
   void recount(LinkIndex index);
   void fill(LinkIndex index, double level, SimTime now);
   void freeze(LinkIndex index);
@@ -210,12 +213,15 @@ class MaxMin {
 
   std::vector<Link> links_;
   std::vector<Filling> filling_;                     // by link
+  std::vector<std::uint32_t> open_;                  // by link: activities that are not frozen
+  std::vector<std::uint32_t> frozen_in_;             // by link: the solve in which it last was a bottleneck
   std::vector<Row> rows_;                            // by link
   std::vector<std::unique_ptr<History>> histories_;  // by component root
   std::vector<std::uint32_t> slots_, positions_;     // by link: in History::links, in History::order
   std::vector<PastLevels> pasts_;                    // by link
   std::vector<LinkIndex> free_links_;
   std::vector<Column> activities_;
+  std::vector<LinkIndex> held_by_;  // by activity: its bottleneck, none before the first solve
   std::vector<Activity> free_activities_;
   std::vector<Step> steps_;
   std::vector<std::vector<std::uint32_t>> free_steps_;  // by log2 of the block's size

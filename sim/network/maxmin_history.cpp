@@ -35,8 +35,8 @@ void MaxMin::amend(History& history, const Column& ended) {
     std::size_t at = slots_[step.link];
     if (at >= history.links.size() || history.links[at] != step.link) continue;  // never watched
     for (std::uint32_t snapshot = 0; snapshot <= history.resume; ++snapshot, at += history.links.size()) {
-      --history.snapshots[at].open;
-      history.snapshots[at].open_share -= step.share;
+      --history.open[at];
+      history.filling[at] -= Filling{0, step.share};
     }
   }
 }
@@ -45,18 +45,21 @@ void MaxMin::amend(History& history, const Column& ended) {
 // `in_order`: those that filled last time are expected to fill in about the same order and wait in pending_.
 double MaxMin::resume(History& history, bool in_order) {
   const std::size_t links = history.links.size();
-  const Filling* snapshot = &history.snapshots[history.resume * links];
-  for (std::size_t slot = 0; slot < links; ++slot) filling_[history.links[slot]] = snapshot[slot];
+  const std::size_t snapshot = history.resume * links;
+  for (std::size_t slot = 0; slot < links; ++slot) {
+    filling_[history.links[slot]] = history.filling[snapshot + slot];
+    open_[history.links[slot]] = history.open[snapshot + slot];
+  }
   const std::size_t kept = std::size_t{history.resume} * history.stride;
-  for (std::size_t i = 0; i < kept; ++i) filling_[history.order[i]].frozen_in = round_;
+  for (std::size_t i = 0; i < kept; ++i) frozen_in_[history.order[i]] = round_;
   if (in_order) {
     pending_.assign(history.order.begin() + static_cast<std::ptrdiff_t>(kept), history.order.end());
   }
   history.order.resize(kept);
   for (const LinkIndex index : history.links) {
-    if (filling_[index].frozen_in == round_) continue;
+    if (frozen_in_[index] == round_) continue;
     if (!is_watched(links_[index])) {
-      filling_[index].open = 0;
+      open_[index] = 0;
       continue;
     }
     scratch_.push_back(index);
@@ -69,7 +72,8 @@ void MaxMin::begin(History& history, const std::vector<LinkIndex>& links) {
   history.links = links;
   history.order.clear();
   history.stride = std::max<std::uint32_t>(8, static_cast<std::uint32_t>(links.size()) / kSnapshots);
-  history.snapshots.resize(links.size() * (links.size() / history.stride + 1));
+  history.filling.resize(links.size() * (links.size() / history.stride + 1));
+  history.open.resize(history.filling.size());
   for (std::size_t slot = 0; slot < links.size(); ++slot)
     slots_[links[slot]] = static_cast<std::uint32_t>(slot);
   history.valid = true;
@@ -79,7 +83,10 @@ void MaxMin::begin(History& history, const std::vector<LinkIndex>& links) {
 void MaxMin::save(History& history) {
   const std::size_t links = history.links.size();
   history.resume = static_cast<std::uint32_t>(history.order.size()) / history.stride;
-  Filling* snapshot = &history.snapshots[history.resume * links];
-  for (std::size_t slot = 0; slot < links; ++slot) snapshot[slot] = filling_[history.links[slot]];
+  const std::size_t snapshot = history.resume * links;
+  for (std::size_t slot = 0; slot < links; ++slot) {
+    history.filling[snapshot + slot] = filling_[history.links[slot]];
+    history.open[snapshot + slot] = open_[history.links[slot]];
+  }
 }
 }  // namespace topsim::network

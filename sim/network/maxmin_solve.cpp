@@ -62,27 +62,26 @@ void MaxMin::split(LinkIndex root) {
 void MaxMin::solve_alone(Activity activity, SimTime now) {
   const std::uint32_t lone = activities_[activity].lone;
   const LinkIndex tightest = steps_[lone].link;
-  filling_[tightest].open = 1;
+  open_[tightest] = 1;
   fill(tightest, limit(lone), now);
   settle(tightest, links_[tightest].capacity, now);
 }
 
 inline double MaxMin::level_of(LinkIndex index) const {
-  return (links_[index].capacity - filling_[index].filled) / filling_[index].open_share;
+  return (links_[index].capacity - filled(index)) / open_share(index);
 }
 
 // What subtraction has left of open_share may be mostly rounding; counts it afresh.
 void MaxMin::recount(LinkIndex index) {
-  Filling& filling = filling_[index];
-  filling.filled = filling.open_share = 0;
+  double frozen = 0, others = 0;
   for (const Crossing& crossing : links_[index].crossings.all()) {
-    const LinkIndex held = activities_[crossing.activity].held_by;
     const double share = steps_[crossing.step].share;
-    if (held != kNone && filling_[held].frozen_in == round_)
-      filling.filled += share * links_[held].level;
+    if (is_frozen(crossing.activity))
+      frozen += share * links_[held_by_[crossing.activity]].level;
     else
-      filling.open_share += share;
+      others += share;
   }
+  filling_[index] = Filling{frozen, others};
 }
 
 // The choice between children is arithmetic, since no branch predictor guesses it.
@@ -104,8 +103,8 @@ void MaxMin::sift_candidate(std::size_t at) {
 }
 
 void MaxMin::candidate(LinkIndex index) {
-  if (filling_[index].open == 0) return;
-  if (filling_[index].open_share < kCancelled * links_[index].share) recount(index);
+  if (open_[index] == 0) return;
+  if (open_share(index) < kCancelled * links_[index].share) recount(index);
   candidates_.push_back({level_of(index), index});
 }
 
@@ -123,9 +122,8 @@ void MaxMin::solve_component(LinkIndex root, SimTime now) {
     components_.each(root, [&](LinkIndex index) {
       const Link& link = links_[index];
       if (!is_watched(link)) return;
-      filling_[index].filled = 0;
-      filling_[index].open_share = link.share;
-      filling_[index].open = link.crossings.size();
+      filling_[index] = Filling{0, link.share};
+      open_[index] = link.crossings.size();
       scratch_.push_back(index);
       candidate(index);
     });
@@ -135,10 +133,8 @@ void MaxMin::solve_component(LinkIndex root, SimTime now) {
     solved_in_[root] = ++round_;
     fill_all(history, resume(*history, false), now);
   }
-  for (const LinkIndex index : scratch_) {
-    const Filling& filling = filling_[index];
-    settle(index, filling.frozen_in == round_ ? links_[index].capacity : filling.filled, now);
-  }
+  for (const LinkIndex index : scratch_)
+    settle(index, frozen_in_[index] == round_ ? links_[index].capacity : filled(index), now);
 }
 
 // Freezing at a lower level only raises the level at which another link fills, so a candidate's stored level
@@ -149,9 +145,8 @@ bool MaxMin::fill_all(History* history, double level, SimTime now) {
   for (std::size_t i = 0; i < kWindow; ++i) admit();
   while (!candidates_.empty()) {
     const Candidate top = candidates_.front();
-    const Filling& filling = filling_[top.link];
-    if (filling.open > 0) {
-      if (filling.open_share < kCancelled * links_[top.link].share) recount(top.link);
+    if (open_[top.link] > 0) {
+      if (open_share(top.link) < kCancelled * links_[top.link].share) recount(top.link);
       const double current = level_of(top.link);
       candidates_.front().level = current;
       if (!is_least(current)) {
@@ -182,6 +177,15 @@ inline bool MaxMin::is_least(double level) const {
          (candidates_.size() < 3 || level <= candidates_[2].level);
 }
 
+// Asks for what filling the link will read, a window ahead: large components do not fit the nearest cache.
+inline void MaxMin::fetch(LinkIndex index) const {
+  constexpr std::size_t kLine = 64, kLines = 8;
+  const auto* row = reinterpret_cast<const char*>(rows_[index].entries.data());
+  for (std::size_t line = 0; line < kLines; ++line) __builtin_prefetch(row + line * kLine);
+  __builtin_prefetch(&links_[index]);
+  pasts_[index].fetch();
+}
+
 // The next pending link that is still open becomes a candidate.
 void MaxMin::admit() {
   const std::size_t before = candidates_.size();
@@ -190,6 +194,7 @@ void MaxMin::admit() {
     candidate(pending_[admitted_++]);
   }
   const Candidate added = candidates_.back();
+  fetch(added.link);
   std::size_t at = before;
   for (; at > 0 && added.level < candidates_[(at - 1) / 2].level; at = (at - 1) / 2)
     candidates_[at] = candidates_[(at - 1) / 2];
@@ -203,10 +208,9 @@ bool MaxMin::resume_in_order(History& history, SimTime now) {
   const std::uint32_t from = history.resume;
   bool in_order = fill_all(&history, resume(history, true), now);
   for (std::size_t i = 0; in_order && i < scratch_.size(); ++i) {
-    const Filling& filling = filling_[scratch_[i]];
-    const double capacity = links_[scratch_[i]].capacity;
-    in_order =
-        filling.frozen_in == round_ || (filling.open == 0 && filling.filled <= capacity * (1 + kRounding));
+    const LinkIndex index = scratch_[i];
+    in_order = frozen_in_[index] == round_ ||
+               (open_[index] == 0 && filled(index) <= links_[index].capacity * (1 + kRounding));
   }
   if (in_order) return true;
   history.resume = from;
@@ -219,8 +223,8 @@ bool MaxMin::resume_in_order(History& history, SimTime now) {
 // did not claim before are not frozen either, so equal counts mean equal sets.
 void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   Link& link = links_[index];
-  filling_[index].frozen_in = round_;
-  const std::uint32_t open = filling_[index].open;
+  frozen_in_[index] = round_;
+  const std::uint32_t open = open_[index];
   if (link.level == level && link.members == open) return;
   if (link.members == 0) {
     link.clock = 0;
@@ -238,8 +242,7 @@ void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   }
   link.clock_at = now;
   for (std::uint32_t at = link.members; link.members < open; ++at) {
-    const LinkIndex held = activities_[link.crossings[at].activity].held_by;
-    if (held == kNone || filling_[held].frozen_in != round_) claim(index, at, now);
+    if (!is_frozen(link.crossings[at].activity)) claim(index, at, now);
   }
   link.level = level;
   link.retime = true;
@@ -253,13 +256,11 @@ void MaxMin::freeze(LinkIndex index) {
   Row& row = rows_[index];
   if (link.members >= kRowMembers && link.members <= kRowLimit && !row.valid && ++row.freezes > 1)
     build_row(index);
+  const Filling per_share{link.level, -1};
   if (row.valid) {
     for (const RowEntry& entry : row.entries) {
-      Filling& other = filling_[entry.link];
-      const double share = entry.count * row.shares[entry.share];
-      other.filled += share * link.level;
-      other.open_share -= share;
-      other.open -= entry.count;
+      filling_[entry.link] += entry.count * row.shares[entry.share] * per_share;
+      open_[entry.link] -= entry.count;
     }
     return;
   }
@@ -267,10 +268,8 @@ void MaxMin::freeze(LinkIndex index) {
     const Column& column = activities_[link.crossings[member].activity];
     for (std::uint32_t i = 0; i < column.watched; ++i) {
       const Step& step = steps_[column.first_step + i];
-      Filling& other = filling_[step.link];
-      other.filled += step.share * link.level;
-      other.open_share -= step.share;
-      --other.open;
+      filling_[step.link] += step.share * per_share;
+      --open_[step.link];
     }
   }
 }

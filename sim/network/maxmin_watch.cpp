@@ -29,14 +29,16 @@ void MaxMin::watch(Activity activity, std::uint32_t step) {
   Column& column = activities_[activity];
   const std::uint32_t to = column.first_step + column.watched++;
   swap_steps(column, step, to);
-  if (column.held_by != kNone && rows_[column.held_by].valid) patch_row(column.held_by, steps_[to], true);
+  const LinkIndex held = held_by_[activity];
+  if (held != kNone && rows_[held].valid) patch_row(held, steps_[to], true);
 }
 
 void MaxMin::unwatch(Activity activity, std::uint32_t step, SimTime now) {
   Column& column = activities_[activity];
   const std::uint32_t to = column.first_step + --column.watched;
   swap_steps(column, step, to);
-  if (column.held_by != kNone && rows_[column.held_by].valid) patch_row(column.held_by, steps_[to], false);
+  const LinkIndex held = held_by_[activity];
+  if (held != kNone && rows_[held].valid) patch_row(held, steps_[to], false);
   const LinkIndex link = steps_[to].link;
   settle(link, 0, now);
   if (links_[link].members > 0) unwatched_.push_back(link);
