@@ -147,7 +147,7 @@ void Episodes::advance(Region& region, SimTime now) {
     return;
   }
   if (!region.workplace) attach(region);
-  if (region.engine().next_event() + region.shift > now) return;
+  if (region.engine().next_event() > now - region.shift) return;
   region.engine().run_until(now - region.shift);
   collect(region);
 }
