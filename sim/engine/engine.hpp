@@ -19,6 +19,12 @@ inline constexpr Handle kNoHandle = std::numeric_limits<Handle>::max();
 // Throws ConfigError: what was added to the clock does not fit it.
 [[noreturn]] void too_late();
 
+// The sum, where it fits the clock; else too_late().
+[[nodiscard]] inline SimTime later(SimTime time, Duration delay) {
+  if (delay > kNever - time) too_late();
+  return time + delay;
+}
+
 class Engine {
  public:
   [[nodiscard]] SimTime now() const { return now_; }
@@ -38,10 +44,7 @@ class Engine {
     queue_.set(handle, {time, sequence_++});
     return handle;
   }
-  Handle after(Duration delay, std::uint64_t payload) {
-    if (delay > kNever - now_) too_late();  // the sum would wrap round
-    return at(now_ + delay, payload);
-  }
+  Handle after(Duration delay, std::uint64_t payload) { return at(later(now_, delay), payload); }
 
   // REQUIRES: handle is pending. Throws as at().
   void retime(Handle handle, SimTime time) {

@@ -69,7 +69,7 @@ struct ComputeState {
       left += scaled(serial() ? grid + left_over : std::max(grid, left_over), pace.throttle);
     else
       left += grid_alone();
-    return since + Duration(left + cells * whole_cell());
+    return engine::later(since, Duration(left + cells * whole_cell()));
   }
 
   // The end may move. Also called where the pace stays: what is rounded must not depend on the order of what

@@ -44,7 +44,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
     const auto [known, first] = charge_keys.try_emplace(calls_.charge_key(r), row);
     if (first) charges_.push_back(calls_.charges(r));
     charge_of_.push_back(known->second);
-    for (const Op& op : cls.ops) total_ops_ += op.kind <= OpKind::host_work ? 1 : 0;
+    total_ops_ += cls.ops.size();
   }
   for (std::uint32_t team = 0; team < lock_step_.teams(); ++team)
     for (const std::uint32_t r : lock_step_.members(team))
@@ -236,7 +236,6 @@ void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
   if (work == 0) return finish_op(r, index);
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now());
   rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
-  return;
 }
 
 void Executor::occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign) {

@@ -226,7 +226,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
     trace.cause_rank = kOwnTeam;
     trace.cause_op = index;
     occupy(index, activity, +1, now);
-    walk.open = Walk::OpenCall{index, shape, now, now + world_.isolated.duration(activity), {}};
+    walk.open = Walk::OpenCall{index, shape, now, engine::later(now, world_.isolated.duration(activity)), {}};
     return;
   }
   if (walk.accounted_until < now) {

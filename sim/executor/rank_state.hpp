@@ -67,9 +67,7 @@ struct RankState {
   [[nodiscard]] SimTime issue_time(std::uint32_t op) const {
     if (synced != kNoOp && op < synced) return SimTime{};  // long since: launched before that synchronisation
     if (table->sync_before[op] != synced) return kNever;
-    const Duration spent(table->issued_by[op + 1] - issued_after_sync());
-    if (spent > kNever - host_free) engine::too_late();  // the sum would wrap round
-    return host_free + spent;
+    return engine::later(host_free, Duration(table->issued_by[op + 1] - issued_after_sync()));
   }
   // Of all that held the op up until now, what ended last; when several ended together, what began last.
   [[nodiscard]] std::uint32_t blocker(std::uint32_t op, SimTime issued) const {

@@ -138,6 +138,7 @@ struct StepFacts {
   FlopsPerSecond peak_per_accelerator{};
 };
 
+// One step; the executor repeats it `warmup + steps` times without a barrier other than what the ops impose.
 struct Program {
   std::uint32_t ranks = 0;
   std::vector<RankProgram> classes;
@@ -154,9 +155,6 @@ struct Program {
   std::vector<Dimension> peer_dimension;  // per peer slot
   std::vector<std::string> labels;        // op names, for people: "layer forward attention"
   StepFacts facts;
-  // One step is the whole program; the executor repeats it `warmup + steps` times without a barrier other
-  // than what the ops themselves impose. true: successive steps are separated by their own last op on every
-  // rank.
   [[nodiscard]] std::span<const RankId> members_of(CommunicatorId c) const {
     return std::span(members).subspan(communicators[c.index()].members_begin, communicators[c.index()].size);
   }
