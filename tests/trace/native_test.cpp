@@ -27,5 +27,8 @@ TEST(Native, MistakesHaveAPlace) {
   EXPECT_THAT(message(kNative, "\"after\": [1]", "\"after\": [7]"), HasSubstr("no node of this program"));
   EXPECT_THAT(message(kNative, "\"group\": \"tp\"", "\"group\": \"dp\""), HasSubstr("no group is called"));
   EXPECT_THAT(message(kNative, "\"duration\"", "\"durance\""), HasSubstr("unknown key"));
+  EXPECT_THAT(message(kNative, "\"dimension\"", "\"dimesion\""), HasSubstr("unknown key \"dimesion\""));
+  EXPECT_THAT(message(kNative, "\"ranks\": 4", "\"ranks\": 4, \"rankz\": 3"),
+              HasSubstr("unknown key \"rankz\""));
 }
 }  // namespace topsim::workloads::trace::native_test

@@ -159,7 +159,13 @@ class Aicb {
   // expert group is the same place of consecutive tensor groups.
   void groups() {
     const std::uint32_t tp = size("model_parallel_NPU_group", 1), ep = size("ep", 1), pp = size("pp", 1);
-    const std::uint32_t world = size("all_gpus", ranks_ > 0 ? ranks_ : tp * pp * ep);
+    const std::uint64_t product = std::uint64_t{tp} * pp * ep;
+    if (product > (1 << 22))
+      fail(header_.count("model_parallel_NPU_group") > 0 ? header_.at("model_parallel_NPU_group")
+                                                         : words_.front(),
+           fmt::format("tensor groups of {} x {} stages x expert groups of {} = {} ranks; at most {}", tp, pp,
+                       ep, product, 1 << 22));
+    const std::uint32_t world = size("all_gpus", ranks_ > 0 ? ranks_ : static_cast<std::uint32_t>(product));
     trace_.ranks = world;
     const auto place = [&](const char* key) {
       const auto found = header_.find(key);
@@ -280,7 +286,6 @@ class Aicb {
     const auto add = [&](const Node& node, bool blocks) {
       const std::uint32_t index = program.add(node, last);
       if (blocks) last = {index};
-      return index;
     };
     const auto run = [&](const Row& row, std::size_t p) {
       const Pass& pass = row.passes[p];
@@ -301,8 +306,8 @@ class Aicb {
       call.group = static_cast<std::uint32_t>(pass.communication->group);
       call.bytes = pass.bytes;
       const bool blocks = p < 2;
-      const std::uint32_t sent = add(call, blocks);
-      if (!blocks || row.update.count() == 0) return (void)sent;
+      add(call, blocks);
+      if (!blocks || row.update.count() == 0) return;
       Node update = node;
       update.kind = Kind::compute;
       update.duration = row.update;

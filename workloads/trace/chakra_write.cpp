@@ -95,6 +95,9 @@ ChakraFiles write_chakra(const Trace& trace) {
         if (from.operand_bytes > 0) put(node, "tensor_size", 13, unsigned_of(from.operand_bytes));
         if (from.kind == Kind::memory) put(node, "tensor_size", 13, static_cast<std::uint64_t>(from.bytes));
         if (from.kind == Kind::send || from.kind == Kind::recv) {
+          if (from.peer == kAny || from.tag == kAny)
+            fail(trace.file, fmt::format("node {} receives from anybody", from.id),
+                 "GOAL alone can say that");
           put(node, "comm_size", 9, static_cast<std::uint64_t>(from.bytes));
           put(node, "comm_tag", 9, static_cast<std::uint64_t>(from.tag));
           put(node, from.kind == Kind::send ? "comm_dst" : "comm_src", 7,

@@ -26,7 +26,7 @@ struct ChakraFiles {
 };
 [[nodiscard]] ChakraFiles write_chakra(const Trace& trace);
 
-// topsim's own JSON, topsim.trace/1: README.md beside this file.
+// topsim's own JSON, topsim.trace/1, described at the head of native.cpp.
 [[nodiscard]] Trace read_native(const std::string& text, const std::string& file);
 [[nodiscard]] std::string write_native(const Trace& trace);
 }  // namespace topsim::workloads::trace

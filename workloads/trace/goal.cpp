@@ -296,9 +296,10 @@ std::string write_goal(const Trace& trace) {
           fail(trace.file, fmt::format("node {} is a collective, which GOAL does not know", node.id),
                "convert to native or chakra");
         default:
-          if (node.duration.count() == 0 && node.operations > 0)
+          if (node.duration.count() == 0 && (node.operations > 0 || node.bytes > 0))
             fail(trace.file,
-                 fmt::format("node {} has operations and no time, which GOAL does not know", node.id),
+                 fmt::format("node {} has {} and no time, which GOAL does not know", node.id,
+                             node.operations > 0 ? "operations" : "bytes"),
                  "convert to native or chakra");
           out += fmt::format("l{}: calc {}", i + 1, (node.duration.count() + 500) / 1000);
       }

@@ -28,9 +28,12 @@ using program::CollectiveKind;
 using program::Dimension;
 using JsonNode = config::Node;
 
-constexpr std::array<std::string_view, 12> kNodeKeys{"id",         "kind",     "name",  "duration",
-                                                     "operations", "operands", "bytes", "collective",
-                                                     "group",      "peer",     "tag",   "after"};
+using Keys = std::string_view[];
+constexpr Keys kTraceKeys = {"format", "ranks", "groups", "programs"};
+constexpr Keys kGroupKeys = {"name", "dimension", "members"};
+constexpr Keys kProgramKeys = {"ranks", "nodes"};
+constexpr Keys kNodeKeys = {"id",         "kind",  "name", "duration", "operations", "operands", "bytes",
+                            "collective", "group", "peer", "tag",      "after",      "processor"};
 
 class Native {
  public:
@@ -46,6 +49,7 @@ class Native {
       problem(root, "no topsim trace", "its first key is \"format\": \"topsim.trace/1\"");
       reader_.finish();
     }
+    check_keys(root, "a trace", kTraceKeys);
     const std::int64_t ranks = integer(root, "ranks", 1, 1 << 22);
     reader_.finish();
     trace_.ranks = static_cast<std::uint32_t>(ranks);
@@ -122,8 +126,19 @@ class Native {
     return result;
   }
 
+  void check_keys(const JsonNode& object, const char* what, std::span<const std::string_view> known) {
+    if (!object.is(config::Kind::object)) return;
+    for (std::size_t k = 0; k < object.size(); ++k) {
+      const std::string& key = object[k].key();
+      if (config::is_remark(key) || std::find(known.begin(), known.end(), key) != known.end()) continue;
+      reader_.problem_at_key(object[k], fmt::format("unknown key \"{}\"", key), {},
+                             fmt::format("keys of {}: {}", what, fmt::join(known, ", ")));
+    }
+  }
+
   void groups(const JsonNode& list) {
     for (std::size_t g = 0; g < list.size(); ++g) {
+      check_keys(list[g], "a group", kGroupKeys);
       Group group;
       group.name = text(list[g], "name", "");
       if (!group_of_.emplace(group.name, static_cast<std::uint32_t>(g)).second)
@@ -159,6 +174,7 @@ class Native {
     }
     std::vector<bool> has(trace_.ranks, false);
     for (std::size_t p = 0; p < list.size(); ++p) {
+      check_keys(list[p], "a program", kProgramKeys);
       RankTrace& program = trace_.programs.emplace_back();
       program.ranks = ranks(list[p].find("ranks"));
       if (program.ranks.empty()) problem(list[p], "a program of no rank", "\"ranks\": [0, 1]");
@@ -183,13 +199,7 @@ class Native {
         problem(from, "a node is an object", "{\"id\": 1, \"kind\": \"compute\", \"duration\": \"10 us\"}");
         continue;
       }
-      for (std::size_t k = 0; k < from.size(); ++k) {
-        const std::string& key = from[k].key();
-        if (key != "processor" && !config::is_remark(key) &&
-            std::find(kNodeKeys.begin(), kNodeKeys.end(), key) == kNodeKeys.end())
-          reader_.problem_at_key(from[k], fmt::format("unknown key \"{}\"", key), {},
-                                 fmt::format("keys of a node: {}, processor", fmt::join(kNodeKeys, ", ")));
-      }
+      check_keys(from, "a node", kNodeKeys);
       const std::int64_t id = integer(from, "id", 0, std::int64_t{1} << 53);
       if (!index.emplace(id, static_cast<std::uint32_t>(i)).second)
         problem(from.find("id"), fmt::format("two nodes have the id {}", id), "one each");

@@ -83,6 +83,9 @@ class Replay {
 
  private:
   void lay_out_groups() {
+    if (trace_.groups.size() >= kMostStreams)
+      fail(trace_.file, fmt::format("{} groups of ranks", trace_.groups.size()),
+           "at most 65,000 can be replayed");
     for (const Group& group : trace_.groups) {
       auto& column = program_.communicator_slots.emplace_back(trace_.ranks);
       for (const auto& members : group.members) {
@@ -250,7 +253,7 @@ class Replay {
       case Kind::collective:
         op.kind = OpKind::collective;
         op.collective = node.collective;
-        op.slot = static_cast<std::uint16_t>(node.group);
+        op.slot = static_cast<std::uint16_t>(node.group);  // lay_out_groups() counted them
         op.bytes = Bytes(node.bytes);
         break;
       case Kind::send:
