@@ -15,6 +15,12 @@ ModelSpec complete(ModelSpec model) {
   return model;
 }
 
+ModelSpec complete_model(const WorkloadSpec& workload) {
+  ModelSpec model = complete(workload.model);
+  model.sequence = std::max(model.sequence, workload.sequence.value_or(0));
+  return model;
+}
+
 LayerKind kind_of(const ModelSpec& model, int layer) {
   return model.experts.count > 0 && layer >= model.dense_layers ? LayerKind::experts : LayerKind::dense;
 }

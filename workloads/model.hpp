@@ -9,6 +9,8 @@ namespace topsim::workloads {
 
 // Zeros replaced by what they stand for (kv_heads, head_dim, ffn, expert width), gqa told from kv_heads.
 [[nodiscard]] ModelSpec complete(ModelSpec model);
+// The workload's; learned positions reach as far as its sequence.
+[[nodiscard]] ModelSpec complete_model(const WorkloadSpec& workload);
 
 [[nodiscard]] inline Positions positions_of(const ModelSpec& model) {
   return model.positions.value_or(model.gated_ffn ? Positions::rotary : Positions::learned);

@@ -27,7 +27,7 @@ void add_predictions(const ModelSpec& model, const Plan& plan, const ComputeMode
 program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                                std::uint32_t accelerators, int domain_ranks) {
   WorkloadSpec completed = workload;
-  completed.model = complete(workload.model);
+  completed.model = complete_model(workload);
   const ModelSpec& model = completed.model;
   Plan plan = resolve(completed, accelerators);
   plan.domain_ranks = domain_ranks;
@@ -76,7 +76,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     whole_batch.micro_batch = plan.micro_batch * plan.dp;
     add_single_process(program, plan, compute, pieces, head(model, whole_batch, compute), model);
   } else {
-    const Slots slots = lay_out(plan, model.tied_embeddings || copies_embedding(model, plan), program);
+    const bool shared_table = !plan.frozen() && (model.tied_embeddings || copies_embedding(model, plan));
+    const Slots slots = lay_out(plan, shared_table, program);
     for (int stage = 0; stage < plan.pp; ++stage)
       add_stage(program, model, plan, compute, pieces, slots, stage);
   }

@@ -56,7 +56,7 @@ std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Ca
 void check_plan(const workloads::WorkloadSpec& asked, const Job& job) {
   if (asked.trace) return;
   workloads::WorkloadSpec workload = asked;
-  workload.model = workloads::complete(workload.model);
+  workload.model = workloads::complete_model(workload);
   workload.host.accelerators = job.per_node;
   (void)workloads::resolve(workload, job.ranks);
 }

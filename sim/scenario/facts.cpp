@@ -61,7 +61,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
     return facts;
   }
   workloads::WorkloadSpec complete = workload;
-  complete.model = workloads::complete(workload.model);
+  complete.model = workloads::complete_model(workload);
   complete.host = workloads::host_facts(topology);
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));

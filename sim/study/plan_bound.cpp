@@ -59,7 +59,7 @@ PlanBound::PlanBound(const scenario::Scenario& scenario, const topology::Topolog
 Duration PlanBound::operator()(const PlanChoice& choice) const {
   if (silent_) return {};
   workloads::WorkloadSpec workload = with_plan(scenario_.workload, choice);
-  workload.model = workloads::complete(workload.model);
+  workload.model = workloads::complete_model(workload);
   const workloads::Plan plan =
       workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
   // Paired forward and backward passes: neither is contiguous.

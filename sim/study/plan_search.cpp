@@ -122,7 +122,7 @@ class Search {
   }
 
   static workloads::WorkloadSpec completed(workloads::WorkloadSpec workload) {
-    workload.model = workloads::complete(workload.model);
+    workload.model = workloads::complete_model(workload);
     return workload;
   }
 

@@ -112,7 +112,7 @@ workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload, const
 std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const topology::Topology& topology,
                                      const PlanSpace& space) {
   const workloads::WorkloadSpec& workload = scenario.workload;
-  const workloads::ModelSpec model = workloads::complete(workload.model);
+  const workloads::ModelSpec model = workloads::complete_model(workload);
   const PlanChoice own = own_choice(scenario);
   const auto accelerators = static_cast<int>(topology.accelerators().size());
   const int sequence = workload.sequence.value_or(model.sequence);

@@ -50,6 +50,27 @@ TEST(Lora, OnlyAdaptersAreReduced) {
   EXPECT_NEAR(bytes(some, Phase::gradient_sync), 4 * 16 * (kQkv + kProj) * 40, 64);
 }
 
+// Nothing of norms and tables: sequence parallelism sums gradients of norms over the tensor group, and stages
+// share those of a tied table, where they are trained.
+TEST(Lora, NothingIsExchangedForFrozenNormsAndTables) {
+  WorkloadSpec workload = adapted();
+  workload.model.tied_embeddings = true;
+  const auto names = [](const program::Program& program) {
+    std::string text;
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == OpKind::collective) text += program.labels[op.label] + '\n';
+    return text;
+  };
+  EXPECT_THAT(names(training_step(workload, h100(), 64)),
+              ::testing::Not(::testing::AnyOf(::testing::HasSubstr("norm gradients"),
+                                              ::testing::HasSubstr("embedding gradients"))));
+  workload.task = Task::pretrain;
+  workload.lora.reset();
+  EXPECT_THAT(
+      names(training_step(workload, h100(), 64)),
+      ::testing::AllOf(::testing::HasSubstr("norm gradients"), ::testing::HasSubstr("embedding gradients")));
+}
+
 // The frozen matrices have two of their three products: the layers' 855,638,016 weights each, and the head's.
 TEST(Lora, FrozenWeightsHaveNoGradient) {
   const auto lora = training_step(adapted({"qkv"}), h100(), 64);

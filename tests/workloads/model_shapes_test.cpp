@@ -82,4 +82,16 @@ TEST(ModelShapes, BiasesAreTheModels) {
   gated.biases = true;
   EXPECT_TRUE(has_biases(gated));
 }
+
+// A row for each of 4,096 places; the model's own 2,048 where the workload is shorter.
+TEST(ModelShapes, LearnedPositionsReachAsFarAsTheSequence) {
+  WorkloadSpec workload;
+  workload.model = gpt(2, 1024, 16);
+  workload.model.sequence = 2048;
+  const double words = head_parameters(workload.model);
+  workload.sequence = 4096;
+  EXPECT_EQ(embedding_parameters(complete_model(workload)) - words, 4096.0 * 1024);
+  workload.sequence = 512;
+  EXPECT_EQ(embedding_parameters(complete_model(workload)) - words, 2048.0 * 1024);
+}
 }  // namespace topsim::workloads::model_shapes_test

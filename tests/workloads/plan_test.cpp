@@ -94,6 +94,37 @@ TEST(Plan, AGlobalBatchMustBeAMultipleOfWhatRunsAtOnce) {
   EXPECT_EQ(problems[0].help, "120 or 132 would be");
 }
 
+// 2^20 x 4 replicas x 1000 rounds are more than 2^30 sequences.
+TEST(Plan, AStepHasAsManySequencesAsCanBeCounted) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.micro_batch = 1 << 20, workload.plan.grad_accumulation = 1000;
+  workload.plan.global_batch.reset();
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0].message, HasSubstr("= 4194304000 sequences a step"));
+}
+
+TEST(Plan, ShardGroupsAreRunsOfRanks) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.tp = 1, workload.plan.pp = 1, workload.plan.cp = 2, workload.plan.dp = 32;
+  workload.plan.zero_group.kind = ZeroGroup::Kind::node;
+  EXPECT_TRUE(problems_of(workload).empty());
+  workload.plan.rank_order = {"tp", "dp", "cp", "ep", "pp"};
+  ASSERT_EQ(problems_of(workload).size(), 1u);
+  EXPECT_THAT(problems_of(workload)[0].message, HasSubstr("differ in cp before dp"));
+}
+
+// Two directions x 4 replicas hold a stage 8 times; four are one direction.
+TEST(Plan, ShardGroupsOfDualPipeTakeBothDirections) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.schedule = Schedule::dualpipe;
+  workload.plan.zero_group = {ZeroGroup::Kind::ranks, 4};
+  ASSERT_EQ(problems_of(workload).size(), 1u);
+  EXPECT_THAT(problems_of(workload)[0].message, HasSubstr("one whole direction of DualPipe"));
+  workload.plan.zero_group.ranks = 2;
+  EXPECT_TRUE(problems_of(workload).empty());
+}
+
 TEST(Plan, InterleavingNeedsRoundsOfThePipeline) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.virtual_stages = 2, workload.plan.global_batch = 12;  // three micro-batches, two stages

@@ -299,8 +299,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       parts.recompute = std::max(0.0, layer_activation_bytes(model, plan, RecomputeKind::none) -
                                           layer_activation_bytes(model, plan, RecomputeKind::selective));
     if (plan.recompute.kind == RecomputeKind::full)
-      parts.recompute = layer_activation_bytes(
-          model, plan, RecomputeKind::none, model.experts.count > 0 ? LayerKind::experts : LayerKind::dense);
+      parts.recompute = layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model));
     use.stages.push_back(parts);
     if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }
@@ -310,7 +309,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
 MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                      std::uint32_t accelerators) {
   WorkloadSpec completed = workload;
-  completed.model = complete(workload.model);
+  completed.model = complete_model(workload);
   return memory_use(completed.model, resolve(completed, accelerators), accelerator.memory);
 }
 }  // namespace topsim::workloads

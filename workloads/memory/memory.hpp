@@ -52,6 +52,10 @@ struct MemoryUse {
 // REQUIRES: model complete(), plan resolved for it.
 [[nodiscard]] double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
                                             LayerKind kind = LayerKind::dense);
+// Of the layers that full recompute holds at a time, the larger: a mixture's where there are experts.
+[[nodiscard]] inline LayerKind largest_kind(const ModelSpec& model) {
+  return model.experts.count > 0 ? LayerKind::experts : LayerKind::dense;
+}
 [[nodiscard]] MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity);
 
 // The same from what the user wrote. Throws ConfigError when the plan is wrong, not when it does not fit.

@@ -79,7 +79,8 @@ std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerato
   for (const Change& change : changes) {
     WorkloadSpec changed = workload;
     const std::string what = change(changed);
-    if (changed.plan.tp > 8) continue;  // beyond one node a tensor group is no remedy
+    // Beyond one node a larger tensor group is no remedy.
+    if (changed.plan.tp > std::max(workload.plan.tp, workload.host.accelerators)) continue;
     const auto use = try_plan(changed, accelerator, accelerators);
     if (use && use->fits()) return fmt::format("{} would fit ({})", what, gibibytes(use->peak().total()));
   }

@@ -21,7 +21,7 @@ MemoryUse single_process_memory(const ModelSpec& model, const Plan& plan, Bytes 
   other.gradients = parameters * plan.gradient_bytes;
   // Inputs of the final norm and of the LM head, the mask of the embedding's dropout, the output.
   other.activations = layers + 2 * element * hidden + (plan.dropout ? hidden : 0) + element * logits;
-  if (full) other.recompute = layer_activation_bytes(model, plan, RecomputeKind::none);
+  if (full) other.recompute = layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model));
 
   MemoryParts first = other;
   first.gradients += parameters * plan.gradient_bytes * (plan.dp == 1 ? 0 : plan.micro_batches > 1 ? 2 : 1);

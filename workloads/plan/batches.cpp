@@ -11,6 +11,7 @@ namespace {
 
 // Of micro-batches through layers on one stage: each is some twenty operations of a hundred bytes.
 constexpr std::int64_t kMostPasses = 4'000'000;
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;  // of a step, as of plan.global_batch
 
 // Half of the micro-batches enters at each end; both ends fill before any pass back arrives.
 void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) {
@@ -19,11 +20,12 @@ void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) 
                  fmt::format("pp = {} would be even", plan.pp + 1));
   if (plan.micro_batches % 2 != 0 || plan.micro_batches < 2 * plan.pp) {
     const int enough = std::max(2 * plan.pp, plan.micro_batches + plan.micro_batches % 2);
-    mistakes.add("plan.global_batch",
-                 fmt::format("DualPipe needs an even number of micro-batches, at least 2 x pp = {}; this "
-                             "plan has {}",
-                             2 * plan.pp, plan.micro_batches),
-                 fmt::format("global_batch = {} would be", enough * plan.micro_batch * plan.dp));
+    mistakes.add(
+        "plan.global_batch",
+        fmt::format("DualPipe needs an even number of micro-batches, at least 2 x pp = {}; this "
+                    "plan has {}",
+                    2 * plan.pp, plan.micro_batches),
+        fmt::format("global_batch = {} would be", std::int64_t{enough} * plan.micro_batch * plan.dp));
   }
   if (spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "DualPipe's messages overlap with computation", "leave overlap_p2p out");
@@ -109,6 +111,15 @@ void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistake
         fmt::format("{} micro-batches and the layers of a stage are {} passes; a step has at most {}",
                     plan.micro_batches, passes, kMostPasses),
         "a larger micro_batch, or fewer sequences");
+    mistakes.finish();
+  }
+  if (plan.micro_batches * per_round > kMostSequences) {
+    mistakes.add(
+        spec.global_batch ? "plan.global_batch" : "plan.grad_accumulation",
+        fmt::format("micro_batch {} x dp {} x {} micro-batches = {} sequences a step; it has at most {}",
+                    plan.micro_batch, plan.dp, plan.micro_batches, plan.micro_batches * per_round,
+                    kMostSequences),
+        "a smaller micro_batch, or fewer of them");
     mistakes.finish();
   }
   plan.global_batch = static_cast<int>(plan.micro_batches * per_round);

@@ -32,6 +32,14 @@ int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistak
   int ranks = spec.hsdp_shard.value_or(copies);
   if (spec.zero_group.kind == ZeroGroup::Kind::ranks) ranks = spec.zero_group.ranks;
   if (spec.zero_group.kind == ZeroGroup::Kind::node) {
+    const std::vector<std::string>& order = plan.rank_order;
+    if (plan.cp > 1 &&
+        std::find(order.begin(), order.end(), "dp") < std::find(order.begin(), order.end(), "cp")) {
+      mistakes.add(path,
+                   "shard groups are runs of ranks that differ in cp before dp, and rank_order puts dp first",
+                   "cp before dp in rank_order, or a number of ranks");
+      return copies;
+    }
     ranks = copies_in_a_node(plan, workload.host.accelerators);
     if (ranks < 2 && copies > 1) {
       mistakes.add(path,
@@ -41,6 +49,12 @@ int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistak
       return copies;
     }
   }
+  if (plan.schedule == Schedule::dualpipe && ranks < copies && ranks >= plan.dp * plan.cp)
+    mistakes.add(
+        path,
+        fmt::format("{} ranks are one whole direction of DualPipe, whose two directions share what they hold",
+                    ranks),
+        "fewer ranks, or all");
   if (by_group && spec.hsdp_shard && *spec.hsdp_shard != ranks)
     mistakes.add("plan.hsdp_shard",
                  fmt::format("hsdp_shard = {}, but zero_group is {} ranks", *spec.hsdp_shard, ranks),

@@ -25,7 +25,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
                  "set zero to 1, or pp to 1");
   plan.zero = copies > 1 ? zero : 0;
   plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
-  if (spec.hsdp_shard && (!plan.unit_shards || defaults.family != FrameworkFamily::fsdp))
+  if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
                  "use framework fsdp, or zero_group");
   plan.shard_ranks = shard_group(workload, plan, mistakes);

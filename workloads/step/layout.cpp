@@ -47,7 +47,7 @@ class Groups {
   std::size_t first_ = 0;
 };
 
-// Calls f for every coordinate with the dimensions in `fixed_*` at 0.
+// Calls f for every coordinate below these sizes; a dimension of size 1 stays at 0.
 template <class F>
 void for_each(int tp, int cp, int dp, int pp, F&& f) {
   Coordinates at;

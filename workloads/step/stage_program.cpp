@@ -320,7 +320,7 @@ class StageProgram {
         whole += layer.norms + layer.whole();
       }
     }
-    if (plan_.sequence_parallel && whole > 0) {
+    if (plan_.sequence_parallel && whole > 0 && !plan_.frozen()) {
       // Every rank saw its part of the tokens: gradients of norms, routers and latent projections are summed
       // over the tensor group.
       emitter_.join();
