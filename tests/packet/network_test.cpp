@@ -147,8 +147,9 @@ TEST(PacketNetwork, puts_queue_pairs_on_the_paths_on_which_the_fluid_has_them) {
         const bool between = cluster.device(row.from).kind == topology::DeviceKind::fabric_switch &&
                              cluster.device(row.to).kind == topology::DeviceKind::fabric_switch;
         // Acknowledgements come back on the same cables: at most 86 bytes a packet of 4096.
-        if (between)
+        if (between) {
           EXPECT_NEAR(network.record(link).bytes, fluid[link], 8 * 4096 * 0.05) << cluster.name(LinkId(link));
+        }
       }
     }
   }
