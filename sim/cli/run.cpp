@@ -22,6 +22,7 @@
 #include "sim/report/trace.hpp"
 #include "sim/report/write.hpp"
 #include "sim/scenario/simulate.hpp"
+#include "topology/named_link.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -49,17 +50,28 @@ scenario::Simulated simulate(const Options& options, executor::Progress& progres
   return scenario::simulate(options.scenario.load(), shipped_catalogue(), how_to_run(options), &progress);
 }
 
-// What was asked for by --rank and --link, in place of the whole result.
-void print_members(const Options& options, const report::Result& result) {
-  const topology::Topology topology =
+// Of --rank and --link, which are looked up before a run that may take long; none where neither is given.
+std::optional<topology::Topology> topology_of_members(const Options& options) {
+  if (options.ranks.empty() && options.links.empty()) return {};
+  topology::Topology topology =
       scenario::prepare(options.scenario.load(), shipped_catalogue(), how_to_run(options)).topology;
+  for (const std::uint32_t rank : options.ranks)
+    if (rank >= topology.accelerators().size())
+      throw report::no_such_rank(rank, topology.accelerators().size());
+  for (const std::string& link : options.links) (void)topology::named_link(topology, link);
+  return topology;
+}
+
+// What was asked for by --rank and --link, in place of the whole result.
+void print_members(const Options& options, const report::Result& result, const topology::Topology& topology) {
   const report::Members members = report::find_members(result, topology, options.ranks, options.links);
   std::cout << (options.format == "json" ? report::to_json(members) : report::to_text(members));
 }
 
-void print(const Options& options, const scenario::Simulated& simulated, const std::string& result_file) {
-  if (!options.ranks.empty() || !options.links.empty()) {
-    print_members(options, simulated.result);
+void print(const Options& options, const scenario::Simulated& simulated, const std::string& result_file,
+           const std::optional<topology::Topology>& members) {
+  if (members) {
+    print_members(options, simulated.result, *members);
   } else if (options.format == "json") {
     std::cout << report::to_json(simulated.result);
   } else if (options.format == "csv") {
@@ -104,6 +116,7 @@ int run(const Options& options) {
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   if (!options.trace.empty()) report::check_trace(options.trace);
   if (!options.out.empty()) report::make_directory(options.out);
+  const std::optional<topology::Topology> members = topology_of_members(options);
   executor::Progress progress;
   const InterruptGuard guard(progress.stop);
   const scenario::Simulated simulated = simulate(options, progress);
@@ -114,7 +127,7 @@ int run(const Options& options) {
   }
   write_page(options, simulated);
   if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
-  print(options, simulated, result_file);
+  print(options, simulated, result_file, members);
   Written written(options.quiet);
   if (!options.out.empty())
     written.add(options.out + (report::has_page() ? "/{result.json, report.html, run.json, tables as CSV}"

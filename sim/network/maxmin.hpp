@@ -60,7 +60,6 @@ class MaxMin {
   double take(Activity activity, SimTime now);
   // Shares again all that changed since the last solve, which must all have happened at `now`.
   void solve(SimTime now);
-  [[nodiscard]] bool dirty() const { return !dirty_.empty(); }
 
   // REQUIRES: not dirty. The instant the next activity ends, kNever when none will.
   [[nodiscard]] SimTime next_end() const { return ends_.empty() ? kNever : ends_.top().key; }

@@ -200,6 +200,14 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
   return text;
 }
 
+namespace {
+std::string in_a_cell(const std::string& text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
+  return cell;
+}
+}  // namespace
+
 std::string compare_markdown(const Comparison& comparison, std::span<const Candidate> candidates,
                              bool all_rows) {
   std::string text = "# " + comparison.names[0];
@@ -212,7 +220,7 @@ std::string compare_markdown(const Comparison& comparison, std::span<const Candi
   const auto table = cells(comparison, all_rows);
   for (std::size_t r = 0; r < table.size(); ++r) {
     text += "|";
-    for (const std::string& cell : table[r]) text += " " + cell + " |";
+    for (const std::string& cell : table[r]) text += " " + in_a_cell(cell) + " |";
     text += "\n";
     if (r > 0) continue;
     text += "|:--|";

@@ -20,8 +20,7 @@ namespace {
 const RankRow& class_of(const Result& result, std::uint32_t rank) {
   for (const RankRow& row : result.ranks)
     if (in_spans(row.members, rank)) return row;
-  throw ConfigError(fmt::format("the job has no rank {}", rank),
-                    fmt::format("its ranks are 0 to {}", result.accelerators - 1));
+  throw no_such_rank(rank, result.accelerators);
 }
 
 // Null when the link carried nothing.
@@ -51,6 +50,11 @@ std::string text_of(const LinkRow& link, std::uint32_t alike, double steps) {
                      percent_text(link.utilization), percent_text(link.peak_utilization));
 }
 }  // namespace
+
+ConfigError no_such_rank(std::uint32_t rank, std::size_t ranks) {
+  return ConfigError(fmt::format("the job has no rank {}", rank),
+                     fmt::format("its ranks are 0 to {}", ranks - 1));
+}
 
 Members find_members(const Result& result, const topology::Topology& topology,
                      std::span<const std::uint32_t> ranks, std::span<const std::string> links) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/error.hpp"
 #include "sim/report/result.hpp"
 #include "topology/topology.hpp"
 
@@ -18,6 +19,7 @@ struct Members {
   std::vector<std::pair<LinkRow, std::uint32_t>> links;
 };
 
+[[nodiscard]] ConfigError no_such_rank(std::uint32_t rank, std::size_t ranks);
 // Links by name (topology/named_link.hpp), of which a part has its share of the bytes; one that carried
 // nothing has zeros, and 0 alike. Throws ConfigError when there is no such rank or link. REQUIRES: `topology`
 // is what the result was simulated on.

@@ -168,6 +168,14 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
   } else if (forced.protocol) {
     never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol");
   }
+  const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
+  if (scenario.network.model == "packet" &&
+      (lanes.count > 1 || !lanes.weight.empty() || lanes.high_priority != 0))
+    out.push_back({report::Severity::note,
+                   "a job's messages all go on one virtual lane: count, weight and priority of lanes change "
+                   "nothing here",
+                   "network.packet.virtual_lanes",
+                   "topsim bench victim --lane puts a flow on a lane of its own"});
   if (forced.sharp.value_or(false) && !topology.sharp)
     out.push_back({report::Severity::warning,
                    "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",

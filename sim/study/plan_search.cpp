@@ -41,7 +41,8 @@ class Search {
  public:
   Search(const Scenario& scenario, const topology::Catalogue& catalogue, const PlanOptions& options,
          PlanProgress& progress)
-      : scenario_(prepared_scenario(scenario)),
+      : network_(scenario.network.model),
+        scenario_(prepared_scenario(scenario)),
         catalogue_(catalogue),
         options_(options),
         progress_(progress),
@@ -246,6 +247,8 @@ class Search {
     }
     report.best = with(report.rows.front().choice);
     report.best.workload.plan.dp = report.rows.front().dp;
+    report.best.network.model = network_;
+    report.network = network_;
   }
 
   // What was found before the search was stopped: the best by the steps they were compared by.
@@ -279,6 +282,7 @@ class Search {
                       help);
   }
 
+  std::string network_;  // the scenario's own; flow searches
   Scenario scenario_;
   const topology::Catalogue& catalogue_;
   const PlanOptions& options_;

@@ -47,6 +47,7 @@ struct PlanReport {
   std::optional<PlanRow> own;  // the scenario's own plan, when it can run
   bool complete = true;        // false: stopped, the rows are the best so far
   scenario::Scenario best;     // the scenario with the first row's plan; of a complete search
+  std::string network;         // the model that the scenario, and `best`, name; flow judged
 };
 
 // Throws ConfigError when no plan fits. The report does not depend on `jobs`.

@@ -120,6 +120,8 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
       report::count_text(static_cast<double>(report.simulated)), report.complete ? "" : " (interrupted)");
   std::string text;
   for (const std::string& line : report::wrap(heading, columns, 2)) text += line + '\n';
+  if (!report.network.empty() && report.network != "flow")
+    text += "judged with the flow model; the scenario says " + report.network + '\n';
   text += '\n';
   if (report.rows.empty()) return text;
   std::vector<std::vector<std::string>> lines{{"", "tp", "pp", "dp", "cp", "ep", "mb", "recompute",

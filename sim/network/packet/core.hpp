@@ -196,7 +196,7 @@ class __attribute__((visibility("hidden"))) Core {
   std::vector<double> rate_;             // per port, bytes/s
   std::vector<std::uint32_t> mark_to_;   // kmax per port
   std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
-  std::vector<int> arbiter_;             // port x class: what is left of a lane's weight, bytes
+  std::vector<std::int64_t> arbiter_;    // port x class: what is left of a lane's weight, bytes
   std::vector<Device> devices_;
   std::vector<std::uint32_t> out_begin_;
   std::vector<PortIndex> out_;

@@ -49,7 +49,6 @@ class PacketNetwork final : public Network {
   [[nodiscard]] std::uint64_t events() const override;
   [[nodiscard]] std::uint64_t packets() const;
   [[nodiscard]] const Episodes& messages() const;  // with the records of the last advance()
-  [[nodiscard]] std::uint64_t skipped_episodes() const { return messages_->skipped(); }
   // What a report should say about the run: deadlocks, drops, pauses. One sentence each.
   [[nodiscard]] std::vector<std::string> findings() const;
 

@@ -155,9 +155,8 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
   if (first > now || (candidates & 1U) != 0) return {first, 0};
   Port& port = ports[p];
   const unsigned high = candidates & (static_cast<unsigned>(spec.lanes.high_priority) << 1U);
-  int& spent =
-      arbiter_[p *
-               settings.classes];  // class 0 has no weight: what the high table has sent since a low packet
+  // Class 0 has no weight: what the high table has sent since a low packet.
+  std::int64_t& spent = arbiter_[p * settings.classes];
   const bool allowed = spec.lanes.high_limit == 255 || spent < spec.lanes.high_limit * 4096;
   if (high != 0 && (allowed || high == candidates)) {
     candidates = high;
@@ -167,7 +166,7 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
   }
   // Weighted round robin: the lane in turn while its weight lasts, then the next one with a packet.
   unsigned lane = port.turn;
-  int* left = &arbiter_[p * settings.classes];
+  std::int64_t* left = &arbiter_[p * settings.classes];
   if ((candidates >> lane & 1U) == 0 || left[lane] <= 0) {
     const unsigned above = candidates & ~((2U << lane) - 1);
     lane = static_cast<unsigned>(std::countr_zero(above != 0 ? above : candidates));
@@ -204,9 +203,9 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
       credits_[p * settings.classes + lane].sent += blocks_of(bytes);
     }
     if (settings.classes > 2) {
-      arbiter_[p * settings.classes + lane] -= static_cast<int>(bytes);
+      arbiter_[p * settings.classes + lane] -= bytes;
       if ((spec.lanes.high_priority >> (lane - 1) & 1U) != 0) {
-        arbiter_[p * settings.classes] += static_cast<int>(bytes);
+        arbiter_[p * settings.classes] += bytes;
       }
     }
   }
