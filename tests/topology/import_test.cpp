@@ -89,6 +89,36 @@ TEST(Import, TheSameNvlinkCountEverywhereIsAnNvswitch) {
   EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
 }
 
+// HGX A100 4-GPU: 12 links of each, 4 to each of three others; as cables 4 x 25 GB/s a pair.
+TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
+  ImportOptions options;
+  options.compute_capability = 80;
+  std::string text = kMatrix;
+  for (std::size_t at = 0; (at = text.find("NV12")) != std::string::npos;) text.replace(at, 4, "NV4");
+  const Topology t = build(read_nvidia_smi(text, options).spec, catalogue());
+  EXPECT_EQ(count(t, DeviceKind::nvswitch), 0);
+  const auto link = t.find_link(device(t, "node0/gpu0"), device(t, "node0/gpu3"));
+  ASSERT_TRUE(link);
+  EXPECT_EQ(t.link(*link).line_rate.value() / 1e9, 4 * 25.0);
+}
+
+// NVLinks between all GPUs hide the sockets: their CPUs tell, else one is assumed.
+TEST(Import, GpusBesideTheSameCpusShareASocket) {
+  std::string text = kMatrix;
+  text.erase(text.find("NIC0	PXB"),
+             std::string("NIC0	PXB	PXB	SYS	SYS	 X \n").size());
+  for (const char* cell : {"NV12	PXB", "NV12	SYS", " X 	SYS"})
+    for (std::size_t at = 0; (at = text.find(cell)) != std::string::npos;) text.erase(text.find('\t', at), 4);
+  const auto sockets = [](const std::string& matrix) {
+    return count(build(read_nvidia_smi(matrix, {}).spec, catalogue()), DeviceKind::cpu);
+  };
+  EXPECT_EQ(sockets(text), 2);
+  for (const char* cpus : {"0-31	0", "32-63	1"})
+    for (std::size_t at = 0; (at = text.find(cpus)) != std::string::npos;)
+      text.erase(at, std::string(cpus).size());
+  EXPECT_EQ(sockets(text), 1);
+}
+
 // 12 links: NVLink 3 by their number; a B200 has NVLink 5 however many are up, and switches that reduce.
 TEST(Import, TheAcceleratorTellsTheNvlink) {
   const auto speed = [](int capability) {

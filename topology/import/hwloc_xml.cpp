@@ -220,15 +220,16 @@ class Importer {
 
   void sockets() {
     if (sockets_.size() < 2) return;
-    const std::map<std::string, std::string> link_of = {{"intel-bdw", "qpi-bdw"},
-                                                        {"intel-skl", "upi-skl"},
-                                                        {"intel-icx", "upi-icx"},
-                                                        {"intel-erp", "upi-erp"}};
-    const auto found = link_of.find(families_.front());
-    const std::string link = found == link_of.end() ? "upi-spr" : found->second;
+    // As servers of each family usually have them (socket_links of configs/hardware/nodes.json).
+    static const std::map<std::string, std::pair<std::string, int>> usual = {
+        {"intel-bdw", {"qpi-bdw", 2}}, {"intel-skl", {"upi-skl", 3}}, {"intel-icx", {"upi-icx", 3}},
+        {"intel-spr", {"upi-spr", 4}}, {"intel-erp", {"upi-erp", 4}}, {"amd", {"xgmi2", 3}}};
+    const auto found = usual.find(families_.front());
+    const auto& [link, count] = found == usual.end() ? usual.at("intel-spr") : found->second;
     for (std::size_t a = 0; a < sockets_.size(); ++a)
-      for (std::size_t b = a + 1; b < sockets_.size(); ++b) cable(sockets_[a], sockets_[b], "", 0, link);
-    result_.findings.push_back("the sockets' link is not told: " + link + " is assumed");
+      for (std::size_t b = a + 1; b < sockets_.size(); ++b)
+        cable(sockets_[a], sockets_[b], "", 0, link, count);
+    result_.findings.push_back(fmt::format("the sockets' link is not told: {} x{} is assumed", link, count));
   }
 
   const ImportOptions& options_;

@@ -21,6 +21,7 @@ namespace {
 struct Matrix {
   std::vector<std::string> names;               // "GPU0", "NIC0" or "mlx5_0"
   std::vector<std::vector<std::string>> cells;  // rows that were there
+  std::vector<std::string> affinity;            // CPUs beside a GPU, "0-31,64-95"; empty where not told
   [[nodiscard]] bool is_gpu(std::size_t i) const { return names[i].starts_with("GPU"); }
   [[nodiscard]] std::string cell(std::size_t a, std::size_t b) const {
     if (b < cells[a].size()) return cells[a][b];
@@ -52,6 +53,10 @@ Matrix parse(std::string text, const ImportOptions& options) {
     for (auto it = std::sregex_iterator(rest.begin(), rest.end(), cell); it != std::sregex_iterator(); ++it)
       cells.push_back(it->str());
     if (cells.empty() || std::find(cells.begin(), cells.end(), "X") == cells.end()) continue;
+    std::smatch beside;
+    static const std::regex cpus("[\\s]([0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)\\s");
+    const std::string after = rest.substr(rest.find_last_of("XSDEKBV") + 1) + ' ';
+    m.affinity.push_back(std::regex_search(after, beside, cpus) ? beside.str(1) : "");
     m.names.push_back(match[1]);
     m.cells.push_back(std::move(cells));
   }
@@ -103,13 +108,30 @@ class Builder {
     result_.spec.links.push_back(l);
   }
 
-  // Rows that reach each other without SYS share a socket.
+  // Rows that reach each other without SYS share a socket, and GPUs beside the same CPUs: NVLinks hide what
+  // lies between them. Where nothing is told, all do.
   void sockets() {
     socket_ = groups(m_, {"PIX", "PXB", "PHB", "NODE"});
+    bool told = false;
+    for (std::size_t a = 0; a < socket_.size(); ++a) {
+      told |= !m_.affinity[a].empty();
+      for (std::size_t b = 0; b < a && !m_.affinity[a].empty(); ++b)
+        if (m_.affinity[a] == m_.affinity[b])
+          std::replace(socket_.begin(), socket_.end(), int{socket_[a]}, int{socket_[b]});
+    }
+    told = told || std::any_of(m_.cells.begin(), m_.cells.end(), [](const auto& row) {
+             return std::any_of(row.begin(), row.end(), [](const std::string& c) {
+               return c[0] == 'P' || c == "NODE" || c == "SYS";
+             });
+           });
+    if (!told && socket_.size() > 1) {
+      std::fill(socket_.begin(), socket_.end(), 0);
+      result_.findings.push_back("the sockets are not told: one is assumed");
+    }
     std::map<int, int> number;
     for (int& s : socket_) s = number.emplace(s, static_cast<int>(number.size())).first->second;
     for (std::size_t s = 0; s < number.size(); ++s) device(fmt::format("cpu{}", s), "cpu");
-    for (std::size_t s = 1; s < number.size(); ++s) link("cpu0", fmt::format("cpu{}", s), "upi-spr");
+    for (std::size_t s = 1; s < number.size(); ++s) link("cpu0", fmt::format("cpu{}", s), "upi-spr", 4);
     if (number.size() > 1)
       result_.findings.push_back(
           "the sockets' link is not told: four-link UPI of Sapphire Rapids is assumed");
@@ -159,7 +181,14 @@ class Builder {
     return links > 12 ? "nvlink4" : links > 6 ? "nvlink3" : "nvlink2";
   }
 
-  // The same count everywhere is an NVSwitch; else cables between pairs.
+  // NVLinks of an accelerator, by its data sheet; the most of any where it is not known.
+  [[nodiscard]] int nvlinks_of_accelerator() const {
+    const int capability = options_.compute_capability;
+    if (capability == 0 || capability >= 90) return 18;
+    return capability == 86 ? 4 : capability >= 80 ? 12 : 6;
+  }
+
+  // The same count everywhere, and more than could be cables to each of the others, is an NVSwitch.
   void nvlinks() {
     std::vector<std::size_t> gpus;
     for (std::size_t i = 0; i < m_.names.size(); ++i)
@@ -173,7 +202,7 @@ class Builder {
     if (options_.compute_capability == 0)
       result_.findings.push_back(fmt::format(
           "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
-    if (counts.size() == 1 && gpus.size() > 2) {
+    if (counts.size() == 1 && most * (static_cast<int>(gpus.size()) - 1) > nvlinks_of_accelerator()) {
       // NVSwitches reduce since Hopper's.
       result_.spec.nvlink_sharp =
           options_.compute_capability > 0 ? options_.compute_capability >= 90 : most > 12;

@@ -109,7 +109,7 @@ pages.compare = () => {
   });
   drawBills();
   drawRemarks();
-  element("command").textContent = `topsim compare ${result.names.map((name) => `${name}.json`).join(" ")}`;
-  extra.results.forEach((each, i) => button("save", `Save ${result.names[i]}.json`, null, () => saveFile(`${result.names[i]}.json`, JSON.stringify(each.scenario, null, 2) + "\n")));
+  element("command").textContent = `topsim compare ${result.names.map((name) => `${fileName(name)}.json`).join(" ")}`;
+  extra.results.forEach((each, i) => button("save", `Save ${result.names[i]}.json`, null, () => saveFile(`${fileName(result.names[i])}.json`, JSON.stringify(each.scenario, null, 2) + "\n")));
   drawWords();
 };

@@ -24,7 +24,7 @@ const saveFile = (name, text) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
 const drawReproduce = () => {
-  const file = `${result.name || "scenario"}.json`, text = JSON.stringify(result.scenario, null, 2);
+  const file = `${fileName(result.name || "scenario")}.json`, text = JSON.stringify(result.scenario, null, 2);
   element("file").textContent = file;
   element("command").textContent = `topsim run ${file} --html report.html`;
   element("scenario").textContent = text;

@@ -29,6 +29,8 @@ const percent = (share) => {
 };
 const whole = (value) => value.toLocaleString("en");
 const plural = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : /(s|x|ch|sh)$/.test(noun) ? "es" : "s"}`;
+// A name as a file may have it and a shell takes it without quotes.
+const fileName = (text) => text.replace(/[^\w.=+-]+/g, "-").replace(/^-+|-+$/g, "") || "scenario";
 const escapeText = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
 const reasonNames = {
