@@ -105,8 +105,7 @@ TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
 // NVLinks between all GPUs hide the sockets: their CPUs tell, else one is assumed.
 TEST(Import, GpusBesideTheSameCpusShareASocket) {
   std::string text = kMatrix;
-  text.erase(text.find("NIC0	PXB"),
-             std::string("NIC0	PXB	PXB	SYS	SYS	 X \n").size());
+  text.erase(text.find("NIC0	PXB"), std::string("NIC0	PXB	PXB	SYS	SYS	 X \n").size());
   for (const char* cell : {"NV12	PXB", "NV12	SYS", " X 	SYS"})
     for (std::size_t at = 0; (at = text.find(cell)) != std::string::npos;) text.erase(text.find('\t', at), 4);
   const auto sockets = [](const std::string& matrix) {
