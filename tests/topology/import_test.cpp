@@ -105,16 +105,16 @@ TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
 // NVLinks between all GPUs hide the sockets: their CPUs tell, else one is assumed.
 TEST(Import, GpusBesideTheSameCpusShareASocket) {
   std::string text = kMatrix;
-  text.erase(text.find("NIC0	PXB"), std::string("NIC0	PXB	PXB	SYS	SYS	 X \n").size());
-  for (const char* cell : {"NV12	PXB", "NV12	SYS", " X 	SYS"})
+  const std::string nic = "NIC0\tPXB\tPXB\tSYS\tSYS\t X \n";
+  text.erase(text.find(nic), nic.size());
+  for (const char* cell : {"NV12\tPXB", "NV12\tSYS", " X \tSYS"})
     for (std::size_t at = 0; (at = text.find(cell)) != std::string::npos;) text.erase(text.find('\t', at), 4);
   const auto sockets = [](const std::string& matrix) {
     return count(build(read_nvidia_smi(matrix, {}).spec, catalogue()), DeviceKind::cpu);
   };
   EXPECT_EQ(sockets(text), 2);
-  for (const char* cpus : {"0-31	0", "32-63	1"})
-    for (std::size_t at = 0; (at = text.find(cpus)) != std::string::npos;)
-      text.erase(at, std::string(cpus).size());
+  for (const std::string cpus : {"0-31\t0", "32-63\t1"})
+    for (std::size_t at = 0; (at = text.find(cpus)) != std::string::npos;) text.erase(at, cpus.size());
   EXPECT_EQ(sockets(text), 1);
 }
 
