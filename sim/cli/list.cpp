@@ -1,21 +1,18 @@
 #include "topology/catalogue/list.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
+#include "sim/cli/output_format.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/config/object.hpp"
 #include "sim/network/factory.hpp"
-#include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/shipped.hpp"
@@ -26,14 +23,6 @@ namespace topsim::cli {
 namespace {
 
 using Row = std::vector<std::string>;
-
-// A window has so many columns; a pipe has as many as a line takes, for grep and sort.
-std::size_t columns_for_people() {
-  const char* columns = std::getenv("COLUMNS");
-  if (isatty(STDOUT_FILENO) == 0 && (columns == nullptr || *columns == '\0'))
-    return std::numeric_limits<std::size_t>::max() / 2;
-  return static_cast<std::size_t>(std::max(report::options_of_stdout().columns, 40));
-}
 
 void print_table(const Row& head, std::vector<Row> rows) {
   std::vector<std::size_t> widths;

@@ -1,9 +1,14 @@
 #include "sim/cli/output_format.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/report/terminal.hpp"
 
 namespace topsim::cli {
 
@@ -17,5 +22,11 @@ void check_word(const std::string& what, const std::string& word, const std::str
   const auto close = closest(word, known);
   throw ConfigError("no " + what + " \"" + word + '"',
                     (close ? "did you mean " + *close + "? " : std::string()) + all + ": " + join(known));
+}
+std::size_t columns_for_people() {
+  const char* columns = std::getenv("COLUMNS");
+  if (isatty(STDOUT_FILENO) == 0 && (columns == nullptr || *columns == '\0'))
+    return std::numeric_limits<std::size_t>::max() / 2;
+  return static_cast<std::size_t>(std::max(report::options_of_stdout().columns, 40));
 }
 }  // namespace topsim::cli

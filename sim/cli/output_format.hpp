@@ -1,6 +1,7 @@
-// --format and other options that take one of a few words.
+// --format and other options that take one of a few words, and the room that a table has.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,4 +11,7 @@ void check_format(const std::string& format, const std::vector<std::string>& kno
 // The same for another option: `what` it names, and what `all` its words are called.
 void check_word(const std::string& what, const std::string& word, const std::string& all,
                 const std::vector<std::string>& known);
+// Columns of what is printed as a table: those of the window, or of COLUMNS; a pipe has as many as a line
+// takes, for grep and sort.
+[[nodiscard]] std::size_t columns_for_people();
 }  // namespace topsim::cli

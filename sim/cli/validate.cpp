@@ -37,7 +37,7 @@ int run(const Options& options) {
     return validation::validate(files, catalogue, library, options.jobs, &progress);
   }();
   std::cout << (options.format == "json" ? validation::to_json(report)
-                                         : validation::to_text(report, options.each))
+                                         : validation::to_text(report, options.each, columns_for_people()))
             << std::flush;
   if (!report.complete) {
     if (!options.quiet)

@@ -138,10 +138,13 @@ std::string plan_table(const PlanReport& report, std::size_t columns) {
   for (const auto& line : lines) {
     for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], report::width(line[c]));
   }
+  std::size_t taken = 0;
+  for (std::size_t c = 0; c < widths.size(); ++c) taken += shown[c] ? widths[c] + 2 : 0;
+  const char* const gap = taken - 2 > columns ? " " : "  ";
   for (const auto& line : lines) {
     std::string row;
     for (std::size_t c = 0; c < line.size(); ++c) {
-      if (shown[c]) row += (c == 0 ? "" : "  ") + pad_left(line[c], widths[c]);
+      if (shown[c]) row += (c == 0 ? "" : gap) + pad_left(line[c], widths[c]);
     }
     text += row + '\n';
   }

@@ -1,3 +1,5 @@
+#include "sim/report/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,16 +61,75 @@ std::string limits_text(const Bar& bar) {
   return text;
 }
 
-std::string verdict(const Summary& summary) {
-  std::string text = limits_text(summary.bar);
-  if (summary.failed > 0) {
-    text = fmt::format("FAILED: {} not simulated", summary.failed);
-  } else if (!summary.meets(summary.bar)) {
-    text = "FAILED: above " + text;
-  } else if (!summary.meets(summary.goal)) {
-    text += fmt::format("{}goal {} missed", text.empty() ? "" : "; ", limits_text(summary.goal));
+// What a family does not hold; empty where it holds its bar and its goal.
+std::string missed(const Summary& s) {
+  if (s.failed > 0) return fmt::format("FAILED: {} not simulated", s.failed);
+  if (!s.meets(s.bar)) return "FAILED: above " + limits_text(s.bar);
+  return s.meets(s.goal) ? "" : fmt::format("goal {} missed", limits_text(s.goal));
+}
+
+std::string verdict(const Summary& s) {
+  const std::string misses = missed(s);
+  if (s.failed > 0 || !s.meets(s.bar)) return misses;
+  const std::string bar = limits_text(s.bar);
+  return bar + (bar.empty() || misses.empty() ? "" : "; ") + misses;
+}
+
+std::string cases_text(const std::vector<Prediction>& predictions) {
+  std::size_t width = 4;
+  for (const Prediction& p : predictions) width = std::max(width, p.name.size());
+  std::string text =
+      fmt::format("{:<{}}  {:>12}  {:>12}  {:>8}\n", "case", width, "published", "predicted", "error");
+  for (const Prediction& p : predictions) {
+    text += fmt::format("{:<{}}  {:>12}  ", p.name, width, figure_text(p, p.published));
+    text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", figure_text(p, *p.predicted),
+                                      signed_percent(p.error()), p.fits ? "" : "  does not fit memory")
+                        : "not simulated: " + p.problem + '\n';
   }
   return text;
+}
+
+// With every family's bar: for a wide window, or for grep and sort.
+constexpr std::size_t kWideColumns = 120;  // beside the family's name; most bars are shorter than 45
+std::string wide_table(const Report& report, std::size_t width) {
+  const auto line = [&](const std::string& name, const Summary& s) {
+    return fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", name,
+                       width, s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90),
+                       percent(s.max), signed_percent(s.bias), tau_text(s.tau), tau_text(s.tau_beyond_noise),
+                       slope_text(s), verdict(s));
+  };
+  std::string text =
+      fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", "family",
+                  width, "cases", "mean", "median", "p90", "max", "bias", "tau", "clear", "slope", "bar");
+  for (const auto& [family, s] : report.families) text += line(family, s);
+  text += "\nall scored families, each weighing the same\n";
+  for (const auto& [kind, s] : report.totals) text += line(kind, s);
+  return text;
+}
+
+// The same figures in 80 columns; bars only where they, or goals, are missed.
+constexpr std::size_t kNarrowColumns = 54;
+std::string narrow_table(const Report& report, std::size_t width) {
+  const auto figure = [](double share) { return fmt::format("{:.1f}", share * 100); };
+  const auto line = [&](const std::string& name, const Summary& s) {
+    return fmt::format("{} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5} {:>4} {:>5} {:>5}\n",
+                       report::pad_right(report::clip(name, width), width), s.cases, figure(s.mean),
+                       figure(s.median), figure(s.percentile_90), figure(s.max),
+                       fmt::format("{:+.1f}", s.bias * 100), tau_text(s.tau), tau_text(s.tau_beyond_noise),
+                       s.slope ? figure(*s.slope) : "");
+  };
+  std::string text =
+      fmt::format("{:<{}} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5} {:>4} {:>5} {:>5}\n", "errors in %", width,
+                  "cases", "mean", "median", "p90", "max", "bias", "tau", "clear", "slope");
+  for (const auto& [family, s] : report.families) text += line(family, s);
+  text += "\nall scored families, each weighing the same\n";
+  for (const auto& [kind, s] : report.totals) text += line(kind, s);
+  std::string misses;
+  for (const auto& [family, s] : report.families) {
+    const std::string what = missed(s);
+    if (!what.empty()) misses += fmt::format("  {}: {}\n", family, what);
+  }
+  return text + (misses.empty() ? "\nevery bar held\n" : "\nbars and goals that are missed\n" + misses);
 }
 
 Json json_of(const Bar& bar) {
@@ -100,39 +161,20 @@ Json json_of(const Summary& s) {
 }
 }  // namespace
 
-std::string to_text(const Report& report, bool cases) {
+std::string to_text(const Report& report, bool cases, std::size_t columns) {
+  std::string text = cases ? cases_text(report.predictions) + '\n' : "";
   std::size_t width = 6;
   for (const auto& [family, summary] : report.families) width = std::max(width, family.size());
-  std::string text;
-  if (cases) {
-    std::size_t name_width = 4;
-    for (const Prediction& p : report.predictions) name_width = std::max(name_width, p.name.size());
-    text +=
-        fmt::format("{:<{}}  {:>12}  {:>12}  {:>8}\n", "case", name_width, "published", "predicted", "error");
-    for (const Prediction& p : report.predictions) {
-      text += fmt::format("{:<{}}  {:>12}  ", p.name, name_width, figure_text(p, p.published));
-      text += p.predicted ? fmt::format("{:>12}  {:>8}{}\n", figure_text(p, *p.predicted),
-                                        signed_percent(p.error()), p.fits ? "" : "  does not fit memory")
-                          : "not simulated: " + p.problem + '\n';
-    }
-    text += '\n';
-  }
-  const auto line = [&](const std::string& name, const Summary& s) {
-    text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", name,
-                        width, s.cases, percent(s.mean), percent(s.median), percent(s.percentile_90),
-                        percent(s.max), signed_percent(s.bias), tau_text(s.tau), tau_text(s.tau_beyond_noise),
-                        slope_text(s), verdict(s));
-  };
-  text += fmt::format("{:<{}}  {:>5}  {:>7}  {:>7}  {:>7}  {:>7}  {:>8}  {:>5}  {:>6}  {:>6}  {}\n", "family",
-                      width, "cases", "mean", "median", "p90", "max", "bias", "tau", "clear", "slope", "bar");
-  for (const auto& [family, s] : report.families) line(family, s);
-  text += "\nall scored families, each weighing the same\n";
-  for (const auto& [kind, s] : report.totals) line(kind, s);
-  return text +
-         "\ntau: agreement with the published order of a series (1: the same order), clear: of pairs that "
-         "differ\nby more than noise; slope: drift of the error a doubling of accelerators; bar: what may "
-         "not "
-         "be exceeded\n";
+  text += width + kWideColumns <= columns
+              ? wide_table(report, width)
+              : narrow_table(report, std::clamp<std::size_t>(columns - kNarrowColumns, 16, width));
+  for (const std::string& line : report::wrap("\ntau: agreement with the published order of a series (1: the "
+                                              "same order), clear: of pairs that differ by "
+                                              "more than noise; slope: drift of the error a doubling of "
+                                              "accelerators; bar: what may not be exceeded",
+                                              std::min<std::size_t>(columns, 98), 0))
+    text += line + '\n';
+  return text;
 }
 
 std::string to_json(const Report& report) {

@@ -58,7 +58,7 @@ struct Report {
 // The figures of some families together, every family weighing the same. REQUIRES: no null pointers.
 [[nodiscard]] Summary summarise(const std::vector<const Prediction*>& predictions);
 
-// One line a family; with `cases` one a case before it.
-[[nodiscard]] std::string to_text(const Report& report, bool cases);
+// One line a family, its bar too where `columns` has room; with `cases` one a case before it.
+[[nodiscard]] std::string to_text(const Report& report, bool cases, std::size_t columns);
 [[nodiscard]] std::string to_json(const Report& report);  // topsim.validate/1
 }  // namespace topsim::validation
