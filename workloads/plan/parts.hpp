@@ -24,6 +24,7 @@ class Mistakes {
 
 void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
 
+void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
 // Layers of every global stage. Reads pp, virtual_stages, schedule.
 [[nodiscard]] std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan,
                                              Mistakes& mistakes);
@@ -31,6 +32,11 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
 [[nodiscard]] int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes);
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes);
 void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
+// Also checks how context parallelism cuts sequences. Reads tp, cp, task.
+void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
+                           Mistakes& mistakes);
+// What messages between stages and of tensor parallelism run beside.
+void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // What the backward pass does again.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
@@ -44,6 +50,12 @@ void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistake
 // Ranks that share one set of shards. Reads zero.
 [[nodiscard]] int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes);
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
+// Parts of a layer that start from a graph each. Reads what set_launches() sets.
+void set_graph_parts(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+// Reads the precision, sequence_parallel and single_process.
+void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
+void set_loss(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 // Inference has no gradients and no optimiser: after everything else, which it puts right.

@@ -91,6 +91,112 @@ std::uint8_t add_peers(Program& program, const Plan& plan, const Layout& layout,
   });
   return static_cast<std::uint8_t>(program.peer_slots.size() - 1);
 }
+
+// Ranks that differ in `along` alone.
+std::uint8_t add_dimension(Program& program, const Plan& plan, const Layout& layout, Dimension dimension,
+                           int Coordinates::*along, int size) {
+  Groups groups(program, dimension);
+  const auto extent = [&](int Coordinates::*which, int whole) { return which == along ? 1 : whole; };
+  for_each(extent(&Coordinates::tp, plan.tp), extent(&Coordinates::cp, plan.cp), plan.dp, plan.pp,
+           [&](Coordinates at) {
+             groups.begin();
+             for (at.*along = 0; at.*along < size; ++(at.*along)) groups.member(layout.rank_of(at));
+             groups.end();
+           });
+  return groups.slot();
+}
+
+// Of all ranks with the same weights `count` groups: member i of group g is replica g * first_step + i *
+// step.
+std::uint8_t add_data_groups(Program& program, const Plan& plan, const Layout& layout, int count,
+                             int first_step, int size, int step) {
+  Groups groups(program, Dimension::data);
+  const bool mirrored = plan.schedule == Schedule::dualpipe;
+  for_each(plan.tp, 1, 1, mirrored ? plan.pp / 2 : plan.pp, [&](Coordinates at) {
+    const int stage = at.pp;
+    for (int group = 0; group < count; ++group) {
+      groups.begin();
+      for (int i = 0; i < size; ++i) {
+        const int index = group * first_step + i * step;
+        const int side = index / (plan.dp * plan.cp);
+        at.pp = side == 0 ? stage : plan.pp - 1 - stage;
+        at.dp = index / plan.cp % plan.dp, at.cp = index % plan.cp;
+        groups.member(layout.rank_of(at));
+      }
+      groups.end();
+    }
+  });
+  return groups.slot();
+}
+
+// Context-parallel ranks hold the same weights: they reduce gradients together, as do DualPipe's mirrored
+// copies. Hybrid sharding cuts the group into runs that share one set of shards, and joins those that hold
+// the same shard.
+void add_replicas(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
+  const int copies = plan.replicas();
+  const int shard = plan.zero > 0 && plan.shard_ranks < plan.dp * plan.cp ? plan.shard_ranks : copies;
+  if (shard > 1) slots.data = add_data_groups(program, plan, layout, copies / shard, shard, shard, 1);
+  if (shard > 1 && shard < copies)
+    slots.replicas = add_data_groups(program, plan, layout, shard, 1, copies / shard, shard);
+}
+
+void add_experts(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
+  const bool mirrored = plan.schedule == Schedule::dualpipe;
+  if (plan.ep > 1)
+    slots.expert =
+        add_expert_groups(program, plan, layout, Dimension::expert, &ExpertCoordinates::ep, plan.ep, false);
+  if (plan.etp > 1 && !plan.sliced_experts())
+    slots.expert_tensor =
+        add_expert_groups(program, plan, layout, Dimension::tensor, &ExpertCoordinates::etp, plan.etp, false);
+  if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))
+    slots.expert_data = add_expert_groups(program, plan, layout, Dimension::expert_data,
+                                          &ExpertCoordinates::dp, plan.expert_copies, mirrored);
+}
+
+// First and last stage.
+std::uint8_t add_embedding(Program& program, const Plan& plan, const Layout& layout) {
+  Groups groups(program, Dimension::embedding);
+  for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {
+    groups.begin();
+    groups.member(layout.rank_of(at));
+    at.pp = plan.pp - 1;
+    groups.member(layout.rank_of(at));
+    groups.end();
+  });
+  return groups.slot();
+}
+
+// The gradient norm is a sum over every rank that holds a part: with a sharded optimiser that is the whole
+// job.
+std::uint8_t add_norm(Program& program, const Plan& plan, const Layout& layout) {
+  const bool sharded = plan.optimizer_shards > 1;
+  Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
+  if (sharded) {
+    groups.begin();
+    for (std::uint32_t rank = 0; rank < program.ranks; ++rank) groups.member(rank);
+    groups.end();
+    return groups.slot();
+  }
+  for_each(1, plan.cp, plan.dp, 1, [&](Coordinates at) {
+    groups.begin();
+    for (at.pp = 0; at.pp < plan.pp; ++at.pp)
+      for (at.tp = 0; at.tp < plan.tp; ++at.tp) groups.member(layout.rank_of(at));
+    groups.end();
+  });
+  return groups.slot();
+}
+
+void add_neighbours(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
+  const bool turned = plan.ends_meet();
+  const bool wrap = (plan.virtual_stages > 1 && !turned) || plan.task == Task::decode;
+  slots.next = add_peers(program, plan, layout, 1, wrap);
+  slots.previous = add_peers(program, plan, layout, -1, wrap);
+  program.peer_counterpart = {slots.previous, slots.next};
+  if (!turned) return;
+  slots.turned_next = add_peers(program, plan, layout, -1, false);
+  slots.turned_previous = add_peers(program, plan, layout, 1, false);
+  program.peer_counterpart.insert(program.peer_counterpart.end(), {slots.turned_previous, slots.turned_next});
+}
 }  // namespace
 
 Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
@@ -101,104 +207,18 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
   for_each(plan.tp, plan.cp, plan.dp, plan.pp, [&](const Coordinates& at) {
     program.class_of_rank[layout.rank_of(at)] = static_cast<std::uint16_t>(at.pp);
   });
-  if (plan.tp > 1) {
-    Groups groups(program, Dimension::tensor);
-    slots.tensor = groups.slot();
-    for_each(1, plan.cp, plan.dp, plan.pp, [&](Coordinates at) {
-      groups.begin();
-      for (at.tp = 0; at.tp < plan.tp; ++at.tp) groups.member(layout.rank_of(at));
-      groups.end();
-    });
-  }
-  if (plan.cp > 1) {
-    Groups groups(program, Dimension::context);
-    slots.context = groups.slot();
-    for_each(plan.tp, 1, plan.dp, plan.pp, [&](Coordinates at) {
-      groups.begin();
-      for (at.cp = 0; at.cp < plan.cp; ++at.cp) groups.member(layout.rank_of(at));
-      groups.end();
-    });
-  }
-  // Context-parallel ranks hold the same weights: they reduce gradients together. Hybrid sharding cuts the
-  // group into runs that share one set of shards, and joins those that hold the same shard.
-  const int copies = plan.replicas();
-  const bool mirrored = plan.schedule == Schedule::dualpipe;
-  const auto data_groups = [&](int count, int first_step, int size, int step) {
-    Groups groups(program, Dimension::data);
-    for_each(plan.tp, 1, 1, mirrored ? plan.pp / 2 : plan.pp, [&](Coordinates at) {
-      const int stage = at.pp;
-      for (int group = 0; group < count; ++group) {
-        groups.begin();
-        for (int i = 0; i < size; ++i) {
-          const int index = group * first_step + i * step;
-          const int side = index / (plan.dp * plan.cp);
-          at.pp = side == 0 ? stage : plan.pp - 1 - stage;
-          at.dp = index / plan.cp % plan.dp, at.cp = index % plan.cp;
-          groups.member(layout.rank_of(at));
-        }
-        groups.end();
-      }
-    });
-    return groups.slot();
-  };
-  // DualPipe's mirrored copies share what all replicas share.
-  const int shard = plan.zero > 0 && plan.shard_ranks < plan.dp * plan.cp ? plan.shard_ranks : copies;
-  if (shard > 1) slots.data = data_groups(copies / shard, shard, shard, 1);
-  if (shard > 1 && shard < copies) slots.replicas = data_groups(shard, 1, copies / shard, shard);
-  if (plan.ep > 1)
-    slots.expert =
-        add_expert_groups(program, plan, layout, Dimension::expert, &ExpertCoordinates::ep, plan.ep, false);
-  if (plan.etp > 1 && !plan.sliced_experts())
-    slots.expert_tensor =
-        add_expert_groups(program, plan, layout, Dimension::tensor, &ExpertCoordinates::etp, plan.etp, false);
-  if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))
-    slots.expert_data = add_expert_groups(program, plan, layout, Dimension::expert_data,
-                                          &ExpertCoordinates::dp, plan.expert_copies, mirrored);
+  if (plan.tp > 1)
+    slots.tensor = add_dimension(program, plan, layout, Dimension::tensor, &Coordinates::tp, plan.tp);
+  if (plan.cp > 1)
+    slots.context = add_dimension(program, plan, layout, Dimension::context, &Coordinates::cp, plan.cp);
+  add_replicas(program, plan, layout, slots);
+  add_experts(program, plan, layout, slots);
   // ZB-V and DualPipe put the first and the last part of the model on the same stage: nothing to sum between
   // stages.
-  if (shared_embedding && plan.pp > 1 && !plan.ends_meet()) {
-    Groups groups(program, Dimension::embedding);
-    slots.embedding = groups.slot();
-    for_each(plan.tp, plan.cp, plan.dp, 1, [&](Coordinates at) {
-      groups.begin();
-      groups.member(layout.rank_of(at));
-      at.pp = plan.pp - 1;
-      groups.member(layout.rank_of(at));
-      groups.end();
-    });
-  }
-  // The gradient norm is a sum over every rank that holds a part: with a sharded optimiser that is the whole
-  // job.
-  const bool sharded = plan.optimizer_shards > 1;
-  if (plan.tp * plan.pp > 1 || sharded) {
-    Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
-    slots.norm = groups.slot();
-    if (sharded) {
-      groups.begin();
-      for (std::uint32_t rank = 0; rank < program.ranks; ++rank) groups.member(rank);
-      groups.end();
-    } else {
-      for_each(1, plan.cp, plan.dp, 1, [&](Coordinates at) {
-        groups.begin();
-        for (at.pp = 0; at.pp < plan.pp; ++at.pp)
-          for (at.tp = 0; at.tp < plan.tp; ++at.tp) groups.member(layout.rank_of(at));
-        groups.end();
-      });
-    }
-  }
-  if (plan.pp > 1) {
-    const bool turned = plan.ends_meet();
-    const bool wrap = (plan.virtual_stages > 1 && !turned) || plan.task == Task::decode;
-    slots.next = add_peers(program, plan, layout, 1, wrap);
-    slots.previous = add_peers(program, plan, layout, -1, wrap);
-    program.peer_counterpart = {slots.previous, slots.next};
-    if (turned) {
-      slots.turned_next = add_peers(program, plan, layout, -1, false);
-      slots.turned_previous = add_peers(program, plan, layout, 1, false);
-      program.peer_counterpart.insert(program.peer_counterpart.end(),
-                                      {slots.turned_previous, slots.turned_next});
-    }
-  }
+  if (shared_embedding && plan.pp > 1 && !plan.ends_meet())
+    slots.embedding = add_embedding(program, plan, layout);
+  if (plan.tp * plan.pp > 1 || plan.optimizer_shards > 1) slots.norm = add_norm(program, plan, layout);
+  if (plan.pp > 1) add_neighbours(program, plan, layout, slots);
   return slots;
 }
 }  // namespace topsim::workloads

@@ -270,7 +270,7 @@ class Native {
   std::map<std::string, std::uint32_t> group_of_;
 };
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return config::to_text(config::Value::of(text), 0);
 }
 }  // namespace
@@ -287,7 +287,7 @@ std::string write_native(const Trace& trace) {
     std::vector<std::string> sets;
     for (const auto& members : group.members) sets.push_back(fmt::format("[{}]", fmt::join(members, ", ")));
     out += fmt::format("{}\n  {{\"name\": {}, \"dimension\": \"{}\", \"members\": [{}]}}", g == 0 ? "" : ",",
-                       quoted(group.name), program::name_of(group.dimension), fmt::join(sets, ", "));
+                       in_quotes(group.name), program::name_of(group.dimension), fmt::join(sets, ", "));
   }
   out += "],\n \"programs\": [";
   for (std::size_t p = 0; p < trace.programs.size(); ++p) {
@@ -299,7 +299,7 @@ std::string write_native(const Trace& trace) {
       out +=
           fmt::format("{}\n   {{\"id\": {}, \"kind\": \"{}\"", i == 0 ? "" : ",", i + 1, name_of(node.kind));
       if (!trace.names[node.name].empty())
-        out += fmt::format(", \"name\": {}", quoted(trace.names[node.name]));
+        out += fmt::format(", \"name\": {}", in_quotes(trace.names[node.name]));
       if (node.duration.count() > 0)
         out += fmt::format(", \"duration\": \"{}\"", config::to_text(node.duration));
       if (node.operations > 0) out += fmt::format(", \"operations\": {}", node.operations);
@@ -309,7 +309,7 @@ std::string write_native(const Trace& trace) {
       if (node.processor > 0) out += fmt::format(", \"processor\": {}", node.processor);
       if (node.kind == trace::Kind::collective)
         out += fmt::format(", \"collective\": \"{}\", \"group\": {}", program::name_of(node.collective),
-                           quoted(trace.groups[node.group].name));
+                           in_quotes(trace.groups[node.group].name));
       if (node.kind == trace::Kind::send || node.kind == trace::Kind::recv) {
         if (node.peer == kAny || node.tag == kAny)
           fail(trace.file, fmt::format("node {} receives from anybody", node.id), "GOAL alone can say that");

@@ -1,0 +1,40 @@
+// What the host does for every kernel, and which kernels start from a CUDA graph.
+#include <algorithm>
+
+#include "workloads/host/host.hpp"
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan) {
+  const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
+  const Duration eager = host_times().operation;
+  plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
+  plan.collective_launch = graph ? plan.launch : std::max(plan.launch, host_times().collective);
+  plan.counts_host_calls = !graph && !workload.compute.launch_overhead;
+  plan.graph = graph;
+  plan.host = defaults.host;
+  plan.host_factor = workload.compute.host_factor.value_or(1);
+}
+
+void set_graph_parts(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
+                     Mistakes& mistakes) {
+  const std::vector<std::string>& parts = workload.compute.graph_parts;
+  const auto graphed = [&](const char* part) {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
+  plan.graph_attention = graphed("attention"), plan.graph_router = graphed("router");
+  plan.graph_mlp = graphed("mlp");
+  if (plan.graph && !parts.empty())
+    mistakes.add("compute.graph_parts", "the whole step is launched from one graph already",
+                 "leave cuda_graph or graph_parts out");
+  if (!plan.counts_host_calls && !plan.graph && !parts.empty())
+    mistakes.add("compute.graph_parts", "launch_overhead prices every kernel alike, in a graph or not",
+                 "leave one of the two out");
+  if (!parts.empty() && workload.model.experts.count > 0 && !defaults.host.experts.counted)
+    mistakes.add("compute.graph_parts", "calls of experts are not counted in this framework",
+                 "use framework megatron");
+  if (plan.graph_router && workload.model.experts.count == 0)
+    mistakes.add("compute.graph_parts", "the model has no router", "leave \"router\" out");
+}
+}  // namespace topsim::workloads

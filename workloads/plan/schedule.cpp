@@ -1,0 +1,72 @@
+// The order of a pipeline's passes, and how sequences are cut.
+#include <fmt/format.h>
+
+#include "workloads/plan/parts.hpp"
+
+namespace topsim::workloads {
+
+void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
+  plan.schedule =
+      spec.schedule.value_or(spec.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+  if (plan.schedule == Schedule::one_f_one_b && plan.virtual_stages > 1)
+    plan.schedule = Schedule::interleaved;
+  if (plan.schedule == Schedule::interleaved && plan.virtual_stages == 1) {
+    if (plan.pp > 1)
+      mistakes.add("plan.schedule",
+                   "the interleaved schedule needs two or more virtual stages, the plan has one",
+                   "set virtual_stages to 2 or more, or use 1f1b");
+    plan.schedule = Schedule::one_f_one_b;
+  }
+  if (plan.schedule == Schedule::zb_v) {
+    if (spec.virtual_stages > 2)
+      mistakes.add("plan.virtual_stages", "ZB-V has two virtual stages", "leave virtual_stages out");
+    plan.virtual_stages = 2;
+  } else if (plan.schedule != Schedule::interleaved && plan.virtual_stages > 1) {
+    mistakes.add("plan.virtual_stages", "this schedule has one stage a rank", "use the interleaved schedule");
+  }
+  if (plan.virtual_stages > 1 && plan.pp == 1)
+    mistakes.add("plan.virtual_stages", "virtual stages need a pipeline (pp > 1)", "set virtual_stages to 1");
+}
+
+void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
+                           Mistakes& mistakes) {
+  const PlanSpec& spec = workload.plan;
+  const bool split_rows = (defaults.sequence_parallel && !plan.inference()) ||
+                          (workload.model.experts.count > 0 && !plan.sliced_experts());
+  plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(split_rows);
+  if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)
+    mistakes.add(
+        "plan.sequence_parallel",
+        fmt::format("a sequence of {} does not divide over tp x cp = {}", plan.sequence, plan.tp * plan.cp),
+        "switch sequence_parallel off or change the sequence");
+  if (plan.cp > 1) {
+    if (plan.sequence % (2 * plan.cp) != 0)
+      mistakes.add(
+          "plan.cp",
+          fmt::format("a sequence of {} does not divide into 2 x cp = {} chunks", plan.sequence, 2 * plan.cp),
+          "choose a cp that does");
+    if (plan.cp_kind == ContextKind::ulysses && workload.model.heads % (plan.tp * plan.cp) != 0)
+      mistakes.add(
+          "plan.cp",
+          fmt::format("{} heads do not divide over tp x cp = {}", workload.model.heads, plan.tp * plan.cp),
+          "Ulysses splits heads: lower cp, or choose cp_kind ring");
+  }
+}
+
+void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (recalled of
+  // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
+  // neighbours wait for each other in a circle.
+  const bool zero_bubble = plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p ||
+                           plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+  plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || spec.overlap_expert_exchange ||
+                                               (defaults.overlap_p2p && plan.virtual_stages > 1));
+  plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
+  if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
+      !plan.inference())
+    mistakes.add("plan.tp_overlap",
+                 "user buffers overlap gathers and scatters, which need sequence parallelism",
+                 "set sequence_parallel, or tp_overlap to async");
+  plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
+}
+}  // namespace topsim::workloads
