@@ -227,10 +227,12 @@ const config::Object<DeviceSpec>& table(config::Type<DeviceSpec>) {
           .field("kind", &DeviceSpec::kind, "what it is", config::one_of(words(device_kind_names())),
                  config::required())
           .field("model", &DeviceSpec::model, "catalogue name", config::default_text("the kind"))
-          .field("node", &DeviceSpec::node, "node that holds it; none for fabric switches")
+          .field("node", &DeviceSpec::node, "node that holds it, from 0; none for fabric switches",
+                 config::between(0, 999'999))
           .field("index", &DeviceSpec::index, "among its kind in the node or tier",
-                 config::default_text("counted"))
-          .field("tier", &DeviceSpec::tier, "of a fabric switch: 1 leaf, 2 spine, 3 core")
+                 config::between(0, 999'999), config::default_text("counted"))
+          .field("tier", &DeviceSpec::tier, "of a fabric switch: 1 leaf, 2 spine, 3 core",
+                 config::between(1, 255))
           .field("count", &DeviceSpec::count, "equal ones that it stands for", config::between(1, 65535));
   return object;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 namespace topsim {
@@ -10,6 +11,64 @@ std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
+}
+
+// What other programs, or other people, call a thing. The keys of published config.json files and of
+// Megatron-LM's arguments are among them: scenarios are often written beside one.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"gpu", "accelerator"},
+    {"gpus", "accelerators"},
+    {"hca", "nic"},
+    {"fabric_switch", "switch"},
+    {"tensor_parallel", "tp"},
+    {"tensor_parallel_size", "tp"},
+    {"tensor_model_parallel_size", "tp"},
+    {"pipeline_parallel", "pp"},
+    {"pipeline_parallel_size", "pp"},
+    {"pipeline_model_parallel_size", "pp"},
+    {"data_parallel", "dp"},
+    {"data_parallel_size", "dp"},
+    {"context_parallel_size", "cp"},
+    {"expert_parallel_size", "ep"},
+    {"expert_model_parallel_size", "ep"},
+    {"virtual_pipeline_size", "virtual_stages"},
+    {"microbatch_size", "micro_batch"},
+    {"micro_batch_size", "micro_batch"},
+    {"batch_size", "global_batch"},
+    {"global_batch_size", "global_batch"},
+    {"gradient_accumulation_steps", "grad_accumulation"},
+    {"activation_checkpointing", "recompute"},
+    {"recompute_granularity", "recompute"},
+    {"zero_stage", "zero"},
+    {"seq_len", "sequence"},
+    {"seq_length", "sequence"},
+    {"sequence_length", "sequence"},
+    {"max_position_embeddings", "sequence"},
+    {"num_layers", "layers"},
+    {"num_hidden_layers", "layers"},
+    {"hidden_size", "hidden"},
+    {"d_model", "hidden"},
+    {"ffn_hidden_size", "ffn"},
+    {"intermediate_size", "ffn"},
+    {"num_attention_heads", "heads"},
+    {"n_heads", "heads"},
+    {"num_key_value_heads", "kv_heads"},
+    {"num_query_groups", "kv_heads"},
+    {"vocab_size", "vocab"},
+    {"num_experts", "count"},
+    {"moe_router_topk", "top_k"},
+    {"num_experts_per_tok", "top_k"},
+    {"dtype", "precision"},
+};
+
+const std::string* meant(std::string_view word, std::span<const std::string> known) {
+  const std::string small = lower(word);
+  for (const auto& [theirs, ours] : kSynonyms) {
+    if (small != theirs) continue;
+    const auto found = std::find(known.begin(), known.end(), ours);
+    if (found != known.end()) return &*found;
+  }
+  return nullptr;
 }
 }  // namespace
 
@@ -33,6 +92,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> known) {
   constexpr std::size_t kLongestWord = 100;  // beyond it nobody mistyped a name
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
+  if (const std::string* const same = meant(word, known)) return *same;
   const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
   // Of equally close words the one that begins alike: people rarely mistype the first letter.
   std::size_t best = 2 * most + 2;

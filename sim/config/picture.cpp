@@ -33,6 +33,25 @@ std::string printable(std::string text) {
   return text;
 }
 
+// The part of a line about a mark of `length` bytes at `column` (from 1); generated files have long lines.
+struct Excerpt {
+  std::string text;
+  std::size_t column;  // of the mark in it
+};
+
+Excerpt excerpt(const std::string& line, std::size_t column, std::size_t length) {
+  constexpr std::size_t kWhole = 120, kBefore = 70, kAfter = 40;
+  if (line.size() <= kWhole) return {line, column};
+  const auto inside = [&](std::size_t at) {  // not within a character of several bytes
+    while (at > 0 && at < line.size() && (static_cast<unsigned char>(line[at]) & 0xC0) == 0x80) --at;
+    return std::min(at, line.size());
+  };
+  const std::size_t begin = column > kBefore + 4 ? inside(column - 1 - kBefore) : 0;
+  const std::size_t end = inside(column - 1 + std::min(length, kWhole) + kAfter);
+  const std::string before = begin > 0 ? "..." : "", after = end < line.size() ? "..." : "";
+  return {before + line.substr(begin, end - begin) + after, column - begin + before.size()};
+}
+
 std::string one(const Problem& problem, const Painter& paint) {
   std::string text = paint.red("error:") + ' ' + paint.bold(printable(problem.message)) + '\n';
   const Place& place = problem.place;
@@ -49,12 +68,15 @@ std::string one(const Problem& problem, const Painter& paint) {
   }
   if (!problem.source_line.empty()) {
     const std::string bar = paint.blue("|");
-    const auto column = static_cast<std::size_t>(std::max(1, place.column));
+    const auto length = static_cast<std::size_t>(std::max(1, place.length));
+    const auto [shown, column] =
+        excerpt(problem.source_line, static_cast<std::size_t>(std::max(1, place.column)), length);
     text += margin + ' ' + bar + '\n';
     text += std::string(width - number.size(), ' ') + paint.blue(number) + ' ' + bar + ' ' +
-            printable(problem.source_line) + '\n';
-    text += margin + ' ' + bar + ' ' + std::string(column - 1, ' ') +
-            paint.red(std::string(static_cast<std::size_t>(std::max(1, place.length)), '^'));
+            printable(shown) + '\n';
+    text +=
+        margin + ' ' + bar + ' ' + std::string(column - 1, ' ') +
+        paint.red(std::string(std::min(length, shown.size() + 1 - std::min(shown.size(), column - 1)), '^'));
     if (!problem.label.empty()) text += ' ' + paint.red(printable(problem.label));
     text += '\n';
   } else if (!problem.label.empty()) {

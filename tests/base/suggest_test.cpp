@@ -17,6 +17,14 @@ TEST(Closest, the_first_part_of_a_name_stands_for_it) {
   EXPECT_EQ(closest("H100", known), "h100-nvl");
 }
 
+// "gpu" is one letter from cpu and means something else; another program's key finds ours.
+TEST(Closest, what_others_call_a_thing_is_understood) {
+  const std::vector<std::string> kinds{"accelerator", "cpu", "nic"}, keys{"layers", "hidden", "heads"};
+  EXPECT_EQ(closest("GPU", kinds), "accelerator");
+  EXPECT_EQ(closest("num_hidden_layers", keys), "layers");
+  EXPECT_EQ(closest("num_hidden_layers", kinds), std::nullopt);
+}
+
 // A name that differs in nothing but case is the one meant.
 TEST(Closest, the_whole_name_comes_before_longer_ones) {
   const std::vector<std::string> known{"h100-nvl", "h100"};
