@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/executor/outcome.hpp"
+#include "sim/report/si.hpp"
 
 namespace topsim::python {
 namespace {
@@ -12,10 +13,6 @@ using report::CounterSample;
 using report::IdleSlice;
 using report::Slice;
 using report::Timeline;
-
-double seconds(SimTime time) {
-  return static_cast<double>(time.time_since_epoch().count()) / 1e12;
-}
 
 std::vector<std::string> devices(const Timeline& timeline) {
   std::vector<std::string> names;
@@ -58,9 +55,9 @@ py::dict slice_columns(const Timeline& t) {
       t.slices, [](const Slice& s) { return s.name; }, t.names);
   columns["phase"] = column_of_text(t.slices, [](const Slice& s) { return s.phase; });
   columns["step"] = column<std::uint32_t>(t.slices, [](const Slice& s) { return s.step; });
-  columns["begin"] = column<double>(t.slices, [](const Slice& s) { return seconds(s.begin); });
-  columns["ready"] = column<double>(t.slices, [](const Slice& s) { return seconds(s.ready); });
-  columns["end"] = column<double>(t.slices, [](const Slice& s) { return seconds(s.end); });
+  columns["begin"] = column<double>(t.slices, [](const Slice& s) { return report::si(s.begin); });
+  columns["ready"] = column<double>(t.slices, [](const Slice& s) { return report::si(s.ready); });
+  columns["end"] = column<double>(t.slices, [](const Slice& s) { return report::si(s.end); });
   columns["flow"] = column<std::uint64_t>(t.slices, [](const Slice& s) { return s.flow; });
   return columns;
 }
@@ -72,8 +69,8 @@ py::dict idle_columns(const Timeline& t) {
   columns["device"] = column_of_words(
       t.idle, [](const IdleSlice& s) { return s.lane; }, devices(t));
   columns["reason"] = column_of_text(t.idle, [](const IdleSlice& s) { return name_of(s.reason); });
-  columns["begin"] = column<double>(t.idle, [](const IdleSlice& s) { return seconds(s.begin); });
-  columns["end"] = column<double>(t.idle, [](const IdleSlice& s) { return seconds(s.end); });
+  columns["begin"] = column<double>(t.idle, [](const IdleSlice& s) { return report::si(s.begin); });
+  columns["end"] = column<double>(t.idle, [](const IdleSlice& s) { return report::si(s.end); });
   return columns;
 }
 
@@ -83,7 +80,7 @@ py::dict link_sample_columns(const Timeline& t) {
   py::dict columns;
   columns["id"] = column_of_words(
       t.samples, [](const CounterSample& s) { return s.link; }, ids);
-  columns["time"] = column<double>(t.samples, [](const CounterSample& s) { return seconds(s.time); });
+  columns["time"] = column<double>(t.samples, [](const CounterSample& s) { return report::si(s.time); });
   columns["utilization"] = column<double>(t.samples, [](const CounterSample& s) { return s.utilization; });
   return columns;
 }

@@ -10,7 +10,7 @@
 namespace topsim::report {
 namespace {
 constexpr std::size_t kTotals = 44;  // columns of what a total is of
-constexpr double kSecondsPerYear = 365.25 * 86400, kSecondsPerHour = 3600;
+constexpr double kSecondsPerHour = 3600;
 
 std::string range_text(const Interval& range, double times = 1) {
   if (range.low == range.high) return dollars_text(range.usual * times);

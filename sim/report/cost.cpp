@@ -4,7 +4,6 @@
 
 namespace topsim::report {
 namespace {
-constexpr double kSecondsPerYear = 365.25 * 86400;
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 
 Interval range_or(const std::vector<double>& own, const Interval& published) {

@@ -12,6 +12,8 @@
 
 namespace topsim::report {
 
+inline constexpr double kSecondsPerYear = 365.25 * 86400;
+
 struct CostModel {
   BillOfMaterials bill;
   Interval electricity;  // USD/kWh

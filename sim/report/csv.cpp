@@ -5,14 +5,10 @@
 #include <iterator>
 #include <string_view>
 
+#include "sim/report/si.hpp"
+
 namespace topsim::report {
 namespace {
-double si(Duration time) {
-  return static_cast<double>(time.count()) / 1e12;
-}
-double si(SimTime time) {
-  return si(time.time_since_epoch());
-}
 
 template <class... Values>
 void row(std::string& out, fmt::format_string<Values...> format, Values&&... values) {

@@ -3,15 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/member.hpp"
+#include "sim/report/si.hpp"
 
 namespace topsim::report {
 namespace {
 using nlohmann::json;
-
-// Division rounds once, so a picosecond count prints as its own decimal: 1.234567890123, never ...0000001.
-double si(Duration time) {
-  return static_cast<double>(time.count()) / 1e12;
-}
 
 json idle_json(const metrics::Account& account) {
   json idle = json::object();

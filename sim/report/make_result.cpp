@@ -22,12 +22,12 @@ std::string members_text(const std::vector<Id>& members) {
 }
 
 std::vector<RankRow> rank_rows(const Outcome& outcome, const Topology& topology,
-                               const program::Program& program, std::span<const DeviceId> devices) {
+                               const program::Program& program) {
   std::vector<RankRow> rows;
   for (const executor::RankClass& each : outcome.ranks) {
     if (each.members.empty()) continue;
     const std::size_t rank = each.members.front().index();
-    const DeviceId device = devices.empty() ? topology.accelerators()[rank] : devices[rank];
+    const DeviceId device = topology.accelerators()[rank];
     RankRow row;
     row.rank = static_cast<std::uint32_t>(rank);
     row.count = static_cast<std::uint32_t>(each.members.size());
@@ -97,7 +97,7 @@ std::vector<CollectiveRow> collective_rows(const Outcome& outcome) {
 }  // namespace
 
 Result make_result(const ScenarioFacts& facts, const Topology& topology, const program::Program& program,
-                   Memory memory, const Outcome& outcome, std::span<const DeviceId> devices) {
+                   Memory memory, const Outcome& outcome) {
   Result result;
   result.name = facts.name;
   result.headline = facts.headline;
@@ -111,7 +111,7 @@ Result make_result(const ScenarioFacts& facts, const Topology& topology, const p
   result.memory = std::move(memory);
   result.accelerators = program.ranks;
   result.account = metrics::mean_account(outcome.ranks);
-  result.ranks = rank_rows(outcome, topology, program, devices);
+  result.ranks = rank_rows(outcome, topology, program);
   result.links = link_rows(outcome, topology);
   result.collectives = collective_rows(outcome);
   result.critical_path = metrics::path_by_op(outcome, program);

@@ -19,9 +19,8 @@ struct ScenarioFacts {
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
 };
 
-// REQUIRES: all four belong to the same run. `devices` holds the accelerator of each rank; empty means packed
-// (rank r on accelerators()[r]).
+// REQUIRES: all four belong to the same run. Rank r is on accelerators()[r].
 [[nodiscard]] Result make_result(const ScenarioFacts& facts, const topology::Topology& topology,
                                  const program::Program& program, Memory memory,
-                                 const executor::Outcome& outcome, std::span<const DeviceId> devices = {});
+                                 const executor::Outcome& outcome);
 }  // namespace topsim::report

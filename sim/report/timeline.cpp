@@ -20,13 +20,13 @@ const Op& op_of(const TimelineEvent& event, const Outcome& outcome, const Progra
 }
 
 std::vector<Lane> make_lanes(const topology::Topology& topology, const Program& program,
-                             const Outcome& outcome, std::span<const DeviceId> devices) {
+                             const Outcome& outcome) {
   std::vector<Lane> lanes;
   for (const executor::RankClass& each : outcome.ranks) {
     Lane lane;
     lane.rank = each.members.front().value;
     lane.count = static_cast<std::uint32_t>(each.members.size());
-    const DeviceId device = devices.empty() ? topology.accelerators()[lane.rank] : devices[lane.rank];
+    const DeviceId device = topology.accelerators()[lane.rank];
     lane.node = topology.device(device).node;
     lane.device = topology.name(device);
     lane.program = program.classes[each.program_class].name;
@@ -95,10 +95,9 @@ std::string_view name_of(program::Phase phase) {
   return names[static_cast<std::size_t>(phase)];
 }
 
-Timeline make_timeline(const topology::Topology& topology, const Program& program, const Outcome& outcome,
-                       std::span<const DeviceId> devices) {
+Timeline make_timeline(const topology::Topology& topology, const Program& program, const Outcome& outcome) {
   Timeline timeline;
-  timeline.lanes = make_lanes(topology, program, outcome, devices);
+  timeline.lanes = make_lanes(topology, program, outcome);
   timeline.names = program.labels;
   timeline.slices = make_slices(program, outcome);
   pair_messages(program, outcome, timeline.slices);

@@ -56,8 +56,8 @@ struct Timeline {
   std::vector<CounterSample> samples;  // by (link, time)
 };
 
+// REQUIRES: all three belong to the same run. Rank r is on accelerators()[r].
 [[nodiscard]] Timeline make_timeline(const topology::Topology& topology, const program::Program& program,
-                                     const executor::Outcome& outcome,
-                                     std::span<const DeviceId> devices = {});
+                                     const executor::Outcome& outcome);
 [[nodiscard]] std::string_view name_of(program::Phase phase);
 }  // namespace topsim::report

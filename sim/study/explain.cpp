@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::study {
@@ -46,16 +47,13 @@ void gains(std::string& text, const WhatIfs& what_ifs) {
   }
 }
 
-double si(Duration time) {
-  return static_cast<double>(time.count()) / 1e12;
-}
-
 json json_of(const WhatIfs& what_ifs) {
   json parts = json::array();
   for (const WhatIf& each : what_ifs.parts) {
-    parts.push_back({{"part", each.part}, {"step_seconds", si(each.step)}, {"gain", each.gain}});
+    parts.push_back({{"part", each.part}, {"step_seconds", report::si(each.step)}, {"gain", each.gain}});
   }
-  return {{"factor", what_ifs.factor}, {"step_seconds", si(what_ifs.step)}, {"parts", std::move(parts)}};
+  return {
+      {"factor", what_ifs.factor}, {"step_seconds", report::si(what_ifs.step)}, {"parts", std::move(parts)}};
 }
 }  // namespace
 
@@ -91,13 +89,13 @@ std::string explain_json(const Result& result, const std::optional<WhatIfs>& wha
   const auto path_json = [&](const std::vector<metrics::PathShare>& shares) {
     json list = json::array();
     for (const auto& each : shares)
-      list.push_back({{"what", each.what}, {"seconds", si(each.time)}, {"share", each.share}});
+      list.push_back({{"what", each.what}, {"seconds", report::si(each.time)}, {"share", each.share}});
     return list;
   };
   json document = {{"format", "topsim.explain/1"},
                    {"name", result.name},
                    {"complete", complete},
-                   {"step_seconds", si(result.step)},
+                   {"step_seconds", report::si(result.step)},
                    {"critical_path", path_json(result.critical_path)},
                    {"critical_path_links", path_json(result.critical_path_links)}};
   document["findings"] = json::array();

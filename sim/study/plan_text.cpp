@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::study {
 namespace {
 using report::pad_left;
-
-double si(Duration time) {
-  return static_cast<double>(time.count()) / 1e12;
-}
+using report::si;
 
 std::string schedule_words(const PlanChoice& choice) {
   if (choice.pp == 1) return "-";

@@ -5,6 +5,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/report/compare.hpp"
+#include "sim/report/si.hpp"
 #include "sim/report/text.hpp"
 
 namespace topsim::study {
@@ -13,11 +14,6 @@ using report::CostModel;
 using report::Draws;
 using report::Result;
 using Value = std::optional<double>;
-
-// As result.json writes it, to the last digit.
-double si_seconds(Duration time) {
-  return static_cast<double>(time.count()) / 1e12;
-}
 
 std::string seconds_text(double value) {
   return report::duration_text(from_seconds(value));
@@ -49,7 +45,7 @@ struct Column {
 std::span<const Column> columns() {
   static const Column list[] = {
       {{"step_seconds", "step time", false, seconds_text},
-       [](const Result& r, const CostModel&) -> Value { return si_seconds(r.step); }},
+       [](const Result& r, const CostModel&) -> Value { return report::si(r.step); }},
       {{"tokens_per_second", "tokens of all accelerators", true, number_text},
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.tokens_per_second); }},
       {{"samples_per_second", "sequences of all accelerators", true, number_text},
@@ -66,7 +62,7 @@ std::span<const Column> columns() {
        [](const Result& r, const CostModel&) { return unless_zero(r.throughput.mfu); }},
       {{"idle_fraction", "share of the step that accelerators idle", false, report::percent_text},
        [](const Result& r, const CostModel&) -> Value {
-         return r.step > Duration{} ? Value(si_seconds(r.account.idle_total()) / si_seconds(r.step))
+         return r.step > Duration{} ? Value(report::si(r.account.idle_total()) / report::si(r.step))
                                     : Value();
        }},
       {{"memory_bytes", "of the fullest accelerator", false, gibibytes_text},
@@ -135,8 +131,8 @@ std::size_t sweep_figure(const std::string& name) {
 std::vector<std::optional<double>> figures_of(const report::Result& result, const report::CostModel& cost) {
   std::vector<std::optional<double>> values;
   for (const Column& column : columns()) values.push_back(column.value(result, cost));
-  values.emplace_back(si_seconds(result.account.busy));
-  for (const Duration idle : result.account.idle) values.emplace_back(si_seconds(idle));
+  values.emplace_back(report::si(result.account.busy));
+  for (const Duration idle : result.account.idle) values.emplace_back(report::si(idle));
   return values;
 }
 }  // namespace topsim::study

@@ -78,12 +78,18 @@ TEST(Goal, SmallMessagesDoNotWaitForTheirReceive) {
   EXPECT_TRUE(run(read_goal(text, "x.goal")).complete);
 }
 
+// Rank 0 hears 8 bytes from rank 1, as its second receive says; so the first, from anybody, has rank 2's 9
+// bytes.
 TEST(Goal, AReceiveFromAnybodyTakesWhatIsLeft) {
   const char* text =
       "num_ranks 3\nrank 0 {\nrecv 8b from -1\nrecv 8b from 1\n}\nrank 1 {\nsend 8b to 0\n}\nrank 2 {\nsend "
       "9b to 0\n}\n";
   const program::Program program = to_program(read_goal(text, "x.goal"), accelerator());
   program::validate(program);
+  std::map<std::uint32_t, std::int64_t> received;
+  for (const program::Op& op : program.classes[program.class_of_rank[0]].ops)
+    if (op.kind == OpKind::recv) received[program.peer_slots[op.slot][0].value] = op.bytes.value();
+  EXPECT_THAT(received, testing::ElementsAre(testing::Pair(1, 8), testing::Pair(2, 9)));
 }
 
 TEST(Goal, WrittenAndReadAgainIsTheSame) {
