@@ -51,6 +51,7 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
     spec.seed = options.seed;
     auto made = std::make_unique<network::packet::PacketNetwork>(router, spec);
     for (const Detour& detour : options.detours) made->add_detour(*detour.router);
+    if (progress != nullptr) made->stop_when([progress] { return progress->stopped(); });
     packets = made.get();
     network = std::move(made);
   } else if (model.make == nullptr) {

@@ -45,6 +45,27 @@ Transfer message(const topology::Router& router, std::size_t from, std::size_t t
   return transfer;
 }
 
+// 4 GB are a million packets and take 80 ms: whoever interrupts does not wait for the last of them.
+TEST(PacketNetwork, comes_back_between_two_deliveries_once_it_is_stopped) {
+  const Topology cluster = two_nodes("ib-ndr");
+  const topology::Router router(cluster, 1);
+  PacketNetwork network(router, {});
+  int asked = 0;
+  network.stop_when([&] { return ++asked > 5; });
+  topology::Route route;
+  std::vector<Usage> usage;
+  network.start(message(router, 0, 8, 4e9, route, usage), SimTime{});
+  const SimTime next = network.next_event_before(kNever);
+  EXPECT_LT(next, SimTime(60_ms));
+  const std::uint64_t events = network.events();
+  EXPECT_LE(events, 6U << 16U);
+  std::vector<Completion> done;
+  network.advance(next, done);
+  network.settle();
+  EXPECT_TRUE(done.empty());
+  EXPECT_EQ(network.events(), events);
+}
+
 // A fabric that routes each connection along one path leaves packets nothing to choose from; one that spreads
 // them takes any.
 TEST(PacketNetwork, refuses_packets_a_choice_where_routes_are_single_paths) {

@@ -178,7 +178,9 @@ inline void Core::prefetch_packet() const {
 }
 
 void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
+  if (cancelled && cancelled()) return;
   const std::size_t before = delivered.size();
+  constexpr std::uint64_t kBetweenLooks = 1U << 16U;  // events: some milliseconds
   EventQueue::Event event{};
   while (events.pop(limit, event)) {
     if (deadlock_check_at_ <= event.time) {
@@ -207,6 +209,7 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
       }
     }
     if (stop_at_delivery && delivered.size() > before) return;
+    if (counters.events % kBetweenLooks == 0 && cancelled && cancelled()) return;
   }
   if (limit != kForever) now = std::max(now, limit);
   if (events.empty() && live_ > 0 && deadlocks.empty()) {  // everything stands still

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,7 @@ class __attribute__((visibility("hidden"))) Core {
   Counters counters;
   std::vector<Port> ports;
   std::vector<PortRecord> records;
+  std::function<bool()> cancelled;  // may be empty
 
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] const std::vector<QueuePair>& pairs() const { return pairs_; }

@@ -32,6 +32,10 @@ void Engine::run_to_delivery(SimTime limit) {
   core_->run_until(limit.time_since_epoch().count(), true);
 }
 
+void Engine::stop_when(std::function<bool()> stopped) {
+  core_->cancelled = std::move(stopped);
+}
+
 Duration Engine::path_latency(PairIndex pair) const {
   return Duration(core_->pairs()[pair].path_latency);
 }

@@ -11,6 +11,7 @@
 // their own time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -95,6 +96,8 @@ class Engine {
   void run_until(SimTime time);              // handles every event at or before
   void run() { run_until(kNever); }
   void run_to_delivery(SimTime limit);  // the same, but stops after the event that completes a message
+  // Asked every 65,536 events. Once it says yes nothing happens any more.
+  void stop_when(std::function<bool()> stopped);
 
   // Last byte at the receiver; last acknowledgement at the sender (what ns-3 calls flow completion). In order
   // of time.

@@ -85,7 +85,7 @@ SimTime Episodes::next(const Region& region) const {
 SimTime Episodes::next_event() const {
   SimTime first = kNever;
   for (const auto& [number, region] : regions_) first = std::min(first, next(*region));
-  return first;
+  return std::max(first, now_);  // an engine that was stopped may be behind
 }
 
 // A region may be simulated up to the first moment at which another one could complete something, since only
@@ -110,7 +110,7 @@ void Episodes::run_ahead(SimTime limit) {
         second = std::min(second, possible);
       }
     }
-    if (furthest_behind == nullptr || first > limit) return;
+    if (furthest_behind == nullptr || first > limit || (stopped_ && stopped_())) return;
     Region& region = *furthest_behind;
     const std::size_t before = done_.size();  // the messages so far may complete something too
     if (!region.workplace) attach(region);

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -33,6 +34,8 @@ class Episodes {
   // REQUIRES: graph outlives this. `skip` false: every episode is simulated.
   Episodes(const Graph& graph, const PacketSpec& spec, bool skip);
   ~Episodes();
+  // Once it says yes (asked now and then) nothing is simulated any more: what was known stays.
+  void stop_when(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
 
   // Throws ConfigError where an end cannot be reached. The channel stays where it is.
   [[nodiscard]] const Channel& open(const std::vector<Connection>& connections);
@@ -122,6 +125,7 @@ class Episodes {
   const Graph& graph_;
   const PacketSpec spec_;
   const bool apart_, skip_;
+  std::function<bool()> stopped_;
   LocalNames::Classes classes_;
   Engine planner_;                                            // finds ways, sends nothing
   std::deque<Channel> channels_;                              // by number

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <map>
 #include <memory>
 #include <queue>
@@ -29,6 +30,10 @@ class PacketNetwork final : public Network {
   // REQUIRES: router outlives the network; LinkIndex is the topology's LinkId. `skip_repeats`: what happens a
   // second time is not simulated again (episodes.hpp); the answer is the same either way.
   PacketNetwork(const topology::Router& router, const PacketSpec& spec, bool skip_repeats = true);
+
+  // For whoever may interrupt: where it says yes, next_event_before() may come back before anything has
+  // happened, and nothing does any more.
+  void stop_when(std::function<bool()> stopped) { messages_->stop_when(std::move(stopped)); }
 
   // A router for take_routes(), which counts them from 0. REQUIRES: it outlives the network and knows the
   // same topology.

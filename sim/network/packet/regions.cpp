@@ -104,6 +104,7 @@ Region& Episodes::join(const std::vector<std::uint32_t>& numbers) {
 void Episodes::attach(Region& region) {
   if (idle_.empty()) {
     region.workplace = std::make_unique<Workplace>(graph_, spec_);
+    region.engine().stop_when(stopped_);
   } else {
     region.workplace = std::move(idle_.back());
     idle_.pop_back();
