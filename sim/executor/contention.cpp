@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "sim/network/packet/calibrate.hpp"
+
 namespace topsim::executor {
 namespace {
 using topology::DeviceKind;
@@ -14,10 +16,10 @@ std::string fabric_of(const std::string& link_type) {
   return link_type.rfind("ib-", 0) == 0 ? "infiniband" : "";
 }
 
-// What the table's ports carry of payload: 400 Gbit/s, 4096 of 4178 bytes. Timers of congestion control are
-// times, and what it does to buffers and rates scales with the port: on others the same happens in the same
-// time.
-constexpr double kTablePort = 50e9 * 4096 / 4178;
+// What the table's ports carry of payload. Timers of congestion control are times, and what it does to
+// buffers and rates scales with the port: on others the same happens in the same time.
+constexpr double kTablePort =
+    network::packet::kCalibratedRate.value() * network::packet::Framing::roce().payload_share();
 constexpr double kOne = 4294967296.0;
 std::int64_t fixed(double value) {
   return std::llround(value * kOne);

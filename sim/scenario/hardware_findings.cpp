@@ -123,11 +123,24 @@ void find_minimal_paths(const topology::Topology& topology, std::vector<report::
        "another, its non-minimal paths would carry more",
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
+// A job's messages go on one lane, so that there is nothing between lanes to decide.
+void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
+  const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
+  if (scenario.network.model != "packet" ||
+      (lanes.count <= 1 && lanes.weight.empty() && lanes.high_priority == 0))
+    return;
+  out.push_back({report::Severity::note,
+                 "a job's messages all go on one virtual lane: count, weight and priority of lanes change "
+                 "nothing here",
+                 "network.packet.virtual_lanes",
+                 "topsim bench victim --lane puts a flow on a lane of its own"});
+}
 }  // namespace
 
 std::vector<report::Finding> hardware_findings(const Scenario& scenario, const topology::Topology& topology,
                                                const topology::Catalogue& catalogue) {
   std::vector<report::Finding> out;
+  find_lanes(scenario, out);
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
@@ -168,14 +181,6 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
   } else if (forced.protocol) {
     never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol");
   }
-  const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
-  if (scenario.network.model == "packet" &&
-      (lanes.count > 1 || !lanes.weight.empty() || lanes.high_priority != 0))
-    out.push_back({report::Severity::note,
-                   "a job's messages all go on one virtual lane: count, weight and priority of lanes change "
-                   "nothing here",
-                   "network.packet.virtual_lanes",
-                   "topsim bench victim --lane puts a flow on a lane of its own"});
   if (forced.sharp.value_or(false) && !topology.sharp)
     out.push_back({report::Severity::warning,
                    "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",

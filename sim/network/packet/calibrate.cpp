@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kSpines = 4;  // where packets may choose: ports above a leaf
 
 LinkFigures cable(bool infiniband) {
-  return {400_Gbitps, 500_ns, infiniband ? FlowControl::credit : FlowControl::pfc};
+  return {kCalibratedRate, 500_ns, infiniband ? FlowControl::credit : FlowControl::pfc};
 }
 
 PathChoice path_of(const std::string& routing) {
@@ -72,8 +72,6 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
   const bool infiniband = entry.fabric == "infiniband";
   const bool incast = entry.incast_degree > 1;
   const Framing framing = infiniband ? Framing::infiniband() : Framing::roce();
-  const double payload = static_cast<double>(framing.mtu.value());
-  const double share = payload / (payload + static_cast<double>((framing.header + framing.gap).value()));
   std::vector<double> found;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     const auto number = static_cast<std::uint64_t>(seed);
@@ -89,7 +87,7 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
     const double bytes = static_cast<double>(entry.bytes.value());
     // The fluid's time: the busiest port, at least the sender's own, and the way's latency.
     const double fluid =
-        bytes * std::max(e.senders_per_port, 1.0) / (cable(infiniband).rate.value() * share) +
+        bytes * std::max(e.senders_per_port, 1.0) / (kCalibratedRate.value() * framing.payload_share()) +
         links * seconds(cable(infiniband).latency);
     found.push_back(std::min(1.0, fluid / seconds(outcome.last_delivered)));
   }

@@ -14,7 +14,9 @@ struct CalibrationOptions {
   bool quick = false;  // a few entries only, for a test
 };
 
-// 400 Gbit/s ports, 500 ns a link, the packet model's default buffers, marking and congestion control.
+inline constexpr BytesPerSecond kCalibratedRate = 400_Gbitps;  // of every port
+
+// 500 ns a link, the packet model's default buffers, marking and congestion control.
 // Entries in the order of the committed table.
 [[nodiscard]] std::vector<CongestionEntry> calibrate(const CalibrationOptions& options);
 

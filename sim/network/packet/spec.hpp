@@ -45,10 +45,14 @@ struct Framing {
   Bytes cnp = 78_B;        // whole CNP as stored: 62 + 16 reserved
   Bytes pause = 64_B;      // whole PFC frame as stored
   Bytes telemetry = 42_B;  // HPCC only, on data and ACK: 5 hops x 8 + 2 [HPCC]
-  static Framing roce() { return {}; }
-  static Framing infiniband() { return {4096_B, 26_B, 0_B, 30_B, 42_B, 0_B, 0_B}; }
+  // Of a full packet on the wire.
+  [[nodiscard]] constexpr double payload_share() const {
+    return static_cast<double>(mtu.value()) / static_cast<double>((mtu + header + gap).value());
+  }
+  static constexpr Framing roce() { return {}; }
+  static constexpr Framing infiniband() { return {4096_B, 26_B, 0_B, 30_B, 42_B, 0_B, 0_B}; }
   // The framing of the HPCC and SimAI simulators: 52 bytes around 1000, ACK 60, no gap [HPCC].
-  static Framing ns3() { return {1000_B, 52_B, 0_B, 60_B, 60_B, 64_B, 42_B}; }
+  static constexpr Framing ns3() { return {1000_B, 52_B, 0_B, 60_B, 60_B, 64_B, 42_B}; }
 };
 
 // Shared buffer of an Ethernet switch, admission as [HPCC] switch-mmu: per (port, priority) ingress
