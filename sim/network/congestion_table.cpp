@@ -19,14 +19,29 @@ double CongestionCurve::at(double bytes) const {
   return bytes / (bytes + there);
 }
 
+double CongestionCurve::end(double bytes, Bound bound) const {
+  double end = at(bytes);
+  if (points_.empty() || bound == Bound::middle) return end;
+  const auto include = [&](double efficiency) {
+    end = bound == Bound::low ? std::min(end, efficiency) : std::max(end, efficiency);
+  };
+  std::size_t next = 0;
+  while (next + 1 < points_.size() && points_[next].first < bytes) ++next;
+  include(points_[next].second);
+  if (next > 0 && points_[next].first != bytes) include(points_[next - 1].second);
+  return end;
+}
+
 double CongestionSurface::at(double load, double bytes) const {
   if (curves_.empty()) return 1;
   const double through = bytes * std::max(load, 1.0);
   std::pair<double, double> before{curves_.front().first / 2, 1.0};
   for (const auto& [next, curve] : curves_) {
     if (load <= before.first) return before.second;
-    const double there = curve.at(through / std::max(next, 1.0));
+    const double there = curve.end(through / std::max(next, 1.0), bound_);
     if (load < next) {
+      if (bound_ == Bound::low) return std::min(before.second, there);
+      if (bound_ == Bound::high) return std::max(before.second, there);
       const double part = std::log(load / before.first) / std::log(next / before.first);
       return before.second + part * (there - before.second);
     }
@@ -56,7 +71,7 @@ CongestionSurface CongestionTable::surface(const std::string& fabric, const std:
     std::sort(of_load.begin(), of_load.end());
     curves.emplace_back(load, CongestionCurve(std::move(of_load)));
   }
-  return CongestionSurface(std::move(curves));
+  return CongestionSurface(std::move(curves), bound);
 }
 
 CongestionSurface CongestionTable::between_switches(const std::string& fabric, const std::string& routing,

@@ -285,7 +285,7 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
   // Two more runs, which nobody waits for where one takes many seconds already.
   constexpr std::uint64_t kMostEvents = 2'000'000;
   if (interval && outcome.events > kMostEvents) {
-    met.message += "; the spread of the calibration is left out of runs of more than 2 million events";
+    met.message += "; the interval of the calibration is left out of runs of more than 2 million events";
   } else if (interval) {
     const auto step_at = [&](network::Bound bound) {
       executor::RunOptions other = run;
@@ -300,7 +300,7 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
     const std::string low = report::duration_text(from_seconds(steps[0]));
     const std::string high = report::duration_text(from_seconds(steps[1]));
     met.message +=
-        "; over the spread of the calibration the step takes " + (low == high ? low : low + " to " + high);
+        "; over the interval of the calibration the step takes " + (low == high ? low : low + " to " + high);
   }
   met.path = "network.contention";
   met.remedy = "--network packet simulates every packet; network.contention=ideal leaves it out";

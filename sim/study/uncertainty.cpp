@@ -102,7 +102,7 @@ std::vector<std::string> in_words(const Ranges& ranges, const Chances& chances) 
   const report::Interval& kernels = ranges.kernels.factor;
   add("the time of matrix products on " + ranges.kernels.id, {kernels.low - 1, 0, kernels.high - 1}, 1e-2,
       "%");
-  if (chances.meets) list.emplace_back("the calibrated loss where flows meet over its spread");
+  if (chances.meets) list.emplace_back("the calibrated loss where flows meet over its interval");
   return list;
 }
 

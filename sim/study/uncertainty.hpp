@@ -68,6 +68,6 @@ struct Chances {
 [[nodiscard]] scenario::Prepared drawn(const Ranges& ranges, std::size_t sample,
                                        const scenario::Prepared& usual);
 
-// The calibrated loss where flows meet: its spread's ends stand for a quarter of the samples each.
+// The calibrated loss where flows meet: its interval's ends stand for a quarter of the samples each.
 [[nodiscard]] network::Bound drawn_contention(std::size_t sample);
 }  // namespace topsim::study
