@@ -32,10 +32,17 @@ struct Options {
   bool all = false, no_cost = false, allow_oom = false, quiet = false;
 };
 
+// Rows whose names depend on what ran.
+bool is_row(const std::string& key) {
+  return key.starts_with("collectives.") || key.starts_with("links.");
+}
+
 void check(const Options& options) {
   check_format(options.format, {"table", "md", "json"});
-  if (!options.fail_if.empty())
-    check_key(parse_condition(options.fail_if, Percent::of_baseline), report::comparison_keys());
+  if (!options.fail_if.empty()) {
+    const Condition condition = parse_condition(options.fail_if, Percent::of_baseline);
+    if (!is_row(condition.key)) check_key(condition, report::comparison_keys());
+  }
   if (options.files.size() + options.with.size() < 2) {
     throw ConfigError("compare needs at least two candidates, the baseline first",
                       "e.g. topsim compare configs/8xH100-ib.json configs/8xH100-roce.json");
@@ -97,6 +104,13 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
   const auto row =
       std::find_if(comparison.rows.begin(), comparison.rows.end(),
                    [&](const report::ComparisonRow& each) { return each.metric == condition.key; });
+  if (row == comparison.rows.end() && is_row(condition.key)) {
+    std::string known;
+    for (const report::ComparisonRow& each : comparison.rows)
+      if (is_row(each.metric)) known += (known.empty() ? "" : ", ") + each.metric;
+    throw ConfigError("--fail-if: the comparison has no row \"" + condition.key + '"',
+                      known.empty() ? "no collective and no link is in both" : "rows of its kind: " + known);
+  }
   const auto judged = [&](std::size_t c) {
     if (row == comparison.rows.end()) return judge(condition, report::to_json(candidates[c].result));
     return Verdict{holds(condition, row->values[c]), row->values[c]};

@@ -132,10 +132,10 @@ void add_result(Rows& rows, std::size_t c, const Result& result, double per_step
   }
   if (result.goodput) {
     const double share = result.goodput->share.usual;
-    rows.add("reliability.goodput", Unit::share, c, share, 1);
+    rows.add("reliability.goodput", Unit::share, c, share, 1, true);
     rows.add("reliability.interruptions_per_day", Unit::count, c, result.goodput->interruptions_per_day.usual,
-             0);
-    rows.add("reliability.step_seconds", Unit::seconds, c, step_seconds(result, result.step), per_step);
+             0, true);
+    rows.add("reliability.step_seconds", Unit::seconds, c, step_seconds(result, result.step), per_step, true);
   }
   rows.add("memory.per_accelerator_bytes", Unit::bytes, c,
            static_cast<double>(result.memory.per_accelerator.value()), 0);

@@ -22,28 +22,34 @@ bool significant(const Interval& relative) {
   return (relative.low > 0 || relative.high < 0) && std::abs(relative.usual) >= kResolution;
 }
 
-// The idle reason (or busy time) that moved most in the direction of the difference, when it explains half of
-// it.
+// The idle reasons (and busy time) that moved most in the direction of the difference, as few as explain half
+// of it; three at most.
 std::string cause(std::span<const Candidate> candidates, std::size_t c) {
   const Result& base = candidates[0].result;
   const Result& other = candidates[c].result;
   const double difference = seconds(other.step) - seconds(base.step);
   if (difference == 0) return "";
-  std::string best;
-  double most = 0;
+  std::vector<std::pair<double, std::string>> parts;  // share of the difference, of what
   const auto offer = [&](std::string_view what, Duration a, Duration b) {
-    const double part = (seconds(b) - seconds(a)) / difference;
-    if (part > most) {
-      most = part;
-      best = what;
-    }
+    parts.emplace_back((seconds(b) - seconds(a)) / difference, what);
   };
   offer("computation", base.account.busy, other.account.busy);
   for (std::size_t i = 0; i < base.account.idle.size(); ++i) {
     offer(reason_text(static_cast<executor::Reason>(i)), base.account.idle[i], other.account.idle[i]);
   }
-  if (most < 0.5) return "";
-  return fmt::format("; {} of the difference is {}", most > 1.0 ? "more than all" : percent_text(most), best);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  constexpr std::size_t kMostNamed = 3;
+  std::string text;
+  double explained = 0;
+  for (std::size_t i = 0; i < kMostNamed && explained < 0.5; ++i) {
+    const auto& [share, what] = parts[i];
+    explained += share;
+    text += i == 0 ? fmt::format("; {} of the difference is {}",
+                                 share > 1.0 ? "more than all" : percent_text(share), what)
+                   : fmt::format(", {} {}", percent_text(share), what);
+  }
+  return explained < 0.5 ? "" : text;
 }
 
 std::string step_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
@@ -128,9 +134,11 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     else if (share.usual <= 0)
       text += fmt::format("; {} would hardly win with a free fabric", comparison.names[c]);
     else
-      text += fmt::format("; {} wins if its fabric costs less than {} of {}'s ({} to {})",
-                          comparison.names[c], percent_text(share.usual), comparison.names[0],
-                          percent_text(std::max(0.0, share.low)), percent_text(share.high));
+      text += fmt::format(
+          "; {} wins if its fabric costs less than {} of {}'s ({} to {}), now it is {}", comparison.names[c],
+          percent_text(share.usual), comparison.names[0], percent_text(std::max(0.0, share.low)),
+          percent_text(share.high),
+          percent_text(other.cost->bill.capital(Draws(0), true) / base.cost->bill.capital(Draws(0), true)));
   }
   return text;
 }
@@ -165,6 +173,25 @@ std::string sharp_hint(const Result& result) {
   if (!infiniband) return "";
   return " reduces in its NICs and accelerators: --with topology.fabric.sharp=true adds it with SHARP in the "
          "switches";
+}
+
+// What the run of a candidate warns of, once where it holds of everybody.
+std::vector<std::string> warnings(const Comparison& comparison, std::span<const Candidate> candidates,
+                                  std::size_t c) {
+  const auto warns = [](const Result& result, const std::string& message) {
+    return std::any_of(result.findings.begin(), result.findings.end(), [&](const Finding& each) {
+      return each.severity == Severity::warning && each.message == message;
+    });
+  };
+  std::vector<std::string> list;
+  for (const Finding& each : candidates[c].result.findings) {
+    if (!warns(candidates[c].result, each.message)) continue;
+    const bool everybody = std::all_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+      return warns(other.result, each.message);
+    });
+    list.push_back(everybody ? each.message : comparison.names[c] + ": " + each.message);
+  }
+  return list;
 }
 
 bool fabric_unused(const Result& result) {
@@ -202,6 +229,12 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     const Candidate& each = candidates[c];
     if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");
+    for (const std::string& warning : warnings(comparison, candidates, c)) add(warning);
+    if (each.result.goodput.has_value() != candidates[0].result.goodput.has_value()) {
+      const bool counts = each.result.goodput.has_value();
+      add(fmt::format("costs of {} count failures (its section reliability), those of {} do not",
+                      comparison.names[counts ? c : 0], comparison.names[counts ? 0 : c]));
+    }
     if (each.result.accelerators != candidates[0].result.accelerators) {
       add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));

@@ -74,6 +74,45 @@ TEST(Compare, SaysByWhatFactorTheFasterOneWins) {
               HasSubstr("roce is 1.20 times faster per step than ib"));
 }
 
+// 4 of 10 ms are data parallel, 3 the bubble, 2 waiting, 1 host: the first two explain 7 of 10.
+TEST(Compare, NamesTheReasonsThatExplainHalfOfTheDifference) {
+  Candidate slow = candidate("roce", 10_ms);
+  auto& idle = slow.result.account.idle;
+  idle[static_cast<std::size_t>(Reason::data_parallel)] += 4_ms;
+  idle[static_cast<std::size_t>(Reason::pipeline_bubble)] += 3_ms;
+  idle[static_cast<std::size_t>(Reason::straggler)] += 2_ms;
+  idle[static_cast<std::size_t>(Reason::host)] += 1_ms;
+  slow.result.step = 20_ms;
+  slow.result.throughput.tokens_per_second /= 2;
+  slow.steps = {20_ms};
+  EXPECT_THAT(of({candidate("ib", 10_ms), slow}).verdict,
+              HasSubstr("; 40.0 % of the difference is exposed data parallel, 30.0 % pipeline bubble"));
+}
+
+// One of two counts failures: what the other does not know is no zero, and their costs are of two kinds.
+TEST(Compare, WhatOneCandidateDoesNotKnowIsNoZero) {
+  Candidate plain = candidate("plain", 10_ms), days = candidate("days", 10_ms);
+  days.result.goodput = Goodput{};
+  days.result.goodput->share = {0.9, 0.9, 0.9};
+  const Comparison comparison = of({plain, days});
+  for (const ComparisonRow& row : comparison.rows)
+    EXPECT_THAT(row.metric, Not(::testing::StartsWith("reliability."))) << row.metric;
+  EXPECT_THAT(comparison.remarks, ::testing::Contains(HasSubstr("costs of days count failures")));
+}
+
+// A switch without ports for the link: a comparison that hides it compares fairy tales.
+TEST(Compare, RepeatsWhatTheRunsWarnOf) {
+  Candidate a = candidate("a", 10_ms), b = candidate("b", 10_ms);
+  for (Candidate* each : {&a, &b})
+    each->result.findings.push_back({Severity::warning, "both are odd", "topology.fabric", {}});
+  b.result.findings.push_back(
+      {Severity::warning, "the switch has no such ports", "topology.fabric.switch", {}});
+  b.result.findings.push_back({Severity::note, "by the way", "topology.fabric", {}});
+  EXPECT_THAT(of({a, b}).remarks,
+              ::testing::IsSupersetOf({"both are odd", "b: the switch has no such ports"}));
+  EXPECT_THAT(of({a, b}).remarks, Not(::testing::Contains(HasSubstr("by the way"))));
+}
+
 // What moves by a third but is worth a fortieth of a thousandth of the step is a row for --all; a price is
 // not.
 TEST(Compare, TriflesAreNoRows) {
@@ -242,7 +281,9 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
   // 85 x 11 against 100 x 10: 6.5 % less; even at (100/1.1 - 80)/20 = 54.5 % of the other's fabric.
   const std::string verdict = of({ib, roce}).verdict;
   EXPECT_THAT(verdict, HasSubstr("cost per token: roce costs 6.50 % less than ib"));
+  // It wins now: 5 of 20 are 25 %.
   EXPECT_THAT(verdict, HasSubstr("roce wins if its fabric costs less than 54.5 % of ib's"));
+  EXPECT_THAT(verdict, HasSubstr(", now it is 25.0 %"));
   // 100 x 10 against 85 x 13: its servers alone cost more than the other's all: (100/1.3 - 80)/20 = -15 %.
   roce.steps.assign(roce.steps.size(), 13_ms);
   EXPECT_THAT(of({ib, roce}).verdict, HasSubstr("roce would not win with a free fabric"));
