@@ -234,7 +234,8 @@ Action configure_topo(CLI::App& app) {
   };
   sub("show", "A readable tree of a scenario's topology, a topology file, or a node of the catalogue",
       [options] {
-        std::cout << topology::to_tree(load(*options));
+        const int columns = report::options_of_stdout().columns;
+        std::cout << topology::to_tree(load(*options), false, static_cast<std::size_t>(columns));
         return kOk;
       });
   CLI::App& checker =

@@ -9,7 +9,7 @@
 
 namespace topsim::report {
 namespace {
-constexpr std::size_t kTotals = 44;  // columns of what a total is of
+constexpr std::size_t kTotals = 42;  // columns of what a total is of
 constexpr double kSecondsPerHour = 3600;
 
 std::string range_text(const Interval& range, double times = 1) {
@@ -51,7 +51,7 @@ Interval per_hour(const CostModel& cost) {
 
 constexpr std::size_t kCount = 9, kFigures = 13 + 30;  // columns beside the names
 
-// What the longest name takes, or what a window has room for.
+// What the longest name takes, or what a window has room for; longer ones take lines of their own.
 std::size_t name_columns(const BillOfMaterials& bill, int columns) {
   const std::size_t room =
       static_cast<std::size_t>(columns) - std::min<std::size_t>(columns, kCount + kFigures);
@@ -84,8 +84,13 @@ std::string bom_table(const BillOfMaterials& bill, int columns) {
                                            : "no price";
     const std::string together =
         item.price && !item.included ? range_text(*item.price, static_cast<double>(item.count)) : "";
-    text += fmt::format("{:>7}  {}{}{}\n", item.count, pad_right(clip(item.name, name - 1), name),
-                        pad_left(each, 13), pad_left(together, 30));
+    const std::vector<std::string> lines = wrap(item.name, name - 1, 2);
+    for (std::size_t i = 0; i + 1 < lines.size(); ++i)
+      text += fmt::format("{:>7}  {}\n", i == 0 ? fmt::format("{}", item.count) : "", lines[i]);
+    std::string figures = pad_left(each, 13);
+    if (!together.empty()) figures += pad_left(together, 30);
+    text += fmt::format("{:>7}  {}{}\n", lines.size() == 1 ? fmt::format("{}", item.count) : "",
+                        pad_right(lines.back(), name), figures);
   }
   text += total("fabric: switches, cables, NICs if apart", range_text(bill.capital_range(true)), name);
   text += total("everything", range_text(bill.capital_range()), name);

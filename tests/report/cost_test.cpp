@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "sim/report/text.hpp"
 #include "tests/report/sample.hpp"
 #include "topology/build.hpp"
 
@@ -233,6 +236,17 @@ TEST_F(Bill, AQuoteForAPartOfAPricedServerIsSaidToChangeNothing) {
   quoted.prices["connectx-7"] = {9e6};
   EXPECT_THAT(bill_of_materials(topology::build(spec, catalogue()), spec, catalogue(), quoted).remarks,
               ::testing::Contains(HasSubstr("the quote for connectx-7 changes nothing")));
+}
+
+TEST_F(Bill, LongNamesGoOnInTheNextLine) {
+  BillOfMaterials bill;
+  bill.items = {{BomCategory::server, "box", "A box of a name that no narrow column has room for", 12,
+                 Interval{1e6, 2e6, 3e6}, "quote", 0}};
+  const std::string table = bom_table(bill, 80);
+  EXPECT_THAT(table, HasSubstr("     12  A box of a name that no"));
+  EXPECT_THAT(table, HasSubstr("narrow column has room\n"));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(width(line), 80U) << line;
 }
 
 TEST_F(Bill, WhatHasNoPriceIsSaidNotGuessed) {

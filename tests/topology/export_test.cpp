@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "sim/base/error.hpp"
 #include "tests/topology/fixtures.hpp"
@@ -86,6 +88,20 @@ TEST(Export, DrawingsNameWhatIsThereAndFoldWhatIsAlike) {
   EXPECT_THAT(to_svg(large), HasSubstr("node0 stands for 2048 alike"));
   EXPECT_THAT(to_svg(large), HasSubstr("lines to what is not drawn are left out"));
   EXPECT_LT(to_svg(large).size(), 200000U);
+}
+
+TEST(Export, ATreeGoesOnInTheNextLineWhereItIsTooWide) {
+  const Topology t = build(cluster("hgx-h100", 2, "rail"), catalogue());
+  const auto words = [](std::string text) {
+    for (const char* bar : {"│", "├─", "└─"})
+      for (std::size_t at = text.find(bar); at != std::string::npos; at = text.find(bar))
+        text.replace(at, std::string(bar).size(), " ");
+    std::istringstream in(text);
+    return std::vector<std::string>(std::istream_iterator<std::string>(in), {});
+  };
+  EXPECT_EQ(words(to_tree(t, false, 60)), words(to_tree(t)));  // nothing is lost
+  std::istringstream lines(to_tree(t, true, 60));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60U) << line;
 }
 
 TEST(Check, AFullRailFabricHasNothingToSay) {

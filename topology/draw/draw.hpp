@@ -7,8 +7,8 @@
 
 namespace topsim::topology {
 // Equal nodes and switches once, with their number; what hangs on what, at which speed. `ascii`: no box
-// drawing.
-[[nodiscard]] std::string to_tree(const Topology& topology, bool ascii = false);
+// drawing. Lines longer than `columns` (0: any) go on in the next one.
+[[nodiscard]] std::string to_tree(const Topology& topology, bool ascii = false, std::size_t columns = 0);
 
 struct SvgOptions {
   std::uint32_t most_nodes = 8;      // more are folded into one of each kind

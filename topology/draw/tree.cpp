@@ -137,11 +137,24 @@ class Tree {
   std::vector<Line> lines_;
 };
 
+// As many as fit a line of what two spaces part, then of what one does; at least one.
+std::vector<std::string> broken(const std::string& text, std::size_t room) {
+  if (room == 0 || text.size() <= room) return {text};
+  std::size_t end = text.rfind("  ", room);
+  if (end == std::string::npos || end == 0) end = text.rfind(' ', room);
+  if (end == std::string::npos || end == 0) end = text.find(' ', room);
+  if (end == std::string::npos) return {text};
+  std::vector<std::string> lines{text.substr(0, end)};
+  const std::vector<std::string> rest = broken(text.substr(text.find_first_not_of(' ', end)), room);
+  lines.insert(lines.end(), rest.begin(), rest.end());
+  return lines;
+}
 }  // namespace
 
-std::string to_tree(const Topology& topology, bool ascii) {
+std::string to_tree(const Topology& topology, bool ascii, std::size_t columns) {
   const std::vector<Line> lines = Tree(topology).lines();
   const char *tee = ascii ? "|- " : "├─ ", *corner = ascii ? "`- " : "└─ ", *bar = ascii ? "|  " : "│  ";
+  constexpr std::size_t kStep = 3;  // columns of a level
   std::string out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     // A level goes on when a later line of that depth comes before a shallower one.
@@ -150,9 +163,19 @@ std::string to_tree(const Topology& topology, bool ascii) {
         if (lines[j].depth == depth) return true;
       return false;
     };
-    for (int depth = 1; depth < lines[i].depth; ++depth) out += goes_on(depth) ? bar : "   ";
-    if (lines[i].depth > 0) out += goes_on(lines[i].depth) ? tee : corner;
-    out += lines[i].text + '\n';
+    std::string before;
+    for (int depth = 1; depth < lines[i].depth; ++depth) before += goes_on(depth) ? bar : "   ";
+    const std::size_t margin = kStep * static_cast<std::size_t>(lines[i].depth + 1);
+    const std::size_t room = columns == 0 ? 0 : std::max(columns, margin + 30) - margin;
+    bool first = true;
+    for (const std::string& part : broken(lines[i].text, room)) {
+      out += before;
+      if (lines[i].depth > 0)
+        out += first ? (goes_on(lines[i].depth) ? tee : corner) : goes_on(lines[i].depth) ? bar : "   ";
+      if (!first) out += goes_on(lines[i].depth + 1) ? bar : "   ";
+      out += part + '\n';
+      first = false;
+    }
   }
   return out;
 }
