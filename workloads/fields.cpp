@@ -286,6 +286,8 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  between(0, 64))
           .field("launch_overhead", &ComputeSpec::launch_overhead, "host time to launch one kernel",
                  config::at_most_a_second(), default_text("the framework's"))
+          .field("launch_blocking", &ComputeSpec::launch_blocking,
+                 "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1)")
           .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",
                  default_text("the framework's"))
           .field("graph_parts", &ComputeSpec::graph_parts,

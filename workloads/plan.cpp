@@ -70,7 +70,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   set_data_parallel(workload, defaults, plan, mistakes);
   set_offload(workload, defaults, plan, mistakes);
   set_single_process(defaults, plan, mistakes);
-  set_launches(workload, defaults, plan);
+  set_launches(workload, defaults, plan, mistakes);
   set_graph_parts(workload, defaults, plan, mistakes);
   set_kernels(workload, defaults, plan, mistakes);
   set_loss(workload, defaults, plan, mistakes);

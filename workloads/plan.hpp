@@ -106,6 +106,7 @@ struct Plan {
   double gradient_passes = 0;              // over gradients before they are sent
   Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
   bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
+  bool launch_blocking = false;            // the host waits for every kernel that it launches
   bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
   bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
   bool fused_experts = false;

@@ -149,6 +149,7 @@ struct ComputeSpec {
   std::optional<double> gemm_efficiency;  // share of the data sheet's rate; replaces the tile model
   int sm_margin = 0;                      // units that matrix products leave to communication
   std::optional<Duration> launch_overhead;
+  bool launch_blocking = false;  // CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
   std::optional<bool> cuda_graph;
   std::vector<std::string> graph_parts;     // of a layer, that are launched from graphs of their own
   bool fused_experts = false;               // FC1, activation and their casts in one kernel

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/fixtures.hpp"
+#include "tests/workloads/replay.hpp"
 #include "workloads/framework.hpp"
 #include "workloads/training_step.hpp"
 
@@ -67,6 +68,36 @@ TEST(Host, AGraphLeavesLaunchesOnly) {
   graph.compute.cuda_graph = true;
   EXPECT_LT(host_seconds(graph), 0.2 * host_seconds(job()));
   EXPECT_GT(host_seconds(graph), 0);
+}
+
+// CUDA_LAUNCH_BLOCKING=1: kernels and calls come one after the other, so one accelerator's step is their sum;
+// otherwise the host runs ahead, and the step is shorter by whatever it hides.
+TEST(Host, BlockingLaunchesAddTheHostToTheKernels) {
+  const auto step = [](const WorkloadSpec& workload) {
+    const program::Program program = training_step(workload, a100(), 1);
+    double kernels = 0;
+    for (const program::Op& op : program.classes.front().ops) kernels += seconds(op.duration);
+    Replay alone = free_network();
+    alone.launches = true;
+    return std::pair(seconds(alone.run(program).step), kernels + launches(program));
+  };
+  WorkloadSpec blocked = job();
+  blocked.compute.launch_blocking = true;
+  const auto [apart, sum] = step(blocked);
+  EXPECT_NEAR(apart, sum, 1e-9);
+  const auto [beside, same] = step(job());
+  EXPECT_EQ(same, sum);
+  EXPECT_LT(beside, 0.9 * sum);
+}
+
+// Nothing overlaps: each tensor collective ends before the next kernel is launched.
+TEST(Host, BlockingLaunchesWaitForCollectivesToo) {
+  WorkloadSpec blocked = job();
+  blocked.plan.tp = 2;
+  blocked.compute.launch_blocking = true;
+  const program::Program program = training_step(blocked, a100(), 2);
+  for (const program::Op& op : program.classes.front().ops)
+    EXPECT_TRUE(op.host_sync || op.kind == program::OpKind::send || op.kind == program::OpKind::recv);
 }
 
 // A given launch time is the whole of the host: no calls are counted beside it.

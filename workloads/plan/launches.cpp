@@ -6,13 +6,17 @@
 
 namespace topsim::workloads {
 
-void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan) {
+void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
   const Duration eager = host_times().operation;
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
   plan.collective_launch = graph ? plan.launch : std::max(plan.launch, host_times().collective);
   plan.counts_host_calls = !graph && !workload.compute.launch_overhead;
   plan.graph = graph;
+  plan.launch_blocking = workload.compute.launch_blocking;
+  if (plan.launch_blocking && graph)
+    mistakes.add("compute.launch_blocking", "kernels of a graph are launched together, not one by one",
+                 "leave it out, or set cuda_graph to false");
   plan.host = defaults.host;
   plan.host_factor = workload.compute.host_factor.value_or(1);
 }

@@ -50,7 +50,7 @@ void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistake
 // Ranks that share one set of shards. Reads zero.
 [[nodiscard]] int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes);
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
-void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan);
+void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Parts of a layer that start from a graph each. Reads what set_launches() sets.
 void set_graph_parts(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Reads the precision, sequence_parallel and single_process.

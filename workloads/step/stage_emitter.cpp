@@ -144,7 +144,7 @@ void StageEmitter::flush() {
   if (cost.grids.in_waves + cost.grids.persistent > 0)
     op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));
   op.flops = Flops(cost.flops);
-  op.host_sync = pending_.host_sync;
+  op.host_sync = pending_.host_sync || plan_.launch_blocking;
   last_compute_ = builder_.add(op, waits_);
   waits_.clear();
   pending_.open = false;
@@ -227,7 +227,7 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.kind = OpKind::collective;
   op.phase = phase;
   op.stream = builder_.stream(stream);
-  op.host_sync = host_sync;
+  op.host_sync = host_sync || plan_.launch_blocking;
   op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
