@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
 #include "workloads/framework.hpp"
@@ -98,6 +99,20 @@ TEST(Host, BlockingLaunchesWaitForCollectivesToo) {
   const program::Program program = training_step(blocked, a100(), 2);
   for (const program::Op& op : program.classes.front().ops)
     EXPECT_TRUE(op.host_sync || op.kind == program::OpKind::send || op.kind == program::OpKind::recv);
+}
+
+TEST(Host, GraphsAndDualPipeCannotBlock) {
+  WorkloadSpec blocked = job();
+  blocked.compute.launch_blocking = true;
+  WorkloadSpec graph = blocked, dualpipe = blocked;
+  graph.compute.cuda_graph = true;
+  EXPECT_THROW((void)training_step(graph, a100(), 1), ConfigError);
+  dualpipe.framework = "megatron";
+  dualpipe.plan.pp = 2, dualpipe.plan.grad_accumulation = 8;
+  dualpipe.plan.schedule = Schedule::dualpipe;
+  EXPECT_THROW((void)training_step(dualpipe, a100(), 4), ConfigError);
+  dualpipe.compute.launch_blocking = false;
+  EXPECT_NO_THROW((void)training_step(dualpipe, a100(), 4));
 }
 
 // A given launch time is the whole of the host: no calls are counted beside it.

@@ -17,6 +17,9 @@ void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan&
   if (plan.launch_blocking && graph)
     mistakes.add("compute.launch_blocking", "kernels of a graph are launched together, not one by one",
                  "leave it out, or set cuda_graph to false");
+  if (plan.launch_blocking && plan.schedule == Schedule::dualpipe)
+    mistakes.add("compute.launch_blocking", "ranks of DualPipe would wait for each other for ever",
+                 "leave it out, or use another schedule");
   plan.host = defaults.host;
   plan.host_factor = workload.compute.host_factor.value_or(1);
 }
