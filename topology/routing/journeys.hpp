@@ -3,8 +3,8 @@
 // dozen kinds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
 #include "sim/base/units.hpp"
 
@@ -20,12 +20,15 @@ struct Journey {
     std::uint32_t options;
     friend bool operator==(const Key&, const Key&) = default;
     [[nodiscard]] std::size_t hash() const {
-      std::uint64_t h = options;
-      for (const std::uint64_t pair :
-           {std::uint64_t{from_kind} << 32 | to_kind, std::uint64_t{from} << 32 | to,
-            std::uint64_t{from_nic} << 32 | to_nic, std::uint64_t{from_turn} << 32 | to_turn})
-        h = (h ^ pair) * 0x9e3779b97f4a7c15ULL, h ^= h >> 32;
-      return static_cast<std::size_t>(h);
+      // A sum of products, each word by an odd number of its own, then the upper half into the lower.
+      const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
+      std::uint64_t h = pair(from_kind, to_kind) * 0x9e3779b97f4a7c15ULL;
+      h += pair(from, to) * 0xbf58476d1ce4e5b9ULL;
+      h += pair(from_nic, to_nic) * 0x94d049bb133111ebULL;
+      h += pair(from_turn, to_turn) * 0xd1b54a32d192ed03ULL;
+      h += options * 0xff51afd7ed558ccdULL;
+      h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ULL;
+      return static_cast<std::size_t>(h >> 32);
     }
   };
   bool reachable = false;

@@ -138,8 +138,12 @@ class NodePaths {
     for (const auto& shape : shapes_) most = std::max(most, shape->members().size());
     return static_cast<std::uint32_t>(most);
   }
-  [[nodiscard]] std::uint32_t position(DeviceId device) const { return seats_[device.index()].position; }
   // The node that a device stands in, none of a switch; asked together with the position, so kept beside it.
+  struct Seat {
+    std::uint32_t node, position;
+  };
+  [[nodiscard]] Seat seat(DeviceId device) const { return seats_[device.index()]; }
+  [[nodiscard]] std::uint32_t position(DeviceId device) const { return seats_[device.index()].position; }
   [[nodiscard]] std::uint32_t node_of(DeviceId device) const { return seats_[device.index()].node; }
   [[nodiscard]] DeviceId device(std::uint32_t node, std::uint32_t position) const {
     return members_[members_begin_[node] + position];
@@ -158,12 +162,9 @@ class NodePaths {
  private:
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
-  struct Seat {
-    std::uint32_t node, position;
-  };
-  std::vector<Seat> seats_;        // by device
-  std::vector<DeviceId> members_;  // grouped by node
-  std::vector<LinkId> links_;      // grouped by node, only working ones, ascending
+  std::vector<Seat> seats_;              // by device
+  std::vector<DeviceId> members_;        // grouped by node
+  std::vector<LinkId> links_;            // grouped by node, only working ones, ascending
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

@@ -25,6 +25,7 @@ struct Router::Impl {
   std::vector<bool> dead;
   LinkPlaces places;
   NodePaths nodes;
+  std::uint32_t turns;  // common multiple of all nodes'
   FabricPorts ports;
   std::unique_ptr<FabricRoutes> fabric;
   std::unique_ptr<Cells> cells;
@@ -92,7 +93,7 @@ struct Router::Impl {
     DeviceId proxy, leave, enter;  // as those of a journey
   };
   [[nodiscard]] Stops stops(const RouteQuery& query) const;
-  [[nodiscard]] std::optional<Journey::Key> journey_key(const RouteQuery& query) const;
+  [[nodiscard]] bool journey_key(const RouteQuery& query, Journey::Key& key) const;
   [[nodiscard]] Journey journey(const RouteQuery& query) const;
   [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
   [[nodiscard]] Trip make_trip(const RouteQuery& query) const;

@@ -2,35 +2,40 @@
 #include "topology/routing/router_impl.hpp"
 
 namespace topsim::topology {
-// None where it does not follow from the shapes of two nodes alone.
-std::optional<Journey::Key> Router::Impl::journey_key(const RouteQuery& q) const {
-  const std::uint32_t from = node_of(q.from), to = node_of(q.to);
-  const auto strange = [&](DeviceId nic, std::uint32_t node) { return nic.valid() && node_of(nic) != node; };
-  if (!dead.empty() || shared_switches || from == kNone || to == kNone || strange(q.from_nic, from) ||
-      strange(q.to_nic, to))
-    return std::nullopt;
-  const auto position = [&](DeviceId device) { return device.valid() ? nodes.position(device) : kNone; };
-  const auto turn = [&](std::uint32_t node) {
-    const std::uint32_t turns = nodes.shape(node).turns();
-    return turns == 1 ? 0 : static_cast<std::uint32_t>(q.connection % turns);
+// False where it does not follow from the shapes of two nodes alone.
+bool Router::Impl::journey_key(const RouteQuery& q, Journey::Key& key) const {
+  using Seat = NodePaths::Seat;
+  const Seat from = nodes.seat(q.from), to = nodes.seat(q.to);
+  const auto seat_of = [&](DeviceId nic, const Seat& end) {
+    return nic.valid() ? nodes.seat(nic) : Seat{end.node, kNone};
   };
-  return Journey::Key{nodes.shape_number(from), nodes.shape_number(to), position(q.from), position(q.to),
-                      position(q.from_nic),     position(q.to_nic),     turn(from),       turn(to),
-                      q.allow_pxn ? 1U : 0U};
+  const Seat from_nic = seat_of(q.from_nic, from), to_nic = seat_of(q.to_nic, to);
+  if (!dead.empty() || shared_switches || from.node == kNone || to.node == kNone ||
+      from_nic.node != from.node || to_nic.node != to.node)
+    return false;
+  key.from_kind = nodes.shape_number(from.node), key.to_kind = nodes.shape_number(to.node);
+  key.from = from.position, key.to = to.position;
+  key.from_nic = from_nic.position, key.to_nic = to_nic.position;
+  key.from_turn = key.to_turn = 0;
+  if (turns > 1) {
+    key.from_turn = static_cast<std::uint32_t>(q.connection % nodes.shape(from.node).turns());
+    key.to_turn = static_cast<std::uint32_t>(q.connection % nodes.shape(to.node).turns());
+  }
+  key.options = q.allow_pxn ? 1U : 0U;
+  return true;
 }
 
 Router::TripBetween Router::Impl::trip(const RouteQuery& q) const {
   const std::uint32_t from = node_of(q.from), to = node_of(q.to);
-  if (from == to || q.one_port) return {};
-  auto key = journey_key(q);
-  if (!key) return {};
-  const Standing a = sites->standing(from), b = sites->standing(to);
+  Journey::Key key;
+  if (from == to || q.one_port || !journey_key(q, key)) return {};
+  const Standing &a = sites->standing(from), &b = sites->standing(to);
   if (a.site == kNowhere || b.site == kNowhere) return {};
-  key->from_kind = a.kind;
-  key->to_kind = b.kind;
-  key->options |= (a.site == b.site ? 2U : 0U) | (a.region == b.region ? 4U : 0U);
-  const Trip* known = trips.find(*key);
-  if (known == nullptr) known = trips.keep(*key, make_trip(q));
+  key.from_kind = a.kind;
+  key.to_kind = b.kind;
+  key.options |= (a.site == b.site ? 2U : 0U) | (a.region == b.region ? 4U : 0U);
+  const Trip* known = trips.find(key);
+  if (known == nullptr) known = trips.keep(key, make_trip(q));
   if (known == nullptr || known->stops.empty()) return {};
   return {known, from, to};
 }

@@ -20,7 +20,12 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
 
 Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links,
                    std::uint32_t pairs)
-    : topology(t), queue_pairs(pairs), dead(mask(t, dead_links)), nodes(t, dead, places), ports(t, dead) {
+    : topology(t),
+      queue_pairs(pairs),
+      dead(mask(t, dead_links)),
+      nodes(t, dead, places),
+      turns(nodes.turns()),
+      ports(t, dead) {
   fabric = make_clos_routes(t, ports, seed, dead);
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
@@ -152,23 +157,23 @@ bool Router::Impl::over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t fi
 }
 
 bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
-  if (const auto key = journey_key(q)) {
-    const Journey* known = journeys.find(*key);
+  if (Journey::Key key; journey_key(q, key)) {
+    const Journey* known = journeys.find(key);
     Journey fresh;
     if (known == nullptr) {
       fresh = journey(q);
-      journeys.keep(*key, fresh);
+      journeys.keep(key, fresh);
       known = &fresh;
     }
     if (!known->reachable) return false;
     const std::uint32_t from = node_of(q.from), to = node_of(q.to);
-    add_way(from, key->from, known->proxy, grain, out);
+    add_way(from, key.from, known->proxy, grain, out);
     add_way(from, known->proxy, known->leave, grain, out);
     out.latency += known->latency;
     if (!over_fabric(nodes.device(from, known->leave), nodes.device(to, known->enter), q, grain, out))
       return false;
-    add_way(to, known->enter, key->to, grain, out);
-    out.proxied = known->proxy != key->from;
+    add_way(to, known->enter, key.to, grain, out);
+    out.proxied = known->proxy != key.from;
   } else {
     const auto [proxy, leave, enter] = stops(q);
     if (!leave.valid() || !enter.valid() || !inside(q.from, proxy, grain, out)) return false;

@@ -19,7 +19,7 @@ class Sites {
   Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoutes& fabric, const Cells& cells,
         bool regular);
 
-  [[nodiscard]] Router::Standing standing(std::uint32_t node) const { return standings_[node]; }
+  [[nodiscard]] const Router::Standing& standing(std::uint32_t node) const { return standings_[node]; }
   [[nodiscard]] Router::Owner owner(std::uint32_t cell) const;
   [[nodiscard]] std::uint32_t cell(Router::Owner owner) const;
   [[nodiscard]] std::uint32_t sites() const { return sites_.size(); }
