@@ -39,7 +39,7 @@ struct Alike::Runs {
     for (std::uint32_t run = 0; run < first.size(); ++run) {
       Colour colour = 0;
       for (std::uint32_t g = first[run]; g < end(run); ++g) colour = mix(colour, colours[g]);
-      const std::uint32_t item = graph.add(colour);
+      const std::uint32_t item = graph.add(mix(colour, 0x22));
       const std::size_t cells = parts_of(first[run]).size();
       for (std::size_t p = 0; p < cells; ++p) {
         Colour label = 0;
@@ -76,9 +76,9 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
     colours[router.place(link).cell] += mix(mix(router.place(link).at, mark), 0x44);
   Sketches sketches(program, router, lowering);
   Runs runs;
-  sketches.for_each(
-      groups, [&](Colour colour, std::span<const CellPart> parts) { runs.add(mix(colour, 0x22), parts); });
+  sketches.for_each(groups, [&](Colour colour, std::span<const CellPart> parts) { runs.add(colour, parts); });
   patterns_ = sketches.take_patterns();
+  calls_ = sketches.take_calls();
 
   LabelledGraph graph;
   graph.reserve(cells + runs.first.size(), runs.parts.size());
@@ -138,30 +138,42 @@ void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
   for (const auto& [part, count] : seen) expand(patterns_[part.label], part.cell, count, out);
 }
 
+void Alike::crossings(std::uint32_t group_class, std::vector<Crossing>& out) const {
+  out.clear();
+  std::vector<topology::LinkShare> links;
+  for (const Part& part : parts_[group_class]) {
+    for (const CellPattern::Use& use : patterns_[part.label].uses) {
+      router_.expand({part.cell, use.at}, links);
+      for (const topology::LinkShare& each : links) out.emplace_back(use.way, each.link);
+    }
+  }
+  std::sort(out.begin(), out.end());
+}
+
 // Sums at each link as collective::UsageBuilder makes them, to the bit.
 void Alike::expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
                    std::vector<Side>& out) const {
   for (const auto& [place, role] : pattern.members)
     out.push_back({rank_slots_.at(key(cell_class_[cell], place)), LinkId(), role, 0, count});
-  struct Crossing {
+  struct Shared {
     std::uint32_t way;
     LinkId link;
     double share;
     std::uint32_t times;
     double wire;
   };
-  std::vector<Crossing> crossings;
+  std::vector<Shared> crossings;
   std::vector<topology::LinkShare> links;
   for (const CellPattern::Use& use : pattern.uses) {
     router_.expand({cell, use.at}, links);
     for (const topology::LinkShare& each : links)
       crossings.push_back({use.way, each.link, each.share * use.share, use.times, use.wire});
   }
-  std::sort(crossings.begin(), crossings.end(), [](const Crossing& a, const Crossing& b) {
+  std::sort(crossings.begin(), crossings.end(), [](const Shared& a, const Shared& b) {
     return std::tie(a.way, a.link, a.share) < std::tie(b.way, b.link, b.share);
   });
   for (std::size_t i = 0; i < crossings.size();) {
-    const Crossing& first = crossings[i];
+    const Shared& first = crossings[i];
     double total = 0;
     while (i < crossings.size() && crossings[i].way == first.way && crossings[i].link == first.link) {
       const double share = crossings[i].share;

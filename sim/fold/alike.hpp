@@ -54,8 +54,15 @@ class Alike {
   [[nodiscard]] std::uint32_t weight(LinkId link) const {
     return trivial() ? 1 : cells_[cell_class_[router_.place(link).cell]].count;
   }
+  // But for their links, those of each group of the class. REQUIRES: not trivial.
+  [[nodiscard]] const Sketches::Calls& calls(std::uint32_t group_class) const {
+    return calls_.at(groups_[group_class].colour);
+  }
   // Of each group of the class; slots may come more than once. REQUIRES: not trivial.
   void sides(std::uint32_t group_class, std::vector<Side>& out) const;
+  // The links that the first group of the class crosses, way by way in order. REQUIRES: not trivial.
+  using Crossing = std::pair<std::uint32_t, LinkId>;  // way, link
+  void crossings(std::uint32_t group_class, std::vector<Crossing>& out) const;
 
  private:
   struct CellClass {
@@ -82,5 +89,6 @@ class Alike {
   std::unordered_map<std::uint64_t, std::uint32_t> rank_slots_;  // by class of cells and place
   std::vector<std::vector<Part>> parts_;                         // by class of groups
   std::vector<CellPattern> patterns_;                            // by label
+  std::unordered_map<Colour, Sketches::Calls> calls_;            // by colour of groups
 };
 }  // namespace topsim::fold

@@ -69,19 +69,31 @@ class Assembler {
     system_.links.push_back({{}, topology_.link(link).capacity});
   }
 
+  // Links are numbered in the order in which calls use them.
   void add_groups() {
-    std::vector<std::uint32_t> representatives;
-    for (std::uint32_t c = 0; c < incidence_.alike().groups().size(); ++c) {
-      const Alike::Class& alike = incidence_.alike().groups()[c];
+    const Alike& alike = incidence_.alike();
+    std::vector<std::uint32_t> representatives;  // classes of groups
+    for (std::uint32_t c = 0; c < alike.groups().size(); ++c) {
       std::uint32_t& id = local(incidence_.item_of_group(c));
       if (id == kNone) {
         id = static_cast<std::uint32_t>(system_.groups.size());
-        system_.groups.push_back(make_group(groups_[alike.first]));
-        representatives.push_back(alike.first);
+        system_.groups.push_back(make_group(groups_[alike.groups()[c].first]));
+        representatives.push_back(c);
       }
-      system_.groups[id].count += alike.count;
+      system_.groups[id].count += alike.groups()[c].count;
     }
-    // The graph did not keep what only representatives need: lowered once more, in blocks.
+    if (alike.trivial()) return add_lowered(representatives);
+    std::vector<Alike::Crossing> crossings;
+    for (std::uint32_t i = 0; i < representatives.size(); ++i) {
+      const std::uint32_t c = representatives[i];
+      add_calls(system_.groups[i], *groups_[alike.groups()[c].first].calls, alike.calls(c));
+      alike.crossings(c, crossings);
+      for (const auto& [way, link] : crossings) number(link, incidence_.item_of_link(link));
+    }
+  }
+
+  // The graph did not keep what only representatives need: lowered once more, in blocks.
+  void add_lowered(const std::vector<std::uint32_t>& representatives) {
     constexpr std::size_t kBlock = 2048;
     std::vector<collective::LoweredCalls> lowered(std::min(kBlock, representatives.size()));
     std::vector<std::vector<Detours::Other>> others(lowered.size());
@@ -94,27 +106,26 @@ class Assembler {
       });
       for (std::size_t i = begin; i < end; ++i) {
         const std::vector<CallShape>& calls = *groups_[representatives[i]].calls;
-        add_calls(system_.groups[i], calls, lowered[i - begin]);
+        add_calls(system_.groups[i], calls, lowered[i - begin].calls);
+        number_used(calls, lowered[i - begin]);
         add_detours(system_.groups[i], calls, others[i - begin]);
       }
     }
   }
 
-  // Links are numbered in the order in which calls use them.
   void add_calls(GroupClass& group, const std::vector<CallShape>& calls,
-                 const collective::LoweredCalls& lowered) {
-    std::vector<bool> used(lowered.ways.size());
+                 const std::vector<collective::LoweredCalls::Call>& lowered) {
     for (std::size_t s = 0; s < calls.size(); ++s) {
-      const bool loads = Incidence::moves_data(calls[s]);
       group.activities.push_back(static_cast<std::uint32_t>(system_.activities.size()));
-      system_.activities.push_back(make_activity(calls[s], lowered.calls[s]));
-      way_of_.push_back(loads ? lowered.calls[s].way : kNone);
-      if (loads) used[lowered.calls[s].way] = true;
+      system_.activities.push_back(make_activity(calls[s], lowered[s]));
+      way_of_.push_back(Incidence::moves_data(calls[s]) ? lowered[s].way : kNone);
     }
-    number_used(lowered, used);
   }
 
-  void number_used(const collective::LoweredCalls& lowered, const std::vector<bool>& used) {
+  void number_used(const std::vector<CallShape>& calls, const collective::LoweredCalls& lowered) {
+    std::vector<bool> used(lowered.ways.size());
+    for (std::size_t s = 0; s < calls.size(); ++s)
+      if (Incidence::moves_data(calls[s])) used[lowered.calls[s].way] = true;
     for (std::size_t way = 0; way < used.size(); ++way) {
       if (!used[way]) continue;
       for (const topology::LinkShare& use : lowered.ways[way])
@@ -127,7 +138,6 @@ class Assembler {
     way_of_detours_.resize(system_.activities.size());
     for (std::uint32_t d = 0; d < others.size(); ++d) {
       const Detours::Other& other = others[d];
-      std::vector<bool> used(other.lowered.ways.size());
       for (std::size_t s = 0; s < calls.size(); ++s) {
         const std::uint32_t a = group.activities[s];
         Activity::Detour& detour = system_.activities[a].detours.emplace_back();
@@ -139,9 +149,8 @@ class Assembler {
         detour.latency = call.activity.latency;
         if (!Incidence::moves_data(calls[s])) continue;
         way_of_detours_[a].back() = Incidence::way_on(d, call.way);
-        used[call.way] = true;
       }
-      number_used(other.lowered, used);
+      if (!other.same && other.cut.empty()) number_used(calls, other.lowered);
     }
   }
 

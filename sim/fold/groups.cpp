@@ -111,6 +111,8 @@ collective::SketchedCalls GroupLowering::sketch(const Group& group) const {
     return nccl_.sketch(calls, gpus);
   }
   const auto [from, to] = ends(group);
-  return nccl_.sketch_messages(group.calls->size(), from, to, group.slot);
+  collective::SketchedCalls result = nccl_.sketch_messages(group.calls->size(), from, to, group.slot);
+  for (auto& call : result.calls) call.choice.algorithm = collective::Algorithm::direct;
+  return result;
 }
 }  // namespace topsim::fold

@@ -74,6 +74,12 @@ Colour Incidence::colour(const Group& group, std::span<const collective::Lowered
   for (std::size_t s = 0; s < calls.size(); ++s) {
     const auto& [a, choice, way] = calls[s];
     const CallShape& call = (*group.calls)[s];
+    const Colour chosen = static_cast<Colour>(choice.algorithm) << 40 |
+                          static_cast<Colour>(choice.protocol) << 32 | choice.channels;
+    colour = mix(mix(colour, chosen), static_cast<Colour>(choice.model_time.count()));
+    colour = mix(colour, static_cast<Colour>(a.ctas));
+    colour = mix(mix(colour, std::bit_cast<std::uint64_t>(a.memory_traffic)),
+                 std::bit_cast<std::uint64_t>(a.bus_factor));
     colour =
         mix(mix(colour, static_cast<Colour>(a.latency.count())), std::bit_cast<std::uint64_t>(a.cap.value()));
     colour = mix(mix(colour, std::bit_cast<std::uint64_t>(a.weight)), static_cast<Colour>(call.bytes));
@@ -121,7 +127,7 @@ void Incidence::add(std::uint32_t group_class, const std::vector<Detours::Other>
 
 void Incidence::add(std::uint32_t group_class, const std::vector<Side>& sides) {
   const std::uint32_t item = item_of_group(group_class);
-  graph_.recolour(item, alike_.groups()[group_class].colour);
+  graph_.recolour(item, mix(alike_.groups()[group_class].colour, 0x22));
   ends_.clear();
   for (const Side& side : sides) {
     if (side.link.valid())

@@ -20,6 +20,7 @@ namespace {
 // What one group does, cell by cell.
 struct Traits {
   Colour colour = 0;
+  Sketches::Calls calls;
   struct Part {
     std::uint32_t cell;
     Colour label;
@@ -175,7 +176,7 @@ class Sketcher {
 // Sums of mixes stand for multisets, as in refinement.
 Traits Sketcher::operator()(const Group& group) {
   Scratch& scratch = scratch_.local();
-  const collective::SketchedCalls sketched = lowering_.sketch(group);
+  collective::SketchedCalls sketched = lowering_.sketch(group);
   Traits traits;
   const RankId first =
       group.is_communicator() ? program_.members_of(CommunicatorId(group.communicator)).front() : group.from;
@@ -205,6 +206,7 @@ Traits Sketcher::operator()(const Group& group) {
   }
   scratch.touched.clear();
   if (!scratch.patterns.empty()) learn(group, sketched, traits, scratch);
+  traits.calls = std::move(sketched.calls);
   return traits;
 }
 
@@ -260,6 +262,7 @@ struct Sketches::Impl {
   Sketcher sketcher;
   Lookalikes lookalikes;
   std::unordered_map<Colour, std::uint32_t> labels;
+  std::unordered_map<Colour, Calls> calls;
   // Of the block at hand: whom each group looks like, those to be sketched, and what they do.
   std::vector<std::uint32_t> like, drawn;
   std::vector<Traits> traits;
@@ -292,8 +295,9 @@ void Sketches::Impl::for_each(std::span<const Group> block, const Take& take) {
     const bool seen = !fresh && like[i] != kNobody && lookalikes.knows(like[i]);
     Colour colour = seen ? lookalikes.colour(like[i]) : 0;
     if (!seen) {
-      const Traits here = fresh ? std::move(traits[next++]) : sketcher(block[i]);
+      Traits here = fresh ? std::move(traits[next++]) : sketcher(block[i]);
       colour = here.colour;
+      calls.try_emplace(colour, std::move(here.calls));
       number_labels(here);
       if (fresh && like[i] != kNobody && here.regular) lookalikes.learn(like[i], i, colour, parts);
     }
@@ -311,6 +315,10 @@ void Sketches::for_each(std::span<const Group> groups, const Take& take) {
   constexpr std::size_t kBlock = 2048;
   for (std::size_t begin = 0; begin < groups.size(); begin += kBlock)
     impl_->for_each(groups.subspan(begin, std::min(kBlock, groups.size() - begin)), take);
+}
+
+std::unordered_map<Colour, Sketches::Calls> Sketches::take_calls() {
+  return std::move(impl_->calls);
 }
 
 std::vector<CellPattern> Sketches::take_patterns() {

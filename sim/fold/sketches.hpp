@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,9 @@ class Sketches {
 
   // By label.
   [[nodiscard]] std::vector<CellPattern> take_patterns();
+  // What the calls of groups are, but for their links, by what tells groups apart.
+  using Calls = std::vector<collective::LoweredCalls::Call>;
+  [[nodiscard]] std::unordered_map<Colour, Calls> take_calls();
 
  private:
   struct Impl;
