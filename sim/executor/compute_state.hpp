@@ -14,8 +14,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
+#include "sim/base/nearest.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/program/program.hpp"
 
@@ -52,8 +52,7 @@ struct ComputeState {
     const bool persists = grids != nullptr && grids->count > 0;
     cells = persists ? grids->count - 1 : 0;
     const std::int64_t cell = persists ? work / grids->count : work;
-    cell_grid =
-        persists ? std::llround(static_cast<double>(cell) * static_cast<double>(grids->persistent)) : 0;
+    cell_grid = persists ? nearest(static_cast<double>(cell) * static_cast<double>(grids->persistent)) : 0;
     cell_shared = cell - cell_grid;
     grid = cell_grid;
     shared = work - cell * cells - cell_grid;
@@ -88,14 +87,13 @@ struct ComputeState {
 
  private:
   [[nodiscard]] static std::int64_t scaled(std::int64_t work, double pace) {
-    return pace == 1 ? work : std::llround(static_cast<double>(work) * pace);
+    return pace == 1 ? work : nearest(static_cast<double>(work) * pace);
   }
   // Does `work` for up to `time`; returns whether it is done, and leaves the rest of the time.
   static bool take(std::int64_t& work, double pace, std::int64_t& time) {
     const std::int64_t needed = scaled(work, pace);
     if (time < needed) {
-      work = std::max<std::int64_t>(
-          0, work - (pace == 1 ? time : std::llround(static_cast<double>(time) / pace)));
+      work = std::max<std::int64_t>(0, work - (pace == 1 ? time : nearest(static_cast<double>(time) / pace)));
       time = 0;
       return false;
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "sim/base/nearest.hpp"
 #include "sim/network/packet/calibrate.hpp"
 
 namespace topsim::executor {
@@ -22,7 +23,7 @@ constexpr double kTablePort =
     network::packet::kCalibratedRate.value() * network::packet::Framing::roce().payload_share();
 constexpr double kOne = 4294967296.0;
 std::int64_t fixed(double value) {
-  return std::llround(value * kOne);
+  return nearest(value * kOne);
 }
 }  // namespace
 

@@ -224,8 +224,7 @@ void Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
 void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
   RankState& rank = ranks_[r];
   const Op& op = rank.program->ops[index];
-  const auto work = static_cast<std::int64_t>(
-      std::llround(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown));
+  const std::int64_t work = nearest(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown);
   if (op.stream != 0) {
     ComputeState& beside = rank.beside.emplace_back();
     beside.start(index, work, nullptr, throttled(rank.throttling), now());

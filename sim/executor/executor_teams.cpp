@@ -52,10 +52,7 @@ void Executor::end_walk(std::uint32_t team) {
     ranks_[r].compute.event =
         engine_.at(walk.compute.end(), payload(EventKind::compute_done, r, walk.compute.op));
   }
-  for (const std::uint32_t r : members) {
-    ranks_[r].open = ranks_[r].table->all;
-    start_ready(r);
-  }
+  for (const std::uint32_t r : members) start_ready(r);
 }
 
 void Executor::end_all_walks() {

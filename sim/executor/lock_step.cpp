@@ -40,6 +40,8 @@ void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
     if (!inside && !(op.kind == OpKind::compute && op.stream == 0)) team.local[op.stream] = false;
   }
   if (!calls || !team.local[0]) return;
+  for (std::uint16_t s = 0; s < team.local.size(); ++s)
+    if (team.local[s]) team.local_set |= only(s);
   for (const std::uint32_t m : members) team_of_rank_[m] = static_cast<std::uint32_t>(teams_.size());
   team_of_group_[group] = static_cast<std::uint32_t>(teams_.size());
   teams_.push_back(std::move(team));
@@ -97,6 +99,7 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
     rank.synced = walk.synced;
     rank.ctas = walk.ctas;
     rank.memory_traffic = walk.memory_traffic;
+    rank.open |= walk.opened | team.local_set;
   }
 }
 }  // namespace topsim::executor

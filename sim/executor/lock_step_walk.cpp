@@ -169,6 +169,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   walk.synced = walker_->synced;
   walk.ctas = walker_->ctas;
   walk.memory_traffic = walker_->memory_traffic;
+  walk.opened = walker_->open;
 }
 
 // Starts what can start; false when something outside the team's streams can.
@@ -236,8 +237,8 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
     for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
     walk.accounted_until = now;
   }
-  const auto work = static_cast<std::int64_t>(
-      std::llround(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown));
+  const std::int64_t work =
+      nearest(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown);
   if (work == 0) return finish(index, now, walk);
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now);
 }

@@ -42,6 +42,7 @@ struct Walk {
   std::uint32_t synced = kNoOp;
   int ctas = 0;
   std::int64_t memory_traffic = 0;
+  StreamSet opened = 0;  // streams whose head may have become able to start
   // What was done after the op that computed at first: by local stream, one after the other. Times from the
   // walk's begin on; `first_end` is when that op ended.
   Stretch trace;
