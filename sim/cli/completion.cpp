@@ -8,15 +8,29 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/declare.hpp"
 #include "sim/cli/option_table.hpp"
+#include "sim/cli/scenario_options.hpp"
 #include "sim/cli/scenario_paths.hpp"
+#include "topology/catalogue/list.hpp"
 
 namespace topsim::cli {
 namespace {
 
-std::string words_of(std::string type) {
-  if (type.find('|') == std::string::npos) return {};
-  std::replace(type.begin(), type.end(), '|', ' ');
-  return type;
+// Entries of the catalogue that this program comes with.
+std::string catalogue_ids() {
+  const topology::Catalogue catalogue = shipped_catalogue();
+  std::string words;
+  for (const auto& list : {topology::list_hardware(catalogue), topology::list_fabrics(catalogue)})
+    for (const topology::ListRow& row : list) words += (words.empty() ? "" : " ") + row.id;
+  return words;
+}
+
+// What a value may be, between blanks; empty where it is anything.
+std::string words_of(const Flag& flag) {
+  if (flag.type == "ID") return catalogue_ids();
+  if (flag.type.find('|') == std::string::npos) return {};
+  std::string words = flag.type;
+  std::replace(words.begin(), words.end(), '|', ' ');
+  return words;
 }
 
 bool takes_path(const Flag& flag) {
@@ -57,7 +71,7 @@ std::string single_quoted(const std::string& text) {
 }
 
 std::string bash_values(const Flag& flag) {
-  if (const std::string words = words_of(flag.type); !words.empty()) {
+  if (const std::string words = words_of(flag); !words.empty()) {
     return "COMPREPLY=($(compgen -W \"" + words + "\" -- \"$cur\"))";
   }
   if (takes_path(flag)) return "_topsim_path";
@@ -112,7 +126,7 @@ std::string bash() {
 }
 
 std::string zsh_values(const Flag& flag) {
-  const std::string words = words_of(flag.type);
+  const std::string words = words_of(flag);
   if (!words.empty()) return "(" + words + ")";
   if (takes_path(flag)) return "_topsim_paths";
   if (flag.type == "DIR") return "_files -/";
@@ -168,7 +182,7 @@ std::string fish() {
     }
     const std::string when = "complete -c topsim -n '__fish_seen_subcommand_from " + entry.name + "'";
     for (const Flag& flag : entry.flags) {
-      const std::string words = words_of(flag.type);
+      const std::string words = words_of(flag);
       const std::string known = takes_path(flag) ? path_words("=") : words;
       const std::string values = known.empty() ? " -F" : " -x -a " + single_quoted(known);
       std::string line = when;

@@ -363,6 +363,8 @@ class Completion(unittest.TestCase):
         self.assertIn("check", self.complete("topsim", "topo", ""))
         self.assertEqual(self.complete("topsim", "bench", "all_r"), ["all_reduce"])
         self.assertIn(IB, self.complete("topsim", "bench", "all_reduce", "configs/8xH100"))
+        self.assertEqual(self.complete("topsim", "list", "hardw"), ["hardware"])
+        self.assertIn("h100-sxm5", self.complete("topsim", "list", "hardware", "h100"))
 
     def test_bash_completes_the_paths_of_a_scenario(self):
         for option in (("run", IB, "--set"), ("sweep", IB, "--vary")):
