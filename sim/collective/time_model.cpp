@@ -136,13 +136,6 @@ double extra_hop_us(const CommunicatorFacts& facts, double network_us) {
   return std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
 }
 
-std::size_t generation(const CommunicatorFacts& facts) {
-  return facts.min_capability >= 100                               ? 3
-         : facts.min_capability >= 90                              ? 2
-         : facts.min_capability >= 80 || facts.min_capability == 0 ? 1
-                                                                   : 0;
-}
-
 // Hops from the end of a tree inside a box to its beginning: NCCL's is a chain; RCCL's, where all are linked
 // with all, branches (src/graph/connect.cc, ncclTreeBasePostset).
 int chain_of(const CommunicatorFacts& facts, int local) {
@@ -190,7 +183,8 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
   const CommunicatorFacts& facts = tuner.facts();
   const bool tree = choice.algorithm == Algorithm::tree;
   const std::size_t row = tree ? 0 : 1, p = static_cast<std::size_t>(choice.protocol);
-  const StepCosts& costs = facts.min_capability == 0 ? kRcclSteps : kSteps[generation(facts)];
+  const StepCosts& costs =
+      facts.min_capability == 0 ? kRcclSteps : kSteps[nccl::generation_of(facts.min_capability)];
   const double starts[] = {costs.ll, costs.ll128, costs.simple},
                steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
   const nccl::PathType inside = (tree ? facts.tree : facts.ring).type_intra;
@@ -214,7 +208,7 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
 // The speed of a tree that no search found, or not RCCL's, means nothing. A byte passes an inner box's wires
 // twice each way; of two boxes none is an inner one. 0: not known either.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
-  const RingRates rates = ring_rates(choice, facts, generation(facts));
+  const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
   const double rate = rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy;
   return facts.nodes == 2 ? rate : rate / 2;
 }
@@ -279,7 +273,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (ring && choice.protocol == Protocol::simple && !facts.rccl)
     t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) * (1 - cost.told / cost.latency);
 
-  const std::size_t gpu = generation(facts);
+  const std::size_t gpu = nccl::generation_of(facts.min_capability);
   if (options.protocol_shares && (ring || mesh)) {
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
     const RingRates rates = ring_rates(choice, facts, gpu);
@@ -344,7 +338,7 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const CommunicatorFacts& facts = tuner.facts();
   const double n = facts.ranks;
   Timing t;
-  const std::size_t gpu = generation(facts);
+  const std::size_t gpu = nccl::generation_of(facts.min_capability);
   const double pair =
       kind == CollectiveKind::all_to_all ? static_cast<double>(bytes) / n : static_cast<double>(bytes);
   const unsigned channels_of_pair = std::max(1U, std::bit_ceil(static_cast<unsigned>(facts.channels)) /

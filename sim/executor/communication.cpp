@@ -156,15 +156,20 @@ std::vector<std::uint32_t> Calls::charge_key(std::uint32_t rank) const {
 void Calls::record(std::uint32_t group, std::uint32_t activity, Duration total, std::uint64_t calls) {
   Tally& tally = tallies_[activity];
   tally.group = group;
-  tally.calls += calls * system_.groups[group].count;
-  tally.total += total * static_cast<std::int64_t>(system_.groups[group].count);
+  tally.calls += calls;
+  tally.total += total;
 }
 
 std::vector<CollectiveRecord> Calls::records(const Carrier& carrier) const {
   // Classes of communicators that differ only in who shares their links are one row for the reader.
   using Key = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t,
                          collective::Algorithm, collective::Protocol, std::uint16_t>;
-  std::map<Key, CollectiveRecord> rows;
+  __extension__ using Wide = __int128;  // 131,072 ranks spend the clock's range in a few hundred steps
+  struct Row {
+    CollectiveRecord record;
+    Wide total = 0;
+  };
+  std::map<Key, Row> rows;
   for (std::size_t a = 0; a < tallies_.size(); ++a) {
     const Tally& tally = tallies_[a];
     if (tally.calls == 0) continue;
@@ -174,18 +179,23 @@ std::vector<CollectiveRecord> Calls::records(const Carrier& carrier) const {
     const collective::Choice& choice = became != nullptr ? *became : activity.choice;
     const Key key{group.dimension,  activity.kind,   activity.bytes.value(), group.size,
                   choice.algorithm, choice.protocol, choice.channels};
-    CollectiveRecord& row = rows[key];
+    auto& [row, total] = rows[key];
     row.dimension = group.dimension;
     row.kind = activity.kind;
     row.bytes = activity.bytes;
     row.group_size = group.size;
-    row.calls += tally.calls;
-    row.total += tally.total;
+    row.calls += tally.calls * group.count;
+    total += Wide{tally.total.count()} * group.count;
     row.bus_factor = activity.bus_factor;
     row.choice = choice;
   }
   std::vector<CollectiveRecord> result;
-  for (auto& [key, row] : rows) result.push_back(row);
+  for (auto& [key, row] : rows) {
+    const Wide calls = row.record.calls;
+    row.record.each = Duration(static_cast<std::int64_t>((row.total + calls / 2) / calls));
+    row.record.seconds = static_cast<double>(row.total) * 1e-12;
+    result.push_back(row.record);
+  }
   return result;
 }
 }  // namespace topsim::executor

@@ -60,7 +60,7 @@ class Calls {
 
  private:
   std::uint32_t fresh(std::uint32_t group, std::uint32_t activity);
-  struct Tally {
+  struct Tally {  // of one communicator: no more than it can do while the clock runs
     std::uint32_t group = fold::System::kNone;
     std::uint64_t calls = 0;
     Duration total{};

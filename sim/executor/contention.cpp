@@ -86,10 +86,10 @@ double Contention::efficiency_of(const Port& port) {
   // Loads come from coefficients that have been rounded: those that differ in the last digits are the same.
   constexpr double kGrid = 1048576;
   const auto on_grid = [](double value) { return std::round(value * kGrid) / kGrid; };
-  const double log_bytes =
-      port.load == 0 ? 0 : static_cast<double>(port.weighted_size) / static_cast<double>(port.load);
-  return port.curve->at(on_grid(static_cast<double>(port.load) / kOne / port.factor),
-                        std::exp2(on_grid(log_bytes)));
+  const double load = on_grid(static_cast<double>(port.load) / kOne / port.factor);
+  if (load <= port.curve->harmless()) return 1;
+  const double log_bytes = static_cast<double>(port.weighted_size) / static_cast<double>(port.load);
+  return port.curve->at(load, std::exp2(on_grid(log_bytes)));
 }
 
 double Contention::offer_of(const Flow& flow) const {

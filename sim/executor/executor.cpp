@@ -275,19 +275,17 @@ void Executor::start_call(std::uint32_t index) {
 
 void Executor::finish_call(std::uint32_t index) {
   for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
-  const Call call = calls_[index];
+  const std::uint32_t group = calls_[index].group, activity = calls_[index].activity;
   members_.clear();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });
-  if (measuring()) {
-    calls_.record(call.group, call.activity, now() - call.ready);
-  }
+  if (measuring()) calls_.record(group, activity, now() - calls_[index].ready);
   calls_.close(index);
   for (const auto& [r, op] : members_) {
-    occupy(r, op, call.activity, -1);
+    occupy(r, op, activity, -1);
     finish_op(r, op);
   }
   for (const auto& [r, op] : members_) start_ready(r);
-  const std::uint32_t team = lock_step_.team_of_group(call.group);
+  const std::uint32_t team = lock_step_.team_of_group(group);
   if (team != LockStep::kNone) begin_walk(team);
 }
 

@@ -56,7 +56,10 @@ struct CollectiveRecord {
   Bytes bytes;
   std::uint32_t group_size = 0;
   std::uint64_t calls = 0;  // over the measured steps, all communicators of the class
-  Duration total{};         // sum over calls, from the last member's arrival to completion
+  // Of calls, from the last member's arrival to completion: their mean (halves up), their sum in seconds.
+  // Picoseconds of all communicators together need not fit a Duration.
+  Duration each{};
+  double seconds = 0;
   double bus_factor = 1;
   collective::Choice choice;
 };

@@ -138,18 +138,6 @@ void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
   for (const auto& [part, count] : seen) expand(patterns_[part.label], part.cell, count, out);
 }
 
-void Alike::crossings(std::uint32_t group_class, std::vector<Crossing>& out) const {
-  out.clear();
-  std::vector<topology::LinkShare> links;
-  for (const Part& part : parts_[group_class]) {
-    for (const CellPattern::Use& use : patterns_[part.label].uses) {
-      router_.expand({part.cell, use.at}, links);
-      for (const topology::LinkShare& each : links) out.emplace_back(use.way, each.link);
-    }
-  }
-  std::sort(out.begin(), out.end());
-}
-
 // Sums at each link as collective::UsageBuilder makes them, to the bit.
 void Alike::expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
                    std::vector<Side>& out) const {

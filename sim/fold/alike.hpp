@@ -8,6 +8,7 @@
 // weights, and comes to the same classes as from every single one.
 #pragma once
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -60,9 +61,22 @@ class Alike {
   }
   // Of each group of the class; slots may come more than once. REQUIRES: not trivial.
   void sides(std::uint32_t group_class, std::vector<Side>& out) const;
-  // The links that the first group of the class crosses, way by way in order. REQUIRES: not trivial.
+  // The links that the first group of the class crosses and `wanted(link)` says, way by way in order.
+  // REQUIRES: not trivial.
   using Crossing = std::pair<std::uint32_t, LinkId>;  // way, link
-  void crossings(std::uint32_t group_class, std::vector<Crossing>& out) const;
+  template <class Wanted>
+  void crossings(std::uint32_t group_class, const Wanted& wanted, std::vector<Crossing>& out) const {
+    out.clear();
+    std::vector<topology::LinkShare> links;
+    for (const Part& part : parts_[group_class]) {
+      for (const CellPattern::Use& use : patterns_[part.label].uses) {
+        router_.expand({part.cell, use.at}, links);
+        for (const topology::LinkShare& each : links)
+          if (wanted(each.link)) out.emplace_back(use.way, each.link);
+      }
+    }
+    std::sort(out.begin(), out.end());
+  }
 
  private:
   struct CellClass {

@@ -87,7 +87,8 @@ class Assembler {
     for (std::uint32_t i = 0; i < representatives.size(); ++i) {
       const std::uint32_t c = representatives[i];
       add_calls(system_.groups[i], *groups_[alike.groups()[c].first].calls, alike.calls(c));
-      alike.crossings(c, crossings);
+      const auto fresh = [&](LinkId link) { return local(incidence_.item_of_link(link)) == kNone; };
+      alike.crossings(c, fresh, crossings);
       for (const auto& [way, link] : crossings) number(link, incidence_.item_of_link(link));
     }
   }

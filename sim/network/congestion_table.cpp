@@ -35,7 +35,7 @@ double CongestionCurve::end(double bytes, Bound bound) const {
 double CongestionSurface::at(double load, double bytes) const {
   if (curves_.empty()) return 1;
   const double through = bytes * std::max(load, 1.0);
-  std::pair<double, double> before{curves_.front().first / 2, 1.0};
+  std::pair<double, double> before{harmless(), 1.0};
   for (const auto& [next, curve] : curves_) {
     if (load <= before.first) return before.second;
     const double there = curve.end(through / std::max(next, 1.0), bound_);

@@ -69,6 +69,8 @@ class CongestionSurface {
       : curves_(std::move(curves)), bound_(bound) {}
   // `bytes` of each sender.
   [[nodiscard]] double at(double load, double bytes) const;
+  // Up to this load it is 1, whatever the size. REQUIRES: not empty.
+  [[nodiscard]] double harmless() const { return curves_.front().first / 2; }
   [[nodiscard]] bool empty() const { return curves_.empty(); }
 
  private:

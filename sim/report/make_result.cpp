@@ -81,12 +81,11 @@ std::vector<CollectiveRow> collective_rows(const Outcome& outcome) {
     row.group_size = each.group_size;
     row.bytes = each.bytes;
     row.calls = each.calls;
-    const auto calls = static_cast<std::int64_t>(each.calls);
-    row.each = Duration((each.total.count() + calls / 2) / calls);
-    const double total = seconds(each.total);
-    row.bus_bandwidth = total > 0 ? static_cast<double>(each.bytes.value()) *
-                                        static_cast<double>(each.calls) / total * each.bus_factor
-                                  : 0;
+    row.each = each.each;
+    row.bus_bandwidth = each.seconds > 0
+                            ? static_cast<double>(each.bytes.value()) * static_cast<double>(each.calls) /
+                                  each.seconds * each.bus_factor
+                            : 0;
     row.algorithm = name_of(each.choice.algorithm);
     row.protocol = name_of(each.choice.protocol);
     row.channels = each.choice.channels;

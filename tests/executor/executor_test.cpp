@@ -131,6 +131,19 @@ TEST(Executor, starts_a_message_when_both_sides_have_arrived) {
   EXPECT_EQ(idle(outcome, 0, Reason::pipeline_bubble), 10_us);   // then nothing to do until the step ends
 }
 
+TEST(Executor, adds_up_calls_of_more_communicators_than_the_clock_has_time_for) {
+  // A call of 3.6e12 bytes takes an hour, 3.6e15 ps; 2^20 communicators together 3.8e21 ps, of 9.2e18 that
+  // fit.
+  SmallWorld world(2);
+  world.communicators = 1U << 20;
+  world.add_class({communicate(OpKind::collective, 3'600'000'000'000, 1)});
+  const Outcome outcome = world.run(Dimension::data);
+  ASSERT_EQ(outcome.collectives.size(), 1U);
+  EXPECT_EQ(outcome.collectives[0].calls, 1U << 20);
+  EXPECT_EQ(outcome.collectives[0].each, Duration(std::chrono::hours(1)));
+  EXPECT_DOUBLE_EQ(outcome.collectives[0].seconds, 3600.0 * (1 << 20));
+}
+
 TEST(Executor, slows_compute_while_a_collective_holds_its_multiprocessors) {
   // 100 us of work, a collective of 50 us beside it holding 33 of 132 SMs: pace 3/4 for 50 us does 37.5 us of
   // work, the remaining 62.5 us run alone: 112.5 us.

@@ -35,6 +35,7 @@ class SmallWorld {
 
   std::vector<PaceChange> pace_changes;  // of the next run
   std::vector<program::Grids> grids;     // of the next class
+  std::uint32_t communicators = 1;       // that do the same
 
   // One group of all ranks in slot 0 (collectives) or edges rank -> (rank + 1) mod n on peer slot 0, received
   // on slot 1.
@@ -52,7 +53,7 @@ class SmallWorld {
     fold::GroupClass all;
     all.dimension = dimension;
     all.size = n;
-    all.count = 1;
+    all.count = communicators;
     all.spans_programs = program_.classes.size() > 1;
     for (std::uint32_t r = 0; r < n; ++r) all.members.push_back(r);
     system.groups.push_back(all);

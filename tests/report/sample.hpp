@@ -118,7 +118,8 @@ inline executor::Outcome two_steps(const topology::Topology& topology) {
                           128_MiB,
                           2,
                           2,
-                          8_ms,
+                          4_ms,
+                          seconds(8_ms),
                           1.0,
                           {collective::Algorithm::ring, collective::Protocol::simple, 8, 4_ms}}};
   const auto at = [](Duration time) { return SimTime(time); };

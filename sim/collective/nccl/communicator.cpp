@@ -10,8 +10,6 @@
 namespace topsim::collective::nccl {
 namespace {
 
-constexpr int kMaxChannels = 64;
-
 GraphSummary least(const std::vector<const Box*>& boxes, ChannelGraph Box::*graph) {
   GraphSummary result;
   for (const Box* box : boxes) {

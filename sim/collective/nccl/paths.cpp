@@ -10,8 +10,6 @@
 namespace topsim::collective::nccl {
 namespace {
 
-constexpr int kMaxChannels = 64;
-
 // A NIC behind the socket that hangs on the GPU by C2C is nearer than two PCIe root crossings.
 PathType merge(PathType a, PathType b) {
   const auto [low, high] = std::minmax(a, b);

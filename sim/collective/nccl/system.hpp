@@ -15,6 +15,8 @@
 
 namespace topsim::collective::nccl {
 
+inline constexpr int kMaxChannels = 64;  // of a communicator: MAXCHANNELS, NCCL 2.30 src/include/device.h
+
 // Better to worse; the numbers are NCCL's own (they appear in its logs and graph files).
 enum class PathType : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys, net, dis };
 [[nodiscard]] std::string_view name_of(PathType type);

@@ -20,13 +20,6 @@ std::size_t row(Protocol protocol) {
   return static_cast<std::size_t>(protocol);
 }
 
-// Rows of the constants; what is not NVIDIA's is treated as Ampere.
-std::size_t generation_of(int capability) {
-  if (capability >= 100) return 3;
-  if (capability >= 90) return 2;
-  return capability >= 80 || capability == 0 ? 1 : 0;
-}
-
 int steps(CollectiveKind kind, int ranks) {
   if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
   return gathers(kind) ? ranks - 1 : ranks;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 namespace topsim::collective::nccl {
 
@@ -19,7 +20,13 @@ inline constexpr PerAlgorithm kPcieLatency = {
 inline constexpr PerAlgorithm kNetLatency = {
     {{5.0, 8.5, 14}, {2.7, 4.0, 14}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
-// Rows: Volta, Ampere, Hopper, Blackwell. Columns: 1, 2, more nodes.
+// Rows: Volta, Ampere, Hopper, Blackwell; what is not NVIDIA's (capability 0) is treated as Ampere.
+constexpr std::size_t generation_of(int capability) {
+  if (capability >= 100) return 3;
+  if (capability >= 90) return 2;
+  return capability >= 80 || capability == 0 ? 1 : 0;
+}
+// Columns: 1, 2, more nodes.
 using PerGeneration = std::array<std::array<double, 3>, 4>;
 // Of all channels together; with several nodes the row is the host's: 1 for AMD, 0 for others.
 inline constexpr PerGeneration kLowLatencyMax = {
