@@ -3,6 +3,9 @@
 // half its complement, in which the inner nodes of the first are leaves; together every box sends and
 // receives about twice its share. Inside a box the channel is a chain. Facts: NCCL 2.30 graph/trees.cc,
 // connect.cc.
+#include <algorithm>
+#include <vector>
+
 #include "sim/collective/lowering.hpp"
 
 namespace topsim::collective {
@@ -27,6 +30,65 @@ TreeNode plain_tree(int boxes, int box) {
   return node;
 }
 
+// Of each channel the first that visits the same GPUs and NICs in every box.
+std::vector<int> twins_of(const Placement& placement, int channels) {
+  std::vector<const nccl::Box*> shapes;
+  for (const PlacedBox& box : placement.boxes)
+    if (shapes.empty() || shapes.back() != box.graphs) shapes.push_back(box.graphs);
+  const auto same = [&](int a, int b) {
+    return std::all_of(shapes.begin(), shapes.end(), [&](const nccl::Box* shape) {
+      const nccl::Channel &x = shape->tree.channels[static_cast<std::size_t>(a)],
+                          &y = shape->tree.channels[static_cast<std::size_t>(b)];
+      return x.gpus == y.gpus && x.enter_net == y.enter_net && x.leave_net == y.leave_net;
+    });
+  };
+  std::vector<int> twins;
+  for (int c = 0; c < channels; ++c) {
+    int twin = 0;
+    while (twin < c && !same(twin, c)) ++twin;
+    twins.push_back(twin);
+  }
+  return twins;
+}
+
+// One channel over one of the two trees.
+void lower_channel(const Placement& placement, bool second, int c, double coefficient, UsageBuilder& usage) {
+  const auto& boxes = placement.boxes;
+  const int found = placement.tuner->facts().tree.channels, n = static_cast<int>(boxes.size());
+  const auto both_ways = [&](topology::RouteQuery query) {
+    usage.add_hop(query, coefficient);
+    std::swap(query.from, query.to);
+    std::swap(query.from_nic, query.to_nic);
+    usage.add_hop(query, coefficient);
+  };
+  for (int b = 0; b < n; ++b) {
+    const PlacedBox& box = boxes[static_cast<std::size_t>(b)];
+    const nccl::ChannelGraph& graph = box.graphs->tree;
+    const nccl::Channel& channel = graph.channels[static_cast<std::size_t>(c)];
+    for (std::size_t i = 0; i + 1 < channel.gpus.size(); ++i)
+      both_ways({.from = box.gpus[static_cast<std::size_t>(channel.gpus[i])],
+                 .to = box.gpus[static_cast<std::size_t>(channel.gpus[i + 1])]});
+    const TreeNode node = binary_tree(n, b, second);
+    if (node.up < 0) continue;
+    const PlacedBox& parent = boxes[static_cast<std::size_t>(node.up)];
+    const nccl::Channel& above = parent.graphs->tree.channels[static_cast<std::size_t>(c)];
+    const nccl::Pattern pattern = parent.graphs->tree.pattern;
+    // Which GPU of the parent's chain takes this child.
+    const bool on_second =
+        above.gpus.size() > 1 &&
+        (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);
+    topology::RouteQuery query{.from = box.gpus[static_cast<std::size_t>(channel.gpus.front())],
+                               .to = parent.gpus[static_cast<std::size_t>(above.gpus[on_second ? 1 : 0])],
+                               .connection = static_cast<std::uint64_t>((second ? found : 0) + c)};
+    const int to_net = on_second ? above.leave_net : above.enter_net;
+    if (channel.enter_net >= 0 && to_net >= 0) {
+      query.from_nic = box.nics[static_cast<std::size_t>(channel.enter_net)];
+      query.to_nic = parent.nics[static_cast<std::size_t>(to_net)];
+    }
+    both_ways(query);
+  }
+}
+
 }  // namespace
 
 TreeNode binary_tree(int boxes, int box, bool second) {
@@ -42,46 +104,26 @@ TreeNode binary_tree(int boxes, int box, bool second) {
 }
 
 void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
-  const auto& boxes = placement.boxes;
-  const int found = placement.tuner->facts().tree.channels, n = static_cast<int>(boxes.size());
-  for (int half = 0; half < 2; ++half)
-    for (int c = 0; c < found; ++c) {
+  const int found = placement.tuner->facts().tree.channels;
+  const std::vector<int> twins = usage.repeats() ? twins_of(placement, found) : std::vector<int>();
+  std::vector<UsageBuilder::Mark> begin(static_cast<std::size_t>(found)), end = begin;
+  for (int half = 0; half < 2; ++half) {
+    const auto count_of = [&](int c) {
       int count = 0;
       for (int i = half * found + c; i < channels; i += 2 * found) ++count;
+      return count;
+    };
+    for (int c = 0; c < found; ++c) {
+      const int count = count_of(c), twin = twins.empty() ? c : twins[static_cast<std::size_t>(c)];
       if (count == 0) continue;
-      const double coefficient = static_cast<double>(count) / channels;
-      const auto both_ways = [&](topology::RouteQuery query) {
-        usage.add_hop(query, coefficient);
-        std::swap(query.from, query.to);
-        std::swap(query.from_nic, query.to_nic);
-        usage.add_hop(query, coefficient);
-      };
-      for (int b = 0; b < n; ++b) {
-        const PlacedBox& box = boxes[static_cast<std::size_t>(b)];
-        const nccl::ChannelGraph& graph = box.graphs->tree;
-        const nccl::Channel& channel = graph.channels[static_cast<std::size_t>(c)];
-        for (std::size_t i = 0; i + 1 < channel.gpus.size(); ++i)
-          both_ways({.from = box.gpus[static_cast<std::size_t>(channel.gpus[i])],
-                     .to = box.gpus[static_cast<std::size_t>(channel.gpus[i + 1])]});
-        const TreeNode node = binary_tree(n, b, half == 1);
-        if (node.up < 0) continue;
-        const PlacedBox& parent = boxes[static_cast<std::size_t>(node.up)];
-        const nccl::Channel& above = parent.graphs->tree.channels[static_cast<std::size_t>(c)];
-        const nccl::Pattern pattern = parent.graphs->tree.pattern;
-        // Which GPU of the parent's chain takes this child.
-        const bool on_second =
-            above.gpus.size() > 1 &&
-            (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);
-        topology::RouteQuery query{.from = box.gpus[static_cast<std::size_t>(channel.gpus.front())],
-                                   .to = parent.gpus[static_cast<std::size_t>(above.gpus[on_second ? 1 : 0])],
-                                   .connection = static_cast<std::uint64_t>(half * found + c)};
-        const int to_net = on_second ? above.leave_net : above.enter_net;
-        if (channel.enter_net >= 0 && to_net >= 0) {
-          query.from_nic = box.nics[static_cast<std::size_t>(channel.enter_net)];
-          query.to_nic = parent.nics[static_cast<std::size_t>(to_net)];
-        }
-        both_ways(query);
+      if (twin != c && count_of(twin) == count) {
+        usage.repeat(begin[static_cast<std::size_t>(twin)], end[static_cast<std::size_t>(twin)]);
+        continue;
       }
+      begin[static_cast<std::size_t>(c)] = usage.mark();
+      lower_channel(placement, half == 1, c, static_cast<double>(count) / channels, usage);
+      end[static_cast<std::size_t>(c)] = usage.mark();
     }
+  }
 }
 }  // namespace topsim::collective

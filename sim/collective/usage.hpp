@@ -72,6 +72,21 @@ class UsageBuilder {
     ++entries_[slot].times;
   }
 
+  // What stands between two marks comes once more, for less than asking the router again: where no route
+  // depends on its connection, channels that visit the same ports take the same ways. Of stretches only.
+  struct Mark {
+    std::size_t stretches, trips;
+  };
+  [[nodiscard]] Mark mark() const { return {stretches_.size(), trips_.size()}; }
+  [[nodiscard]] bool repeats() const {
+    return grain_ == Grain::stretches && topology().routing != topology::Routing::ecmp &&
+           router_.turns() == 1;
+  }
+  void repeat(Mark begin, Mark end) {
+    for (std::size_t i = begin.stretches; i < end.stretches; ++i) stretches_.push_back(stretches_[i]);
+    for (std::size_t i = begin.trips; i < end.trips; ++i) trips_.push_back(trips_[i]);
+  }
+
   [[nodiscard]] const topology::Router& router() const { return router_; }
   [[nodiscard]] const topology::Topology& topology() const { return router_.topology(); }
   [[nodiscard]] Duration fabric_latency() const { return longest_; }

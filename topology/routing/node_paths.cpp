@@ -193,6 +193,8 @@ void NodeShape::share_ports() {
     const std::uint32_t sharing = std::max(1U, accelerators_at[ports_[i].front()]);
     shares_[i].spread = (n + sharing - 1) / sharing;
     turns_ = std::lcm(turns_, shares_[i].spread);
+    if (members_[i].kind == DeviceKind::accelerator)
+      accelerator_turns_ = std::lcm(accelerator_turns_, shares_[i].spread);
     shares_[i].start = std::has_single_bit(n) ? mirror_bits(members_[i].local, n) : members_[i].local;
   }
 }

@@ -58,6 +58,7 @@ class NodeShape {
   [[nodiscard]] std::uint32_t port_turns(std::uint32_t device) const { return shares_[device].spread; }
   [[nodiscard]] std::uint32_t nics_per_accelerator() const { return nics_per_accelerator_; }  // at least 1
   [[nodiscard]] std::uint32_t turns() const { return turns_; }  // common multiple of all
+  [[nodiscard]] std::uint32_t accelerator_turns() const { return accelerator_turns_; }
   // The accelerator beside `port` that `from` hands its data to over scale-up links (PXN); `from` itself when
   // it is beside the port, or nobody is.
   [[nodiscard]] std::uint32_t proxy(std::uint32_t from, std::uint32_t port) const {
@@ -103,6 +104,7 @@ class NodeShape {
   };
   std::vector<Share> shares_;               // by device: where in its ports it starts, how many it goes round
   std::uint32_t turns_ = 1;                 // least common multiple of those rounds
+  std::uint32_t accelerator_turns_ = 1;     // of those of accelerators
   std::uint32_t nics_per_accelerator_ = 1;  // those that have lost their cables counted
   std::vector<std::uint32_t> by_local_;     // accelerators
   mutable std::unique_ptr<Row[]> rows_;
@@ -128,9 +130,10 @@ class NodePaths {
   [[nodiscard]] std::uint32_t inner_links(std::uint32_t node) const {
     return links_begin_[node + 1] - links_begin_[node];
   }
-  [[nodiscard]] std::uint32_t turns() const {  // common multiple of all shapes'
+  // Common multiple of all shapes'.
+  [[nodiscard]] std::uint32_t turns(std::uint32_t (NodeShape::*which)() const = &NodeShape::turns) const {
     std::uint32_t all = 1;
-    for (const auto& shape : shapes_) all = std::lcm(all, shape->turns());
+    for (const auto& shape : shapes_) all = std::lcm(all, (*shape.*which)());
     return all;
   }
   [[nodiscard]] std::uint32_t most_members() const {  // of a node

@@ -63,7 +63,7 @@ Router::TripBetween Router::trip(const RouteQuery& query) const {
 }
 
 std::uint32_t Router::turns() const {
-  return impl_->turns;
+  return impl_->accelerator_turns;
 }
 
 std::uint32_t Router::sites() const {

@@ -25,7 +25,7 @@ struct Router::Impl {
   std::vector<bool> dead;
   LinkPlaces places;
   NodePaths nodes;
-  std::uint32_t turns;  // common multiple of all nodes'
+  std::uint32_t turns, accelerator_turns;  // common multiples of all nodes'
   FabricPorts ports;
   std::unique_ptr<FabricRoutes> fabric;
   std::unique_ptr<Cells> cells;

@@ -25,6 +25,7 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
       dead(mask(t, dead_links)),
       nodes(t, dead, places),
       turns(nodes.turns()),
+      accelerator_turns(nodes.turns(&NodeShape::accelerator_turns)),
       ports(t, dead) {
   fabric = make_clos_routes(t, ports, seed, dead);
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
