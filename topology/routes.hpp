@@ -102,7 +102,7 @@ class Router {
   };
   [[nodiscard]] Owner owner(std::uint32_t cell) const;
   [[nodiscard]] std::uint32_t cell(Owner owner) const;  // REQUIRES: it is somebody's
-  // Connections that differ by a multiple of it take the same NICs.
+  // Connections of accelerators that differ by a multiple of it take the same NICs.
   [[nodiscard]] std::uint32_t turns() const;
   [[nodiscard]] std::uint32_t sites() const;
   [[nodiscard]] std::uint32_t regions() const;
