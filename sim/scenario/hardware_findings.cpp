@@ -185,6 +185,24 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
     out.push_back({report::Severity::warning,
                    "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",
                    "topology.fabric.sharp=true switches them on, InfiniBand's can"});
+  // Between nodes NVLS sums in the fabric's switches, too; CollNet does nothing else.
+  const std::size_t of_a_node = topology.accelerators().size() / std::max<std::size_t>(topology.nodes(), 1);
+  double summed = 0, all = 0;  // seconds of all calls
+  for (const report::CollectiveRow& row : result.collectives) {
+    const double time = seconds(row.each) * static_cast<double>(row.calls);
+    const bool in_switches =
+        row.algorithm.starts_with("CollNet") || (row.algorithm == "NVLS" && row.group_size > of_a_node);
+    all += time;
+    summed += in_switches ? time : 0;
+  }
+  constexpr double kTrifle = 1e-3;
+  if (topology.sharp && all > 0 && summed < kTrifle * all)
+    out.push_back({report::Severity::warning,
+                   "topology.fabric.sharp changes next to nothing: what is summed in the fabric's switches "
+                   "takes less than a thousandth of the time of all collectives",
+                   "topology.fabric.sharp",
+                   "NCCL has all-reduces summed there, where that is quicker; gradients that are scattered "
+                   "(zero 1 and above) are none"});
   if (forced.nvls.value_or(false) && !topology.nvlink_sharp)
     out.push_back({report::Severity::warning, "network.nccl.nvls is on, and no NVSwitch here sums",
                    "network.nccl.nvls", "those of Hopper and later do"});

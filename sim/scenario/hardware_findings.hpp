@@ -15,7 +15,7 @@ namespace topsim::scenario {
 [[nodiscard]] std::vector<report::Finding> hardware_findings(const Scenario& scenario,
                                                              const topology::Topology& topology,
                                                              const topology::Catalogue& catalogue);
-// What network.nccl forces and no collective of the run did.
+// What network.nccl forces, or the fabric could do, and no collective of the run did.
 [[nodiscard]] std::vector<report::Finding> forced_findings(const Scenario& scenario,
                                                            const topology::Topology& topology,
                                                            const report::Result& result);
