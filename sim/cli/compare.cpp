@@ -94,6 +94,20 @@ std::vector<report::Candidate> gather(const Options& options, executor::Progress
   return candidates;
 }
 
+// What is judged by its row must be one: known only now, and said before anything is printed.
+void require_row(const Options& options, const report::Comparison& comparison) {
+  if (options.fail_if.empty()) return;
+  const std::string key = parse_condition(options.fail_if, Percent::of_baseline).key;
+  if (!is_row(key)) return;
+  std::string known;
+  for (const report::ComparisonRow& each : comparison.rows) {
+    if (each.metric == key) return;
+    if (is_row(each.metric)) known += (known.empty() ? "" : ", ") + each.metric;
+  }
+  throw ConfigError("--fail-if: the comparison has no row \"" + key + '"',
+                    known.empty() ? "no collective and no link is in both" : "rows of its kind: " + known);
+}
+
 // "step_time > 5 %" judges the difference to the baseline, "step_time > 10 s" the value; of every other
 // candidate.
 int judge_candidates(const Options& options, std::span<const report::Candidate> candidates,
@@ -104,13 +118,6 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
   const auto row =
       std::find_if(comparison.rows.begin(), comparison.rows.end(),
                    [&](const report::ComparisonRow& each) { return each.metric == condition.key; });
-  if (row == comparison.rows.end() && is_row(condition.key)) {
-    std::string known;
-    for (const report::ComparisonRow& each : comparison.rows)
-      if (is_row(each.metric)) known += (known.empty() ? "" : ", ") + each.metric;
-    throw ConfigError("--fail-if: the comparison has no row \"" + condition.key + '"',
-                      known.empty() ? "no collective and no link is in both" : "rows of its kind: " + known);
-  }
   const auto judged = [&](std::size_t c) {
     if (row == comparison.rows.end()) return judge(condition, report::to_json(candidates[c].result));
     return Verdict{holds(condition, row->values[c]), row->values[c]};
@@ -149,6 +156,7 @@ int run(const Options& options) {
   }
   comparison = report::compare(candidates);
   comparison.complete = !interrupted;
+  if (!interrupted) require_row(options, comparison);
   if (options.format == "json") {
     std::cout << report::compare_json(comparison);
   } else if (options.format == "md") {

@@ -32,6 +32,15 @@ class ExitCodes(unittest.TestCase):
         self.assertIn("step time", done.stdout)
         self.assertEqual(self.code("run", IB, "--fail-if", "step_time > 1 h"), 0)
 
+    def test_a_row_of_a_comparison_can_be_the_check(self):
+        words = ["compare", IB, "--with", "topology.fabric.link=ib-hdr", "--seeds", "1", "--no-cost", "--fail-if"]
+        done = program.topsim(*words, "collectives.pipeline.sendrecv.16777216.bus_bandwidth < -10 %")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(self.code(*words, "links.fabric.utilization > 200 %"), 0)
+        done = program.topsim(*words, "collectives.pipeline.sendrecv.1.bus_bandwidth < -10 %")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("rows of its kind: ", done.stderr)
+
     def test_two_for_mistakes_of_the_user_and_nothing_on_standard_output(self):
         for words in (["rum"], ["run"], ["run", "missing.json"], ["run", IB, "--frmat", "json"],
                       ["run", IB, "--format", "xml"], ["run", IB, "--set", "topology.nods=2"],
