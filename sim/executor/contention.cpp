@@ -21,6 +21,27 @@ std::string fabric_of(const std::string& link_type) {
 // buffers and rates scales with the port: on others the same happens in the same time.
 constexpr double kTablePort =
     network::packet::kCalibratedRate.value() * network::packet::Framing::roce().payload_share();
+
+// Between a switch of a tier and those above it: packets that may choose meet those of other switches on the
+// way down. With one above there is nothing to choose, whatever the routing.
+bool several_above(const topology::Topology& topology, const topology::Link& link) {
+  const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
+  if (from.tier == to.tier) return true;
+  const DeviceId lower = from.tier < to.tier ? link.from : link.to;
+  std::vector<DeviceId> above;
+  std::uint32_t count = 0;
+  for (const LinkId each : topology.links_from(lower)) {
+    const DeviceId other = topology.link(each).to;
+    if (topology.device(other).kind != DeviceKind::fabric_switch ||
+        topology.device(other).tier <= topology.device(lower).tier ||
+        std::find(above.begin(), above.end(), other) != above.end())
+      continue;
+    above.push_back(other);
+    count += topology.device(other).count;
+  }
+  return count > 1;
+}
+
 constexpr double kOne = 4294967296.0;
 std::int64_t fixed(double value) {
   return nearest(value * kOne);
@@ -36,9 +57,11 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
   const network::CongestionTable& table = *options.congestion;
   const std::string routing(topology::name_of(topology.routing));
   const int pairs = options.packet.queue_pairs;
-  curves_.reserve(4);
+  constexpr std::size_t kSeveral = 0, kOneWay = 1, kToNic = 2, kKinds = 3;
+  curves_.reserve(2 * kKinds);
   for (const char* fabric : {"roce", "infiniband"}) {
     curves_.push_back(table.between_switches(fabric, routing, pairs, options.congestion_bound));
+    curves_.push_back(table.between_switches(fabric, "static", pairs, options.congestion_bound));
     curves_.push_back(table.to_nic(fabric, pairs, options.congestion_bound));
   }
   for (std::size_t l = 0; l < ports_.size(); ++l) {
@@ -52,7 +75,10 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     if (from == DeviceKind::nic && to == DeviceKind::fabric_switch)
       sources_[l].capacity = link.capacity.value();
     if (from != DeviceKind::fabric_switch) continue;
-    const std::size_t row = (fabric == "roce" ? 0U : 2U) + (to == DeviceKind::fabric_switch ? 0U : 1U);
+    const std::size_t kind = to != DeviceKind::fabric_switch ? kToNic
+                             : several_above(topology, one)  ? kSeveral
+                                                             : kOneWay;
+    const std::size_t row = (fabric == "roce" ? 0 : kKinds) + kind;
     if (!curves_[row].empty()) ports_[l].curve = &curves_[row];
   }
 }

@@ -56,6 +56,26 @@ TEST(Contention, leaves_paths_alone_where_nothing_meets) {
   EXPECT_FALSE(says_where_flows_meet(calibrated));
 }
 
+// Leaves of one node, rings of all accelerators over them, so that every port above a leaf is full. Four
+// nodes have one spine, where packets have nothing to choose from, eight have two: what several leaves send
+// by the same spine meets on its way down.
+TEST(Contention, of_packets_that_choose_needs_several_switches_above) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  for (const int nodes : {4, 8}) {
+    const std::vector<std::string> changes = {
+        "topology.nodes=" + std::to_string(nodes),
+        R"(topology.fabric={"kind": "fat-tree", "link": "ib-edr", "switch": "sb7800", "nodes_per_leaf": 1})",
+        "workload.plan=" + std::string(R"({"tp": 2, "dp": )") + std::to_string(4 * nodes) +
+            R"(, "micro_batch": 1})",
+        "workload.model=\"llama3-8b\"", "run.steps=1"};
+    const Scenario scenario = read_scenario("configs/8xH100-ib.json", changes, library);
+    SimulateOptions options;
+    options.allow_oom = true;
+    EXPECT_EQ(says_where_flows_meet(simulate(scenario, catalogue, options, nullptr).result), nodes == 8);
+  }
+}
+
 // Credits keep shared ports full: the same fabric in InfiniBand loses less than one per cent.
 TEST(Contention, costs_infiniband_next_to_nothing) {
   const report::Result ideal = run("48", "ib-ndr", "ideal", true);

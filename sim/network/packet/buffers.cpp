@@ -10,6 +10,11 @@
 
 namespace topsim::network::packet {
 namespace {
+// Adaptive switches grade the queues of their ports and take any of the best grade: eight grades (quality
+// bands 0 to 7 of dynamic load balancing, docs of Junos egress-quantization; NVIDIA's graded ports, US
+// 2025/0039109), here of what a lane of default size holds.
+constexpr double kGrades = 8;
+
 [[noreturn]] void refuse_lanes(std::uint32_t blocks, std::uint32_t needed) {
   Problem problem;
   problem.path = "network.packet.virtual_lanes.buffer";
@@ -39,10 +44,13 @@ void Core::set_up_buffers() {
     const double headroom = spec.buffer.headroom ? static_cast<double>(spec.buffer.headroom->value())
                                                  : std::max(3 * flight, 2 * flight + 3 * packet);
     ports[p].headroom = static_cast<std::uint32_t>(headroom);
+    const double lane = 2 * flight + 16 * packet;
+    grade_[p] = std::max<Picoseconds>(
+        1, static_cast<Picoseconds>(1e12 * lane / kGrades / std::max(port.rate.value(), 1.0)));
     if (port.flow_control == FlowControl::pfc) kept[port.to] += lanes * (ports[p].headroom + reserve);
     if (port.flow_control != FlowControl::credit) continue;
     // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
-    double buffer = 2 * flight + 16 * packet;
+    double buffer = lane;
     if (port.framed) {
       if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value());
       buffer = std::min(buffer, 2047.0 * 64);

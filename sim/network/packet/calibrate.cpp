@@ -9,6 +9,7 @@
 namespace topsim::network::packet {
 namespace {
 constexpr std::uint32_t kSpines = 4;  // where packets may choose: ports above a leaf
+constexpr std::uint32_t kLeaves = 4;  // there: what several leaves send by one spine meets on its way down
 
 LinkFigures cable(bool infiniband) {
   return {kCalibratedRate, 500_ns, infiniband ? FlowControl::credit : FlowControl::pfc};
@@ -31,20 +32,45 @@ struct Experiment {
   double senders_per_port;  // on the port that all wait for
 };
 
-// All ports of one leaf send to those of another. One way through: they share a single port above. Several:
-// kSpines ports, which packets choose from.
-Experiment through_the_spines(const CongestionEntry& entry, bool infiniband, std::uint64_t seed) {
-  const bool several = entry.routing == "adaptive" || entry.routing == "spray";
-  const std::uint32_t spines = several ? kSpines : 1;
-  const auto hosts = static_cast<std::uint32_t>(entry.oversubscription * spines + 0.5);
-  Experiment e{leaf_spine(2, hosts, spines, cable(infiniband)), {}, entry.oversubscription};
-  std::vector<std::size_t> order(hosts);
-  for (std::size_t i = 0; i < hosts; ++i) order[i] = i;
+bool chooses(const std::string& routing) {
+  return routing == "adaptive" || routing == "spray";
+}
+
+std::vector<std::size_t> shuffled(std::size_t count, std::mt19937_64& random) {
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = i;
+  for (std::size_t i = count; i-- > 1;) std::swap(order[i], order[random() % (i + 1)]);
+  return order;
+}
+
+// All ports of one leaf send to those of another, and back, through a single port above.
+Experiment through_a_spine(const CongestionEntry& entry, bool infiniband, std::uint64_t seed) {
+  const auto hosts = static_cast<std::uint32_t>(entry.oversubscription + 0.5);
+  Experiment e{leaf_spine(2, hosts, 1, cable(infiniband)), {}, entry.oversubscription};
   std::mt19937_64 random(seed);
-  for (std::size_t i = hosts; i-- > 1;) std::swap(order[i], order[random() % (i + 1)]);
+  const std::vector<std::size_t> order = shuffled(hosts, random);
   for (std::size_t i = 0; i < hosts; ++i) {
     add_flows(e.flows, i, hosts + order[i], entry.queue_pairs, entry.bytes);
     add_flows(e.flows, hosts + order[i], i, entry.queue_pairs, entry.bytes);
+  }
+  return e;
+}
+
+// kSpines ports above each leaf, which packets choose from. The k-th port of a leaf sends to the k-th, in an
+// order of its own, of another leaf, in turn: each leaf gets from all others what it sends. Even seeds: of
+// the next leaf, as rings do, whose packets meet nobody on the way down; what lies between is the interval's.
+Experiment through_the_spines(const CongestionEntry& entry, bool infiniband, std::uint64_t seed) {
+  const auto hosts = static_cast<std::uint32_t>(entry.oversubscription * kSpines + 0.5);
+  Experiment e{leaf_spine(kLeaves, hosts, kSpines, cable(infiniband)), {}, entry.oversubscription};
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<std::size_t>> order;
+  for (std::size_t leaf = 0; leaf < kLeaves; ++leaf) order.push_back(shuffled(hosts, random));
+  for (std::size_t leaf = 0; leaf < kLeaves; ++leaf) {
+    for (std::size_t k = 0; k < hosts; ++k) {
+      const std::size_t further = seed % 2 == 0 ? 0 : k % (kLeaves - 1);
+      const std::size_t other = (leaf + 1 + further) % kLeaves;
+      add_flows(e.flows, leaf * hosts + k, other * hosts + order[other][k], entry.queue_pairs, entry.bytes);
+    }
   }
   return e;
 }
@@ -57,7 +83,8 @@ Experiment into_one(const CongestionEntry& entry, bool infiniband) {
 }
 
 // What each sender sends: sizes between which what congestion control costs bends little, up to `most` MiB
-// through the port that all wait for, where it has settled. Credits lose next to nothing, whatever the size.
+// through the port that all wait for, where it has settled. Credits on one path lose next to nothing,
+// whatever the size.
 std::vector<Bytes> sizes_of(bool several, double load, std::int64_t most) {
   if (!several) return {16_MiB};
   std::vector<Bytes> sizes{512_KiB};
@@ -75,7 +102,9 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
   std::vector<double> found;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     const auto number = static_cast<std::uint64_t>(seed);
-    const Experiment e = incast ? into_one(entry, infiniband) : through_the_spines(entry, infiniband, number);
+    const Experiment e = incast                   ? into_one(entry, infiniband)
+                         : chooses(entry.routing) ? through_the_spines(entry, infiniband, number)
+                                                  : through_a_spine(entry, infiniband, number);
     PacketSpec spec;
     spec.path = path_of(entry.routing);
     spec.seed = number;
@@ -106,7 +135,8 @@ std::vector<CongestionEntry> calibrate(const CalibrationOptions& options) {
     for (const int queue_pairs : pairs) {
       // Ports that packets choose from are as many times the work.
       const auto add = [&](const char* routing, double above, int senders, int flows, std::int64_t most) {
-        for (const Bytes bytes : sizes_of(roce && !options.quick, std::max<double>(above, senders), most))
+        const bool sizes = (roce || chooses(routing)) && !options.quick;
+        for (const Bytes bytes : sizes_of(sizes, std::max<double>(above, senders), most))
           entries.push_back({fabric, routing, above, senders, flows * queue_pairs, queue_pairs, bytes});
       };
       for (const int senders : {2, 4, 8, 16, 32}) {
@@ -121,7 +151,7 @@ std::vector<CongestionEntry> calibrate(const CalibrationOptions& options) {
         if (!roce && std::string_view(routing) == "spray") continue;
         for (const double above : {0.5, 1.0, 2.0, 4.0}) {
           if (options.quick && above != 1) continue;
-          add(routing, above, 1, static_cast<int>(above * kSpines), 256);
+          add(routing, above, 1, static_cast<int>(above * kSpines), roce ? 256 : 32);
         }
       }
     }

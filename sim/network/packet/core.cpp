@@ -46,6 +46,7 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       credits_(graph_.ports.size() * settings.classes),
       credit_total_(graph_.ports.size(), 0),
       mark_to_(graph_.ports.size(), 0),
+      grade_(graph_.ports.size(), 1),
       unmarked_(graph_.ports.size(), 0),
       arbiter_(graph_.ports.size() * settings.classes, 0),
       devices_(graph_.devices),

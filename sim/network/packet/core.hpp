@@ -197,6 +197,7 @@ class __attribute__((visibility("hidden"))) Core {
   std::uint32_t most_blocks_ = 0;        // of a packet
   std::vector<double> rate_;             // per port, bytes/s
   std::vector<std::uint32_t> mark_to_;   // kmax per port
+  std::vector<Picoseconds> grade_;       // by port: adaptive routing tells queues apart by so much
   std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
   std::vector<std::int64_t> arbiter_;    // port x class: what is left of a lane's weight, bytes
   std::vector<Device> devices_;

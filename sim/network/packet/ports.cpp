@@ -335,7 +335,7 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
   const auto offset = static_cast<std::uint32_t>(mix(salt ^ place) % hop.count);
   if (settings.path != PathChoice::adaptive) return hop.next + offset;
   std::uint32_t best = hop.next + offset;
-  Picoseconds least = kForever;
+  Picoseconds least = kForever;  // grade
   for (std::uint32_t i = 0; i < hop.count; ++i) {
     const std::uint32_t candidate = hop.next + (offset + i) % hop.count;
     const PortIndex p = paths_[candidate].port;
@@ -344,7 +344,7 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
     if (port.down) continue;
     const Picoseconds backlog = std::max<Picoseconds>(port.free_at - now, 0) +
                                 static_cast<Picoseconds>((port.waiting_bytes * port.cost) >> 20);
-    if (backlog < least) least = backlog, best = candidate;
+    if (backlog / grade_[p] < least) least = backlog / grade_[p], best = candidate;
   }
   return best;
 }
