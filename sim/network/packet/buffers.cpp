@@ -44,13 +44,13 @@ void Core::set_up_buffers() {
     const double headroom = spec.buffer.headroom ? static_cast<double>(spec.buffer.headroom->value())
                                                  : std::max(3 * flight, 2 * flight + 3 * packet);
     ports[p].headroom = static_cast<std::uint32_t>(headroom);
-    const double lane = 2 * flight + 16 * packet;
+    const double deep = 2 * flight + 16 * packet;  // of a lane
     grade_[p] = std::max<Picoseconds>(
-        1, static_cast<Picoseconds>(1e12 * lane / kGrades / std::max(port.rate.value(), 1.0)));
+        1, static_cast<Picoseconds>(1e12 * deep / kGrades / std::max(port.rate.value(), 1.0)));
     if (port.flow_control == FlowControl::pfc) kept[port.to] += lanes * (ports[p].headroom + reserve);
     if (port.flow_control != FlowControl::credit) continue;
     // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
-    double buffer = lane;
+    double buffer = deep;
     if (port.framed) {
       if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value());
       buffer = std::min(buffer, 2047.0 * 64);
