@@ -111,7 +111,9 @@ struct Plan {
   bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
   bool fused_experts = false;
   HostProfile host;
-  double host_factor = 1;       // how much slower the host is than the one its times were taken on
+  double host_factor = 1;  // how much slower the host is than the one its times were taken on
+  // ... and a call of Python in a step of this framework than one in a loop.
+  double call_factor() const { return host_factor * (counts_host_calls ? host.in_step : 1); }
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false, timed_passes = false, splits_messages = false;

@@ -22,7 +22,8 @@ Scenario with_faults(const std::string& faults, const std::string& more = "") {
       R"({"topology": {"node": "hgx-h100", "nodes": 2,
           "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700", "tiers": 2}},
           "workload": {"model": "llama3-8b", "sequence": 4096, "framework": "megatron",
-                       "plan": {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8, "zero": 1}},
+                       "plan": {"tp": 8, "dp": 2, "micro_batch": 1, "global_batch": 8, "zero": 1},
+                       "compute": {"launch_overhead": "2 us"}},
           "run": {"steps": 1, "warmup": 0}, "faults": )" +
           faults + more + "}",
       "test", {}, config::Library({kConfigs}));
@@ -144,7 +145,8 @@ TEST(Faults, AnOutageCostsTheSameInPacketsAsInTheFluid) {
     return microseconds(result_of(parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
           "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700", "tiers": 2}},
           "workload": {"model": "opt-125m", "sequence": 1024, "framework": "megatron",
-                       "plan": {"tp": 4, "dp": 4, "micro_batch": 1, "global_batch": 4, "zero": 1}},
+                       "plan": {"tp": 4, "dp": 4, "micro_batch": 1, "global_batch": 4, "zero": 1},
+                       "compute": {"launch_overhead": "2 us"}},
           "network": {"model": ")" + model + R"("}, "run": {"steps": 1, "warmup": 0}, "faults": )" +
                                                      faults + "}",
                                                  "test", {}, config::Library({kConfigs})))

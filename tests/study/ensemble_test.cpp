@@ -24,7 +24,8 @@ const topology::Catalogue& catalogue() {
 
 // Two nodes, one data-parallel pair a rail, with these members of topology.fabric and of the workload.
 Scenario two_nodes(const std::string& fabric, const std::string& node = R"("hgx-h100")",
-                   const std::string& workload = R"("precision": "bf16")", const std::string& rest = "") {
+                   const std::string& workload = R"("compute": {"launch_overhead": "2 us"})",
+                   const std::string& rest = "") {
   const config::Library library({"configs"});
   return scenario::parse_scenario(
       R"({"topology": {"node": )" + node + R"(, "nodes": 2, "fabric": {)" + fabric +

@@ -28,6 +28,8 @@ constexpr HostCalls kReplay{2, 0, 1, 1};
 constexpr double kAttentionShare = 0.6;
 // "scheduling a te.Linear layer in FP8 takes more than 2x more time" (NVIDIA/TransformerEngine issue 761).
 constexpr double kNarrowLinear = 2;
+// One scale a tensor: its maximum zeroed and found, the scale, the cast (Float8CurrentScalingQuantizer).
+constexpr double kOwnScaleKernels = 4;
 
 struct Block {
   std::array<Part, 3> parts;
@@ -47,9 +49,10 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   // One kernel for all experts is one call.
   const double called = plan.one_expert_kernel() ? 1 : here;
   experts = experts + calls.each * called;
-  // One scale a tensor: its maximum, the scale and the cast are kernels of their own (Float8CurrentScaling).
-  const double kernels = plan.gemm == Precision::fp8 ? 3 : 1;
-  if (narrow) experts = experts + calls.narrow + calls.each_narrow * (called * kernels);
+  HostPasses each_narrow = calls.each_narrow;
+  if (plan.gemm == Precision::fp8)
+    for (HostCalls* one : {&each_narrow.forward, &each_narrow.backward}) one->launches *= kOwnScaleKernels;
+  if (narrow) experts = experts + calls.narrow + each_narrow * called;
   HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
   if (model.attention.qk_norm) attention = attention + calls.normed_heads;
   // Nodes of their own: attention and, beside it, dispatch, experts and combine.
@@ -66,7 +69,7 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
            {{Part::mlp, Part::mlp, Part::mlp}, plan.graph_mlp ? replay : eager(calls.shared)}}};
 }
 
-void spread(PieceList& list, const Block& block, const HostCalls& calls, double factor) {
+void spread(PieceList& list, const Block& block, const HostCalls& calls, const Plan& plan) {
   const auto ours = [&](Part part) {
     return part == block.parts[0] || part == block.parts[1] || part == block.parts[2];
   };
@@ -74,7 +77,7 @@ void spread(PieceList& list, const Block& block, const HostCalls& calls, double 
   for (const Piece& piece : list.pieces())
     kernels += !piece.collective && ours(piece.part) ? piece.cost.kernels : 0;
   if (kernels <= 0) return;
-  const double each = seconds(host_time(calls)) * factor / kernels;
+  const double each = seconds(host_time(calls, plan.host.in_step)) * plan.host_factor / kernels;
   for (std::size_t i = 0; i < block.parts.size(); ++i)
     if (i == 0 || block.parts[i] != block.parts[i - 1]) list.set_host_time(block.parts[i], each);
 }
@@ -84,9 +87,9 @@ void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& 
   if (!plan.host.experts.counted) return;  // an operator a kernel
   for (const Block& block : blocks_of(model, plan)) {
     const bool again = recompute == RecomputeKind::full;
-    spread(layer.forward, block, block.calls.forward, plan.host_factor);
+    spread(layer.forward, block, block.calls.forward, plan);
     spread(layer.backward, block, again ? block.calls.backward + block.calls.forward : block.calls.backward,
-           plan.host_factor);
+           plan);
   }
 }
 
@@ -109,17 +112,21 @@ bool runs_twice(const Plan& plan, RecomputeKind recompute) {
 // than a DGX H100's (issue 2053). One cuBLASLt call of a list (nvte_multi_tensor_gemm): eight products of 128
 // x 2048 x 2048, which the accelerator does in a tenth of it, take 267 us, 33 each (TransformerEngine pull
 // request 3134, "multi-stream", 8e x 128, pure). Its host is not named; nn.Linear, which makes such a call
-// among others, takes 37 us on a GB200's and 13.5 on a DGX H100's, so it was a GB200's.
+// among others, takes 37 us on a GB200's and 13.5 on a DGX H100's, so it was a GB200's, which needs 1.36
+// times a DGX H100's time (catalogue). A kernel launched from C++: an empty kernel takes 2.37 us beside an
+// H100, 2.77 on a GH200 (arXiv 2504.11750, recalled).
 const HostTimes& host_times() {
-  static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us, 36_us, 12_us};
+  static const HostTimes times{10_us, 2500_ns, 26_us, 3500_ns, 25_us, 36_us, 24_us, 2400_ns};
   return times;
 }
 
-Duration host_time(const HostCalls& calls) {
+Duration host_time(const HostCalls& calls, double in_step) {
   const HostTimes& t = host_times();
-  return from_seconds(calls.operators * seconds(t.operation) + calls.views * seconds(t.view) +
-                      calls.functions * seconds(t.function) + calls.modules * seconds(t.module) +
-                      calls.linears * seconds(t.linear) + calls.products * seconds(t.product));
+  const double python = calls.operators * seconds(t.operation) + calls.views * seconds(t.view) +
+                        calls.functions * seconds(t.function) + calls.modules * seconds(t.module) +
+                        calls.linears * seconds(t.linear);
+  return from_seconds(in_step * python + calls.products * seconds(t.product) +
+                      calls.launches * seconds(t.kernel));
 }
 
 void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, const Plan& plan,
@@ -131,7 +138,8 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
     const double kept =
         (plan.graph_attention ? 0 : kAttentionShare) + (plan.graph_mlp ? 0 : 1 - kAttentionShare);
     const HostCalls replays = kReplay * (int{plan.graph_attention} + int{plan.graph_mlp});
-    return from_seconds(seconds(host_time(kept == 1 ? calls : calls * kept + replays)) * plan.host_factor);
+    const Duration time = host_time(kept == 1 ? calls : calls * kept + replays, host.in_step);
+    return from_seconds(seconds(time) * plan.host_factor);
   };
   spread(layer.forward, scaled(host.forward));
   spread(layer.backward, scaled(runs_twice(plan, recompute) ? host.backward + host.forward + host.checkpoint

@@ -9,13 +9,16 @@ struct HostCalls {
   double functions = 0;  // torch.autograd.Function written in Python, TorchScript: either way
   double modules = 0;    // nn.Module.__call__
   double linears = 0;    // passes of a linear layer of Transformer Engine 2
-  double products = 0;   // cuBLASLt calls for a list of matrices, one by one
+  double products = 0;   // cuBLASLt calls for a list of matrices, one by one in C++
+  double launches = 0;   // kernels launched one by one in C++
   friend HostCalls operator+(const HostCalls& a, const HostCalls& b) {
     return {a.operators + b.operators, a.views + b.views,     a.functions + b.functions,
-            a.modules + b.modules,     a.linears + b.linears, a.products + b.products};
+            a.modules + b.modules,     a.linears + b.linears, a.products + b.products,
+            a.launches + b.launches};
   }
   friend HostCalls operator*(const HostCalls& a, double k) {
-    return {a.operators * k, a.views * k, a.functions * k, a.modules * k, a.linears * k, a.products * k};
+    return {a.operators * k, a.views * k,    a.functions * k, a.modules * k,
+            a.linears * k,   a.products * k, a.launches * k};
   }
 };
 
@@ -50,5 +53,6 @@ struct HostProfile {
   bool waits_for_batch = false;    // the host reads its size back from the accelerator
   bool batch_everywhere = false;   // stages between the first and the last fetch it too
   ExpertCalls experts{};
+  double in_step = 1;  // how much longer a call of Python takes in a step than in a loop of its own
 };
 }  // namespace topsim::workloads

@@ -205,13 +205,6 @@ int Attention::exchange(PieceList& list, Pass pass) const {
 // (context_parallel.py, AttnFuncWithCPAndKVP2P; torch's _templated_ring_attention with its load balancer.)
 Attention::Blocks Attention::blocks(Pass pass) const {
   const double c = kernels_.plan.cp;
-  if (full_share_ < 1) {  // a window cuts blocks as it cuts the whole
-    KernelCost part = core([&](const AttentionShape& shape) { return core_of(shape, pass); });
-    const double kernels = part.kernels;
-    part = part * (1 / c);
-    part.kernels = kernels;
-    return {part + cast_core(pass), part};
-  }
   AttentionShape own = shape_, other = shape_;
   own.keys = shape_.keys / c;
   other.keys = shape_.causal ? own.keys / 2 : own.keys;

@@ -75,7 +75,7 @@ double StageEmitter::turns(Phase phase) const {
 Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
   if (cost.kernels <= 0) return {};
   // Inside a graph the accelerator itself goes from kernel to kernel.
-  const double launch_time = seconds(plan_.launch) * (plan_.graph ? 1 : plan_.host_factor);
+  const double launch_time = seconds(plan_.launch) * (plan_.graph ? 1 : plan_.call_factor());
   const double one = cost.host > 0 ? cost.host / cost.kernels : launch_time;
   const double each = one * turns(phase);
   const Duration launch = unlaunched_ + from_seconds(each);
@@ -84,7 +84,7 @@ Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
 }
 
 Duration StageEmitter::launch_of_call(Duration call, Phase phase) {
-  const double factor = plan_.graph ? 1 : plan_.host_factor;
+  const double factor = plan_.graph ? 1 : plan_.call_factor();
   const Duration launch = unlaunched_ + from_seconds(seconds(call) * factor * turns(phase));
   unlaunched_ = {};
   return launch;

@@ -274,7 +274,7 @@ class StageProgram {
       broadcast(8 * plan_.tokens());
     KernelCost cost =
         compute_.memory_bound(8 * plan_.tokens(), MemoryKernel::elementwise, host.batch.operators);
-    cost.host = seconds(host_time(host.batch)) * plan_.host_factor;
+    cost.host = seconds(host_time(host.batch, host.in_step)) * plan_.host_factor;
     emitter_.compute(Part::batch, Phase::forward, cost);
     emitter_.flush();
   }
