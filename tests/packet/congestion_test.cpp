@@ -13,10 +13,11 @@ constexpr double kPace = 1e12 * (1 << 20);
 
 class Pair {
  public:
-  Pair(CongestionControlKind kind, const CongestionControl& spec)
-      : congestion_(kind, spec, kLine, 1000, 320'000'000) {
-    congestion_.add(pair_, kLine, 10'000'000);
+  Pair(CongestionControlKind kind, const CongestionControl& spec, double line = kLine)
+      : congestion_(kind, spec, line, 1000, 320'000'000) {
+    congestion_.add(pair_, line, 10'000'000);
   }
+  Picoseconds recovers_at() { return congestion_.recovers_at(0); }
   double rate(Duration at) {
     congestion_.before_send(0, pair_, 0, at.count());
     return pair_.pace == 0 ? kLine : kPace / static_cast<double>(pair_.pace);
@@ -87,6 +88,20 @@ TEST(DcqcnConnectX, never_falls_below_its_minimum_or_rises_above_the_line) {
   for (int i = 0; i < 10'000; ++i) pair.notify(i * 4_us);
   EXPECT_NEAR(pair.rate(40_ms), rules.min_rate.value(), rules.min_rate.value() * 1e-3);
   EXPECT_DOUBLE_EQ(pair.rate(2'000'000_ms), kLine);
+}
+
+// The mean of two neighbouring doubles may be the lower one: halving the distance alone never ends at such a
+// line (that of a collective that NCCL paces), and the recovery must. 600 us of timers take a cut of a half
+// to within 1e-9.
+TEST(Dcqcn, arrives_at_a_line_that_halving_the_distance_never_reaches) {
+  constexpr double kOdd = 11559727495.453501;
+  ASSERT_LT((kOdd + std::nextafter(kOdd, 0)) / 2, kOdd);
+  for (Dcqcn rules : {Dcqcn::paper(), Dcqcn::connectx()}) {
+    rules.byte_counter = 0_B;
+    Pair pair(CongestionControlKind::dcqcn, dcqcn(rules), kOdd);
+    pair.notify(100_us);
+    EXPECT_LT(pair.recovers_at(), Duration(10'000_ms).count());
+  }
 }
 
 // A flow cut to a rate at which one packet takes milliseconds goes on as soon as its rate has risen, not when

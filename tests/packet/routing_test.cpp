@@ -50,6 +50,31 @@ TEST(Static, sends_all_flows_to_one_destination_the_same_way) {
   EXPECT_EQ(used, 1);
 }
 
+// As on a fabric whose routes are several paths: each switch chooses by the destination, so nothing
+// overtakes.
+TEST(Static, chooses_one_of_several_given_paths_by_the_destination) {
+  const Fabric fabric = four_spines(FlowControl::credit);
+  Engine engine(fabric.graph, with(PathChoice::destination));
+  Connection connection{fabric.hosts[0], fabric.hosts[4], 0};
+  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
+    const PortSpec& port = fabric.graph.ports[p];
+    const bool ours = (port.from == fabric.hosts[0]) || (port.to == fabric.hosts[4]) ||
+                      (port.from == fabric.switches[4] && port.to < 4) ||
+                      (port.from < 4 && port.to == fabric.switches[5]);
+    (ours ? connection.path : connection.back).push_back(p);
+  }
+  connection.back.clear();
+  engine.send(engine.connect(connection), 1_MiB, SimTime{}, 7);
+  engine.run();
+  int used = 0;
+  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
+    const bool up = fabric.graph.ports[p].from == fabric.switches[4] && fabric.graph.ports[p].to < 4;
+    if (up && engine.record(p).bytes > 0) ++used;
+  }
+  EXPECT_EQ(used, 1);
+  EXPECT_EQ(engine.counters().repeats, 0U);
+}
+
 // One packet at a time to the emptiest of equal ports: no collision lasts, though packets overtake one
 // another.
 TEST(Adaptive, keeps_four_flows_over_four_spines_at_full_rate) {

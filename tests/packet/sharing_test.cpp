@@ -162,4 +162,21 @@ TEST(Credits, of_a_small_buffer_let_a_flow_send_one_buffer_a_round_trip) {
   const Outcome outcome = run_flows(fabric, {{0, 1, Bytes(90 * 4096)}}, spec);
   EXPECT_EQ(outcome.flows[0].delivered, Duration(100'000'000 + 18 * 82'440));
 }
+
+// Four cables of 50 GB/s as one port of 200: 4 x 8 MB in 160 us and a little. With one cable's 2047 blocks of
+// 64 bytes 131 kB would be on their way in the 1.1 us of a round trip, 120 GB/s: 270 us.
+TEST(Credits, a_bundle_of_cables_has_those_of_all) {
+  Fabric fabric;
+  const DeviceIndex left = fabric.graph.device(), right = fabric.graph.device();
+  const PortIndex trunk = fabric.graph.cable(left, right, 200_GBps, 500_ns, FlowControl::credit);
+  fabric.graph.ports[trunk].cables = fabric.graph.ports[fabric.graph.ports[trunk].reverse].cables = 4;
+  for (int i = 0; i < 8; ++i) {
+    fabric.hosts.push_back(fabric.graph.device());
+    fabric.graph.cable(fabric.hosts.back(), i < 4 ? left : right, 50_GBps, 500_ns, FlowControl::credit);
+  }
+  fabric.switches = {left, right};
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < 4; ++i) flows.push_back({i, i + 4, Bytes(8'000'000)});
+  EXPECT_LT(run_flows(fabric, flows, PacketSpec{}).last_delivered, 168_us);
+}
 }  // namespace topsim::network::packet::sharing_test

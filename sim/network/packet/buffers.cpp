@@ -52,8 +52,8 @@ void Core::set_up_buffers() {
     // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
     double buffer = deep;
     if (port.framed) {
-      if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value());
-      buffer = std::min(buffer, 2047.0 * 64);
+      if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value()) * port.cables;
+      buffer = std::min(buffer, 2047.0 * 64 * port.cables);
     }
     credit_total_[p] = static_cast<std::uint32_t>(buffer / 64);
     if (credit_total_[p] < most_blocks_) refuse_lanes(credit_total_[p], most_blocks_);

@@ -205,6 +205,8 @@ void Congestion::raise(State& s) const {
   }
   s.target = std::min(s.target, s.line);
   s.rate = (s.rate + s.target) / 2;
+  if (s.target - s.rate <= 1e-9 * s.target)
+    s.rate = s.target;  // the mean of two neighbours may be the lower one for ever
 }
 
 // Every timer expiry up to `time`, in order.

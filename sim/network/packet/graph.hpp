@@ -22,6 +22,7 @@ struct PortSpec {
   BytesPerSecond rate{};  // on the wire
   Duration latency{};     // propagation plus what the far end adds
   FlowControl flow_control = FlowControl::pfc;
+  int cables = 1;      // parallel ones that every packet may take: one fast port, with the buffers of all
   bool framed = true;  // false: `rate` is for payload alone (NVLink, PCIe: their headers are in the rate)
   bool marks = true;   // ECN or FECN is marked here, and loss can strike
 };

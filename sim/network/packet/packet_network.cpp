@@ -72,6 +72,7 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     port.framed = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
     port.rate = port.framed && link.line_rate.value() > 0 ? link.line_rate : link.capacity;
     port.marks = port.framed;
+    port.cables = link.count;
     // One figure a switch passed, as routes count it; the base of a message holds what lies before and
     // behind.
     if (port.framed) port.latency = link.latency;

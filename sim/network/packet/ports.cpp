@@ -326,7 +326,10 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
   // its own way.
   const Packet& row = packets_[packet];
   std::uint64_t salt = pairs_[row.pair].hash;
-  if (settings.path == PathChoice::flowlet) {
+  if (settings.path == PathChoice::destination) {
+    const QueuePair& pair = pairs_[row.pair];
+    salt = mix(row.kind == PacketKind::data ? pair.to : pair.from);
+  } else if (settings.path == PathChoice::flowlet) {
     salt ^= mix(echoes_[packet]);
   } else if (settings.path != PathChoice::flow_hash) {
     salt ^= mix(std::uint64_t{row.sequence} << 3U | static_cast<std::uint64_t>(row.kind));
