@@ -94,14 +94,16 @@ class Pipelined final : public Carrier {
     const fold::Activity& a = system_.activities[activity];
     network::Transfer transfer;
     transfer.bytes = static_cast<double>(a.bytes.value());
-    transfer.usage = fold::Activity::view(alone_ ? a.own_usage : a.usage);
+    transfer.usage = fold::Activity::view(a.usage);
+    if (alone_) transfer.own_usage = fold::Activity::view(a.own_usage);
     transfer.rate_cap = a.rate_cap;
     transfer.weight = a.weight;
     transfer.latency = a.latency;
     transfer.tag = call;
     if (const fold::Activity::Detour* detour = a.on(routes_.detour)) {
       if (routes_.last && !detour->cut.empty()) throw CutOff(detour->cut, "");
-      transfer.usage = fold::Activity::view(alone_ ? detour->own_usage : detour->usage);
+      transfer.usage = fold::Activity::view(detour->usage);
+      if (alone_) transfer.own_usage = fold::Activity::view(detour->own_usage);
       transfer.latency = detour->latency;
     }
     return transfer;

@@ -13,8 +13,14 @@ AnalyticNetwork::AnalyticNetwork(std::span<const double> capacities) : links_(ca
 
 double AnalyticNetwork::rate_of(const Active& active) const {
   double rate = active.cap > 0 ? active.cap : std::numeric_limits<double>::infinity();
-  for (const Usage& use : active.usage) rate = std::min(rate, links_[use.link].capacity / use.coefficient);
+  for (const Usage& use : active.own) rate = std::min(rate, links_[use.link].capacity / use.coefficient);
   return rate;
+}
+
+void AnalyticNetwork::take_usage(Active& active, const Transfer& transfer) {
+  const auto own = transfer.own_usage.empty() ? transfer.usage : transfer.own_usage;
+  active.usage.assign(transfer.usage.begin(), transfer.usage.end());
+  active.own.assign(own.begin(), own.end());
 }
 
 // The activity's rate changes by `rate`.
@@ -46,7 +52,7 @@ void AnalyticNetwork::start(const Transfer& transfer, SimTime now) {
   active.cap = transfer.rate_cap;
   active.latency = transfer.latency;
   active.since = now;
-  active.usage.assign(transfer.usage.begin(), transfer.usage.end());
+  take_usage(active, transfer);
   active.rate = rate_of(active);
   active.sending = transfer.bytes > 0 && active.rate < std::numeric_limits<double>::infinity();
   if (active.sending) {
@@ -126,7 +132,7 @@ void AnalyticNetwork::reroute(const Transfer& again, SimTime now) {
   for (const Usage& use : active.usage) --links_[use.link].active;
   load(active, -active.rate, now);
   // What has been sent stays on the links that carried it.
-  active.usage.assign(again.usage.begin(), again.usage.end());
+  take_usage(active, again);
   active.cap = again.rate_cap, active.latency = again.latency;
   for (const Usage& use : active.usage) ++links_[use.link].active;
   active.rate = rate_of(active);

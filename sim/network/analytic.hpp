@@ -36,10 +36,12 @@ class AnalyticNetwork final : public Network {
     double left = 0, rate = 0, cap = 0;
     Duration latency{};
     SimTime since{};
-    bool sending = false;  // false: only latency is left, or the number is free
-    std::vector<Usage> usage;
+    bool sending = false;      // false: only latency is left, or the number is free
+    std::vector<Usage> usage;  // that its bytes are booked by
+    std::vector<Usage> own;    // that its rate follows
   };
 
+  static void take_usage(Active& active, const Transfer& transfer);
   [[nodiscard]] double rate_of(const Active& active) const;
   void load(const Active& active, double rate, SimTime now);
   void change_rate(std::uint32_t number, SimTime now);

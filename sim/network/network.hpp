@@ -28,6 +28,8 @@ struct Transfer {
   double bytes = 0;              // work W
   std::span<const Usage> usage;  // copied by start() unless the model documents otherwise
   double rate_cap = 0;           // bytes/s; 0 = none
+  // Where its siblings' work is in `usage` (folding): its own, which sets what it gets alone. Empty: usage.
+  std::span<const Usage> own_usage{};
   double weight = 1;
   Duration latency{};     // added after the last byte: completion = end of work + latency
   std::uint64_t tag = 0;  // given back on completion

@@ -2,6 +2,8 @@
 // bound.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/property/random_cluster.hpp"
 
 namespace topsim::property::models_agree_test {
@@ -29,6 +31,26 @@ TEST(Models, agree_to_the_picosecond_where_one_collective_runs_at_a_time) {
   c.workload.plan.grad_accumulation = 2;
   c.options.slow_ranks.clear();
   EXPECT_EQ(run(c, "analytic").end, run(c, "flow").end);
+}
+
+// A class carries the bytes of its members and their siblings, whoever shares: folded or not, on every link.
+TEST(Models, analytic_books_the_same_bytes_folded_or_not) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Case c = random_case(seed, 4);
+    SCOPED_TRACE(c.text);
+    const auto bytes = [&](bool fold) {
+      c.options.fold = fold;
+      std::map<std::uint32_t, double> of_link;
+      for (const executor::LinkClass& each : run(c, "analytic").links)
+        for (const LinkId member : each.members) of_link[member.value] = each.bytes;
+      return of_link;
+    };
+    const auto folded = bytes(true), unfolded = bytes(false);
+    for (const auto& [link, sent] : unfolded) {
+      const auto found = folded.find(link);
+      EXPECT_NEAR(found == folded.end() ? 0 : found->second, sent, 1e-9 * sent + 1) << link;
+    }
+  }
 }
 
 TEST(Models, sharing_never_ends_before_the_analytic_bound) {
