@@ -165,6 +165,67 @@ std::vector<Problem> problems_of(const TopologySpec& spec) {
   return {};
 }
 
+DeviceSpec device(const std::string& name, const std::string& kind, int node) {
+  DeviceSpec spec;
+  spec.name = name;
+  spec.kind = kind;
+  if (kind != "switch") spec.node = node;
+  return spec;
+}
+
+LinkSpec cable(const std::string& from, const std::string& to, const std::string& use) {
+  LinkSpec spec;
+  spec.from = from;
+  spec.to = to;
+  spec.link.use = use;
+  return spec;
+}
+
+std::vector<std::string> said(const TopologySpec& spec) {
+  std::vector<std::string> messages;
+  for (const Finding& finding : check(build(spec, catalogue()))) messages.push_back(finding.message);
+  return messages;
+}
+
+// Links have a direction: a cable that lost one of its two joins nobody.
+TEST(Check, WhoIsReachedButDoesNotReachBackIsFound) {
+  TopologySpec spec = two_gpus();
+  EXPECT_THAT(said(spec), IsEmpty());
+  spec.links[0].one_way = true;
+  EXPECT_THAT(said(spec), Contains(HasSubstr("b cannot reach a")));
+}
+
+TEST(Check, AnAcceleratorBesideTheSwitchesOfItsNodeIsFound) {
+  TopologySpec spec = two_gpus();
+  spec.devices.push_back(device("s", "nvswitch", 0));
+  spec.links.push_back(cable("a", "s", "nvlink4"));
+  EXPECT_THAT(said(spec),
+              ElementsAre(HasSubstr("b has no link to the NVSwitches that join the node's others")));
+  spec.links.push_back(cable("b", "s", "nvlink4"));
+  EXPECT_THAT(said(spec), IsEmpty());
+}
+
+// Of two nodes neither is in the majority: the one with fewer cables misses one.
+TEST(Check, OfTwoNodesTheOneWithFewerCablesMissesARail) {
+  TopologySpec spec;
+  spec.devices = {device("a", "accelerator", 0), device("n0", "nic", 0), device("n1", "nic", 0),
+                  device("b", "accelerator", 1), device("m0", "nic", 1), device("leaf", "switch", 0)};
+  spec.links = {cable("a", "n0", "pcie5-x16"), cable("a", "n1", "pcie5-x16"), cable("b", "m0", "pcie5-x16"),
+                cable("n0", "leaf", "ib-ndr"), cable("n1", "leaf", "ib-ndr"), cable("m0", "leaf", "ib-ndr")};
+  EXPECT_THAT(said(spec), Contains(HasSubstr("node1 has 1 cables into the fabric where the others have 2")));
+}
+
+// 100 of 400 Gbit/s, as after a cable fell back.
+TEST(Check, ANicsCableThatRunsSlowerThanItsSiblingsIsFound) {
+  TopologySpec spec;
+  spec.devices = {device("a", "accelerator", 0), device("n", "nic", 0), device("b", "accelerator", 1),
+                  device("m", "nic", 1), device("leaf", "switch", 0)};
+  spec.links = {cable("a", "n", "pcie5-x16"), cable("b", "m", "pcie5-x16"), cable("n", "leaf", "ib-ndr"),
+                cable("m", "leaf", "ib-ndr")};
+  spec.links[3].link.bandwidth = BytesPerSecond(100e9 / 8);
+  EXPECT_THAT(said(spec), Contains(HasSubstr("runs at 100 Gbit/s, others of the switch at 400")));
+}
+
 TEST(Explicit, DevicesAndLinksOneByOneBuild) {
   const Topology t = build(two_gpus(), catalogue());
   EXPECT_EQ(t.accelerators().size(), 2U);

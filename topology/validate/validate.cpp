@@ -29,8 +29,11 @@ class Check {
 
   std::vector<Finding> run() {
     oversubscription();
+    ends();
     uplinks();
+    ports();
     rails();
+    scale_up();
     slots();
     speeds();
     cuts();
@@ -70,6 +73,80 @@ class Check {
           t_.name(devices.front()));
   }
 
+  // Switches without a cable upwards where others of their tier have some.
+  void ends() {
+    std::map<int, std::pair<std::vector<DeviceId>, std::size_t>>
+        by_tier;  // those without, and how many have some
+    for (std::size_t i = 0; i < t_.devices().size(); ++i) {
+      const DeviceId d(i);
+      if (!is_switch(d)) continue;
+      const auto links = t_.links_from(d);
+      const bool climbs =
+          std::any_of(links.begin(), links.end(), [&](LinkId l) { return tier(t_.link(l).to) > tier(d); });
+      auto& [without, with] = by_tier[tier(d)];
+      if (climbs)
+        ++with;
+      else
+        without.push_back(d);
+    }
+    for (const auto& [level, found] : by_tier) {
+      const auto& [without, with] = found;
+      if (without.empty() || with == 0) continue;
+      add(Severity::warning,
+          fmt::format("{} {} no cable upwards, {} others of the tier have", several(t_, without),
+                      without.size() > 1 ? "have" : "has", with),
+          t_.name(without.front()));
+    }
+  }
+
+  // Cables from a switch down to NICs that run slower than their siblings.
+  void ports() {
+    const auto each = [](const Link& x) { return gigabits(x.line_rate) / x.count; };
+    std::map<std::pair<double, double>, std::vector<LinkId>> by_speeds;  // (slow, its fastest sibling)
+    for (std::size_t i = 0; i < t_.devices().size(); ++i) {
+      const DeviceId d(i);
+      if (!is_switch(d)) continue;
+      double fast = 0;
+      for (const LinkId l : t_.links_from(d))
+        if (!is_switch(t_.link(l).to)) fast = std::max(fast, each(t_.link(l)));
+      for (const LinkId l : t_.links_from(d))
+        if (!is_switch(t_.link(l).to) && each(t_.link(l)) < fast * 0.999)
+          by_speeds[{each(t_.link(l)), fast}].push_back(l);
+    }
+    for (const auto& [speeds, links] : by_speeds)
+      add(Severity::warning,
+          fmt::format("the cable {}{} {} at {:g} Gbit/s, others of the switch at {:g}",
+                      t_.name(links.front()),
+                      links.size() > 1 ? fmt::format(" and {} more", links.size() - 1) : "",
+                      links.size() > 1 ? "run" : "runs", speeds.first, speeds.second),
+          t_.name(t_.link(links.front()).to));
+  }
+
+  // Accelerators that miss the switches which their node's others are joined by.
+  void scale_up() {
+    std::map<std::uint32_t, std::pair<std::vector<DeviceId>, std::size_t>>
+        by_node;  // those without, and how many have some
+    for (const DeviceId gpu : t_.accelerators()) {
+      const auto links = t_.links_from(gpu);
+      const bool joined = std::any_of(links.begin(), links.end(), [&](LinkId l) {
+        return t_.device(t_.link(l).to).kind == DeviceKind::nvswitch;
+      });
+      auto& [without, with] = by_node[t_.device(gpu).node];
+      if (joined)
+        ++with;
+      else
+        without.push_back(gpu);
+    }
+    std::vector<DeviceId> all;
+    for (const auto& [node, found] : by_node)
+      if (found.second > 0) all.insert(all.end(), found.first.begin(), found.first.end());
+    if (!all.empty())
+      add(Severity::warning,
+          fmt::format("{} {} no link to the NVSwitches that join the node's others", several(t_, all),
+                      all.size() > 1 ? "have" : "has"),
+          t_.name(all.front()));
+  }
+
   // Cables of one switch to the tier above that run slower than their siblings.
   void uplinks() {
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
@@ -94,7 +171,7 @@ class Check {
     }
   }
 
-  // Working fabric ports of every node; most nodes have the same number.
+  // Working fabric ports of every node; most nodes have the same number, of equally many the larger.
   void rails() {
     if (t_.nodes() < 2) return;
     std::vector<int> ports(t_.nodes());
@@ -103,8 +180,10 @@ class Check {
         ++ports[t_.device(l.from).node];
     std::map<int, int> nodes_with;
     for (const int p : ports) ++nodes_with[p];
-    const auto usual = std::max_element(nodes_with.begin(), nodes_with.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto usual =
+        std::max_element(nodes_with.begin(), nodes_with.end(), [](const auto& a, const auto& b) {
+          return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+        });
     for (std::uint32_t node = 0; node < t_.nodes(); ++node)
       if (ports[node] < usual->first)
         add(Severity::warning,
@@ -170,13 +249,30 @@ class Check {
   void unreachable() {
     const auto gpus = t_.accelerators();
     if (gpus.empty()) return;
-    const Cuts cut = find_cuts(t_);
-    if (cut.parts <= 1) return;
-    for (const DeviceId gpu : gpus)
-      if (cut.part[gpu.index()] != cut.part[gpus.front().index()]) {
-        const Router router(t_, 0);
-        return add(Severity::error, router.why_unreachable(gpus.front(), gpu), t_.name(gpu));
-      }
+    // Links have a direction: everybody must be reached from the first and reach it.
+    for (const bool forth : {true, false}) {
+      const std::vector<bool> reached = reached_from(gpus.front(), forth);
+      const auto lost =
+          std::find_if(gpus.begin(), gpus.end(), [&](DeviceId gpu) { return !reached[gpu.index()]; });
+      if (lost == gpus.end()) continue;
+      const Router router(t_, 0);
+      const auto [from, to] = forth ? std::pair(gpus.front(), *lost) : std::pair(*lost, gpus.front());
+      return add(Severity::error, router.why_unreachable(from, to), t_.name(*lost));
+    }
+  }
+  [[nodiscard]] std::vector<bool> reached_from(DeviceId start, bool forth) const {
+    std::vector<std::vector<DeviceId>> beside(t_.devices().size());
+    for (const Link& l : t_.links()) beside[(forth ? l.from : l.to).index()].push_back(forth ? l.to : l.from);
+    std::vector<bool> reached(t_.devices().size());
+    std::vector<DeviceId> next{start};
+    reached[start.index()] = true;
+    while (!next.empty()) {
+      const DeviceId d = next.back();
+      next.pop_back();
+      for (const DeviceId other : beside[d.index()])
+        if (!reached[other.index()]) next.push_back(other), reached[other.index()] = true;
+    }
+    return reached;
   }
 
   const Topology& t_;
