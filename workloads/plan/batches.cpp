@@ -13,6 +13,11 @@ namespace {
 constexpr std::int64_t kMostPasses = 4'000'000;
 constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;  // of a step, as of plan.global_batch
 
+// The key that says how many micro-batches there are.
+const char* batch_key(const PlanSpec& spec) {
+  return spec.global_batch || !spec.grad_accumulation ? "plan.global_batch" : "plan.grad_accumulation";
+}
+
 // Half of the micro-batches enters at each end; both ends fill before any pass back arrives.
 void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) {
   if (plan.pp % 2 != 0)
@@ -21,11 +26,13 @@ void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) 
   if (plan.micro_batches % 2 != 0 || plan.micro_batches < 2 * plan.pp) {
     const int enough = std::max(2 * plan.pp, plan.micro_batches + plan.micro_batches % 2);
     mistakes.add(
-        "plan.global_batch",
+        batch_key(spec),
         fmt::format("DualPipe needs an even number of micro-batches, at least 2 x pp = {}; this "
                     "plan has {}",
                     2 * plan.pp, plan.micro_batches),
-        fmt::format("global_batch = {} would be", std::int64_t{enough} * plan.micro_batch * plan.dp));
+        spec.global_batch || !spec.grad_accumulation
+            ? fmt::format("global_batch = {} would be", std::int64_t{enough} * plan.micro_batch * plan.dp)
+            : fmt::format("grad_accumulation = {} would be", enough));
   }
   if (spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "DualPipe's messages overlap with computation", "leave overlap_p2p out");
@@ -107,7 +114,7 @@ void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistake
   const std::int64_t passes = std::int64_t{plan.micro_batches} * std::max(1, layers / plan.pp);
   if (passes > kMostPasses) {
     mistakes.add(
-        spec.global_batch ? "plan.global_batch" : "plan.grad_accumulation",
+        batch_key(spec),
         fmt::format("{} micro-batches and the layers of a stage are {} passes; a step has at most {}",
                     plan.micro_batches, passes, kMostPasses),
         "a larger micro_batch, or fewer sequences");
@@ -115,7 +122,7 @@ void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistake
   }
   if (plan.micro_batches * per_round > kMostSequences) {
     mistakes.add(
-        spec.global_batch ? "plan.global_batch" : "plan.grad_accumulation",
+        batch_key(spec),
         fmt::format("micro_batch {} x dp {} x {} micro-batches = {} sequences a step; it has at most {}",
                     plan.micro_batch, plan.dp, plan.micro_batches, plan.micro_batches * per_round,
                     kMostSequences),
@@ -130,11 +137,15 @@ void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistake
   if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
                  "leave overlap_p2p out: zb-v and zb-2p overlap them");
-  if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0)
+  if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
+    const std::int64_t next = (plan.micro_batches / plan.pp + 1) * plan.pp;
     mistakes.add(
-        "plan.global_batch",
+        batch_key(spec),
         fmt::format("the interleaved schedule needs a multiple of pp = {} micro-batches, this plan has {}",
                     plan.pp, plan.micro_batches),
-        fmt::format("global_batch = {} would be", (plan.micro_batches / plan.pp + 1) * plan.pp * per_round));
+        spec.global_batch || !spec.grad_accumulation
+            ? fmt::format("global_batch = {} would be", next * per_round)
+            : fmt::format("grad_accumulation = {} would be", next));
+  }
 }
 }  // namespace topsim::workloads

@@ -8,10 +8,12 @@ namespace topsim::workloads {
 
 void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
-  const Duration eager = host_times().operation;
+  // Stage times that were measured hold their launches.
+  const Duration eager = plan.replays() ? Duration{} : host_times().operation;
+  const bool one_price = graph || plan.replays() || workload.compute.launch_overhead;
   plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
-  plan.collective_launch = graph ? plan.launch : std::max(plan.launch, host_times().collective);
-  plan.counts_host_calls = !graph && !workload.compute.launch_overhead;
+  plan.collective_launch = one_price ? plan.launch : std::max(plan.launch, host_times().collective);
+  plan.counts_host_calls = !one_price;
   plan.graph = graph;
   plan.launch_blocking = workload.compute.launch_blocking;
   if (plan.launch_blocking && graph)

@@ -15,6 +15,7 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const std::vector<std::string>& modules = spec.recompute_modules;
   const RecomputeKind usual = modules.empty() ? defaults.recompute : RecomputeKind::selective;
   plan.recompute = spec.recompute.value_or(RecomputeSpec{usual, std::nullopt});
+  if (plan.recompute.layers == 0) plan.recompute = {RecomputeKind::none, std::nullopt};
   const std::vector<int>& stages = plan.stage_layers;
   if (const auto most = std::max_element(stages.begin(), stages.end());
       plan.recompute.layers && most != stages.end() && *plan.recompute.layers > *most)

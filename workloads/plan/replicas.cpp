@@ -15,7 +15,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
     std::string help =
         zero > defaults.most_zero
-            ? "frameworks fsdp (2, 3) and deepspeed (0 to 3) do; leave zero out for the default"
+            ? "frameworks megatron (1), fsdp (2, 3) and deepspeed (0 to 3) do; leave zero out for the default"
             : "whole copies: framework ddp; leave zero out for the default";
     mistakes.add("plan.zero", fmt::format("framework {} has no ZeRO stage {}", defaults.name, zero), help);
   }
