@@ -40,29 +40,34 @@ constexpr double kWorthAWord = 0.05;  // of the step: what a link limits below i
 
 struct PathTime {
   Duration whole{};          // every leg: one step
-  Duration all{};            // of communication, what a link's bandwidth limited
+  Duration all{};            // of communication, what moving bytes took
   Duration between_tiers{};  // limited by a link between two fabric switches
   std::map<std::string, Duration> by_name;
 };
 
 PathTime communication_on_path(const FindingContext& context) {
   PathTime time;
-  std::map<LinkId, Duration> by_link;  // named once each: a path has many legs
+  std::map<std::pair<LinkId, bool>, Duration> by_link;  // named once each: a path has many legs
   for (const executor::PathLeg& leg : context.outcome.critical_path) {
     time.whole += leg.share;
-    if (!leg.limiting_link.valid()) continue;
-    const Link& link = context.topology.link(leg.limiting_link);
+    const bool paced = !leg.limiting_link.valid();
+    const LinkId id = paced ? leg.paced_link : leg.limiting_link;
+    if (!id.valid() || (paced && leg.reason == executor::Reason::offload)) continue;  // copies are not NCCL's
+    const Link& link = context.topology.link(id);
     const Duration moving = leg.share - leg.latency;  // no link shortens the rest
     if (moving <= Duration{}) continue;
     time.all += moving;
-    by_link[leg.limiting_link] += moving;
-    if (context.topology.device(link.from).kind == DeviceKind::fabric_switch &&
+    by_link[{id, paced}] += moving;
+    if (!paced && context.topology.device(link.from).kind == DeviceKind::fabric_switch &&
         context.topology.device(link.to).kind == DeviceKind::fabric_switch) {
       time.between_tiers += moving;
     }
   }
-  for (const auto& [link, share] : by_link)
-    time.by_name[name_with_speed(context.topology, context.topology.link(link))] += share;
+  for (const auto& [key, share] : by_link) {
+    const auto& [link, paced] = key;
+    time.by_name[name_with_speed(context.topology, context.topology.link(link)) + " links" +
+                 (paced ? ", as NCCL drives them," : "")] += share;
+  }
   return time;
 }
 
@@ -94,6 +99,7 @@ bool is_fabric(const Topology& topology, const Link& link) {
 }
 
 void find_unused_fabric(const FindingContext& context, Findings& out) {
+  if (!context.result.complete) return;  // what it has not carried yet
   const Topology& topology = context.topology;
   const auto fabric = [&](const Link& link) { return is_fabric(topology, link); };
   if (std::none_of(topology.links().begin(), topology.links().end(), fabric)) return;
@@ -105,6 +111,7 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
 }
 
 void find_oversubscription(const FindingContext& context, Findings& out) {
+  if (!context.result.complete) return;  // there is no critical path yet
   const auto tiers = tiers_of(context.topology);
   const PathTime path = communication_on_path(context);
   for (std::size_t tier = 1; tier + 1 < kTiers; ++tier) {
@@ -159,8 +166,7 @@ void find_limiting_link(const FindingContext& context, Findings& out) {
   const double share = seconds(longest->second) / seconds(path.whole);
   if (share < kWorthAWord) return;
   out.push_back({Severity::note,
-                 fmt::format("{} links limit {} of the step ({} of the critical path's bandwidth-limited "
-                             "communication)",
+                 fmt::format("{} limit {} of the step ({} of what moving bytes takes on the critical path)",
                              longest->first, percent_text(share),
                              percent_text(seconds(longest->second) / seconds(path.all))),
                  "critical_path", "topsim explain says what a faster one would buy"});

@@ -23,8 +23,22 @@ void find_partial(const FindingContext& context, Findings& out) {
                  "run.steps", "run it again to the end before comparing it"});
 }
 
+// What makes the largest part of the memory smaller.
+const char* remedy_of(const Memory& memory) {
+  const auto largest = std::max_element(memory.parts.begin(), memory.parts.end(),
+                                        [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const std::string part = largest == memory.parts.end() ? "" : largest->name;
+  if (part == "kv_cache") return "fewer sequences or more tp leave room for what is not counted";
+  if (part == "activations" || part == "recompute")
+    return "a smaller micro_batch, recompute \"full\" or more tp leaves room for the CUDA context, NCCL's "
+           "buffers and "
+           "fragmentation";
+  return "more tp or pp, or a higher zero stage leaves room for the CUDA context, NCCL's buffers and "
+         "fragmentation";
+}
+
 void find_memory(const FindingContext& context, Findings& out) {
-  constexpr double kNearlyFull = 0.92;  // allocator fragmentation commonly takes the rest
+  constexpr double kNearlyFull = 0.92;  // what is not counted commonly takes the rest
   const Memory& memory = context.result.memory;
   if (memory.capacity <= Bytes{}) return;
   const double used = memory.per_accelerator / memory.capacity;
@@ -35,8 +49,8 @@ void find_memory(const FindingContext& context, Findings& out) {
                    "workload.plan",
                    "more tp or pp, a higher zero stage, recompute, or a smaller micro_batch"});
   } else if (used >= kNearlyFull) {
-    out.push_back({Severity::warning, "memory is nearly full: " + figures, "workload.plan",
-                   "recompute \"selective\" or a smaller micro_batch leaves room for fragmentation"});
+    out.push_back(
+        {Severity::warning, "memory is nearly full: " + figures, "workload.plan", remedy_of(memory)});
   }
 }
 

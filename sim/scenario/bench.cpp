@@ -198,14 +198,14 @@ bool is_another(const collective::Overrides& forced, CollectiveKind kind, const 
 void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                     const collective::Choice& choice) {
   if (!is_another(forced, kind, choice)) return;
-  throw ConfigError(
-      fmt::format("this collective knows no {}{}{} here",
-                  forced.algorithm ? collective::name_of(*forced.algorithm) : "",
-                  forced.algorithm && forced.protocol ? " with " : "",
-                  forced.protocol ? collective::name_of(*forced.protocol) : ""),
-      fmt::format(
-          "{} {} would be chosen; NVLS needs NVSwitches that sum, CollNet \"fabric\": {{\"sharp\": true}}",
-          collective::name_of(choice.algorithm), collective::name_of(choice.protocol)));
+  throw ConfigError(fmt::format("this collective knows no {}{}{} here",
+                                forced.algorithm ? collective::name_of(*forced.algorithm) : "",
+                                forced.algorithm && forced.protocol ? " with " : "",
+                                forced.protocol ? collective::name_of(*forced.protocol) : ""),
+                    fmt::format("{} {} would be chosen; NVLS needs NVSwitches that sum, CollNet and NVLS of "
+                                "several nodes \"fabric\": "
+                                "{{\"sharp\": true}}",
+                                collective::name_of(choice.algorithm), collective::name_of(choice.protocol)));
 }
 
 std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {

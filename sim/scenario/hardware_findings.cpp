@@ -159,11 +159,12 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
     std::set<std::string> others;
     for (const report::CollectiveRow& row : result.collectives) others.insert(row.*chosen);
     if (others.empty() || others.contains(std::string(wanted))) return;
-    out.push_back({report::Severity::warning,
-                   fmt::format("no collective ran with {}, which network.nccl.{} asks for, but with {}",
-                               wanted, key, fmt::join(others, ", ")),
-                   std::string("network.nccl.") + key,
-                   "NVLS needs NVSwitches that sum, CollNet topology.fabric.sharp"});
+    out.push_back(
+        {report::Severity::warning,
+         fmt::format("no collective ran with {}, which network.nccl.{} asks for, but with {}", wanted, key,
+                     fmt::join(others, ", ")),
+         std::string("network.nccl.") + key,
+         "NVLS needs NVSwitches that sum, CollNet and NVLS of several nodes topology.fabric.sharp"});
   };
   // Both at once: NCCL has no LL over NVLS, say, and then takes another pair.
   if (forced.algorithm && forced.protocol) {

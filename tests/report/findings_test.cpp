@@ -82,6 +82,25 @@ TEST(Findings, ASlotNarrowerThanItsNicIsNamed) {
                    "on 2 of 2 NICs: node0/nic0 carries 25.0 GB/s to a fabric port of 50.0 GB/s"));
 }
 
+// NCCL's own pace limits most collectives: the link it presses hardest is named, and who presses it.
+TEST(Findings, ALinkThatNcclDrivesIsNamedToo) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.critical_path[1].paced_link = link_between(topology, "node0/nic0", "leaf0");
+  outcome.critical_path[1].limiting_link = {};
+  // 8 of the path's 20 ms.
+  EXPECT_TRUE(says(with(outcome, topology), "links, as NCCL drives them, limit 40.0 % of the step"));
+}
+
+TEST(Findings, WhatAPartialRunHasNotCarriedIsNoFinding) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.complete = false;
+  outcome.links.clear();
+  EXPECT_FALSE(says(with(outcome, topology), "carried no traffic"));
+  EXPECT_FALSE(says(with(outcome, topology), "oversubscribed"));
+}
+
 TEST(Findings, NearlyFullMemoryNamesTheShare) {
   const topology::Topology topology = two_nodes();
   EXPECT_FALSE(says(with(two_steps(topology), topology), "memory"));
