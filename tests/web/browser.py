@@ -12,6 +12,7 @@ import time
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
          "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe"]
+PATIENCE = 180  # seconds: of a machine that does much else
 
 
 class Browser:
@@ -33,8 +34,7 @@ class Browser:
         os.close(command_read)
         os.close(answer_write)
         self.buffer, self.number, self.session, self.console = b"", 0, None, []
-        target = self.call("Target.getTargets")["targetInfos"][0]["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=self._page(), flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(domain + ".enable")
         # What one test chose (the theme) is not what the next one finds.
@@ -54,6 +54,16 @@ class Browser:
             os.close(pipe)
         self.profile.cleanup()
 
+    def _page(self):
+        """The first page; on a busy machine Chromium answers before it has one."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for target in self.call("Target.getTargets")["targetInfos"]:
+                if target["type"] == "page":
+                    return target["targetId"]
+            time.sleep(0.05)
+        raise TimeoutError("Chromium has no page")
+
     def _message(self, deadline):
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.answer], [], [], max(0.0, deadline - time.monotonic()))
@@ -66,7 +76,7 @@ class Browser:
         text, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(text)
 
-    def call(self, method, timeout=60, **parameters):
+    def call(self, method, timeout=PATIENCE, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -106,7 +116,7 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=file.absolute().as_uri() + fragment)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             if self.value("document.readyState === 'complete' && document.documentElement.dataset.drawn !== undefined"):
                 return self
