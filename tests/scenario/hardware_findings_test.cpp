@@ -51,7 +51,8 @@ TEST(HardwareFindings, say_what_was_forced_and_not_done) {
   EXPECT_THAT(forced("network.nccl.sharp=true"), HasSubstr("the fabric's switches do not sum"));
   EXPECT_THAT(forced("network.nccl.algorithm=ring"), testing::Not(HasSubstr("no collective ran")));
   // ZeRO 1 scatters and gathers, which SHARP does not sum; the norm of 4 B alone is.
-  EXPECT_THAT(forced("topology.fabric.sharp=true"), HasSubstr("topology.fabric.sharp changes next to nothing"));
+  EXPECT_THAT(forced("topology.fabric.sharp=true"),
+              HasSubstr("topology.fabric.sharp changes next to nothing"));
   EXPECT_THAT(forced("topology.fabric.sharp=false"), testing::Not(HasSubstr("changes next to nothing")));
 }
 
