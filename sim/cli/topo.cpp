@@ -199,6 +199,7 @@ std::string bill_of_materials(const Options& options) {
   });
   if (scenario.topology.node.use.empty() && topology.has_explicit_names() == false)
     scenario.topology.node.use = options.scenario.path;
+  report::check_quotes(scenario.cost, catalogue);
   const report::CostModel cost = report::make_cost_model(
       report::bill_of_materials(topology, scenario.topology, catalogue, scenario.cost), catalogue,
       scenario.cost);

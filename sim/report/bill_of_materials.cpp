@@ -345,6 +345,13 @@ double BillOfMaterials::watts() const {
   return sum;
 }
 
+std::vector<const BomItem*> BillOfMaterials::unpriced() const {
+  std::vector<const BomItem*> list;
+  for (const BomItem& item : items)
+    if (!item.price && !item.included) list.push_back(&item);
+  return list;
+}
+
 void check_quotes(const CostSpec& cost, const Catalogue& catalogue) {
   if (cost.prices.empty()) return;
   std::vector<std::string> names;

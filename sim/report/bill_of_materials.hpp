@@ -46,6 +46,8 @@ struct BillOfMaterials {
   [[nodiscard]] double capital(const Draws& draws, bool fabric_only = false) const;  // USD
   [[nodiscard]] Interval capital_range(bool fabric_only = false) const;  // every price low, usual, high
   [[nodiscard]] double watts() const;
+  // What the sums leave out because nobody knows its price.
+  [[nodiscard]] std::vector<const BomItem*> unpriced() const;
 };
 
 // Throws ConfigError for a quote of what the catalogue does not know: it would go unused without a word.

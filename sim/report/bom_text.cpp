@@ -93,7 +93,8 @@ std::string bom_table(const BillOfMaterials& bill, int columns) {
                         pad_right(lines.back(), name), figures);
   }
   text += total("fabric: switches, cables, NICs if apart", range_text(bill.capital_range(true)), name);
-  text += total("everything", range_text(bill.capital_range()), name);
+  text += total(bill.unpriced().empty() ? "everything" : "everything that has a price",
+                range_text(bill.capital_range()), name);
   text += total("power at full load", three_digits(bill.watts() / 1000) + " kW", name);
   return text;
 }

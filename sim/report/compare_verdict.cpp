@@ -1,9 +1,10 @@
 #include "sim/report/compare_verdict.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -75,6 +76,22 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
                      work, slower ? other : base, samples_text(comparison, relative), cause(candidates, c));
 }
 
+// The parts without a price that make costs incomparable: those that not everybody has as many of, and
+// accelerators and servers, beside which the rest is small.
+std::set<std::string> incomparable(const BillOfMaterials& a, const BillOfMaterials& b) {
+  std::map<std::string, std::int64_t> counts;
+  std::set<std::string> parts;
+  for (const auto& [bill, sign] : {std::pair{&a, 1}, {&b, -1}}) {
+    for (const BomItem* item : bill->unpriced()) {
+      counts[item->id] += sign * item->count;
+      if (!item->is_fabric()) parts.insert(item->id);
+    }
+  }
+  for (const auto& [id, difference] : counts)
+    if (difference != 0) parts.insert(id);
+  return parts;
+}
+
 std::string cost_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
                           std::size_t c) {
   const Candidate& base = candidates[0];
@@ -83,6 +100,10 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
       other.cost->bill.capital(Draws(0)) <= 0) {
     return "";
   }
+  if (const auto parts = incomparable(base.cost->bill, other.cost->bill); !parts.empty())
+    return fmt::format(
+        "costs of {} and {} are not compared: no price is known of {}; cost.prices takes quotes",
+        comparison.names[0], comparison.names[c], fmt::join(parts, ", "));
   const bool tokens =
       base.result.throughput.tokens_per_second > 0 && other.result.throughput.tokens_per_second > 0;
   const auto time_of = [&](const Candidate& each, std::size_t s) {
@@ -194,6 +215,26 @@ std::vector<std::string> warnings(const Comparison& comparison, std::span<const 
   return list;
 }
 
+nlohmann::json model_of(const Result& result) {
+  static const nlohmann::json::json_pointer model("/workload/model");
+  const nlohmann::json scenario = nlohmann::json::parse(result.scenario, nullptr, /*allow_exceptions=*/false);
+  return scenario.contains(model) ? scenario.at(model) : nlohmann::json();
+}
+
+std::string model_name(const nlohmann::json& model) {
+  if (model.is_string()) return model.get<std::string>();
+  return model.contains("use") ? model["use"].get<std::string>() : "a model of its own";
+}
+
+// Another model is other work: faster by the step or the token says little then.
+std::string other_model(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
+  const nlohmann::json base = model_of(candidates[0].result), other = model_of(candidates[c].result);
+  if (base == other || base.is_null() || other.is_null()) return "";
+  return fmt::format("{} computes {}, {} {}: not the same work", comparison.names[0], model_name(base),
+                     comparison.names[c],
+                     model_name(base) == model_name(other) ? "a variant of it" : model_name(other));
+}
+
 bool fabric_unused(const Result& result) {
   return std::any_of(result.findings.begin(), result.findings.end(), [](const Finding& each) {
     return each.message.find("the fabric carried no traffic") != std::string::npos;
@@ -235,6 +276,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
       add(fmt::format("costs of {} count failures (its section reliability), those of {} do not",
                       comparison.names[counts ? c : 0], comparison.names[counts ? 0 : c]));
     }
+    if (const std::string said_of = other_model(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {
       add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));

@@ -299,6 +299,35 @@ TEST(Compare, CostNamesTheBreakEvenPriceOfTheFabric) {
 }
 
 // The table is of the first sample, +20 %; the median is +5 %, and so are the costs of equal machines.
+// A switch without a price is not free.
+TEST(Compare, PartsWithoutAPriceAreNotComparedAsFree) {
+  const auto with_cost = [](Candidate each, std::optional<Interval> price) {
+    each.cost.emplace();
+    each.cost->bill.items = {{BomCategory::server, "server", "server", 8, exactly(100), "quote", 0},
+                             {BomCategory::network_switch, "rosetta", "a switch", 4, price, "", 0}};
+    each.cost->years = exactly(4);
+    each.cost->electricity = each.cost->pue = exactly(1);
+    return each;
+  };
+  const auto verdict = [&](std::optional<Interval> a, std::optional<Interval> b) {
+    return of({with_cost(candidate("slingshot", 10_ms), a), with_cost(candidate("ib", 12_ms), b)}).verdict;
+  };
+  EXPECT_THAT(verdict(std::nullopt, exactly(50)),
+              HasSubstr("costs of slingshot and ib are not compared: no price is known of rosetta"));
+  EXPECT_THAT(verdict(std::nullopt, std::nullopt),
+              HasSubstr("costs 20.0 % more"));  // as many of both: left out
+  EXPECT_THAT(verdict(exactly(50), exactly(50)), HasSubstr("costs 20.0 % more"));
+}
+
+TEST(Compare, AnotherModelIsSaidToBeOtherWork) {
+  Candidate a = candidate("big", 10_ms), b = candidate("small", 4_ms);
+  a.result.scenario = R"({"workload": {"model": "llama3-8b"}})";
+  b.result.scenario = R"({"workload": {"model": {"use": "llama3.2-1b"}}})";
+  EXPECT_THAT(of({a, b}).remarks,
+              ::testing::Contains("big computes llama3-8b, small llama3.2-1b: not the same work"));
+  EXPECT_THAT(of({a, a}).remarks, ::testing::Not(::testing::Contains(HasSubstr("same work"))));
+}
+
 TEST(Compare, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
   Candidate ib = candidate("ib", 10_ms, {10_ms, 10_ms, 10_ms, 10_ms});
   Candidate roce = candidate("roce", 12_ms, {10'500_us, 10'500_us, 10'500_us, 10'500_us});
