@@ -46,6 +46,9 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
   scenario::Scenario scenario = options.scenario.load_cluster();
   // Packets are the point of these patterns; a scenario usually says "flow" for its workload.
   if (options.scenario.network.empty()) scenario.network.model = "packet";
+  if (scenario.network.model != "packet" && scenario::on_textbook(what.pattern, options.textbook))
+    throw ConfigError(fmt::format("{} around switches of its own runs as packets alone", what.name),
+                      "leave --network out");
   scenario::TrafficOptions traffic;
   traffic.senders = options.senders;
   traffic.textbook = options.textbook;

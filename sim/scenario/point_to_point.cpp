@@ -1,6 +1,7 @@
 // One pair of ports: what perftest prints, and what a communication library sees.
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "sim/base/error.hpp"
 #include "sim/scenario/traffic.hpp"
@@ -68,12 +69,16 @@ Duration host_part(const topology::Catalogue& catalogue, const Topology& topolog
 // depth 128, so that this and not the NIC (215 million messages a second of many queue pairs: ConnectX-6
 // brief) bounds the rate of small messages. The slower end's figure; where the catalogue has none, the median
 // of thirteen published sweeps of ib_write_bw at 40 to 400 Gbit/s: 5.5 million a second at 64 B (2.6 to 8.7).
-// A file of devices names its own parts.
+// A file of devices names its own parts. Accelerators send by the NICs on their way.
 Duration between_messages(const Scenario& scenario, const topology::Catalogue& catalogue,
-                          const Topology& topology, DeviceId from, DeviceId to) {
+                          const Topology& topology, const topology::Route& route) {
   const bool of_catalogue = !scenario.topology.node.use.empty();
   Duration longest{};
-  for (const DeviceId end : {from, to}) {
+  std::set<DeviceId> ends;
+  for (const auto& share : route.links)
+    for (const DeviceId end : {topology.link(share.link).from, topology.link(share.link).to})
+      ends.insert(end);
+  for (const DeviceId end : ends) {
     if (topology.device(end).kind != DeviceKind::nic) continue;
     const Duration own = of_catalogue
                              ? catalogue.nic(topology.models()[topology.device(end).model]).message_interval
@@ -135,7 +140,7 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
           "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
     }
     const Duration interval =
-        result.over_nvlink ? kCopyKernel : between_messages(scenario, catalogue, topology, from, to);
+        result.over_nvlink ? kCopyKernel : between_messages(scenario, catalogue, topology, route);
     for (const Bytes size : options.sizes) {
       PointToPointRow row;
       row.size = size;

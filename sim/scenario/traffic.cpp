@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "sim/base/error.hpp"
@@ -22,7 +23,27 @@ struct Pair {
   DeviceId from, to;
 };
 
-std::vector<Pair> incast_pairs(const Ends& ends, int senders) {
+// The separate fabric that each NIC is on: dies of one accelerator may have switches of their own (Gaudi 2).
+// All alike where ports are no NICs.
+std::vector<std::uint32_t> fabrics_of(const Topology& topology) {
+  const auto joins = [&](DeviceId id) {
+    return topology.device(id).kind == DeviceKind::nic ||
+           topology.device(id).kind == DeviceKind::fabric_switch;
+  };
+  std::vector<std::uint32_t> part(topology.devices().size());
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = static_cast<std::uint32_t>(i);
+  const auto root = [&](std::size_t i) {
+    while (part[i] != i) i = part[i] = part[part[i]];
+    return static_cast<std::uint32_t>(i);
+  };
+  for (const topology::Link& link : topology.links()) {
+    if (joins(link.from) && joins(link.to)) part[root(link.from.index())] = root(link.to.index());
+  }
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = joins(DeviceId(i)) ? root(i) : 0;
+  return part;
+}
+
+std::vector<Pair> incast_pairs(const Ends& ends, const std::vector<std::uint32_t>& fabric, int senders) {
   std::vector<DeviceId> from;
   const DeviceId to = ends.of_node.front().front();
   std::size_t widest = 0;
@@ -30,7 +51,9 @@ std::vector<Pair> incast_pairs(const Ends& ends, int senders) {
   // One port of every node before a second of any: that is how senders of an incast lie.
   for (std::size_t k = 0; k < (ends.rails ? 1 : widest); ++k) {
     for (std::size_t n = ends.of_node.size() > 1 ? 1 : 0; n < ends.of_node.size(); ++n) {
-      if (k < ends.of_node[n].size() && ends.of_node[n][k] != to) from.push_back(ends.of_node[n][k]);
+      if (k < ends.of_node[n].size() && ends.of_node[n][k] != to &&
+          fabric[ends.of_node[n][k].index()] == fabric[to.index()])
+        from.push_back(ends.of_node[n][k]);
     }
   }
   if (senders > 0 && static_cast<std::size_t>(senders) > from.size()) {
@@ -45,25 +68,24 @@ std::vector<Pair> incast_pairs(const Ends& ends, int senders) {
   return pairs;
 }
 
-// Ports among which a permutation or an all-to-all runs: each rail for itself, or all together.
-std::vector<std::vector<DeviceId>> circles(const Ends& ends) {
-  std::vector<std::vector<DeviceId>> all;
+// Ports among which a permutation or an all-to-all runs: each rail for itself, or all of a fabric together.
+std::vector<std::vector<DeviceId>> circles(const Ends& ends, const std::vector<std::uint32_t>& fabric) {
+  std::map<std::pair<std::size_t, std::uint32_t>, std::vector<DeviceId>> all;
   for (const auto& node : ends.of_node) {
-    for (std::size_t k = 0; k < node.size(); ++k) {
-      const std::size_t circle = ends.rails ? k : 0;
-      if (all.size() <= circle) all.resize(circle + 1);
-      all[circle].push_back(node[k]);
-    }
+    for (std::size_t k = 0; k < node.size(); ++k)
+      all[{ends.rails ? k : 0, ends.rails ? 0 : fabric[node[k].index()]}].push_back(node[k]);
   }
-  return all;
+  std::vector<std::vector<DeviceId>> list;
+  for (auto& [key, circle] : all) list.push_back(std::move(circle));
+  return list;
 }
 
-std::vector<Pair> pairs_of(const Ends& ends, TrafficPattern pattern, const TrafficOptions& options,
-                           std::uint64_t seed) {
-  if (pattern == TrafficPattern::incast) return incast_pairs(ends, options.senders);
+std::vector<Pair> pairs_of(const Ends& ends, const std::vector<std::uint32_t>& fabric, TrafficPattern pattern,
+                           const TrafficOptions& options, std::uint64_t seed) {
+  if (pattern == TrafficPattern::incast) return incast_pairs(ends, fabric, options.senders);
   std::vector<Pair> pairs;
   std::mt19937_64 random(seed);
-  for (const auto& circle : circles(ends)) {
+  for (const auto& circle : circles(ends, fabric)) {
     const std::size_t n = circle.size();
     if (n < 2) continue;
     if (pattern == TrafficPattern::permutation) {
@@ -102,7 +124,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   Ground ground(scenario, catalogue, stop);
   const Topology& topology = ground.topology();
   const Ends ends = ends_of(topology);
-  const std::vector<Pair> pairs = pairs_of(ends, pattern, options, scenario.run.seed);
+  const std::vector<Pair> pairs = pairs_of(ends, fabrics_of(topology), pattern, options, scenario.run.seed);
   if (pairs.empty()) {
     throw ConfigError("nobody can send: the topology has a single port",
                       "--set topology.nodes=N for more nodes, or --textbook for an incast around one switch");

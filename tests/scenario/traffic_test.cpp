@@ -150,7 +150,18 @@ TEST(Traffic, point_to_point_between_nics_of_one_node_goes_by_their_cables) {
   }
 }
 
-// Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
+// Accelerators of two nodes send by their NICs, which are posted to one by one.
+TEST(Traffic, point_to_point_of_accelerators_has_the_message_rate_of_their_nics) {
+  const Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
+  TrafficOptions options;
+  options.sizes = {8_B};
+  const auto rate = [&](const char* from, const char* to) {
+    options.from = from, options.to = to;
+    return point_to_point(scenario, catalogue(), options).rows.at(0).bandwidth;
+  };
+  EXPECT_DOUBLE_EQ(rate("node0/gpu0", "node1/gpu0"), rate("node0/nic0", "node1/nic0"));
+}
+
 // Each message has the link to itself in the analytic model: 8 MiB in 8 MiB / 49.68 GB/s + 2.8 us.
 TEST(Traffic, point_to_point_has_a_bandwidth_where_nothing_is_shared) {
   Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
@@ -161,6 +172,7 @@ TEST(Traffic, point_to_point_has_a_bandwidth_where_nothing_is_shared) {
   EXPECT_NEAR(point_to_point(scenario, catalogue(), options).rows[0].bandwidth, (8 << 20) / seconds, 1e8);
 }
 
+// Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
 TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
   Scenario scenario = scenario_of("8", R"("roce-400g")", R"({"congestion_control": "none"})");
   TrafficOptions options;
@@ -230,6 +242,23 @@ TEST(Traffic, all_to_all_and_permutation_know_the_same_ports) {
     EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options).flows.size(),
               row.all_to_all);
     EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).flows.size(), 16U);
+  }
+}
+
+// Gaudi 2's three ports are on switches of their own: nobody sends from one of them to another.
+TEST(Traffic, patterns_keep_to_the_fabric_that_a_port_is_on) {
+  const config::Library library({"configs"});
+  const Scenario gaudi =
+      parse_scenario(R"({"topology": {"node": "gaudi2-8", "nodes": 2, "fabric": "gaudi2-cluster"},
+      "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048}, "network": {"model": "packet"}})",
+                     "test.json", {}, library);
+  TrafficOptions options;
+  options.sizes = {64_KiB};
+  for (const TrafficPattern pattern : {TrafficPattern::permutation, TrafficPattern::incast}) {
+    const Traffic traffic = run_traffic(gaudi, catalogue(), pattern, options);
+    EXPECT_TRUE(traffic.complete);
+    EXPECT_GT(traffic.flows.size(), 1U);
+    for (const TrafficFlow& flow : traffic.flows) EXPECT_GT(flow.delivered, Duration{});
   }
 }
 
