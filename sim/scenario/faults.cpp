@@ -129,6 +129,12 @@ class Faults {
   void change(const FaultSpec& fault, const std::string& path, const std::vector<LinkId>& links,
               double factor) {
     if (!found(links, fault, path)) return;
+    // Messages that take any of several cables have them as one.
+    const int cables = topology_.link(links.front()).count;
+    if (fault.kind == FaultKind::link_down && cables > 1)
+      applied_.notes.push_back(fmt::format(
+          "{} is {} cables side by side and all are down; link_degraded with factor {:.4g} cuts one",
+          fault.target, cables, 1.0 - 1.0 / cables));
     if (factor == 0 && fault.at.count() == 0 && !fault.lasts) {
       applied_.dead.insert(applied_.dead.end(), links.begin(), links.end());
       applied_.notes.push_back(fault.target + " is down for the whole run: what used it takes other paths");

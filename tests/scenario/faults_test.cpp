@@ -45,6 +45,16 @@ TEST(Faults, ADeadNicsTrafficTakesAnotherNicOfTheNode) {
   EXPECT_THAT(left.findings.back().message + left.findings.front().message, HasSubstr("node0/nic3 is down"));
 }
 
+// Adaptive routing takes any cable between two switches: they are one link, and its name means all of them.
+TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
+  Scenario scenario = with_faults(R"([{"kind": "link_down", "target": "leaf0 - spine0", "for": "1 ms"}])");
+  scenario.topology.fabric.kind = "fat-tree", scenario.topology.fabric.nodes_per_leaf = 1;
+  std::string said;
+  for (const report::Finding& finding : result_of(scenario).findings) said += finding.message + '\n';
+  EXPECT_THAT(said, testing::ContainsRegex(
+                        "leaf0 - spine0 is [0-9]+ cables side by side and all are down; link_degraded"));
+}
+
 // From the beginning as from later on.
 TEST(Faults, TwoSlowDownsOfOneAcceleratorMultiply) {
   const auto slow = [](const std::string& factor) {
