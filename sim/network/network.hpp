@@ -28,8 +28,6 @@ struct Transfer {
   double bytes = 0;              // work W
   std::span<const Usage> usage;  // copied by start() unless the model documents otherwise
   double rate_cap = 0;           // bytes/s; 0 = none
-  // Where its siblings' work is in `usage` (folding): its own, which sets what it gets alone. Empty: usage.
-  std::span<const Usage> own_usage{};
   double weight = 1;
   Duration latency{};     // added after the last byte: completion = end of work + latency
   std::uint64_t tag = 0;  // given back on completion
@@ -43,6 +41,8 @@ struct Transfer {
   std::uint64_t line = 0;
   // Links in order, where an end is a switch and no route is known.
   std::span<const LinkIndex> way{};
+  // Where its siblings' work is in `usage` (folding): its own, which sets what it gets alone. Empty: usage.
+  std::span<const Usage> own_usage{};
 };
 
 struct Completion {

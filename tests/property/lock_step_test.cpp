@@ -45,6 +45,7 @@ void make_walkable(Case& c) {
   w.plan.etp.reset();
   w.plan.offload = workloads::Offload::none;
   w.plan.tp_overlap.reset();
+  w.compute.launch_overhead = Duration(2'000'000);
   c.options.slow_ranks.clear();
 }
 
