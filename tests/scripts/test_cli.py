@@ -120,14 +120,14 @@ class Streams(unittest.TestCase):
         self.assertIn(ESCAPE, picture.on_terminal("rum"))
 
     def test_a_dumb_terminal_gets_neither_colours_nor_progress(self):
-        words = ["run", IB, "--no-fold", "--set", "run.steps=30"]
+        words = ["run", IB, "--no-fold", "--set", "run.steps=300"]
         self.assertNotIn(ESCAPE, picture.on_terminal("rum", TERM="dumb"))
         self.assertNotIn("simulating", picture.on_terminal(*words, TERM="dumb"))
 
     def test_a_terminal_sees_progress_after_half_a_second(self):
-        text = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=30")
-        self.assertRegex(text, r"simulating step \d+/31")  # a step of warm-up and thirty
-        quiet = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=30", "--quiet")
+        text = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=300")
+        self.assertRegex(text, r"simulating step \d+/301")  # a step of warm-up and three hundred
+        quiet = picture.on_terminal("run", IB, "--no-fold", "--set", "run.steps=300", "--quiet")
         self.assertNotIn("simulating", quiet)
 
     def test_programs_get_progress_as_lines_of_json(self):
