@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
-#include <boost/graph/connected_components.hpp>
 #include <iterator>
 
 namespace topsim::topology {
@@ -34,17 +33,7 @@ Vertices number(const Topology& t) {
 
 }  // namespace
 
-Cuts find_cuts(const Topology& t) {
-  Cuts cuts;
-  // Parts device by device: a node may itself fall apart.
-  Graph devices(t.devices().size());
-  for (const Link& l : t.links()) boost::add_edge(l.from.index(), l.to.index(), devices);
-  cuts.part.resize(t.devices().size());
-  const auto parts = static_cast<std::uint32_t>(boost::connected_components(devices, cuts.part.data()));
-  std::vector<bool> holds(parts);
-  for (const DeviceId gpu : t.accelerators()) holds[cuts.part[gpu.index()]] = true;
-  cuts.parts = static_cast<std::uint32_t>(std::count(holds.begin(), holds.end(), true));
-
+std::vector<DeviceId> single_points_of_failure(const Topology& t) {
   const Vertices v = number(t);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (const Link& l : t.links()) {
@@ -55,15 +44,16 @@ Cuts find_cuts(const Topology& t) {
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   Graph clusters(t.nodes() + v.outside.size());
   for (const auto& [a, b] : edges) boost::add_edge(a, b, clusters);
+  std::vector<DeviceId> switches;
   std::vector<std::size_t> found;
   boost::articulation_points(clusters, std::back_inserter(found));
   std::sort(found.begin(), found.end());
   for (const std::size_t vertex : found) {
     if (vertex < t.nodes()) continue;
     const DeviceId d = v.outside[vertex - t.nodes()];
-    if (t.device(d).kind == DeviceKind::fabric_switch && t.device(d).count == 1) cuts.switches.push_back(d);
+    if (t.device(d).kind == DeviceKind::fabric_switch && t.device(d).count == 1) switches.push_back(d);
   }
-  return cuts;
+  return switches;
 }
 
 }  // namespace topsim::topology

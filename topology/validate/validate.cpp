@@ -236,9 +236,8 @@ class Check {
   }
 
   void cuts() {
-    const Cuts cut = find_cuts(t_);
     std::map<int, std::vector<DeviceId>> by_tier;
-    for (const DeviceId d : cut.switches) by_tier[tier(d)].push_back(d);
+    for (const DeviceId d : single_points_of_failure(t_)) by_tier[tier(d)].push_back(d);
     for (const auto& [level, devices] : by_tier)
       add(Severity::warning,
           fmt::format("{}: without {} some nodes are cut off from the others (single point of failure)",
