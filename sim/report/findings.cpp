@@ -31,8 +31,7 @@ const char* remedy_of(const Memory& memory) {
   if (part == "kv_cache") return "fewer sequences or more tp leave room for what is not counted";
   if (part == "activations" || part == "recompute")
     return "a smaller micro_batch, recompute \"full\" or more tp leaves room for the CUDA context, NCCL's "
-           "buffers and "
-           "fragmentation";
+           "buffers and fragmentation";
   return "more tp or pp, or a higher zero stage leaves room for the CUDA context, NCCL's buffers and "
          "fragmentation";
 }

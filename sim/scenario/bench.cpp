@@ -203,8 +203,7 @@ void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                                 forced.algorithm && forced.protocol ? " with " : "",
                                 forced.protocol ? collective::name_of(*forced.protocol) : ""),
                     fmt::format("{} {} would be chosen; NVLS needs NVSwitches that sum, CollNet and NVLS of "
-                                "several nodes \"fabric\": "
-                                "{{\"sharp\": true}}",
+                                "several nodes \"fabric\": {{\"sharp\": true}}",
                                 collective::name_of(choice.algorithm), collective::name_of(choice.protocol)));
 }
 

@@ -20,6 +20,16 @@ PacketSpec with(PathChoice path) {
   return spec;
 }
 
+// Of the four, by what leaves the first leaf.
+int spines_used(const Fabric& fabric, const Engine& engine) {
+  int used = 0;
+  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
+    const bool up = fabric.graph.ports[p].from == fabric.switches[4] && fabric.graph.ports[p].to < 4;
+    if (up && engine.record(p).bytes > 0) ++used;
+  }
+  return used;
+}
+
 // Four flows over four spines: 4^4 equally likely hashings, of which 4! collide nowhere: 9.4 %.
 TEST(Ecmp, collides_by_chance_and_another_seed_hashes_otherwise) {
   std::set<std::int64_t> times;
@@ -42,12 +52,7 @@ TEST(Static, sends_all_flows_to_one_destination_the_same_way) {
     engine.send(engine.connect({fabric.hosts[from], fabric.hosts[4], from}), 1_MiB, SimTime{}, from);
   }
   engine.run();
-  int used = 0;
-  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
-    const bool up = fabric.graph.ports[p].from == fabric.switches[4] && fabric.graph.ports[p].to < 4;
-    if (up && engine.record(p).bytes > 0) ++used;
-  }
-  EXPECT_EQ(used, 1);
+  EXPECT_EQ(spines_used(fabric, engine), 1);
 }
 
 // As on a fabric whose routes are several paths: each switch chooses by the destination, so nothing
@@ -66,12 +71,7 @@ TEST(Static, chooses_one_of_several_given_paths_by_the_destination) {
   connection.back.clear();
   engine.send(engine.connect(connection), 1_MiB, SimTime{}, 7);
   engine.run();
-  int used = 0;
-  for (PortIndex p = 0; p < fabric.graph.ports.size(); ++p) {
-    const bool up = fabric.graph.ports[p].from == fabric.switches[4] && fabric.graph.ports[p].to < 4;
-    if (up && engine.record(p).bytes > 0) ++used;
-  }
-  EXPECT_EQ(used, 1);
+  EXPECT_EQ(spines_used(fabric, engine), 1);
   EXPECT_EQ(engine.counters().repeats, 0U);
 }
 
