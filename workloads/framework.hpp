@@ -1,6 +1,6 @@
-// Default sets: what a framework release does where a scenario leaves it open. One table for each release,
-// never per case. A figure of the host (launch times) says where it comes from beside its row in
-// framework.cpp.
+// Default sets: what a framework release does where a scenario leaves it open. One row for each release,
+// never per case. Rows are in framework/, a function each, every fact with its source beside it. A plan takes
+// the two structs of facts over whole.
 #pragma once
 
 #include <span>
@@ -23,7 +23,57 @@ enum class CoreCopies : std::uint8_t {
   pytorch  // separate products; keys and values repeated to as many heads as there are queries
 };
 
-struct Framework {
+// How a framework writes a layer, its loss and its update. A plan takes them over whole and switches off what
+// it has no use for (plan/kernels.cpp).
+struct KernelFacts {
+  AttentionKernel attention = AttentionKernel::flash;
+  bool fused_kernels = true;        // norms, bias + activation, bias + dropout + residual, Adam
+  bool eager_norms = false;         // norms and rotary embedding are written in single operators of PyTorch
+  bool eager_squared_relu = false;  // squared ReLU in single operators
+  bool complex_rotary = false;      // rotary embedding as a product of complex numbers
+  bool bias_kernels = false;        // biases are added, and their gradients summed, beside the matmuls
+  CoreCopies core_copies = CoreCopies::packed;
+  // A gated network's gate and up are products of their own; with CoreCopies::pytorch queries, keys and
+  // values of such models are, too.
+  bool gate_apart = false;
+  bool dropout = false;
+  bool apex_norms = false;           // apex's first kernels for norms, else as other fused kernels
+  bool fused_adam = true;            // one pass over gradient, weight and moments; else torch.optim's foreach
+  bool fused_accumulation = true;    // the matmul adds to the gradients so far; else autograd does afterwards
+  bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
+  int fused_loss_forward = 1;        // passes over the logits forward where the loss is fused
+  // Matmuls of 8 bits keep input and weights for the backward pass as they came, and cast them there again.
+  bool wide_inputs = false;
+  bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
+  bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
+  // 8-bit formats under sequence parallelism: a rank casts its rows and gathers them so.
+  bool gathers_narrow = false;
+  bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
+  bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
+  bool scatters_narrow = false;      // user buffers on a Hopper scatter fp8 results
+  bool ring_fp32 = false;            // PyTorch's ring attention: fp32, every operator a kernel
+  bool batch_first_shards = false;   // sequence parallelism cuts a dimension behind the batch's
+  bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
+  bool timed_passes = false;     // timers that wait for the accelerator around every pass of a micro-batch
+  bool splits_messages = false;  // a tensor rank sends its part of a whole activation, gathered on arrival
+};
+
+// What data-parallel ranks exchange, and how it is laid out. Taken over like KernelFacts (plan/replicas.cpp).
+struct ExchangeFacts {
+  double gradient_passes = 0;        // over gradients before they are sent: averaged, looked through for NaN
+  double bucket_copies = 0;          // passes that copy gradients into buckets and back
+  bool scatter_gradients = true;     // a sharded optimiser's gradients are reduce-scattered, else all-reduced
+  bool whole_tensor_shards = false;  // a tensor's states have one owner, who broadcasts it after the update
+  bool prefetch_forward = false;     // ZeRO-3: the next unit's gather is launched before this one computes
+  int outstanding_reductions = 1;    // ZeRO-3, FSDP
+  bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long
+  bool keeps_last_layer = false;     // whole from its forward to its backward pass
+  bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
+  double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
+  double live_parameters = 0;        // gathered parameters held at most; 0: two units
+};
+
+struct Framework : KernelFacts, ExchangeFacts {
   std::string_view name;     // "megatron"
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
   std::string_view summary;  // one line for lists and messages
@@ -36,7 +86,6 @@ struct Framework {
   // Full recompute of a dense layer ends with what the backward pass reads, which is before its last product:
   // torch.utils.checkpoint without reentry. Megatron's, DeepSpeed's and InternEvo's own run all of it.
   bool checkpoints_stop = false;
-  AttentionKernel attention = AttentionKernel::flash;
   bool sequence_parallel = true;  // with tp > 1
   int zero = 1;
   int least_zero = 0, most_zero = 1;  // what the release can do
@@ -44,68 +93,25 @@ struct Framework {
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   bool overlap_p2p = true;  // with virtual stages only: 1F1B sends and receives in exposed pairs
   TensorOverlap tp_overlap = TensorOverlap::async;
-
-  // Kernels.
-  bool fused_kernels = true;        // norms, bias + activation, bias + dropout + residual, Adam
-  bool eager_norms = false;         // norms and rotary embedding are written in single operators of PyTorch
-  bool eager_squared_relu = false;  // squared ReLU in single operators
-  bool complex_rotary = false;      // rotary embedding as a product of complex numbers
-  bool bias_kernels = false;        // biases are added, and their gradients summed, beside the matmuls
-  CoreCopies core_copies = CoreCopies::engine;
-  // A gated network's gate and up are products of their own; with CoreCopies::pytorch queries, keys and
-  // values of such models are, too.
-  bool gate_apart = false;
-  bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
+  bool gathers_narrow_blocks = false;  // gathers_narrow of formats with block scales
   double logit_bytes = 4;  // held of each logit at the peak, from the LM head to its gradient; where the loss
   double fused_logit_bytes = 2;  // is fused: Transformer Engine's gradient overwrites the logits
-  // Passes over the logits forward where the loss is fused. Transformer Engine reads them for the softmax,
-  // then reads them and writes the gradient, which backward multiplies by the loss's
-  // (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel, element_mul_kernel).
-  int fused_loss_forward = 3;
-  bool dropout = false;
-  bool apex_norms = false;  // apex's first kernels for norms, else as other fused kernels
-  bool fused_adam = true;   // one pass over gradient, weight and moments; else torch.optim's foreach
-  // Matmuls of 8 bits keep input and weights for the backward pass as they came, and cast them there again.
-  bool wide_inputs = false;
-  bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
-  bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
-  // 8-bit formats under sequence parallelism: a rank casts its rows and gathers them so; block scales too.
-  bool gathers_narrow = false, gathers_narrow_blocks = false;
-  bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
-  bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
-  bool scatters_narrow = false;      // user buffers on a Hopper scatter fp8 results
-  bool ring_fp32 = false;            // PyTorch's ring attention: fp32, every operator a kernel
-  bool batch_first_shards = false;   // sequence parallelism cuts a dimension behind the batch's
-  bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
 
   // Gradients.
-  bool gradients_fp32 = true;      // accumulated and reduced in fp32
-  bool fused_accumulation = true;  // the matmul adds to the gradients so far; else autograd does afterwards
-  bool parameters_fp32 = false;    // weights live in fp32 and are cast for use; else a 16-bit working copy
-  double bucket_elements = 40e6;   // Megatron: the larger of this and 1e6 x dp
+  bool gradients_fp32 = true;     // accumulated and reduced in fp32
+  bool parameters_fp32 = false;   // weights live in fp32 and are cast for use; else a 16-bit working copy
+  double bucket_elements = 40e6;  // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
-  double gradient_passes = 0;        // over gradients before they are sent: averaged, looked through for NaN
   bool exposed_buckets = false;      // buckets exist without overlap too
-  double bucket_copies = 0;          // passes that copy gradients into buckets and back
-  bool scatter_gradients = true;     // a sharded optimiser's gradients are reduce-scattered, else all-reduced
-  bool whole_tensor_shards = false;  // a tensor's states have one owner, who broadcasts it after the update
-  bool prefetch_forward = false;     // ZeRO-3: the next unit's gather is launched before this one computes
-  int outstanding_reductions = 1;    // ZeRO-3, FSDP
-  bool root_unit = false;            // FSDP's root: what belongs to no layer is one unit, whole all step long
-  bool keeps_last_layer = false;     // whole from its forward to its backward pass
-  bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
   bool offloads_parameters = false;  // offload moves the shards of the parameters too
-  double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
-  double live_parameters = 0;        // gathered parameters held at most; 0: two units
 
   // Host.
-  HostProfile host;         // calls of one layer, eager
-  Duration graph_launch{};  // to issue one kernel inside a CUDA graph
+  HostProfile host;  // calls of one layer, eager
+  // To issue one kernel inside a CUDA graph: about 2 us (training-and-collectives.md 4.10).
+  Duration graph_launch{2'000'000};
   bool cuda_graph = false;
   bool synchronises_p2p = false;  // the host waits for every exposed pipeline message
-  bool timed_passes = false;      // timers that wait for the accelerator around every pass of a micro-batch
-  bool splits_messages = false;   // a tensor rank sends its part of a whole activation, gathered on arrival
 };
 
 // All rows; names repeat, releases of one name newest first.

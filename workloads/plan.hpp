@@ -28,7 +28,7 @@ struct PlanAdapters {
   bool apart = false;
 };
 
-struct Plan {
+struct Plan : KernelFacts, ExchangeFacts {
   Task task = Task::pretrain;
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
   int virtual_stages = 1;         // chunks of the model on one rank
@@ -53,7 +53,6 @@ struct Plan {
     bool operators = false;
     bool to_the_end = true;  // full recompute: the last product of a dense layer too (framework.hpp)
   } again;
-  AttentionKernel attention = AttentionKernel::flash;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
   ContextKind cp_kind = ContextKind::ring;
   TensorOverlap tp_overlap = TensorOverlap::none;
@@ -66,20 +65,12 @@ struct Plan {
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather
   double bucket_elements = 0;           // gradients of one bucket; 0: all in one
   double first_bucket_elements = 0;     // of the first one to fill; 0: as the others
-  double bucket_copies = 0;             // passes that copy gradients into buckets and back
-  bool scatter_gradients = true;        // where the optimiser is sharded; else all-reduced
-  bool whole_tensor_shards = false;     // each tensor's owner broadcasts it after the update
   bool reduce_every_micro_batch = false;
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
-  bool reshard_after_forward = false, prefetch_forward = false;
-  bool root_unit = false, keeps_last_layer = false;  // embedding and head are one unit (framework.hpp)
+  bool reshard_after_forward = false;
   bool reduce_units_at_end = false;  // a stage's units, after the whole of its last backward pass
-  int outstanding_reductions = 1;
-  bool copies_gathered = true;
-  double prefetch_elements = 0;  // a gather takes matrices until it has so many; 0: a unit
-  double live_parameters = 0;    // gathered ones held at most; 0: two units
-  int shard_ranks = 1;           // of the dp x cp ranks, those that share one set of shards
+  int shard_ranks = 1;               // of the dp x cp ranks, those that share one set of shards
   PlanAdapters adapters;
   Precision frozen_weights = Precision::bf16;  // of task lora
   Offload offload = Offload::none;
@@ -97,13 +88,11 @@ struct Plan {
   bool expert_padding = false;  // rows are known beforehand
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
   [[nodiscard]] bool fused_dispatch() const { return token_dispatcher != TokenDispatcher::alltoall; }
-  double dispatch_bytes = 2;    // of one element on its way to an expert
-  int domain_ranks = 0;         // ranks joined by NVLink; 0: all
-  bool expert_overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
-  bool mixed_precision = true;  // fp32 master weights beside the working copy
-  double optimizer_bytes = 4;   // of each number that the optimiser keeps
-  bool fused_adam = true, apex_norms = false;
-  double gradient_passes = 0;              // over gradients before they are sent
+  double dispatch_bytes = 2;               // of one element on its way to an expert
+  int domain_ranks = 0;                    // ranks joined by NVLink; 0: all
+  bool expert_overlap = false;             // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
+  bool mixed_precision = true;             // fp32 master weights beside the working copy
+  double optimizer_bytes = 4;              // of each number that the optimiser keeps
   Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
   bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
   bool launch_blocking = false;            // the host waits for every kernel that it launches
@@ -116,18 +105,10 @@ struct Plan {
   double call_factor() const { return host_factor * (counts_host_calls ? host.in_step : 1); }
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
-  bool synchronises_p2p = false, timed_passes = false, splits_messages = false;
-  bool dropout = false;
-  bool ring_fp32 = false, dynamic_scales = false, wide_inputs = false, keeps_narrow_weights = false;
-  bool batch_first_shards = false, gathers_inputs_again = true;
-  bool gathers_narrow = false, casts_in_norms = false, reads_either_layout = false, scatters_narrow = false;
-  bool fused_kernels = true, eager_norms = false, fused_cross_entropy = false, fused_accumulation = true;
-  bool complex_rotary = false, bias_kernels = false, eager_squared_relu = false;
-  CoreCopies core_copies = CoreCopies::packed;
-  bool gate_apart = false, qkv_apart = false;  // products of their own
+  bool synchronises_p2p = false;
+  bool qkv_apart = false;  // queries, keys and values are products of their own (KernelFacts::gate_apart)
   double logit_bytes = 4;
   int loss_chunks = 1;
-  int fused_loss_forward = 1;           // passes over the logits
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,
   // or empty: the network carries them). The step is then the schedule alone, without gradients' reduction

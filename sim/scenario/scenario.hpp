@@ -106,7 +106,7 @@ struct Scenario {
                                       const config::Library& library);
 
 // The resolved scenario as JSON, defaults written out but for what the framework decides
-// (workloads/framework.cpp); parse_scenario() reads it back to the same.
+// (workloads/framework); parse_scenario() reads it back to the same.
 [[nodiscard]] std::string to_json(const Scenario& scenario);
 // The same with its files by their whole path, so that it can be read from any folder.
 [[nodiscard]] std::string standalone_json(const Scenario& scenario);

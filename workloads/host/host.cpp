@@ -24,7 +24,7 @@ void spread(PieceList& list, Duration total) {
 // One replay of a graph made by Transformer Engine (make_graphed_callables): a module, a Function, a copy of
 // the input into the graph's memory, the launch.
 constexpr HostCalls kReplay{2, 0, 1, 1};
-// A layer's calls that are the attention half's: 16 of a dense layer's 27 Functions (framework.cpp).
+// A layer's calls that are the attention half's: 16 of a dense layer's 27 Functions (framework/).
 constexpr double kAttentionShare = 0.6;
 // "scheduling a te.Linear layer in FP8 takes more than 2x more time" (NVIDIA/TransformerEngine issue 761).
 constexpr double kNarrowLinear = 2;

@@ -4,10 +4,10 @@
 //   t = factor (in_step (operators t_o + views t_v + functions t_f + modules t_m + linears t_l)
 //               + products t_p + launches t_k)
 //
-// Calls are counted in a framework's source, pass by pass (framework.cpp); the time of a call is published,
+// Calls are counted in a framework's source, pass by pass (framework/); the time of a call is published,
 // on the host of a DGX H100 (Xeon 8480C); `factor` is how much slower the host at hand is (catalogue,
 // "host_factor"); `in_step` how much longer a framework's calls take in a step than in the loops where they
-// were timed alone (framework.cpp).
+// were timed alone (framework/).
 #pragma once
 
 #include "sim/base/units.hpp"

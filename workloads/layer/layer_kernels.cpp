@@ -65,7 +65,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   };
   const double forward_layouts = again ? 1 : layouts_cast();
   // One operator of the framework; the products after its first cost the bare
-  // launch, 2 of an eager operator's 6 us (framework.cpp).
+  // launch, 2 of an eager operator's 6 us (framework/).
   const double launches = plan.one_expert_kernel() ? 1 : 1 + (count - 1) / 3;
   const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh, int margin = 0) {
     KernelCost cost = compute.gemm(shape, plan.gemm, output, margin);

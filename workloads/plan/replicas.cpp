@@ -10,6 +10,7 @@ namespace topsim::workloads {
 void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                        Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
+  static_cast<ExchangeFacts&>(plan) = defaults;
   const int copies = plan.replicas();
   const int zero = spec.zero.value_or(defaults.zero);
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
@@ -42,17 +43,9 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // every backward pass; after the last one post_backward of all groups.
   plan.reduce_units_at_end = plan.unit_shards && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
   // A pipeline's ends are units of their stages.
-  plan.root_unit = plan.unit_shards && plan.pp == 1 && defaults.root_unit;
-  plan.keeps_last_layer = defaults.keeps_last_layer;
-  plan.prefetch_forward = defaults.prefetch_forward;
-  plan.outstanding_reductions = defaults.outstanding_reductions;
-  plan.copies_gathered = defaults.copies_gathered;
-  plan.scatter_gradients = defaults.scatter_gradients;
-  plan.whole_tensor_shards = defaults.whole_tensor_shards;
-  plan.bucket_copies = plan.unit_shards || copies == 1 ? 0 : defaults.bucket_copies;
+  plan.root_unit = plan.root_unit && plan.unit_shards && plan.pp == 1;
+  if (plan.unit_shards || copies == 1) plan.bucket_copies = 0;
   plan.cast_weights = plan.cast_weights && !plan.unit_shards;  // shards are cast before they are gathered
-  plan.prefetch_elements = defaults.prefetch_elements;
-  plan.live_parameters = defaults.live_parameters;
   plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
   plan.gradient_shards = plan.zero >= 2 ? plan.shard_ranks : 1;
   plan.parameter_shards = plan.unit_shards ? plan.shard_ranks : 1;

@@ -1,0 +1,189 @@
+// Megatron-LM and Megatron-Core.
+#include "workloads/framework/rows.hpp"
+
+namespace topsim::workloads {
+namespace {
+// Calls of the host in one layer and pass, counted in the source of each release. Kernels beyond operators
+// are launched by Functions, whose time includes them. Forward: {operators, views, Functions and scripts,
+// modules}.
+//
+// Megatron-LM v2 and Megatron-DeepSpeed (megatron/model/transformer.py), GPT layer. Forward: 4 matmuls, QKV
+// bias, baddbmm, dropout, bmm, contiguous, 2 norms, softmax, GeLU, 2 bias-dropout-adds, and 4 reads and
+// writes of random states around the dropout; 28 views; Functions: 2 norms, 2 copy_to, 2 reduce_from,
+// softmax, GeLU, and 3 scripts. Backward: 8 + 4 matmuls, 4 bias sums, 12 gradient accumulations, 10 others.
+// Checkpoint (tensor_parallel/random.py): 12 reads and writes of states, the nested backward.
+// A micro-batch (megatron/data/data_samplers, mpu/data.py: broadcast_data; utils.py:
+// get_ltor_masks_and_position_ids): lengths to the accelerator, broadcast and read back; tokens flattened,
+// copied and broadcast; 10 operators and 8 views for tokens, labels, masks and positions.
+constexpr HostProfile kMegatron2022{
+    {19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2, {13, 8, 0, 0}, 2, true, true};
+// Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
+// ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
+// Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
+// and 3 scripts.
+// Five tensors of a micro-batch are copied and, over a tensor group, broadcast (training/utils.py:
+// get_batch_on_this_tp_rank), on the first and the last stage; nothing is read back.
+// In a step a call takes twice as long as in the loops that timed it alone (why is not known). Megatron's
+// functional tests publish iterations of a GPT of 12 layers, hidden 512, whose kernels need a tenth of them
+// on a DGX H100. Of bf16, golden_values_dev_dgx_h100.json: 4 micro-batches, tensor parallel
+// (gpt3_mcore_te_tp4_pp1_dist_optimizer_overlap_grad_reduce_param_gather), 227.5 ms; one
+// (gpt3_mcore_te_tp1_pp1_dist_optimizer_fim_dataset) 60.1: 4.65 ms a layer, forward and backward. These
+// calls, the collectives, what the tests leave unfused (attention's products, softmax and dropout, 12
+// operators, gradients added by one of their own) and some 20 tensors filled because the tests are
+// deterministic make 2.3 ms. Of 8 bits, not deterministic, fused attention
+// (gpt3_345m_weekly_dgx_h100_1N8G_mcore_nondet_tp1_pp1_fp8_no_model_parallel): 0.49 s for 8 micro-batches,
+// 5.1 ms a layer where these calls, linears twice, make 2.6.
+constexpr HostProfile kMegatron2024{
+    {12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2, {5, 0, 0, 0}, 4, false, false, {}, 2};
+// A mixture's layer of Megatron-Core 0.14 and 0.15 on Transformer Engine 2. Attention: two linears, the core
+// counted as 3 Functions, a norm, rotary of queries and keys, the script of bias, dropout and residual;
+// latent attention three linears, two norms and six splits and joins more. Router (moe/router.py,
+// moe_utils.py, fused): the norm before it (2), gating product, top-k, scores and loss of the balance, their
+// scaler, the forced balance. Exchange (moe/token_dispatcher.py): counts summed, reshaped and copied to the
+// host, permute, tokens, probabilities, sort; back the same less the counts. DeepEP (fused_a2a.py) replaces
+// them by dispatch, permute, unpermute, combine. Experts (moe/experts.py: TEGroupedMLP): two grouped linears
+// and the activation; padding and its removal in 8 bits. Each local expert: in both linears two views and a
+// product forward; backward two products, two views, the empty tensor that stands for a gradient already
+// added (grouped_linear.py, handle_custom_ddp_from_mcore), a parameter's hook (distributed_data_parallel.py);
+// in 8 bits, both linears, a tensor made of a part of one allocation and a kernel each way
+// (csrc/extensions/cast.cpp: split_quantize, bulk_allocate). Norms of queries and keys: a module, a Function
+// and an operator each. Where forward and backward overlap, attention, dispatch, experts and combine are
+// nodes with a graph of their own (pipeline_parallel/utils.py: ScheduleNode): forward an event waited for
+// and one recorded, two streams set, an input detached; backward a pass of the autograd engine, its gradient
+// recorded on the stream.
+constexpr ExpertCalls kMegatronExperts{true,
+                                       {{6, 8, 7, 6, 2}, {10, 8, 7, 0, 2}},
+                                       {{6, 4, 2, 3, 3}, {6, 4, 2, 0, 3}},
+                                       {{12, 6, 8, 3}, {12, 6, 7, 0}},
+                                       {{3, 4, 2, 4, 2}, {3, 4, 1, 0, 2}},
+                                       {{22, 12, 6, 2}, {14, 8, 6, 0}},
+                                       {{12, 8, 5, 2}, {8, 6, 5, 0}},
+                                       {{2, 4, 1, 4, 2}, {2, 4, 1, 0, 2}},
+                                       {{0, 4, 0, 0, 0, 2}, {0, 6, 0, 2, 0, 4}},
+                                       {{0, 0, 2, 2}, {0, 0, 2, 0}},
+                                       {{0, 2, 0, 2, 0, 0, 2}, {0, 2, 0, 2, 0, 0, 2}},
+                                       {{2, 0, 2, 2}, {2, 0, 2, 0}},
+                                       {{0, 4, 0, 3}, {0, 3, 1, 3}}};
+
+// What its modules do with fp8.
+void without_transformer_engine(Framework& row) {
+  row.gathers_narrow = row.gathers_narrow_blocks = row.casts_in_norms = false;
+  row.reads_either_layout = row.scatters_narrow = false;
+}
+}  // namespace
+
+Framework megatron_2024() {
+  Framework row;
+  row.name = "megatron";
+  row.release = "2024";
+  row.summary = "Megatron-Core with Transformer Engine, distributed optimiser, flash attention";
+  row.host = kMegatron2024;
+  row.host.experts = kMegatronExperts;
+  row.core_copies = CoreCopies::engine;
+  // Transformer Engine reads logits for the softmax, then reads them and writes the gradient, which backward
+  // multiplies by the loss's (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel,
+  // element_mul_kernel).
+  row.fused_loss_forward = 3;
+  // TELinear and TEGroupedLinear pass is_first_microbatch unless disable_parameter_transpose_cache is set
+  // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
+  // together are as large as 16-bit weights, and NVIDIA's recipes have no others (fp8_param).
+  row.keeps_narrow_weights = true;
+  // Transformer Engine, pytorch/module: layernorm_linear.py and base.py (grad_output_preprocess) cast a
+  // rank's rows of a norm's output and of a gradient, gather_along_first_dim (distributed.py) sends them as
+  // they are, block scales beside them, and transposes come after. Norms write fp8 themselves for delayed
+  // scaling only (csrc/extensions/normalization.cpp, force_unfused_kernel). Where products take either layout
+  // there are no transposes (utils.py, is_non_tn_fp8_gemm_supported: data centre Blackwell).
+  row.gathers_narrow = row.gathers_narrow_blocks = true;
+  row.casts_in_norms = row.reads_either_layout = true;
+  // NeMo, userbuffers.py: userbuffers_fp8_h100_*, fp8_buf of proj_fprop and fc2_fprop; B200's have none.
+  row.scatters_narrow = true;
+  // NeMo, collections/llm/fn/activation.py: squared_relu is pow(relu(x), 2), its "@torch.jit.script" a
+  // comment.
+  row.eager_squared_relu = true;
+  // core/distributed/param_and_grad_buffer.py, start_grad_sync: grad_data.norm (check_for_nan_in_grad). The
+  // average is the collective's (average_in_collective, as NeMo's recipes set it).
+  row.gradient_passes = 1;
+  row.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
+  return row;
+}
+
+// Megatron-Bridge since 0.1 (pull request 595) and the performance scripts of NeMo 2 before it
+// (scripts/performance/helpers.py): cross_entropy_fusion_impl "te". NeMo of 2024 fuses too
+// (gpt/model/base.py: cross_entropy_loss_fusion True), but "native": by the compiler, step by step.
+Framework megatron_2025() {
+  Framework row = megatron_2024();
+  row.release = "2025";
+  row.summary = "Megatron-Core as Megatron-Bridge sets it: Transformer Engine's cross entropy";
+  row.fused_cross_entropy = true;
+  // Its fp8 is current scaling: fp8_recipe "tensorwise" (training/mixed_precision.py).
+  row.dynamic_scales = true;
+  row.eager_squared_relu = false;  // megatron/core/activations.py: @jit_fuser
+  row.casts_in_norms = false;
+  return row;
+}
+
+Framework megatron_2022() {
+  Framework row = megatron_2024();
+  row.release = "2022";
+  row.summary = "Megatron-LM of Korthikanti et al. 2022: unfused attention, no distributed optimiser";
+  row.attention = AttentionKernel::unfused;
+  row.sequence_parallel = false;
+  row.zero = 0;
+  row.overlap_grad_reduce = row.overlap_param_gather = row.overlap_p2p = false;
+  row.recompute = RecomputeKind::full;
+  row.dropout = true;
+  row.gradient_passes = 2;  // megatron/model/distributed.py: buffer_.data /= the group's size
+  // megatron/core/tensor_parallel/layers.py: output + bias, grad_output.sum(dim=0); F.linear of three
+  // dimensions adds its bias in a second kernel too (PyTorch before 1.12, aten/src/ATen/native/Linear.cpp).
+  row.bias_kernels = true;
+  row.core_copies = CoreCopies::own;
+  row.host = kMegatron2022;
+  without_transformer_engine(row);
+  // megatron/global_vars.py: _Timer.start and stop call torch.cuda.synchronize(); schedules.py times every
+  // pass.
+  row.timed_passes = true;
+  row.splits_messages = true;  // scatter_gather_tensors_in_pipeline
+  return row;
+}
+
+Framework megatron_2023() {
+  Framework row = megatron_2022();
+  row.release = "2023";
+  row.summary = "Megatron-LM of late 2022 and 2023: as before, timers off unless asked for";
+  row.timed_passes = false;  // megatron/timers.py: --timing-log-level 0
+  return row;
+}
+
+// megatron/mpu/layers.py: ColumnParallelLinear calls F.linear, whose gradient is all-reduced by
+// copy_to_tensor_model_parallel_region before anything else runs (the asynchronous one came in early 2022);
+// autograd accumulates. So in microsoft/Megatron-DeepSpeed 1619965 and bigscience-workshop 119a0d2.
+Framework megatron_2021() {
+  Framework row = megatron_2022();
+  row.release = "2021";
+  row.summary = "Megatron-LM of SC'21 and Megatron-DeepSpeed: nothing hides behind matmuls";
+  row.tp_overlap = TensorOverlap::none;
+  row.fused_accumulation = false;
+  row.apex_norms = true;       // megatron/model/fused_layer_norm.py: MixedFusedLayerNorm
+  row.gradients_fp32 = false;  // --accumulate-allreduce-grads-in-fp32 is off in fp16
+  row.bucket_copies = 2;       // megatron/model/distributed.py flattens gradients and copies them back
+  return row;
+}
+
+// NVIDIA/Megatron-LM 782633c, megatron/model: rms_norm.py, transformer.py (swiglu of chunks, FlashAttention
+// 2 of the flash-attn package), and rotary_pos_emb.py, before Transformer Engine had all of them.
+Framework megatron_2023_llama() {
+  Framework row = megatron_2024();
+  row.release = "2023-llama";
+  row.summary =
+      "Megatron-LM of 2023 for Llama: norms, rotary embedding and SwiGLU in plain PyTorch, FlashAttention 2";
+  row.fused_kernels = false;
+  row.eager_norms = true;
+  row.attention = AttentionKernel::flash2;
+  row.overlap_grad_reduce = row.overlap_param_gather = false;
+  row.core_copies = CoreCopies::own;
+  row.gradient_passes = 2;
+  row.host = kMegatron2022;
+  without_transformer_engine(row);
+  return row;
+}
+}  // namespace topsim::workloads

@@ -1,0 +1,141 @@
+// PyTorch: DDP, DataParallel, FSDP.
+#include "workloads/framework/rows.hpp"
+
+namespace topsim::workloads {
+namespace {
+using namespace topsim::literals;
+
+// Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
+// FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
+// copy-out, resharding), DDP a hook a parameter in C++.
+constexpr HostProfile kEagerDdp{{36, 16, 0, 14}, {57, 16, 0, 0}, {6, 0, 2, 0}, 9, 0};
+constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 9, 0};
+// Compiled by layer: one call with its guards (2 Functions' time), kernels of the matmuls, attention and 5
+// fused ones; the hooks of FSDP stay eager.
+constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
+}  // namespace
+
+// PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
+// (kDefaultFirstBucketBytes). gradient_as_bucket_view is off: gradients are copied in and out.
+Framework ddp() {
+  Framework row;
+  row.name = "ddp";
+  row.release = "2024";
+  row.summary = "PyTorch DistributedDataParallel: first bucket 1 MiB, then 25 MiB, all-reduced in order";
+  row.family = FrameworkFamily::ddp;
+  row.zero = row.most_zero = 0;
+  row.tp_overlap = TensorOverlap::none;
+  row.fused_kernels = false;
+  row.eager_norms = true;
+  row.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
+  row.ring_fp32 = true;
+  row.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
+  row.gate_apart = true;                  // w1 and w3, wq, wk and wv there
+  // torchtitan/parallelisms/parallelize_llama.py shards [batch, sequence, h] by Shard(1). NCCL joins along
+  // the first dimension: torch/distributed/_functional_collectives.py, all_gather_tensor ends in
+  // torch.cat(torch.chunk(...)) for any other, reduce_scatter_tensor begins so. A view for a batch of one
+  // (torch/_utils.py, _maybe_view_chunk_cat) is younger than all releases here. Autograd keeps what a
+  // redistribution gathered, as any input.
+  row.batch_first_shards = true;
+  row.gathers_inputs_again = false;
+  // torchao/float8/float8_tensor_parallel.py: PrepareFloat8ModuleInput casts before it redistributes, and
+  // NoopFwToFloat8BwDynamic does with the gradient of a row-parallel layer. Tensors with one scale only.
+  row.gathers_narrow = true;
+  row.dynamic_scales = true;  // torchao/float8/float8_scaling_utils.py, hp_tensor_to_float8_dynamic
+  row.wide_inputs = true;     // float8_linear.py, matmul_with_hp_or_float8_args: save_for_backward(input_hp)
+  // torch.optim.AdamW unless asked for its fused one; so torchtitan/components/optimizer.py, "foreach": not
+  // fused.
+  row.fused_adam = false;
+  row.parameters_fp32 = true;
+  row.bucket = 25_MiB;
+  row.first_bucket = 1_MiB;
+  row.bucket_copies = 2;
+  row.fused_accumulation = false;
+  // torch.nn.functional.cross_entropy of float logits: log-softmax and its gradient in fp32, and 16-bit
+  // logits.
+  row.logit_bytes = 10;
+  row.fused_logit_bytes = 4;  // flash-attn's: the gradient beside the logits, all of it backward
+  // torchtitan/parallelisms/parallelize_llama.py of late 2024, before either of DDP and FSDP:
+  // _apply_ac_to_transformer_block, selective_ac_option "op".
+  row.selective_operators = true;
+  // Checkpoint_wrapper's default is no reentry, whose recompute stops at the last tensor that was saved
+  // (torch/utils/checkpoint.py, _enable_checkpoint_early_stop); compiled, what nobody reads is no part of the
+  // backward graph.
+  row.checkpoints_stop = true;
+  row.host = kEagerDdp;
+  return row;
+}
+
+// torch/nn/parallel/data_parallel.py: buckets of 10 MiB (replicate.py, comm.py: buffer_size), nothing
+// overlaps.
+Framework data_parallel() {
+  Framework row = ddp();
+  row.name = "dataparallel";
+  row.summary = "torch.nn.DataParallel: one process; device 0 broadcasts parameters and gathers outputs";
+  row.family = FrameworkFamily::dataparallel;
+  row.selective_operators = false;
+  row.overlap_grad_reduce = row.overlap_param_gather = false;
+  row.bucket = 10_MiB;
+  row.first_bucket = Bytes(0);
+  row.exposed_buckets = true;
+  row.bucket_copies = 0;
+  return row;
+}
+
+// PyTorch 2.5 fully_shard over fp32 shards with bf16 parameters and fp32 reductions, as torchtitan sets it:
+// _fsdp_param_group.py, torchtitan/parallelisms/parallelize_llama.py (reshard_after_forward unless there is
+// a pipeline; reduce_dtype float32).
+Framework fsdp() {
+  Framework row = ddp();
+  row.name = "fsdp";
+  row.summary = "PyTorch FSDP2 (fully_shard), a unit a layer; fp32 shards, bf16 gathers, fp32 reductions";
+  row.family = FrameworkFamily::fsdp;
+  row.zero = row.most_zero = 3;
+  row.least_zero = 2;
+  row.bucket = row.first_bucket = Bytes(0);
+  row.bucket_copies = 0;
+  // fully_shard of the layers, then of the model: embedding, final norm and head are its root's one group,
+  // which is not resharded after the forward pass (_fsdp_state.py, _lazy_init: post_forward_mesh_info = None)
+  // and reduced last; nor is the last layer, whose backward pass comes next (parallelize_llama.py).
+  row.root_unit = row.keeps_last_layer = true;
+  row.offloads_parameters = true;  // CPUOffloadPolicy, _fsdp_api.py
+  // torchtitan/models/llama/model.py, apply_rotary_emb: xq.float(), view_as_complex. Inductor makes no
+  // kernels of complex numbers ("does not support code generation for complex operators"), so compiled ones
+  // do it too.
+  row.complex_rotary = true;
+  row.host = kEagerFsdp;
+  return row;
+}
+
+// FSDP of PyTorch 1.13 to 2.1 as llm-foundry sets it (scripts/train/benchmarking/submit_benchmarks.py):
+// attn_impl triton, the first FlashAttention; mixed_precision PURE
+// reduces in bf16, backward_prefetch BACKWARD_PRE, limit_all_gathers; cross entropy of the flash-attn
+// package.
+Framework fsdp_2023() {
+  Framework row = fsdp();
+  row.release = "2023";
+  row.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
+  row.attention = AttentionKernel::flash1;
+  row.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
+  row.complex_rotary = row.selective_operators = row.gate_apart = false;
+  row.checkpoints_stop = false;  // that came with PyTorch 2.1
+  // Its amp_fp8 is Transformer Engine's delayed scaling (composer/core/precision.py).
+  row.dynamic_scales = row.wide_inputs = false;
+  // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
+  // the parameters are views; the gradients of these views are joined.
+  row.copies_gathered = false;
+  row.gradients_fp32 = row.keeps_last_layer = false;
+  row.fused_cross_entropy = true;
+  return row;
+}
+
+Framework fsdp_compiled() {
+  Framework row = fsdp();
+  row.release = "2024-compile";
+  row.summary = "the same with torch.compile for each layer: fused element-wise kernels";
+  row.fused_kernels = true;
+  row.eager_norms = false;
+  row.host = kCompiledFsdp;
+  return row;
+}
+}  // namespace topsim::workloads

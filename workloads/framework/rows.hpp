@@ -1,0 +1,21 @@
+// One function a release; a row starts from the one it grew out of and says, with its source, what differs.
+#pragma once
+
+#include "workloads/framework.hpp"
+
+namespace topsim::workloads {
+
+[[nodiscard]] Framework megatron_2025();
+[[nodiscard]] Framework megatron_2024();
+[[nodiscard]] Framework megatron_2023();
+[[nodiscard]] Framework megatron_2023_llama();
+[[nodiscard]] Framework megatron_2022();
+[[nodiscard]] Framework megatron_2021();
+[[nodiscard]] Framework ddp();
+[[nodiscard]] Framework data_parallel();
+[[nodiscard]] Framework fsdp();
+[[nodiscard]] Framework fsdp_2023();
+[[nodiscard]] Framework fsdp_compiled();
+[[nodiscard]] Framework deepspeed();
+[[nodiscard]] Framework internevo();
+}  // namespace topsim::workloads
