@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "workloads/framework.hpp"
+#include "workloads/schedule/schedule.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads {
@@ -34,6 +35,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   int virtual_stages = 1;         // chunks of the model on one rank
   std::vector<int> stage_layers;  // layers of every global stage in model order, pp x virtual_stages entries
   Schedule schedule = Schedule::one_f_one_b;
+  // Of every stage, where the schedule is made for this plan's times; empty: schedule/ has them.
+  std::vector<std::vector<StageTask>> orders;
   int micro_batch = 1;
   int micro_batches = 1;  // per replica and step
   int global_batch = 1;

@@ -6,6 +6,7 @@
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 #include "workloads/step/layout.hpp"
+#include "workloads/step/pass_costs.hpp"
 #include "workloads/step/single_process.hpp"
 #include "workloads/step/stage_program.hpp"
 
@@ -22,29 +23,22 @@ void add_predictions(const ModelSpec& model, const Plan& plan, const ComputeMode
                                 ? prediction(model, plan, compute, pieces.embedding, layer, pieces.head)
                                 : pieces.prediction;
 }
-}  // namespace
 
-program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
-                               std::uint32_t accelerators, int domain_ranks) {
-  WorkloadSpec completed = workload;
-  completed.model = complete_model(workload);
-  const ModelSpec& model = completed.model;
-  Plan plan = resolve(completed, accelerators);
-  plan.domain_ranks = domain_ranks;
-  if (!workload.compute.host_factor) plan.host_factor = accelerator.host_factor;
-
+ComputeSettings settings_of(const ComputeSpec& spec, const Plan& plan) {
   ComputeSettings settings;
-  settings.gemm_efficiency = workload.compute.gemm_efficiency;
-  settings.sm_margin = workload.compute.sm_margin;
+  settings.gemm_efficiency = spec.gemm_efficiency;
+  settings.sm_margin = spec.sm_margin;
   // Replicas that serve requests do not wait for each other.
   const int together = plan.inference() ? plan.tp * plan.cp * plan.pp : plan.ranks();
-  settings.clock = workload.compute.clock / (1 + workload.compute.chip_spread * expected_largest(together));
+  settings.clock = spec.clock / (1 + spec.chip_spread * expected_largest(together));
   settings.fused = plan.fused_kernels;
   settings.eager_softmax = plan.eager_softmax();
   // The least of the 2 to 6 us measured for small kernels on A100 and H100 (training-and-collectives.md 4.4).
   settings.memory_fixed = from_microseconds(2);
-  const ComputeModel compute(accelerator, settings);
+  return settings;
+}
 
+StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
   const auto layer = [&](LayerKind kind, RecomputeKind recompute) {
     return plan.frozen() ? adapted_layer(model, plan, compute, recompute)
                          : transformer_layer(model, kind, plan, compute, recompute);
@@ -69,6 +63,52 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Acc
     set_host_time(pieces.layer_recomputed[index], kind, model, plan, plan.recompute_of(full));
   }
   if (model.prediction_layers > 0 && !plan.inference()) add_predictions(model, plan, compute, full, pieces);
+  return pieces;
+}
+
+// What a rank computes and in which order, before it is known what lies where.
+struct Step {
+  ModelSpec model;
+  Plan plan;
+  ComputeModel compute;
+  StepPieces pieces;
+
+  Step(const WorkloadSpec& workload, const topology::Accelerator& accelerator, Plan resolved,
+       int domain_ranks)
+      : model(workload.model),
+        plan(with_facts(std::move(resolved), workload, accelerator, domain_ranks)),
+        compute(accelerator, settings_of(workload.compute, plan)),
+        pieces(pieces_of(model, plan, compute)) {
+    if (plan.schedule == Schedule::zb_2p) plan.orders = orders_for(model, plan, pieces);
+  }
+
+ private:
+  static Plan with_facts(Plan plan, const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                         int domain_ranks) {
+    plan.domain_ranks = domain_ranks;
+    if (!workload.compute.host_factor) plan.host_factor = accelerator.host_factor;
+    return plan;
+  }
+};
+
+WorkloadSpec completed(WorkloadSpec workload) {
+  workload.model = complete_model(workload);
+  return workload;
+}
+}  // namespace
+
+Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& workload,
+                std::uint32_t accelerators) {
+  const WorkloadSpec whole = completed(workload);
+  Plan plan = resolve(whole, accelerators);
+  return plan.schedule == Schedule::zb_2p ? Step(whole, accelerator, std::move(plan), 0).plan : plan;
+}
+
+program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                               std::uint32_t accelerators, int domain_ranks) {
+  const WorkloadSpec whole = completed(workload);
+  const Step step(whole, accelerator, resolve(whole, accelerators), domain_ranks);
+  const auto& [model, plan, compute, pieces] = step;
 
   program::Program program;
   if (plan.single_process) {

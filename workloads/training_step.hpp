@@ -14,6 +14,10 @@ namespace topsim::workloads {
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
                                              const topology::Catalogue& catalogue);
 
+// resolve() on accelerators of one kind, with the orders that are made for the plan's times on them (zb-2p).
+[[nodiscard]] Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& workload,
+                              std::uint32_t accelerators);
+
 // What a plan depends on of the nodes of this topology. Called by who reads the memory of a scenario;
 // training_step() above does by itself.
 [[nodiscard]] HostFacts host_facts(const topology::Topology& topology);

@@ -49,6 +49,21 @@ TEST(Memory, LayerActivationsAreTheClosedForms) {
   }
 }
 
+// Qi et al., arXiv:2401.10241, table 1: 32 s b h a layer, of the 34 s b h and the scores that were kept.
+// Inputs of the four matrices have 1 + 1 + 1 + 4 h columns, gradients of their outputs 3 + 1 + 4 + 1 h, of 2
+// bytes.
+TEST(Memory, WeightGradientsThatArePutOffNeed32BytesATokenAndColumn) {
+  Case whole = k175B;
+  whole.tp = 1, whole.virtual_stages = 1;
+  WorkloadSpec workload = workload_of(whole, false, RecomputeKind::none);
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, static_cast<std::uint32_t>(whole.pp));
+  const double sbh = 2048.0 * whole.micro_batch * whole.hidden, layers = whole.layers / 8.0;
+  EXPECT_DOUBLE_EQ(stage_activations(workload.model, plan, 3).until_weight, layers * 32 * sbh);
+  EXPECT_DOUBLE_EQ(stage_activations(workload.model, plan, 3).forward,
+                   layers * sbh * (34 + 5.0 * whole.heads * 2048 / whole.hidden));
+}
+
 // Figure 1: the first stage holds L layers' worth of micro-batches, times 1 + (p-1)/(p v) when interleaved,
 // plus the embedding's dropout mask of each; without a pipeline also 4 s b h/t (1 + V/h) of the head.
 TEST(Memory, FirstStageHoldsTheClosedFormOfFigure1) {

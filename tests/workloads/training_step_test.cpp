@@ -199,4 +199,20 @@ TEST(TrainingStep, ALargeJobIsAFewThousandOpsAStage) {
     for (const auto& stage : program.classes) EXPECT_LT(stage.ops.size(), 4000u);
   }
 }
+// ZB-2p: a stage that waited for the others before its update would idle for their warm-up.
+TEST(TrainingStep, OnlyZeroBubble2PUpdatesWithoutANormOverStages) {
+  for (const Schedule schedule : {Schedule::zb_2p, Schedule::zb_h1}) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.plan.tp = 2, workload.plan.pp = 4, workload.plan.dp = 8, workload.plan.zero = 0;
+    workload.plan.schedule = schedule;
+    const program::Program program = training_step(workload, h100(), 64);
+    const program::RankProgram& stage = program.classes[0];
+    const auto norm = std::find_if(stage.ops.begin(), stage.ops.end(), [&](const program::Op& op) {
+      return op.kind == program::OpKind::collective && op.bytes == Bytes(4);  // one number
+    });
+    ASSERT_NE(norm, stage.ops.end());
+    const CommunicatorId of_rank_0 = program.communicator_slots[norm->slot][0];
+    EXPECT_EQ(program.members_of(of_rank_0).size(), schedule == Schedule::zb_2p ? 2u : 8u);
+  }
+}
 }  // namespace topsim::workloads::training_step_test

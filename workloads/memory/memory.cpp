@@ -7,8 +7,10 @@
 #include "workloads/layer/lora.hpp"
 #include "workloads/memory/inference.hpp"
 #include "workloads/memory/single_process.hpp"
+#include "workloads/memory/until_weight.hpp"
 #include "workloads/model.hpp"
 #include "workloads/schedule/tasks.hpp"
+#include "workloads/training_step.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -51,14 +53,16 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
 
 // The most that the schedule holds at one time.
 double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
-  std::vector<double> chunk;
+  std::vector<StageActivations> chunks;
   for (int i = 0; i < plan.chunks(); ++i)
-    chunk.push_back(chunk_activations(model, plan, plan.global_stage(stage, i)));
+    chunks.push_back(stage_activations(model, plan, plan.global_stage(stage, i)));
   double held = 0, peak = 0;
   for (const StageTask& task : tasks_of(plan, stage)) {
-    const double bytes = chunk[static_cast<std::size_t>(task.chunk)];
-    if (task.action == Action::forward) held += bytes;
-    if (task.action == Action::backward || task.action == Action::backward_weight) held -= bytes;
+    const StageActivations& chunk = chunks[static_cast<std::size_t>(task.chunk)];
+    if (task.action == Action::forward) held += chunk.forward;
+    if (task.action == Action::backward) held -= chunk.forward;
+    if (task.action == Action::backward_input) held += chunk.until_weight - chunk.forward;
+    if (task.action == Action::backward_weight) held -= chunk.until_weight;
     peak = std::max(peak, held);
   }
   return peak;
@@ -249,6 +253,10 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   return bytes;
 }
 
+StageActivations stage_activations(const ModelSpec& model, const Plan& plan, int stage) {
+  return {chunk_activations(model, plan, stage), bytes_until_weight(model, plan, stage)};
+}
+
 MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   if (plan.inference()) return inference_memory(model, plan, capacity);
   if (plan.single_process) return single_process_memory(model, plan, capacity);
@@ -310,6 +318,6 @@ MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& 
                      std::uint32_t accelerators) {
   WorkloadSpec completed = workload;
   completed.model = complete_model(workload);
-  return memory_use(completed.model, resolve(completed, accelerators), accelerator.memory);
+  return memory_use(completed.model, resolve_on(accelerator, completed, accelerators), accelerator.memory);
 }
 }  // namespace topsim::workloads

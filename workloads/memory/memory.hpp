@@ -52,6 +52,14 @@ struct MemoryUse {
 // REQUIRES: model complete(), plan resolved for it.
 [[nodiscard]] double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
                                             LayerKind kind = LayerKind::dense);
+// Of one micro-batch on a part of the model: what its forward pass keeps, and what its weight gradients still
+// need when its input gradients are there, where they are put off: input and gradient of output of every
+// matrix (32 s b h of a GPT layer; Qi et al., arXiv:2401.10241, table 1).
+struct StageActivations {
+  double forward = 0, until_weight = 0;  // bytes
+};
+// REQUIRES: stage in [0, plan.global_stages()).
+[[nodiscard]] StageActivations stage_activations(const ModelSpec& model, const Plan& plan, int stage);
 // Of the layers that full recompute holds at a time, the larger: a mixture's where there are experts.
 [[nodiscard]] inline LayerKind largest_kind(const ModelSpec& model) {
   return model.experts.count > 0 ? LayerKind::experts : LayerKind::dense;

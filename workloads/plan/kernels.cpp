@@ -1,4 +1,5 @@
 // Which kernels a framework has: its facts (framework.hpp), less what the workload has no use for.
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {

@@ -167,20 +167,26 @@ std::uint8_t add_embedding(Program& program, const Plan& plan, const Layout& lay
 }
 
 // The gradient norm is a sum over every rank that holds a part: with a sharded optimiser that is the whole
-// job.
+// job. ZB-2p has none over its stages: each updates when it is done, on what the stages before it found, and
+// the sum is checked in the next step (post-validation; arXiv:2401.10241, section 4).
 std::uint8_t add_norm(Program& program, const Plan& plan, const Layout& layout) {
   const bool sharded = plan.optimizer_shards > 1;
+  const bool by_stage = plan.schedule == Schedule::zb_2p;
   Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
-  if (sharded) {
+  // One group for each of the outer coordinates, of all inner ones.
+  const auto of = [&](int whole, bool inside) { return std::pair(inside ? 1 : whole, inside ? whole : 1); };
+  const auto [replicas, replica_members] = of(plan.dp, sharded);
+  const auto [contexts, context_members] = of(plan.cp, sharded);
+  const auto [stages, stage_members] = of(plan.pp, !by_stage);
+  for_each(1, contexts, replicas, stages, [&](const Coordinates& outer) {
+    std::vector<std::uint32_t> members;
+    for_each(plan.tp, context_members, replica_members, stage_members, [&](Coordinates at) {
+      at.cp += outer.cp, at.dp += outer.dp, at.pp += outer.pp;
+      members.push_back(layout.rank_of(at));
+    });
+    std::sort(members.begin(), members.end());
     groups.begin();
-    for (std::uint32_t rank = 0; rank < program.ranks; ++rank) groups.member(rank);
-    groups.end();
-    return groups.slot();
-  }
-  for_each(1, plan.cp, plan.dp, 1, [&](Coordinates at) {
-    groups.begin();
-    for (at.pp = 0; at.pp < plan.pp; ++at.pp)
-      for (at.tp = 0; at.tp < plan.tp; ++at.tp) groups.member(layout.rank_of(at));
+    for (const std::uint32_t rank : members) groups.member(rank);
     groups.end();
   });
   return groups.slot();
@@ -217,7 +223,8 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
   // stages.
   if (shared_embedding && plan.pp > 1 && !plan.ends_meet())
     slots.embedding = add_embedding(program, plan, layout);
-  if (plan.tp * plan.pp > 1 || plan.optimizer_shards > 1) slots.norm = add_norm(program, plan, layout);
+  const int stages = plan.schedule == Schedule::zb_2p ? 1 : plan.pp;
+  if (plan.tp * stages > 1 || plan.optimizer_shards > 1) slots.norm = add_norm(program, plan, layout);
   if (plan.pp > 1) add_neighbours(program, plan, layout, slots);
   return slots;
 }
