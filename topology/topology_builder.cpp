@@ -55,15 +55,17 @@ void TopologyBuilder::reserve(std::size_t devices, std::size_t links) {
 Topology TopologyBuilder::finish() && {
   Topology& t = result_;
   const std::size_t devices = t.devices_.size();
+  t.out_begin_.assign(devices + 1, 0);
   for (std::size_t i = 0; i < t.links_.size(); ++i) {
     const Link& l = t.links_[i];
-    if (!l.from.valid() || !l.to.valid() || l.from.index() >= devices || l.to.index() >= devices)
+    if (l.from.index() >= devices || l.to.index() >= devices)  // what is invalid is beyond them, too
       throw InternalError(fmt::format("link {} has an end that is no device", i));
     if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", i));
     if (!(l.capacity.value() > 0) || !(l.line_rate.value() > 0) || l.latency < Duration::zero())
       throw InternalError(
           fmt::format("link {} needs a positive capacity and no negative latency", t.name(l.from)));
     if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", i));
+    ++t.out_begin_[l.from.index() + 1];
   }
   if (!t.explicit_names_.empty()) {
     std::unordered_set<std::string_view> seen;
@@ -72,8 +74,6 @@ Topology TopologyBuilder::finish() && {
   }
 
   // Counting sort of links by their start: ids stay ascending inside a device.
-  t.out_begin_.assign(devices + 1, 0);
-  for (const Link& l : t.links_) ++t.out_begin_[l.from.index() + 1];
   std::partial_sum(t.out_begin_.begin(), t.out_begin_.end(), t.out_begin_.begin());
   t.out_links_.resize(t.links_.size());
   std::vector<std::uint32_t> next(t.out_begin_.begin(), t.out_begin_.end() - 1);

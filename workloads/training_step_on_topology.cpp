@@ -49,7 +49,7 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
                       "add devices of kind accelerator, or choose a node recipe");
   const std::string& first = topology.model_of(accelerators.front());
   for (const DeviceId id : accelerators)
-    if (topology.model_of(id) != first)
+    if (topology.device(id).model != topology.device(accelerators.front()).model)
       throw ConfigError(fmt::format("the job mixes {} and {}", first, topology.model_of(id)),
                         "a plan runs on accelerators of one kind; choose them with topology.accelerators");
   if (framework(workload.framework).family == FrameworkFamily::dataparallel && topology.nodes() > 1) {

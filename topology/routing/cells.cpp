@@ -31,8 +31,10 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
                            static_cast<std::uint64_t>(topology.device(l.to).kind) << 8 |
                            (dead.empty() || !dead[i] ? 1 : 0));
   };
-  const auto is_cable = [&](std::size_t i) {
-    return places_.cell[i] < nodes_ && places_.at[i] >= NodePaths::kCables && places_.at[i] != kNone;
+  // Not one of a bundle, nor between switches, nor inside the node.
+  const auto of_a_node = [&](LinkId id) {
+    const std::uint32_t at = places_.at[id.index()];
+    return places_.cell[id.index()] < nodes_ && at >= NodePaths::kCables && at != kNone;
   };
   kinds_.resize(nodes_ + bundles_.size());
   sizes_.resize(kinds_.size());
@@ -54,30 +56,33 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
     sizes_[cell] = at;
   }
   cable_begin_.assign(nodes_ + 1, 0);
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (is_cable(i)) ++cable_begin_[places_.cell[i] + 1];
+  for (const LinkId id : nodes.cables())
+    if (of_a_node(id)) ++cable_begin_[places_.cell[id.index()] + 1];
   std::partial_sum(cable_begin_.begin(), cable_begin_.end(), cable_begin_.begin());
   cables_.resize(cable_begin_.back());
-  for (std::size_t i = 0; i < links.size(); ++i) {
+  for (const LinkId id : nodes.cables()) {
+    const std::size_t i = id.index();
     std::uint32_t& cell = places_.cell[i];
     if (cell == kNone) {
       cell = static_cast<std::uint32_t>(kinds_.size());
       places_.at[i] = 0;
       kinds_.push_back(kind_of(i));
       sizes_.push_back(1);
-      singles_.push_back(LinkId(i));
-    } else if (is_cable(i)) {
-      cables_[cable_begin_[cell] + places_.at[i] - NodePaths::kCables] = LinkId(i);
+      singles_.push_back(id);
+    } else if (of_a_node(id)) {
+      cables_[cable_begin_[cell] + places_.at[i] - NodePaths::kCables] = id;
       places_.at[i] = sizes_[cell]++;
       // By the position of the device here that it joins and by its direction.
       const bool leaves = topology.device(links[i].from).node == cell;
       const std::uint32_t at = nodes.position(leaves ? links[i].from : links[i].to);
       kinds_[cell] = mixed(mixed(kinds_[cell], 2 * at + (leaves ? 1 : 0)), kind_of(i));
-    } else if (places_.at[i] == kNone) {  // a dead one inside a node
-      const std::uint64_t ends =
-          std::uint64_t{nodes.position(links[i].from)} << 32 | nodes.position(links[i].to);
-      kinds_[cell] = mixed(mixed(kinds_[cell], ends), kind_of(i));
     }
+  }
+  for (std::size_t i = 0; i < dead.size(); ++i) {  // those inside nodes have no place
+    if (!dead[i] || places_.at[i] != kNone) continue;
+    const std::uint64_t ends =
+        std::uint64_t{nodes.position(links[i].from)} << 32 | nodes.position(links[i].to);
+    kinds_[places_.cell[i]] = mixed(mixed(kinds_[places_.cell[i]], ends), kind_of(i));
   }
 
   // Numbers are 32 bits wide.

@@ -25,7 +25,7 @@ class ClosRoutes final : public FabricRoutes {
       : topology_(topology), ports_(ports), seed_(seed) {}
 
   // False: not regular.
-  bool learn(const std::vector<bool>& dead);
+  bool learn(const std::vector<bool>& dead, std::span<const LinkId> cables);
   bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool /*one_port*/,
               Route& out) const override {
     return find(from, to, connection, LinkId(), out);
@@ -42,7 +42,7 @@ class ClosRoutes final : public FabricRoutes {
     const Uplinks& links;
     std::uint32_t position, pod;
   };
-  bool learn_uplinks(const std::vector<bool>& dead);
+  bool learn_uplinks(const std::vector<bool>& dead, std::span<const LinkId> cables);
   bool learn_pods();
   bool learn_planes();
   void add(LinkId link, double share, Route& out) const { out.links.push_back({link, share}); }
@@ -73,7 +73,7 @@ class ClosRoutes final : public FabricRoutes {
   bool cores_ = false;
 };
 
-bool ClosRoutes::learn(const std::vector<bool>& dead) {
+bool ClosRoutes::learn(const std::vector<bool>& dead, std::span<const LinkId> cables) {
   const auto devices = topology_.devices();
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (devices[i].kind == DeviceKind::fabric_switch) switches_.push_back(DeviceId(i));
@@ -82,26 +82,27 @@ bool ClosRoutes::learn(const std::vector<bool>& dead) {
   switch_position_.assign(switches_.back().index() - first_switch_ + 1, kNone);
   for (std::size_t i = 0; i < switches_.size(); ++i)
     switch_position_[switches_[i].index() - first_switch_] = static_cast<std::uint32_t>(i);
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    for (const FabricPorts::Cable& c : ports_.cables(DeviceId(i)))
-      if (c.at != ports_.cables(DeviceId(i)).front().at) return false;  // a port on two leaves
-  return learn_uplinks(dead) && learn_pods() && learn_planes();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto of_port = ports_.cables(DeviceId(i));
+    for (const FabricPorts::Cable& c : of_port)
+      if (c.at != of_port.front().at) return false;  // a port on two leaves
+  }
+  return learn_uplinks(dead, cables) && learn_pods() && learn_planes();
 }
 
-bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead) {
+bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead, std::span<const LinkId> cables) {
   uplinks_.resize(switches_.size());
-  const auto links = topology_.links();
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const Link& l = links[i];
+  for (const LinkId id : cables) {
+    const Link& l = topology_.link(id);
     const Device &from = topology_.device(l.from), &to = topology_.device(l.to);
     const bool lower = from.kind == DeviceKind::fabric_switch, upper = to.kind == DeviceKind::fabric_switch;
     if (upper && !lower && to.tier != 1) return false;  // ports on spines
     if (!lower || !upper) continue;
-    if (!dead.empty() && dead[i]) return false;
+    if (!dead.empty() && dead[id.index()]) return false;
     if (from.tier + 1 == to.tier)
-      uplinks_[position(l.from)].up.push_back(LinkId(i));
+      uplinks_[position(l.from)].up.push_back(id);
     else if (to.tier + 1 == from.tier)
-      uplinks_[position(l.to)].down.push_back(LinkId(i));
+      uplinks_[position(l.to)].down.push_back(id);
     else
       return false;
   }
@@ -286,9 +287,10 @@ bool ClosRoutes::find(DeviceId from, DeviceId to, std::uint64_t connection, Link
 }  // namespace
 
 std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology, const FabricPorts& ports,
-                                               std::uint64_t seed, const std::vector<bool>& dead) {
+                                               std::uint64_t seed, const std::vector<bool>& dead,
+                                               std::span<const LinkId> cables) {
   auto routes = std::make_unique<ClosRoutes>(topology, ports, seed);
-  if (!routes->learn(dead)) return nullptr;
+  if (!routes->learn(dead, cables)) return nullptr;
   return routes;
 }
 

@@ -33,19 +33,18 @@ PathChoice choose(Routing routing, std::uint64_t seed, DeviceId from, DeviceId t
   return {routing, lid, mix(mix(mix(seed) ^ ends) ^ connection)};
 }
 
-FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
-  const auto links = t.links();
-  const auto works = [&](std::size_t i) { return dead.empty() || !dead[i]; };
+FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::span<const LinkId> cables) {
+  const auto works = [&](LinkId l) { return dead.empty() || !dead[l.index()]; };
   const auto is_switch = [&](DeviceId d) { return t.device(d).kind == DeviceKind::fabric_switch; };
   std::vector<std::pair<std::uint32_t, LinkId>> ups, downs;
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    if (!works(i)) continue;
-    const Link& l = links[i];
+  for (const LinkId id : cables) {
+    if (!works(id)) continue;
+    const Link& l = t.link(id);
     if (is_switch(l.from) == is_switch(l.to)) continue;
     if (is_switch(l.to))
-      ups.emplace_back(l.from.value, LinkId(i));
+      ups.emplace_back(l.from.value, id);
     else
-      downs.emplace_back(l.to.value, LinkId(i));
+      downs.emplace_back(l.to.value, id);
   }
   const auto by_port_and_switch = [&](bool up) {
     return [&, up](const auto& a, const auto& b) {
@@ -61,7 +60,8 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
   sort(ups, by_port_and_switch(true));
   sort(downs, by_port_and_switch(false));
   // Pair the k-th cable up with the k-th down of the same two devices.
-  std::vector<std::pair<std::uint32_t, Cable>> paired;
+  ordinal_.assign(t.devices().size(), DeviceId::kNone);
+  cables_.reserve(ups.size());
   std::size_t d = 0;
   for (const auto& [port, up] : ups) {
     const DeviceId at = t.link(up).to;
@@ -71,16 +71,12 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
     while (d < downs.size() && position(d) < std::pair(port, at)) ++d;
     if (d == downs.size() || position(d) != std::pair(port, at)) continue;
     const LinkId down = downs[d++].second;
-    paired.emplace_back(port, Cable{up, down, at, t.link(up).latency, t.link(down).latency});
-  }
-  ordinal_.assign(t.devices().size(), DeviceId::kNone);
-  for (std::size_t i = 0; i < paired.size(); ++i) {
-    auto& ordinal = ordinal_[paired[i].first];
+    std::uint32_t& ordinal = ordinal_[port];
     if (ordinal == DeviceId::kNone) {
       ordinal = static_cast<std::uint32_t>(begin_.size());
-      begin_.push_back(static_cast<std::uint32_t>(i));
+      begin_.push_back(static_cast<std::uint32_t>(cables_.size()));
     }
-    cables_.push_back(paired[i].second);
+    cables_.push_back({up, down, at, t.link(up).latency, t.link(down).latency});
   }
   std::vector<std::uint32_t> order(begin_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -91,7 +87,7 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead) {
     std::stable_sort(order.begin(), order.end(), leaf_by_leaf);
   lid_.resize(order.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) lid_[order[i]] = i;
-  begin_.push_back(static_cast<std::uint32_t>(paired.size()));
+  begin_.push_back(static_cast<std::uint32_t>(cables_.size()));
 }
 
 }  // namespace topsim::topology

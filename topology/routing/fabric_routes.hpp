@@ -50,7 +50,8 @@ struct PathChoice {
 // Cables between ports and switches, both ways; shared by the implementations.
 class FabricPorts {
  public:
-  FabricPorts(const Topology& topology, const std::vector<bool>& dead);
+  // `cables`: at least all links to and from switches, ascending.
+  FabricPorts(const Topology& topology, const std::vector<bool>& dead, std::span<const LinkId> cables);
   struct Cable {
     LinkId up, down;  // port to switch, switch to port
     DeviceId at;      // the switch
@@ -72,7 +73,8 @@ class FabricPorts {
 // Structural, without search; nullptr when the fabric is no regular folded Clos (or a link of it is dead).
 [[nodiscard]] std::unique_ptr<FabricRoutes> make_clos_routes(const Topology& topology,
                                                              const FabricPorts& ports, std::uint64_t seed,
-                                                             const std::vector<bool>& dead);
+                                                             const std::vector<bool>& dead,
+                                                             std::span<const LinkId> cables);
 // Any graph: breadth-first distances to each destination switch, kept once asked for.
 [[nodiscard]] std::unique_ptr<FabricRoutes> make_graph_routes(const Topology& topology,
                                                               const FabricPorts& ports, std::uint64_t seed,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/pending/disjoint_sets.hpp>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -16,6 +17,11 @@ std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
   for (std::uint32_t bit = 1, top = size >> 1; bit < size; bit <<= 1, top >>= 1)
     if ((value & bit) != 0) mirrored |= top;
   return mirrored;
+}
+
+bool joins_switch(const Topology& t, const Link& l) {
+  return t.device(l.from).kind == DeviceKind::fabric_switch ||
+         t.device(l.to).kind == DeviceKind::fabric_switch;
 }
 
 bool is_scale_up(const Topology& t, const Link& l) {
@@ -39,6 +45,25 @@ NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, 
   for (std::uint32_t i = 0; i < links_.size(); ++i) out_[next[links_[i].from]++] = i;
   find_nearest_ports();
   share_ports();
+  find_parts();
+}
+
+void NodeShape::find_parts() {
+  const auto ours = [&](std::uint32_t m) {
+    return members_[m].kind == DeviceKind::accelerator || members_[m].kind == DeviceKind::nvswitch;
+  };
+  std::vector<std::uint32_t> rank(members_.size()), parent(members_.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  boost::disjoint_sets sets(rank.data(), parent.data());
+  for (const LocalLink& l : links_)
+    if (l.scale_up) sets.union_set(l.from, l.to);
+  part_.assign(members_.size(), kNone);
+  for (std::uint32_t m = 0; m < members_.size(); ++m) {
+    if (!ours(m)) continue;
+    std::uint32_t& of_set = part_[sets.find_set(m)];
+    if (of_set == kNone) of_set = parts_++;
+    part_[m] = of_set;
+  }
 }
 
 // Breadth first; the first of equally short ways in link order wins, so that the answer is stable.
@@ -224,106 +249,122 @@ void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
 }
 
 NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
-  const std::uint32_t nodes = t.nodes();
+  seat_devices(t);
+  place_inner_links(t, dead, places);
+  find_shapes(t, place_cables(t, dead, places));
+}
+
+void NodePaths::seat_devices(const Topology& t) {
   const auto devices = t.devices();
-  const auto links = t.links();
-  members_begin_.assign(nodes + 1, 0);
-  links_begin_.assign(nodes + 1, 0);
-  seats_.resize(devices.size());
-  for (std::size_t i = 0; i < devices.size(); ++i) seats_[i] = {devices[i].node, kNone};
+  members_begin_.assign(t.nodes() + 1, 0);
   for (const Device& d : devices)
     if (d.node != kNone) ++members_begin_[d.node + 1];
   std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
   members_.resize(members_begin_.back());
+  seats_.reserve(devices.size());
   std::vector<std::uint32_t> next(members_begin_.begin(), members_begin_.end() - 1);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::uint32_t node = devices[i].node;
+    seats_.push_back({node, kNone});
     if (node == kNone) continue;
+    switches_in_nodes_ |= devices[i].kind == DeviceKind::fabric_switch;
     seats_[i].position = next[node] - members_begin_[node];
     members_[next[node]++] = DeviceId(i);
   }
+}
 
+void NodePaths::place_inner_links(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
+  const auto links = t.links();
   places.cell.assign(links.size(), kNone);
   places.at.assign(links.size(), kNone);
-  std::vector<std::uint32_t> cables(nodes, kCables);
-  // Bit 0: a working link to a scale-up switch of no node or of another, bit 1: from one.
-  std::vector<std::uint8_t> shared(devices.size(), 0);
-  // A device is a fabric port when a working cable leaves it for a switch, or for another node's NIC.
-  std::vector<std::uint8_t> port(devices.size(), 0);
+  links_begin_.assign(t.nodes() + 1, 0);
+  links_.reserve(links.size());
+  std::uint32_t last = 0;
+  bool grouped = true;  // recipes make node after node
   for (std::size_t i = 0; i < links.size(); ++i) {
-    const Link& l = links[i];
-    const std::uint32_t from = node_of(l.from), to = node_of(l.to);
-    const bool works = dead.empty() || !dead[i];
-    const std::uint32_t node = from != kNone ? from : to;
+    const std::uint32_t node = node_of(links[i].from);
+    const bool inside = node != kNone && node == node_of(links[i].to);
+    if (!inside || (switches_in_nodes_ && joins_switch(t, links[i]))) cables_.push_back(LinkId(i));
+    if (!inside) continue;
     places.cell[i] = node;
-    if (node == kNone) continue;
-    if (from == to) {  // most are
-      if (works) places.at[i] = links_begin_[node + 1]++;
-      continue;
-    }
-    places.at[i] = cables[node]++;
-    const Device &a = t.device(l.from), &b = t.device(l.to);
-    if (works && is_scale_up(t, l)) {
-      if (b.kind == DeviceKind::nvswitch) shared[l.from.index()] |= 1;
-      if (a.kind == DeviceKind::nvswitch) shared[l.to.index()] |= 2;
-    }
-    const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic;
-    if (works && a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic))
-      port[l.from.index()] = 1;
+    if (!dead.empty() && dead[i]) continue;
+    places.at[i] = links_begin_[node + 1]++;
+    links_.push_back(LinkId(i));
+    grouped = grouped && node >= last;
+    last = node;
   }
   std::partial_sum(links_begin_.begin(), links_begin_.end(), links_begin_.begin());
-  links_.resize(links_begin_.back());
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (places.at[i] < kCables) links_[links_begin_[places.cell[i]] + places.at[i]] = LinkId(i);
+  if (!grouped)
+    std::stable_sort(links_.begin(), links_.end(),
+                     [&](LinkId a, LinkId b) { return places.cell[a.index()] < places.cell[b.index()]; });
+}
 
+NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<bool>& dead,
+                                        LinkPlaces& places) {
+  Ways out;
+  out.ports.assign(t.devices().size(), 0);
+  out.joined.assign(t.devices().size(), 0);
+  std::vector<std::uint32_t> cables(t.nodes(), kCables);
+  for (const LinkId id : cables_) {
+    const Link& l = t.link(id);
+    const std::uint32_t from = node_of(l.from), to = node_of(l.to), node = from != kNone ? from : to;
+    if (from == to) continue;  // inside a node or in none
+    places.cell[id.index()] = node;
+    places.at[id.index()] = cables[node]++;
+    if (!dead.empty() && dead[id.index()]) continue;
+    const Device &a = t.device(l.from), &b = t.device(l.to);
+    if (is_scale_up(t, l)) {
+      if (b.kind == DeviceKind::nvswitch) out.joined[l.from.index()] |= 1;
+      if (a.kind == DeviceKind::nvswitch) out.joined[l.to.index()] |= 2;
+    }
+    const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic;
+    if (a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic))
+      out.ports[l.from.index()] = 1;
+  }
+  return out;
+}
+
+void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
   using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;
   std::map<Key, std::uint32_t> known;
   Key previous;
-  std::uint32_t previous_shape = kNone;
-  shape_of_.resize(nodes);
-  // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
-  const auto like_previous = [&](std::uint32_t node) {
-    const auto& [members, inner] = previous;
-    if (previous_shape == kNone || members.size() != members_begin_[node + 1] - members_begin_[node] ||
-        inner.size() != links_begin_[node + 1] - links_begin_[node])
-      return false;
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      const DeviceId id = members_[members_begin_[node] + m];
-      const Device& d = t.device(id);
-      if (d.kind != members[m].kind || d.local != members[m].local ||
-          (port[id.index()] != 0) != members[m].fabric || (shared[id.index()] == 3) != members[m].joined)
-        return false;
-    }
-    for (std::size_t i = 0; i < inner.size(); ++i) {
-      const Link& l = t.link(links_[links_begin_[node] + i]);
-      const LocalLink& other = inner[i];  // between the same kinds of devices
-      if (seats_[l.from.index()].position != other.from || seats_[l.to.index()].position != other.to ||
-          l.latency != other.latency || l.capacity != other.capacity || l.line_rate != other.line_rate ||
-          l.kind != other.kind || l.type != other.type)
-        return false;
-    }
-    return true;
+  auto& [members, inner] = previous;
+  std::uint32_t shape = kNone;
+  const auto member = [&](DeviceId id) {
+    const Device& d = t.device(id);
+    return NodeShape::Member{d.kind, d.local, ways.ports[id.index()] != 0, ways.joined[id.index()] == 3};
   };
-  for (std::uint32_t node = 0; node < nodes; ++node) {
-    if (!like_previous(node)) {
-      auto& [members, inner] = previous;
+  // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
+  const auto like_previous = [&](std::span<const DeviceId> its, std::span<const LinkId> links) {
+    const auto same_member = [&](DeviceId id, const NodeShape::Member& other) { return member(id) == other; };
+    const auto same_link = [&](LinkId id, const LocalLink& other) {  // between the same kinds of devices
+      const Link& l = t.link(id);
+      return position(l.from) == other.from && position(l.to) == other.to && l.latency == other.latency &&
+             l.capacity == other.capacity && l.line_rate == other.line_rate && l.kind == other.kind &&
+             l.type == other.type;
+    };
+    return shape != kNone &&
+           std::equal(its.begin(), its.end(), members.begin(), members.end(), same_member) &&
+           std::equal(links.begin(), links.end(), inner.begin(), inner.end(), same_link);
+  };
+  for (std::uint32_t node = 0; node < t.nodes(); ++node) {
+    const auto its =
+        std::span(members_).subspan(members_begin_[node], members_begin_[node + 1] - members_begin_[node]);
+    const auto links = std::span(links_).subspan(links_begin_[node], inner_links(node));
+    if (!like_previous(its, links)) {
       members.clear();
       inner.clear();
-      for (std::uint32_t i = members_begin_[node]; i < members_begin_[node + 1]; ++i) {
-        const Device& d = t.device(members_[i]);
-        members.push_back(
-            {d.kind, d.local, port[members_[i].index()] != 0, shared[members_[i].index()] == 3});
-      }
-      for (std::uint32_t i = links_begin_[node]; i < links_begin_[node + 1]; ++i) {
-        const Link& l = t.link(links_[i]);
-        inner.push_back({seats_[l.from.index()].position, seats_[l.to.index()].position, l.latency,
-                         l.capacity, l.line_rate, l.kind, l.type, is_scale_up(t, l)});
+      for (const DeviceId id : its) members.push_back(member(id));
+      for (const LinkId id : links) {
+        const Link& l = t.link(id);
+        inner.push_back({position(l.from), position(l.to), l.latency, l.capacity, l.line_rate, l.kind, l.type,
+                         is_scale_up(t, l)});
       }
       const auto [found, fresh] = known.emplace(previous, static_cast<std::uint32_t>(shapes_.size()));
       if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, inner, t.peer_to_peer));
-      previous_shape = found->second;
+      shape = found->second;
     }
-    shape_of_[node] = previous_shape;
+    shape_of_.push_back(shape);
   }
 }
 

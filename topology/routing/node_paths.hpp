@@ -71,6 +71,10 @@ class NodeShape {
     return local < by_local_.size() ? by_local_[local] : DeviceId::kNone;
   }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  // Accelerators and their switches, joined by scale-up links: which of parts() a device belongs to, none
+  // where it is neither.
+  [[nodiscard]] std::uint32_t part(std::uint32_t device) const { return part_[device]; }
+  [[nodiscard]] std::uint32_t parts() const { return parts_; }
 
  private:
   struct Row {  // from one device to all
@@ -92,6 +96,7 @@ class NodeShape {
                      std::vector<std::uint32_t>& out) const;
   void find_nearest_ports();
   void share_ports();
+  void find_parts();
   void find_proxies(std::uint32_t from, Row& row) const;
 
   std::vector<Member> members_;
@@ -107,6 +112,8 @@ class NodeShape {
   std::uint32_t accelerator_turns_ = 1;     // of those of accelerators
   std::uint32_t nics_per_accelerator_ = 1;  // those that have lost their cables counted
   std::vector<std::uint32_t> by_local_;     // accelerators
+  std::vector<std::uint32_t> part_;
+  std::uint32_t parts_ = 0;
   mutable std::unique_ptr<Row[]> rows_;
 };
 
@@ -125,6 +132,8 @@ class NodePaths {
   NodePaths(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
 
   [[nodiscard]] const NodeShape& shape(std::uint32_t node) const { return *shapes_[shape_of_[node]]; }
+  // Links between nodes, and to and from fabric switches, ascending: most links are inside nodes.
+  [[nodiscard]] std::span<const LinkId> cables() const { return cables_; }
   [[nodiscard]] std::uint32_t shape_number(std::uint32_t node) const { return shape_of_[node]; }
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(shape_of_.size()); }
   [[nodiscard]] std::uint32_t inner_links(std::uint32_t node) const {
@@ -163,11 +172,23 @@ class NodePaths {
   }
 
  private:
+  // By device. A fabric port: a working cable leaves it for a switch, or for another node's NIC. Bit 0: a
+  // working link to a scale-up switch of no node or of another, bit 1: from one.
+  struct Ways {
+    std::vector<std::uint8_t> ports, joined;
+  };
+  void seat_devices(const Topology& topology);
+  void place_inner_links(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
+  Ways place_cables(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
+  void find_shapes(const Topology& topology, const Ways& ways);
+
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
   std::vector<Seat> seats_;              // by device
   std::vector<DeviceId> members_;        // grouped by node
   std::vector<LinkId> links_;            // grouped by node, only working ones, ascending
+  std::vector<LinkId> cables_;
+  bool switches_in_nodes_ = false;  // fabric switches, that is
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

@@ -31,7 +31,7 @@ struct Router::Impl {
   std::unique_ptr<Cells> cells;
   std::unique_ptr<Sites> sites;
   std::vector<std::uint32_t> domain;  // by device: scale-up domain of accelerators and their switches
-  // Accelerators' links to a switch that several nodes share (NVL72); by device, none otherwise.
+  // Accelerators' links to a switch that several nodes share (NVL72); by device. Empty without such switches.
   std::vector<LinkId> to_domain_switch, from_domain_switch;
   bool shared_switches = false;
   Remembered<Journey::Key, Journey> journeys;
@@ -80,6 +80,7 @@ struct Router::Impl {
   }
   // Two accelerators of one node too: their only NVLinks lead to it.
   bool over_shared_switch(DeviceId from, DeviceId to, Route& out) const {
+    if (to_domain_switch.empty() || from_domain_switch.empty()) return false;
     const LinkId up = to_domain_switch[from.index()], down = from_domain_switch[to.index()];
     if (!up.valid() || !down.valid() || topology.link(up).to != topology.link(down).from) return false;
     add(up, out);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/pending/disjoint_sets.hpp>
 #include <numeric>
+#include <unordered_map>
 
 #include "topology/routing/router_impl.hpp"
 
@@ -26,8 +27,8 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
       nodes(t, dead, places),
       turns(nodes.turns()),
       accelerator_turns(nodes.turns(&NodeShape::accelerator_turns)),
-      ports(t, dead) {
-  fabric = make_clos_routes(t, ports, seed, dead);
+      ports(t, dead, nodes.cables()) {
+  fabric = make_clos_routes(t, ports, seed, dead, nodes.cables());
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
   find_domains();
@@ -36,40 +37,50 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
   sites = std::make_unique<Sites>(nodes, ports, *fabric, *cells, regular);
 }
 
+// Inside a node its shape says which devices scale-up links join; cables may join those of several nodes.
 void Router::Impl::find_domains() {
   const auto devices = topology.devices();
-  std::vector<std::uint32_t> rank(devices.size()), parent(devices.size());
+  const auto scale_up = [](const Device& d) {
+    return d.kind == DeviceKind::accelerator || d.kind == DeviceKind::nvswitch;
+  };
+  std::vector<std::uint32_t> first_part;  // by node
+  std::uint32_t parts = 0;
+  for (std::uint32_t node = 0; node < nodes.nodes(); ++node) {
+    first_part.push_back(parts);
+    parts += nodes.shape(node).parts();
+  }
+  std::unordered_map<std::uint32_t, std::uint32_t> outside;  // those in no node are parts of their own
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (devices[d].node == kNone && scale_up(devices[d])) outside[static_cast<std::uint32_t>(d)] = parts++;
+  const auto part_of = [&](DeviceId d) {
+    const auto [node, position] = nodes.seat(d);
+    return node == kNone ? outside.at(d.value) : first_part[node] + nodes.shape(node).part(position);
+  };
+  std::vector<std::uint32_t> rank(parts), parent(parts);
   std::iota(parent.begin(), parent.end(), 0);
   boost::disjoint_sets sets(rank.data(), parent.data());
-  to_domain_switch.assign(devices.size(), LinkId{});
-  from_domain_switch.assign(devices.size(), LinkId{});
-  const auto scale_up = [&](DeviceKind k) {
-    return k == DeviceKind::accelerator || k == DeviceKind::nvswitch;
-  };
   // Of several links the last.
-  const auto take = [](LinkId& kept, LinkId link) {
+  const auto take = [&](std::vector<LinkId>& of_devices, DeviceId device, LinkId link) {
+    of_devices.resize(devices.size());
+    LinkId& kept = of_devices[device.index()];
     if (!kept.valid() || kept < link) kept = link;
   };
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    const Device& a = devices[d];
-    if (!scale_up(a.kind)) continue;
-    for (const LinkId id : topology.links_from(DeviceId(d))) {
-      const Link& l = topology.link(id);
-      const Device& b = topology.device(l.to);
-      if (!works(id) || !scale_up(b.kind)) continue;
-      sets.union_set(l.from.value, l.to.value);
-      if (a.node == b.node) continue;
-      if (b.kind == DeviceKind::nvswitch) take(to_domain_switch[l.from.index()], id);
-      if (a.kind == DeviceKind::nvswitch) take(from_domain_switch[l.to.index()], id);
-      shared_switches = true;
-    }
+  for (const LinkId id : nodes.cables()) {
+    const Link& l = topology.link(id);
+    const Device &a = topology.device(l.from), &b = topology.device(l.to);
+    if (!scale_up(a) || !scale_up(b) || !works(id)) continue;
+    sets.union_set(part_of(l.from), part_of(l.to));
+    if (a.node == b.node) continue;
+    if (b.kind == DeviceKind::nvswitch) take(to_domain_switch, l.from, id);
+    if (a.kind == DeviceKind::nvswitch) take(from_domain_switch, l.to, id);
+    shared_switches = true;
   }
   // Numbered in the order of their first accelerator.
   domain.assign(devices.size(), kNone);
-  std::vector<std::uint32_t> number(devices.size(), kNone);
+  std::vector<std::uint32_t> number(parts, kNone);
   std::uint32_t next = 0;
   for (const DeviceId gpu : topology.accelerators()) {
-    auto& n = number[sets.find_set(gpu.value)];
+    auto& n = number[sets.find_set(part_of(gpu))];
     if (n == kNone) n = next++;
     domain[gpu.index()] = n;
   }
