@@ -8,47 +8,102 @@ namespace topsim::fold {
 constexpr std::uint32_t kNone = System::kNone;
 
 // Groups that follow each other and have to do with the same cells (the edges between two nodes, one a place)
-// are one item: runs are alike where the first of one is like the first of the other, and so on.
-struct Alike::Runs {
-  std::vector<Part> parts;            // of all groups
-  std::vector<std::size_t> begin{0};  // by group, where its parts begin; and where the last one's end
-  std::vector<Colour> colours;        // by group
-  std::vector<std::uint32_t> first;   // by run: its first group
+// are one item: runs are alike where the first of one is like the first of the other, and so on. There are
+// few kinds of them: what its groups do is kept once a kind.
+class Alike::Runs {
+ public:
+  void add(Colour colour, std::span<const Part> parts) {
+    const auto same_cell = [](std::uint32_t cell, const Part& part) { return cell == part.cell; };
+    if (groups_ == 0 || !std::equal(cells_.begin() + static_cast<std::ptrdiff_t>(begin_.back()), cells_.end(),
+                                    parts.begin(), parts.end(), same_cell)) {
+      end_run();
+      begin_.push_back(cells_.size());
+      first_.push_back(groups_);
+      for (const Part& part : parts) cells_.push_back(part.cell);
+      doing_.push_back(parts.size());
+    }
+    doing_.push_back(colour);
+    for (const Part& part : parts) doing_.push_back(part.label);
+    ++groups_;
+  }
+  // After the last group.
+  void end_run() {
+    if (groups_ == 0) return;
+    const auto [known, fresh] = number_of_.try_emplace(doing_, static_cast<std::uint32_t>(kinds_.size()));
+    if (fresh) kinds_.push_back(&known->first);  // which stays where it is
+    kind_.push_back(known->second);
+    doing_.clear();
+  }
 
-  void add(Colour colour, std::span<const Part> more) {
-    const auto g = static_cast<std::uint32_t>(colours.size());
-    parts.insert(parts.end(), more.begin(), more.end());
-    colours.push_back(colour);
-    begin.push_back(parts.size());
-    const auto same_cell = [](const Part& a, const Part& b) { return a.cell == b.cell; };
-    const auto here = parts_of(g);
-    if (g > 0) {
-      const auto before = parts_of(g - 1);
-      if (std::equal(here.begin(), here.end(), before.begin(), before.end(), same_cell)) return;
-    }
-    first.push_back(g);
-  }
-  [[nodiscard]] std::span<const Part> parts_of(std::uint32_t g) const {
-    return std::span(parts).subspan(begin[g], begin[g + 1] - begin[g]);
-  }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(first_.size()); }
+  [[nodiscard]] std::size_t edges() const { return cells_.size(); }
+  [[nodiscard]] std::uint32_t first(std::uint32_t run) const { return first_[run]; }
   [[nodiscard]] std::uint32_t end(std::uint32_t run) const {
-    return run + 1 < first.size() ? first[run + 1] : static_cast<std::uint32_t>(colours.size());
+    return run + 1 < size() ? first_[run + 1] : groups_;
   }
+  [[nodiscard]] std::span<const std::uint32_t> cells(std::uint32_t run) const {
+    const std::size_t end = run + 1 < size() ? begin_[run + 1] : cells_.size();
+    return std::span(cells_).subspan(begin_[run], end - begin_[run]);
+  }
+  // Of a group of the run, counted from its first.
+  [[nodiscard]] Colour colour(std::uint32_t run, std::uint32_t group) const { return does(run, group)[0]; }
+  [[nodiscard]] std::vector<Part> parts(std::uint32_t run, std::uint32_t group) const {
+    std::vector<Part> result;
+    const auto labels = does(run, group).subspan(1);
+    for (std::size_t p = 0; p < labels.size(); ++p)
+      result.push_back({cells(run)[p], static_cast<std::uint32_t>(labels[p])});
+    return result;
+  }
+
   void connect(LabelledGraph& graph) const {
-    std::unordered_map<Colour, std::uint32_t> labels;
-    for (std::uint32_t run = 0; run < first.size(); ++run) {
+    struct Kind {
       Colour colour = 0;
-      for (std::uint32_t g = first[run]; g < end(run); ++g) colour = mix(colour, colours[g]);
-      const std::uint32_t item = graph.add(mix(colour, 0x22));
-      const std::size_t cells = parts_of(first[run]).size();
-      for (std::size_t p = 0; p < cells; ++p) {
-        Colour label = 0;
-        for (std::uint32_t g = first[run]; g < end(run); ++g) label = mix(label, parts_of(g)[p].label);
-        const auto number = static_cast<std::uint32_t>(labels.size());
-        graph.connect(item, parts_of(first[run])[p].cell, labels.try_emplace(label, number).first->second);
+      std::vector<std::uint32_t> labels;  // of its edges
+    };
+    std::vector<Kind> kinds;  // they are numbered in the order of their first runs
+    std::unordered_map<Colour, std::uint32_t> numbers;
+    for (std::uint32_t run = 0; run < size(); ++run) {
+      const auto cells = this->cells(run);
+      if (kind_[run] == kinds.size()) {
+        Kind& kind = kinds.emplace_back();
+        const std::uint32_t groups = end(run) - first(run);
+        for (std::uint32_t g = 0; g < groups; ++g) kind.colour = mix(kind.colour, colour(run, g));
+        for (std::size_t p = 0; p < cells.size(); ++p) {
+          Colour label = 0;
+          for (std::uint32_t g = 0; g < groups; ++g) label = mix(label, does(run, g)[p + 1]);
+          const auto number = static_cast<std::uint32_t>(numbers.size());
+          kind.labels.push_back(numbers.try_emplace(label, number).first->second);
+        }
       }
+      const Kind& kind = kinds[kind_[run]];
+      const std::uint32_t item = graph.add(mix(kind.colour, 0x22));
+      for (std::size_t p = 0; p < cells.size(); ++p) graph.connect(item, cells[p], kind.labels[p]);
     }
   }
+
+ private:
+  // How many cells; group by group its colour, then its labels, cell by cell.
+  using Doing = std::vector<Colour>;
+  struct Hash {
+    std::size_t operator()(const Doing& doing) const {
+      Colour hash = doing.size();
+      for (const Colour word : doing) hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
+      return hash;
+    }
+  };
+  [[nodiscard]] std::span<const Colour> does(std::uint32_t run, std::uint32_t group) const {
+    const std::size_t each = 1 + cells(run).size();
+    return std::span(*kinds_[kind_[run]]).subspan(1 + group * each, each);
+  }
+
+  std::uint32_t groups_ = 0;
+  std::vector<std::uint32_t> cells_;  // of all runs
+  std::vector<std::size_t> begin_;    // by run: its first cell
+  std::vector<std::uint32_t> first_;  // by run: its first group
+  std::vector<std::uint32_t> kind_;   // by run
+  std::vector<const Doing*> kinds_;
+  std::unordered_map<Doing, std::uint32_t, Hash> number_of_;
+  Doing doing_;  // of the run at hand
 };
 
 Alike::Alike(const program::Program& program, const topology::Router& router, std::size_t groups)
@@ -77,11 +132,12 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
   Sketches sketches(program, router, lowering);
   Runs runs;
   sketches.for_each(groups, [&](Colour colour, std::span<const CellPart> parts) { runs.add(colour, parts); });
+  runs.end_run();
   patterns_ = sketches.take_patterns();
   calls_ = sketches.take_calls();
 
   LabelledGraph graph;
-  graph.reserve(cells + runs.first.size(), runs.parts.size());
+  graph.reserve(cells + runs.size(), runs.edges());
   for (const Colour colour : colours) graph.add(colour);
   runs.connect(graph);
   const std::vector<std::uint32_t> classes = graph.classes(true);
@@ -97,16 +153,15 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
     ++cells_[id].count;
     cell_class_[c] = id;
   }
-  for (std::uint32_t run = 0; run < runs.first.size(); ++run) {
+  for (std::uint32_t run = 0; run < runs.size(); ++run) {
     std::uint32_t& id = local[classes[cells + run]];
     const bool fresh = id == kNone;
     if (fresh) id = static_cast<std::uint32_t>(groups_.size());
-    const std::uint32_t first = runs.first[run];
+    const std::uint32_t first = runs.first(run);
     for (std::uint32_t g = first; g < runs.end(run); ++g) {
       if (fresh) {
-        const auto parts = runs.parts_of(g);
-        groups_.push_back({g, 0, runs.colours[g]});
-        parts_.emplace_back(parts.begin(), parts.end());
+        groups_.push_back({g, 0, runs.colour(run, g - first)});
+        parts_.push_back(runs.parts(run, g - first));
       }
       ++groups_[id + g - first].count;
     }

@@ -61,21 +61,17 @@ class Alike {
   }
   // Of each group of the class; slots may come more than once. REQUIRES: not trivial.
   void sides(std::uint32_t group_class, std::vector<Side>& out) const;
-  // The links that the first group of the class crosses and `wanted(link)` says, way by way in order.
-  // REQUIRES: not trivial.
-  using Crossing = std::pair<std::uint32_t, LinkId>;  // way, link
-  template <class Wanted>
-  void crossings(std::uint32_t group_class, const Wanted& wanted, std::vector<Crossing>& out) const {
-    out.clear();
+  // take(way, link) of all links that the first group of the class crosses, in no order. REQUIRES: not
+  // trivial.
+  template <class Take>
+  void for_each_crossing(std::uint32_t group_class, const Take& take) const {
     std::vector<topology::LinkShare> links;
     for (const Part& part : parts_[group_class]) {
       for (const CellPattern::Use& use : patterns_[part.label].uses) {
         router_.expand({part.cell, use.at}, links);
-        for (const topology::LinkShare& each : links)
-          if (wanted(each.link)) out.emplace_back(use.way, each.link);
+        for (const topology::LinkShare& each : links) take(use.way, each.link);
       }
     }
-    std::sort(out.begin(), out.end());
   }
 
  private:
@@ -83,7 +79,7 @@ class Alike {
     std::uint32_t first_slot, count;
   };
   using Part = CellPart;
-  struct Runs;
+  class Runs;
   void expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
               std::vector<Side>& out) const;
   [[nodiscard]] std::uint32_t slot(topology::Router::Place place) const {

@@ -83,13 +83,23 @@ class Assembler {
       system_.groups[id].count += alike.groups()[c].count;
     }
     if (alike.trivial()) return add_lowered(representatives);
-    std::vector<Alike::Crossing> crossings;
+    using Crossing = std::pair<std::uint32_t, LinkId>;      // way, link
+    std::vector<Crossing> earliest(local_.size());          // by class that has no number yet
+    std::vector<std::pair<Crossing, std::uint32_t>> fresh;  // of this group; its item
     for (std::uint32_t i = 0; i < representatives.size(); ++i) {
       const std::uint32_t c = representatives[i];
       add_calls(system_.groups[i], *groups_[alike.groups()[c].first].calls, alike.calls(c));
-      const auto fresh = [&](LinkId link) { return local(incidence_.item_of_link(link)) == kNone; };
-      alike.crossings(c, fresh, crossings);
-      for (const auto& [way, link] : crossings) number(link, incidence_.item_of_link(link));
+      fresh.clear();
+      alike.for_each_crossing(c, [&](std::uint32_t way, LinkId link) {
+        const std::uint32_t item = incidence_.item_of_link(link);
+        if (local(item) != kNone) return;
+        Crossing& known = earliest[class_[item]];
+        if (known.second.valid() && known <= Crossing(way, link)) return;
+        known = {way, link};
+        fresh.push_back({known, item});
+      });
+      std::sort(fresh.begin(), fresh.end());
+      for (const auto& [crossing, item] : fresh) number(crossing.second, item);
     }
   }
 

@@ -9,6 +9,7 @@ namespace topsim::fold {
 
 std::vector<Group> enumerate_groups(const program::Program& program, const Shapes& shapes) {
   std::vector<Group> groups;
+  groups.reserve(program.communicators.size() + program.ranks * program.peer_slots.size());
   std::vector<std::uint8_t> seen(program.communicators.size(), 0);
   for (std::size_t slot = 0; slot < program.communicator_slots.size(); ++slot) {
     for (std::uint32_t r = 0; r < program.ranks; ++r) {

@@ -22,6 +22,7 @@ Lookalikes::Lookalikes(const program::Program& program, const topology::Router& 
 }
 
 void Lookalikes::begin_block() {
+  last_ = {};
   for (std::size_t k = 0; k < kKinds; ++k) met_[k].clear(), begin_[k].clear();
 }
 
@@ -38,11 +39,8 @@ std::uint32_t Lookalikes::number_of(const std::vector<CallShape>* calls) {
 }
 
 Lookalikes::Meeting Lookalikes::meet(const Group& group) {
-  for (std::size_t k = 0; k < kKinds; ++k) {
-    begin_[k].push_back(met_[k].size());
-    ordinals_[k].begin(&met_[k]);
-  }
-  if (!describe(group)) return {kNone, true};
+  for (std::size_t k = 0; k < kKinds; ++k) begin_[k].push_back(met_[k].size());
+  if (!(group.to.valid() ? describe_edge(group) : describe(group))) return {kNone, true};
   const auto [entry, fresh] = known_.try_emplace(key_, static_cast<std::uint32_t>(faces_.size()));
   if (fresh) faces_.emplace_back();
   return {entry->second, fresh};
@@ -59,6 +57,7 @@ bool Lookalikes::describe(const Group& group) {
   *word++ = group.slot;
   *word++ = number_of(group.calls);
   *word++ = group.is_communicator() ? 1 : 0;
+  for (std::size_t k = 0; k < kKinds; ++k) ordinals_[k].begin(&met_[k]);
   bool regular = true;
   Ordinals &nodes = ordinals_[0], &sites = ordinals_[1], &regions = ordinals_[2];
   for_each_member(program_, group, [&](RankId rank, std::uint32_t) {
@@ -78,17 +77,41 @@ bool Lookalikes::describe(const Group& group) {
   return regular || nodes.count() == 1;
 }
 
+// The same for the two members of an edge, of which there are most: what is alike between them says it all.
+bool Lookalikes::describe_edge(const Group& group) {
+  constexpr std::uint32_t kNowhere = topology::Router::kNowhere, kEdge = 2;
+  const Seat &from = seats_[group.from.index()], &to = seats_[group.to.index()];
+  const bool same_node = from.node == to.node;
+  const topology::Router::Standing &a = standings_[from.node], &b = standings_[to.node];
+  const bool regular = a.site != kNowhere && b.site != kNowhere;
+  const std::uint32_t alike = (same_node ? 1U : 0U) | (regular ? 2U : 0U) | (a.site == b.site ? 4U : 0U) |
+                              (a.region == b.region ? 8U : 0U) | (a.region == kNowhere ? 16U : 0U) |
+                              (b.region == kNowhere ? 32U : 0U);
+  key_.assign({static_cast<std::uint32_t>(group.dimension), group.slot, number_of(group.calls), kEdge,
+               from.place, to.place, a.kind, b.kind, alike});
+  const auto meet = [](std::vector<std::uint32_t>& met, std::uint32_t first, std::uint32_t second) {
+    if (first != kNowhere) met.push_back(first);
+    if (second != kNowhere && second != first) met.push_back(second);
+  };
+  meet(met_[0], from.node, to.node);
+  if (regular) {
+    meet(met_[1], a.site, b.site);
+    meet(met_[2], a.region, b.region);
+  }
+  return regular || same_node;
+}
+
 void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::span<const CellPart> parts) {
   Face& face = faces_[like];
   face.colour = colour;
   face.parts.clear();
   std::uint32_t counts[kKinds];
   std::vector<std::uint32_t> again;  // numbers get the ordinals that they had
+  Layout layout;
   for (std::size_t k = 0; k < kKinds; ++k) {
-    const std::size_t end = met + 1 < begin_[k].size() ? begin_[k][met + 1] : met_[k].size();
     again.clear();
     ordinals_[k].begin(&again);
-    for (std::size_t i = begin_[k][met]; i < end; ++i) static_cast<void>(ordinals_[k](met_[k][i]));
+    for (const std::uint32_t number : numbers(k, met)) static_cast<void>(ordinals_[k](number));
     counts[k] = ordinals_[k].count();
     for (const CellPart& part : parts) {
       const topology::Router::Owner owner = router_.owner(part.cell);
@@ -97,18 +120,38 @@ void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::
       const std::uint32_t ordinal = ordinals_[k](owner.number);
       if (ordinal >= counts[k]) return;  // of none of its members
       face.parts.push_back({owner.kind, ordinal, owner.at, part.label});
+      layout.push_back({static_cast<std::uint32_t>(k), ordinal, owner.at});
     }
   }
+  const auto number = static_cast<std::uint32_t>(layouts_.size());
+  face.layout = layouts_.try_emplace(std::move(layout), number).first->second;
   face.known = true;
 }
 
-void Lookalikes::parts(std::uint32_t like, std::size_t met, std::vector<CellPart>& out) const {
-  out.clear();
-  for (const Part& part : faces_[like].parts) {
-    const auto k = static_cast<std::size_t>(part.kind);
-    const std::uint32_t number = met_[k][begin_[k][met] + part.ordinal];
-    out.push_back(
-        {part.kind == Kind::node ? number : router_.cell({part.kind, number, part.at}), part.label});
+std::span<const std::uint32_t> Lookalikes::numbers(std::size_t kind, std::size_t met) const {
+  const std::vector<std::size_t>& begin = begin_[kind];
+  const std::size_t end = met + 1 < begin.size() ? begin[met + 1] : met_[kind].size();
+  return std::span(met_[kind]).subspan(begin[met], end - begin[met]);
+}
+
+std::span<const CellPart> Lookalikes::parts(std::uint32_t like, std::size_t met) {
+  const Face& face = faces_[like];
+  // The next edge between two nodes has to do with the same cells.
+  bool same = face.layout == last_.layout;
+  for (std::size_t k = 0; k < kKinds && same; ++k) {
+    const auto now = numbers(k, met), before = numbers(k, last_.met);
+    same = std::equal(now.begin(), now.end(), before.begin(), before.end());
   }
+  last_.met = met;
+  last_.layout = face.layout;
+  if (!same) last_.parts.resize(face.parts.size());
+  for (std::size_t p = 0; p < face.parts.size(); ++p) {
+    const Part& part = face.parts[p];
+    last_.parts[p].label = part.label;
+    if (same) continue;
+    const std::uint32_t number = numbers(static_cast<std::size_t>(part.kind), met)[part.ordinal];
+    last_.parts[p].cell = part.kind == Kind::node ? number : router_.cell({part.kind, number, part.at});
+  }
+  return last_.parts;
 }
 }  // namespace topsim::fold

@@ -1,7 +1,9 @@
 // Which groups have alike sketches (sketches.hpp), found from where their members stand.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +32,8 @@ class Lookalikes {
   // False where its cells do not follow from where its members stand.
   [[nodiscard]] bool knows(std::uint32_t like) const { return faces_[like].known; }
   [[nodiscard]] Colour colour(std::uint32_t like) const { return faces_[like].colour; }
-  void parts(std::uint32_t like, std::size_t met, std::vector<CellPart>& out) const;
+  // Valid until they are asked for again.
+  [[nodiscard]] std::span<const CellPart> parts(std::uint32_t like, std::size_t met);
 
  private:
   using Kind = topology::Router::Owner::Kind;
@@ -39,8 +42,10 @@ class Lookalikes {
     Kind kind;
     std::uint32_t ordinal, at, label;  // the ordinal counts the group's nodes, sites, regions as met
   };
+  using Layout = std::vector<std::array<std::uint32_t, 3>>;  // of parts, without labels
   struct Face {
     bool known = false;
+    std::uint32_t layout = kNone;  // faces of one have their parts in corresponding cells
     Colour colour = 0;
     std::vector<Part> parts;
   };
@@ -82,6 +87,8 @@ class Lookalikes {
   };
   [[nodiscard]] std::uint32_t number_of(const std::vector<CallShape>* calls);
   bool describe(const Group& group);
+  bool describe_edge(const Group& group);
+  [[nodiscard]] std::span<const std::uint32_t> numbers(std::size_t kind, std::size_t met) const;
 
   const program::Program& program_;
   const topology::Router& router_;
@@ -96,6 +103,13 @@ class Lookalikes {
   std::uint32_t last_number_ = 0;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
   std::vector<Face> faces_;
+  std::map<Layout, std::uint32_t> layouts_;
+  struct Last {  // of the block whose parts were asked for
+    std::size_t met = 0;
+    std::uint32_t layout = kNone;
+    std::vector<CellPart> parts;
+  };
+  Last last_;
   Key key_;
   // By kind: the numbers that groups of the block have met, and where those of each begin.
   std::vector<std::uint32_t> met_[kKinds];

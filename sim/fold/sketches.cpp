@@ -301,8 +301,10 @@ void Sketches::Impl::for_each(std::span<const Group> block, const Take& take) {
       number_labels(here);
       if (fresh && like[i] != kNobody && here.regular) lookalikes.learn(like[i], i, colour, parts);
     }
-    if (like[i] != kNobody && lookalikes.knows(like[i])) lookalikes.parts(like[i], i, parts);
-    take(colour, parts);
+    if (like[i] != kNobody && lookalikes.knows(like[i]))
+      take(colour, lookalikes.parts(like[i], i));
+    else
+      take(colour, parts);
   }
 }
 
