@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "sim/base/nearest.hpp"
 #include "sim/network/packet/calibrate.hpp"
@@ -53,7 +54,8 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     : system_(system),
       ports_(system.links.size()),
       sources_(system.links.size()),
-      flows_(system.activities.size()) {
+      flows_(system.activities.size()),
+      remembered_(std::size_t{1} << kRememberedBits) {
   const network::CongestionTable& table = *options.congestion;
   const std::string routing(topology::name_of(topology.routing));
   const int pairs = options.packet.queue_pairs;
@@ -108,7 +110,19 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
 }
 
 double Contention::efficiency_of(const Port& port) {
-  if (port.factor == 0) return 1;  // of nothing
+  if (port.factor == 0 || port.load == 0) return 1;  // of nothing, or for nobody
+  // Messages of few sizes come and go: ports see the same again and again.
+  const auto hash = (static_cast<std::uint64_t>(port.load) * 0x9e3779b97f4a7c15ULL +
+                     static_cast<std::uint64_t>(port.weighted_size)) *
+                    0x9e3779b97f4a7c15ULL;
+  Remembered& known = remembered_[hash >> (64 - kRememberedBits)];
+  if (known.curve != port.curve || known.load != port.load || known.weighted_size != port.weighted_size ||
+      known.factor != port.factor)
+    known = {port.curve, port.load, port.weighted_size, port.factor, table_efficiency(port)};
+  return known.efficiency;
+}
+
+double Contention::table_efficiency(const Port& port) {
   // Loads come from coefficients that have been rounded: those that differ in the last digits are the same.
   constexpr double kGrid = 1048576;
   const auto on_grid = [](double value) { return std::round(value * kGrid) / kGrid; };
@@ -124,18 +138,15 @@ double Contention::offer_of(const Flow& flow) const {
   return std::min(1.0, kOne / static_cast<double>(std::max<Fixed>(demand, 1)));
 }
 
-void Contention::touch(std::uint32_t link) {
-  if (ports_[link].changed) return;
-  ports_[link].changed = true;
-  changed_ports_.push_back(link);
-}
-
 void Contention::add(const Flow& flow, int times) {
   for (const Share& share : flow.ports) {
     const double load = share.load * flow.offer;
-    ports_[share.link].load += times * fixed(load);
-    ports_[share.link].weighted_size += times * fixed(load * flow.log_bytes);
-    touch(share.link);
+    Port& port = ports_[share.link];
+    port.load += times * fixed(load);
+    port.weighted_size += times * fixed(load * flow.log_bytes);
+    if (port.changed) continue;
+    port.changed = true;
+    changed_ports_.push_back(share.link);
   }
 }
 
@@ -165,7 +176,7 @@ void Contention::change_routes(std::uint32_t detour) {
 
 void Contention::scale(std::uint32_t link, double factor) {
   ports_[link].factor = factor;
-  touch(link);
+  if (!std::exchange(ports_[link].changed, true)) changed_ports_.push_back(link);
 }
 
 void Contention::settle(network::Network& network, SimTime now) {

@@ -70,15 +70,22 @@ class Contention {
   Flow& flow_of(std::uint32_t activity);
   void change(std::uint32_t activity, int by);
   void add(const Flow& flow, int times);
-  void touch(std::uint32_t link);
   [[nodiscard]] double offer_of(const Flow& flow) const;
-  [[nodiscard]] static double efficiency_of(const Port& port);
+  [[nodiscard]] double efficiency_of(const Port& port);
+  [[nodiscard]] static double table_efficiency(const Port& port);
 
   const fold::System& system_;
   std::vector<network::CongestionSurface> curves_;
   std::vector<Port> ports_;      // by link class
   std::vector<Source> sources_;  // by link class
   std::vector<Flow> flows_;      // by activity
+  struct Remembered {
+    const network::CongestionSurface* curve = nullptr;
+    Fixed load = 0, weighted_size = 0;
+    double factor = 0, efficiency = 1;
+  };
+  static constexpr int kRememberedBits = 8;
+  std::vector<Remembered> remembered_;  // what the table was asked last, by hash
   std::vector<std::uint32_t> changed_ports_, changed_sources_, concerned_;
   std::uint32_t detour_ = RouteChange::kFirst;
   double least_ = 1;

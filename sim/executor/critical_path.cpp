@@ -50,8 +50,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
         op = cause;
       }
     }
-    const OpTrace& arrived = (*ranks[rank].trace)[op];
-    const std::uint32_t blocker = arrived.blocker;
+    const std::uint32_t blocker = ranks[rank].blocker(op);
     if (blocker == kHost) {
       // From when it resumed issuing: the end of what it synchronised with before this op.
       const std::uint32_t sync = ranks[rank].table->sync_before[op];

@@ -187,15 +187,15 @@ void Executor::start_head(std::uint32_t r, std::uint16_t stream) {
     return;
   }
   rank.running[stream] = true;
-  start(r, op, issued);
+  start(r, op);
 }
 
-void Executor::start(std::uint32_t r, std::uint32_t index, SimTime issued) {
+void Executor::start(std::uint32_t r, std::uint32_t index) {
   RankState& rank = ranks_[r];
   const Op& op = rank.program->ops[index];
   OpTrace& trace = rank.trace->edit(index);
   trace.begin = trace.ready = now();
-  trace.blocker = rank.blocker(index, issued);
+  trace.blocker = kNotAsked;
   trace.cause_rank = trace.cause_op = kNoOp;
   switch (op.kind) {
     case OpKind::compute:
@@ -231,7 +231,7 @@ void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
     beside.event = engine_.at(beside.end(), payload(EventKind::compute_done, r, index));
     return;
   }
-  charge_wait(r, index, (*rank.trace)[index].blocker, now());
+  if (accounting_.accounted_until(r) < now()) charge_wait(r, index, rank.blocker(index), now());
   if (work == 0) return finish_op(r, index);
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now());
   rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));

@@ -60,7 +60,7 @@ class Executor {
   // Starts what can start, also what is freed by ops that end at once.
   void start_ready(std::uint32_t r);
   void start_head(std::uint32_t r, std::uint16_t stream);
-  void start(std::uint32_t r, std::uint32_t index, SimTime issued);
+  void start(std::uint32_t r, std::uint32_t index);
   void start_compute(std::uint32_t r, std::uint32_t index);
   // Communication holds or frees a member's SMs and memory bandwidth: its running kernel changes pace.
   void occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign);

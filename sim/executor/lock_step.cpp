@@ -25,26 +25,33 @@ LockStep::LockStep(const World& world, bool allowed)
 void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
   const auto& members = world_.system.groups[group].members;
   const fold::RankClass& first = world_.system.ranks[members.front()];
-  const program::RankProgram& cls = world_.program.classes[first.program_class];
   const auto alike = [&](std::uint32_t m) {
     const fold::RankClass& rank = world_.system.ranks[m];
     return team_of_rank_[m] == kNone && rank.program_class == first.program_class &&
            rank.slowdown == first.slowdown;
   };
   if (!std::all_of(members.begin(), members.end(), alike)) return;
-  Team team{group, first.program_class, std::vector<bool>(cls.streams.size(), true)};
-  bool calls = false;
-  for (const Op& op : cls.ops) {
-    const bool inside = op.kind == OpKind::collective && op.slot == slot && op.stream != 0;
-    calls |= inside;
-    if (!inside && !(op.kind == OpKind::compute && op.stream == 0)) team.local[op.stream] = false;
-  }
-  if (!calls || !team.local[0]) return;
+  const auto [local, fresh] = local_streams_.try_emplace({first.program_class, slot});
+  if (fresh) local->second = local_streams(first.program_class, slot);
+  if (local->second.empty()) return;
+  Team team{group, first.program_class, local->second};
   for (std::uint16_t s = 0; s < team.local.size(); ++s)
     if (team.local[s]) team.local_set |= only(s);
   for (const std::uint32_t m : members) team_of_rank_[m] = static_cast<std::uint32_t>(teams_.size());
   team_of_group_[group] = static_cast<std::uint32_t>(teams_.size());
   teams_.push_back(std::move(team));
+}
+
+std::vector<bool> LockStep::local_streams(std::uint16_t program_class, std::uint32_t slot) const {
+  const program::RankProgram& cls = world_.program.classes[program_class];
+  std::vector<bool> local(cls.streams.size(), true);
+  bool calls = false;
+  for (const Op& op : cls.ops) {
+    const bool inside = op.kind == OpKind::collective && op.slot == slot && op.stream != 0;
+    calls |= inside;
+    if (!inside && !(op.kind == OpKind::compute && op.stream == 0)) local[op.stream] = false;
+  }
+  return calls && local[0] ? local : std::vector<bool>();
 }
 
 const std::vector<std::uint32_t>& LockStep::members(std::uint32_t team) const {

@@ -71,9 +71,12 @@ class LockStep {
     std::uint32_t op;
   };
   void add_team(std::uint32_t group, std::uint32_t slot);
+  // Which streams of a program are local to teams that call communicators of a slot; none where there can be
+  // no such team.
+  [[nodiscard]] std::vector<bool> local_streams(std::uint16_t program_class, std::uint32_t slot) const;
   [[nodiscard]] std::uint32_t profile_of(Team& team);
   void look_around(const Team& team);
-  void describe(Team& team, SimTime from);
+  void describe(Team& team, SimTime from, SimTime limit);
   void go(const Team& team, SimTime limit, Walk& walk);
   void collect_trace(const Team& team, Walk& walk);
   [[nodiscard]] bool comes_later(std::uint32_t op, SimTime issued, SimTime now);
@@ -88,6 +91,7 @@ class LockStep {
   World world_;
   std::vector<Team> teams_;
   std::vector<std::uint32_t> team_of_rank_, team_of_group_;
+  std::map<std::pair<std::uint16_t, std::uint32_t>, std::vector<bool>> local_streams_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> profiles_;
   WalkMemory memory_;
   // Of the walk under way.

@@ -83,9 +83,9 @@ std::uint32_t LockStep::profile_of(Team& team) {
   return team.profile = profiles_.try_emplace(std::move(what), fresh).first->second;
 }
 
-// The state from which the walk goes, as far as it matters (beside the host: HostBound). Times count from
-// `from`.
-void LockStep::describe(Team& team, SimTime from) {
+// The state from which the walk goes, as far as it matters (beside the host: HostBound), and where it is cut:
+// the next step's messages mostly come when the last one's did. Times count from `from`.
+void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   const RankState& first = world_.ranks[leader_];
   key_ = {profile_of(team),
           first.compute.op,
@@ -109,6 +109,10 @@ void LockStep::describe(Team& team, SimTime from) {
       key_.push_back(std::uint64_t{spans_[s].least} << 32 | spans_[s].most);
   }
   for (const Outward& head : outward_) key_.push_back(std::uint64_t{head.stream} << 32 | head.op);
+  if (limit == kNever) return;
+  constexpr std::uint64_t kCut = ~std::uint64_t{0};  // no head
+  key_.push_back(kCut);
+  key_.push_back(static_cast<std::uint64_t>((limit - from).count()));
 }
 
 void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
@@ -116,11 +120,8 @@ void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
   leader_ = members(t).front();
   look_around(team);
   const Duration host_free = host_free_ - from;
-  const bool whole = limit == kNever;
-  if (whole) {
-    describe(team, from);
-    if (memory_.find(key_, from, host_free, walk)) return;
-  }
+  describe(team, from, limit);
+  if (memory_.find(key_, from, host_free, walk)) return;
   walker_ = world_.ranks[leader_];
   walker_->host_free = host_free_;
   synced_at_start_ = walker_->synced;
@@ -129,7 +130,7 @@ void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
   walk.from = walk.until = walk.accounted_until = from;
   go(team, limit, walk);
   collect_trace(team, walk);
-  if (whole) memory_.add(key_, from, host_free, host_, walk);
+  memory_.add(key_, from, host_free, host_, walk);
 }
 
 void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
@@ -215,7 +216,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   const Op& op = rank.program->ops[index];
   OpTrace& trace = rank.trace->edit(index);
   trace.begin = trace.ready = now;
-  trace.blocker = rank.blocker(index, issued);
+  trace.blocker = find_blocker(*rank.program, *rank.table, *rank.trace, index, now);
   if (trace.blocker == kHost)
     (void)comes_later(index, issued, issued - Duration(1));
   else if (trace.blocker != kNoOp)

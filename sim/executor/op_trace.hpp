@@ -11,7 +11,9 @@
 
 namespace topsim::executor {
 
-inline constexpr std::uint32_t kOwnTeam = 0xfffffffdU;  // as a cause: the last member of one's own team
+inline constexpr std::uint32_t kHost = 0xfffffffeU;      // as a blocker: the host had not issued the op yet
+inline constexpr std::uint32_t kOwnTeam = 0xfffffffdU;   // as a cause: the last member of one's own team
+inline constexpr std::uint32_t kNotAsked = 0xfffffffcU;  // as a blocker: see blocker_of()
 
 struct OpTrace {
   SimTime begin{};  // compute: starts; communication: arrives

@@ -69,24 +69,9 @@ struct RankState {
     if (table->sync_before[op] != synced) return kNever;
     return engine::later(host_free, Duration(table->issued_by[op + 1] - issued_after_sync()));
   }
-  // Of all that held the op up until now, what ended last; when several ended together, what began last.
-  [[nodiscard]] std::uint32_t blocker(std::uint32_t op, SimTime issued) const {
-    std::uint32_t last = kNoOp;
-    SimTime begin{}, end{};  // of the last
-    const auto consider = [&](std::uint32_t candidate) {
-      const OpTrace& its = (*trace)[candidate];
-      if (last != kNoOp && (its.end < end || (its.end == end && its.begin <= begin))) return;
-      last = candidate;
-      begin = its.begin;
-      end = its.end;
-    };
-    const std::uint16_t stream = table->stream[op];
-    if (table->position[op] > 0) consider(table->ops[stream][table->position[op] - 1]);
-    for (std::uint32_t d : program->dependencies_of(op)) consider(d);
-    if (program->ops[op].launch.count() > 0 || table->sync_before[op] != kNoOp) {
-      if (last == kNoOp || issued > end) return kHost;
-    }
-    return last;
+  // Of an op that has begun.
+  [[nodiscard]] std::uint32_t blocker(std::uint32_t op) const {
+    return blocker_of(*program, *table, *trace, op);
   }
   void finish(std::uint32_t op, SimTime now) {
     const std::uint16_t stream = table->stream[op];

@@ -26,7 +26,7 @@ void explain_wait(const program::RankProgram& program, const StreamTable& table,
       continue;
     }
     if (blocker == kNoOp) return leg(legs, Reason::other, from, from, to);
-    const OpTrace& op = trace[blocker];
+    const OpTrace op = trace[blocker];
     const program::Op& what = program.ops[blocker];
     if (what.kind == program::OpKind::compute) {
       leg(legs, Reason::other, from, op.begin, to);  // work of another stream
@@ -38,7 +38,7 @@ void explain_wait(const program::RankProgram& program, const StreamTable& table,
     }
     to = std::min(to, op.begin);
     blocked = blocker;
-    blocker = op.blocker;
+    blocker = op.blocker != kNotAsked ? op.blocker : find_blocker(program, table, trace, blocker, op.begin);
   }
 }
 }  // namespace topsim::executor

@@ -11,8 +11,6 @@
 
 namespace topsim::executor {
 
-inline constexpr std::uint32_t kHost = 0xfffffffeU;  // as a blocker: the host had not issued the op yet
-
 // One leg of a wait, latest first.
 struct WaitLeg {
   Reason reason;
@@ -23,6 +21,31 @@ struct WaitLeg {
 struct OpCharge {
   Reason running = Reason::other, waiting = Reason::other;
 };
+
+// What kept an op from beginning before it did: of all that it waits for what ended last; of several that
+// ended together, what began last. An op begins as soon as it can: later than all of that, the host kept it.
+[[nodiscard]] inline std::uint32_t find_blocker(const program::RankProgram& program, const StreamTable& table,
+                                                const Trace& trace, std::uint32_t op, SimTime its_begin) {
+  std::uint32_t last = kNoOp;
+  SimTime begin{}, end{};  // of the last
+  const auto consider = [&](std::uint32_t candidate) {
+    const OpTrace its = trace[candidate];
+    if (last != kNoOp && (its.end < end || (its.end == end && its.begin <= begin))) return;
+    last = candidate;
+    begin = its.begin;
+    end = its.end;
+  };
+  if (table.position[op] > 0) consider(table.ops[table.stream[op]][table.position[op] - 1]);
+  for (const std::uint32_t d : program.dependencies_of(op)) consider(d);
+  const bool issued = program.ops[op].launch.count() > 0 || table.sync_before[op] != kNoOp;
+  return issued && (last == kNoOp || its_begin > end) ? kHost : last;
+}
+// The same of an op whose trace may say so already: most are never asked.
+[[nodiscard]] inline std::uint32_t blocker_of(const program::RankProgram& program, const StreamTable& table,
+                                              const Trace& trace, std::uint32_t op) {
+  const OpTrace its = trace[op];
+  return its.blocker != kNotAsked ? its.blocker : find_blocker(program, table, trace, op, its.begin);
+}
 
 // Splits [from, to), during which compute waited for `blocker` (of op `blocked`; kNoOp: of the step's end),
 // into legs with one reason each: the communication's own time, the wait for its last member, and before its
