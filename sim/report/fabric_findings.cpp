@@ -102,10 +102,10 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
   if (!context.result.complete) return;  // what it has not carried yet
   const Topology& topology = context.topology;
   const auto fabric = [&](const Link& link) { return is_fabric(topology, link); };
-  if (std::none_of(topology.links().begin(), topology.links().end(), fabric)) return;
   for (const executor::LinkClass& each : context.outcome.links) {
     if (each.bytes > 0 && !each.members.empty() && fabric(topology.link(each.members.front()))) return;
   }
+  if (std::none_of(topology.links().begin(), topology.links().end(), fabric)) return;
   out.push_back({Severity::warning, "the fabric carried no traffic; this comparison cannot differ",
                  "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
 }

@@ -1,6 +1,7 @@
 #include "sim/scenario/facts.hpp"
 
 #include <map>
+#include <vector>
 
 #include "sim/scenario/left_open.hpp"
 #include "workloads/model.hpp"
@@ -13,8 +14,11 @@ constexpr const char* kDot = " \u00b7 ";
 
 // "64 x H100 (8 nodes) over InfiniBand NDR"
 std::string cluster_text(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  std::vector<std::size_t> by_model(topology.models().size());
+  for (const DeviceId device : topology.accelerators()) ++by_model[topology.device(device).model];
   std::map<std::string, std::size_t> counts;
-  for (const DeviceId device : topology.accelerators()) ++counts[topology.model_of(device)];
+  for (std::size_t model = 0; model < by_model.size(); ++model)
+    if (by_model[model] > 0) counts[topology.models()[model]] = by_model[model];
   std::string text;
   for (const auto& [model, count] : counts) {
     const topology::Accelerator& accelerator = catalogue.accelerator(model);
