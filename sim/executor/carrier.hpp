@@ -68,9 +68,8 @@ class Carrier {
                                                          network::Network& network, bool alone,
                                                          std::unique_ptr<Contention> contention);
 // Every call is its step plan; `hops`: one message for all that goes from one rank to another (implies
-// plain); `plain`: without rate caps and weights; `fluid_nvlink`: messages that stay on NVLink share it as
-// the fluid model says. REQUIRES: system is unfolded with all links, so that link classes are the topology's
-// links.
+// plain); `plain`: of weight 1; `fluid_nvlink`: messages that stay on NVLink share it as the fluid model
+// says. REQUIRES: system is unfolded with all links, so that link classes are the topology's links.
 [[nodiscard]] std::unique_ptr<Carrier> step_carrier(const program::Program& program,
                                                     const fold::System& system,
                                                     const collective::NcclModel& nccl,

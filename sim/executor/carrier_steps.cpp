@@ -36,13 +36,13 @@ struct Instance {
 };
 
 // All messages between the same two ranks, NICs or named links become one, all start at once, and each
-// arrives after the collective's whole latency.
-collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration latency) {
+// arrives after the collective's whole latency. None is faster than in the time that the collective's own
+// limit leaves all of them.
+collective::StepPlan merge_into_hops(const collective::StepPlan& steps, const fold::Activity& whole) {
   collective::StepPlan hops;
   hops.devices = steps.devices;
   hops.ways = steps.ways;
   std::map<std::tuple<std::uint32_t, std::uint32_t, DeviceId, DeviceId, std::uint32_t>, std::size_t> known;
-  std::set<std::pair<std::size_t, std::uint16_t>> channels;  // of each hop
   for (const collective::StepMessage& message : steps.messages) {
     const auto [entry, first] = known.try_emplace(
         {message.from, message.to, message.from_nic, message.to_nic, message.way}, hops.messages.size());
@@ -53,13 +53,15 @@ collective::StepPlan merge_into_hops(const collective::StepPlan& steps, Duration
       hop.line = 0;
       hop.rate_cap = {};
       hop.after_begin = hop.after_count = 0;
-      hop.latency = latency;
+      hop.latency = whole.latency;
       hops.messages.push_back(hop);
     }
-    collective::StepMessage& hop = hops.messages[entry->second];
-    hop.bytes += message.bytes;
-    if (channels.emplace(entry->second, message.channel).second) hop.rate_cap += message.rate_cap;
+    hops.messages[entry->second].bytes += message.bytes;
   }
+  const double part =
+      whole.rate_cap / static_cast<double>(whole.bytes.value());  // of the collective a second
+  for (collective::StepMessage& hop : hops.messages)
+    hop.rate_cap = BytesPerSecond(static_cast<double>(hop.bytes.value()) * part);
   return hops;
 }
 
@@ -107,12 +109,11 @@ class Steps final : public Carrier {
   }
 
   [[nodiscard]] std::vector<std::string> remarks() const override {
-    if (uncapped_ + unweighted_ == 0) return {};
+    if (unweighted_ == 0) return {};
     return {
-        fmt::format("plain messages: of {}, {} went without the rate limit of their protocol and channels, "
-                    "which is below what their links carry, and {} as one connection in place of several; "
-                    "--network flow with pipelined collectives keeps both",
-                    transfers_, uncapped_, unweighted_)};
+        fmt::format("{} of {} messages share links as one connection each, where NCCL opens several; "
+                    "--network flow with pipelined collectives weighs them",
+                    unweighted_, transfers_)};
   }
 
   // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
@@ -215,16 +216,9 @@ class Steps final : public Carrier {
     return transfer;
   }
 
-  // Without rate cap and weight, counted where that matters: a cap below what the links carry, a weight
-  // other than one.
+  // Without weight, counted where it is not one.
   void make_plain(network::Transfer& transfer) {
-    const auto as_tight = [&](const network::Usage& use) {
-      return transfer.rate_cap * use.coefficient >= system_.links[use.link].capacity.value();
-    };
-    const bool capped = transfer.rate_cap > 0 && transfer.bytes > 0;
-    if (capped && std::none_of(transfer.usage.begin(), transfer.usage.end(), as_tight)) ++uncapped_;
     if (transfer.weight != 1) ++unweighted_;
-    transfer.rate_cap = 0;
     transfer.weight = 1;
   }
 
@@ -246,7 +240,7 @@ class Steps final : public Carrier {
     } else {
       steps = nccl_.steps(a.kind, a.bytes, plan.gpus);
       plan.choice = steps.choice;
-      if (hops_) steps = merge_into_hops(steps, a.latency);
+      if (hops_) steps = merge_into_hops(steps, a);
     }
     plan.messages = std::move(steps.messages);
     plan.gpus.insert(plan.gpus.end(), steps.devices.begin(), steps.devices.end());
@@ -349,9 +343,9 @@ class Steps final : public Carrier {
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;
-  std::uint64_t uncapped_ = 0, unweighted_ = 0;  // plain messages that lost their cap, their weight
-  RouteChange routes_;                           // those in force
-  std::set<std::uint64_t> under_way_;            // tags, in runs whose routes change
+  std::uint64_t unweighted_ = 0;       // plain messages that lost their weight
+  RouteChange routes_;                 // those in force
+  std::set<std::uint64_t> under_way_;  // tags, in runs whose routes change
 };
 }  // namespace
 

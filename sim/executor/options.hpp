@@ -59,7 +59,7 @@ struct PaceChange {
 enum class CollectiveForm : std::uint8_t {
   pipelined,  // one activity that loads all its links in lock-step
   steps,      // every chunk of every step a message
-  hops,  // every hop one message of all its bytes, side by side; no protocol limits: what links alone allow
+  hops,       // every hop one message of all its bytes, side by side, at the rate of all its channels
 };
 
 struct RunOptions {

@@ -24,7 +24,7 @@ constexpr std::array<Model, 4> kModels{{
      make<FlowNetwork>},
     {"packet", "every packet of every queue pair: PFC, credits, ECN and congestion control, hash collisions",
      "network.packet: MTU 4096, the fabric's own flow control", false, nullptr, true},
-    {"simgrid", "SimGrid 3.32 in a child process: collectives as messages, single paths, no protocol limits",
+    {"simgrid", "SimGrid 3.32 in a child process: collectives as messages, single paths, equal weights",
      "no parameters", false, make<SimGridNetwork>, true, true},
 }};
 }  // namespace

@@ -19,7 +19,7 @@ struct Model {
   // and its routes) and have a constructor of their own.
   std::unique_ptr<Network> (*make)(std::span<const double> capacities) = nullptr;
   bool messages_only = false;   // collectives go as messages: step by step unless plain, then hop by hop
-  bool plain_messages = false;  // without rate caps and weights, which the model does not know
+  bool plain_messages = false;  // of weight 1: the model knows no other
 };
 
 [[nodiscard]] std::span<const Model> models();

@@ -35,11 +35,11 @@ ConfigError unfit(std::string message, std::string help) {
   return ConfigError(std::vector<Problem>{std::move(problem)});
 }
 
-void refuse(const std::string& feature) {
-  throw unfit("the simgrid network does not carry " + feature,
-              "it takes single-path routing, \"collectives\": \"steps\" and --no-fold; the flow network "
-              "carries everything");
+void refuse(const std::string& feature, const std::string& help) {
+  throw unfit("the simgrid network does not carry " + feature, help + "--network flow does");
 }
+constexpr const char* kConstantLinks =
+    "faults without \"at\" and \"for\" hold for the whole run, which it takes; ";
 }  // namespace
 
 SimGridNetwork::SimGridNetwork(std::span<const double> capacities) : records_(capacities.size()) {
@@ -100,17 +100,24 @@ std::string SimGridNetwork::ask(const std::string& line) const {
   }
   std::string answer = in_.substr(0, end);
   in_.erase(0, end + 1);
+  if (answer == "full")
+    throw unfit(
+        "the simgrid network has room for 16 times as many paths as there are links, messages at a rate of "
+        "their "
+        "own counted one by one while they are under way; these are more",
+        "fewer accelerators, or --network flow, which has no such limit");
   return answer;
 }
 
 void SimGridNetwork::start(const Transfer& transfer, SimTime now) {
-  if (transfer.rate_cap > 0) refuse("rate caps");
-  if (transfer.weight != 1) refuse("weights");
-  if (transfer.bytes != std::floor(transfer.bytes)) refuse("fractions of a byte");
+  if (transfer.weight != 1) refuse("messages that weigh more than others where they share a link", "");
+  if (transfer.bytes != std::floor(transfer.bytes)) refuse("fractions of a byte", "");
   std::vector<LinkIndex> path;
   for (const Usage& use : transfer.usage) {
     if (use.coefficient != 1)
-      refuse("pipelined collectives, folded classes or messages split over several paths");
+      refuse("messages that divide over several paths",
+             "topology.fabric.routing=static sends each on one path (ecmp does with "
+             "network.packet.queue_pairs=1); ");
     path.push_back(use.link);
   }
   move_to(now);
@@ -131,7 +138,7 @@ void SimGridNetwork::start(const Transfer& transfer, SimTime now) {
     for (const LinkIndex link : path) out_ += fmt::format(" {}", link);
     out_ += '\n';
   }
-  out_ += fmt::format("S {} {} {:.0f}\n", number, known->second, transfer.bytes);
+  out_ += fmt::format("S {} {} {:.0f} {:.17g}\n", number, known->second, transfer.bytes, transfer.rate_cap);
   ++under_way_;
 }
 
@@ -182,13 +189,13 @@ void SimGridNetwork::advance(SimTime now, std::vector<Completion>& completed) {
 }
 
 void SimGridNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTime now) {
-  if (bytes_per_second <= 0) refuse("links that are down");
+  if (bytes_per_second <= 0) refuse("links that fail under way", kConstantLinks);
   move_to(now);
   out_ += fmt::format("C {} {:.17g}\n", link, bytes_per_second);
 }
 
 void SimGridNetwork::reroute(const Transfer&, SimTime) {
-  refuse("transfers that take other paths under way");
+  refuse("messages that change their path under way", kConstantLinks);
 }
 
 LinkRecord SimGridNetwork::record(LinkIndex link) const {

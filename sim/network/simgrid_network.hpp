@@ -2,8 +2,8 @@
 // is told what starts and asked what ends next. The independent oracle of the flow model, and `--network
 // simgrid`.
 //
-// It carries messages on single paths with unit weight and no rate cap; ConfigError names whatever else it is
-// given.
+// It carries messages on single paths with unit weight, a rate cap as a private link of that capacity;
+// ConfigError names whatever else it is given.
 #pragma once
 
 #include <map>

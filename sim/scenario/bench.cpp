@@ -209,7 +209,7 @@ void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
 
 std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
-                        network::find_model(setting.scenario.network.model).make == nullptr;
+                        network::find_model(setting.scenario.network.model).messages_only;
   std::vector<BenchRow> rows;
   Meetings meetings(setting);
   for (double size = static_cast<double>(sizes.first.value());

@@ -75,14 +75,13 @@ const config::Object<NetworkSpec>& table(config::Type<NetworkSpec>) {
   static const auto object =
       config::Object<NetworkSpec>("network", "How messages share links")
           .field("model", &NetworkSpec::model, "Network model", config::one_of(network_names()))
-          .field(
-              "collectives", &NetworkSpec::collectives, "What a collective becomes on the wire",
-              config::names<CollectiveForm>(
-                  {{"pipelined", CollectiveForm::pipelined,
-                    "one activity that keeps its links busy together"},
-                   {"steps", CollectiveForm::steps, "every chunk of every step a message"},
-                   {"hops", CollectiveForm::hops,
-                    "every hop one message of all its bytes; no protocol limits, what links alone allow"}}))
+          .field("collectives", &NetworkSpec::collectives, "What a collective becomes on the wire",
+                 config::names<CollectiveForm>(
+                     {{"pipelined", CollectiveForm::pipelined,
+                       "one activity that keeps its links busy together"},
+                      {"steps", CollectiveForm::steps, "every chunk of every step a message"},
+                      {"hops", CollectiveForm::hops,
+                       "every hop one message of all its bytes, at the rate of all its channels"}}))
           .field("contention", &NetworkSpec::contention,
                  "What flows that meet on a RoCE or InfiniBand port lose",
                  config::names<ContentionForm>(

@@ -13,7 +13,7 @@
 namespace topsim::network::simgrid_test {
 
 struct Message {
-  double bytes;
+  double bytes, cap;  // bytes/s; 0: none
   Duration latency;
   std::vector<Usage> path;
   std::vector<std::size_t> after;  // earlier messages that must have arrived
@@ -31,8 +31,8 @@ std::vector<SimTime> run(Network& network, const Dag& dag) {
     for (const std::size_t before : dag.messages[m].after) successors[before].push_back(m);
   }
   const auto start = [&](std::size_t m, SimTime now) {
-    network.start({dag.messages[m].bytes, dag.messages[m].path, 0, 1, dag.messages[m].latency, m, {}, {}, 0},
-                  now);
+    const Message& message = dag.messages[m];
+    network.start({message.bytes, message.path, message.cap, 1, message.latency, m, {}, {}, 0}, now);
   };
   for (std::size_t m = 0; m < dag.messages.size(); ++m)
     if (waits[m] == 0) start(m, {});
@@ -51,7 +51,8 @@ std::vector<SimTime> run(Network& network, const Dag& dag) {
 }
 
 // A fabric of `ranks` NICs on leaves of four with two spines, and ring steps, hierarchical steps, an
-// all-to-all or a random graph of messages on it; sizes equal or by message.
+// all-to-all or a random graph of messages on it; sizes equal or by message, in half of the cases with rates
+// of their own for some.
 Dag random_dag(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -59,7 +60,7 @@ Dag random_dag(std::uint64_t seed) {
   const std::uint32_t ranks = 4 * (1 + below(5)), leaves = ranks / 4;
   dag.capacities.assign(2 * ranks, 50e9);
   dag.capacities.resize(2 * ranks + 4 * leaves, below(2) == 0 ? 100e9 : 70e9);
-  const bool equal = below(3) == 0;
+  const bool equal = below(3) == 0, capped = below(2) == 0;
   const auto path = [&](std::uint32_t from, std::uint32_t to) {
     std::vector<Usage> links{{from, 1}};
     if (from / 4 != to / 4) {
@@ -71,7 +72,8 @@ Dag random_dag(std::uint64_t seed) {
   };
   const auto add = [&](std::uint32_t from, std::uint32_t to, std::vector<std::size_t> after) {
     const double bytes = equal ? 100'000 : 50'000 + below(100'000);
-    dag.messages.push_back({bytes, Duration(below(2) * 1'000'000), path(from, to), std::move(after)});
+    const double cap = capped && below(2) == 0 ? 5e9 * (1 + below(12)) : 0;  // some above what links carry
+    dag.messages.push_back({bytes, cap, Duration(below(2) * 1'000'000), path(from, to), std::move(after)});
   };
   const std::uint32_t kind = below(4);
   if (kind == 0) {  // ring: `steps` steps over all ranks
@@ -154,7 +156,7 @@ class SimGridOracle : public ::testing::Test {
 };
 
 TEST_F(SimGridOracle, FlowAgreesOnRandomDags) {
-  constexpr int kCases = 240;
+  constexpr int kCases = 400;
   int compared = 0, chaotic = 0;
   for (std::uint64_t seed = 0; compared < kCases; ++seed) {
     const Dag dag = random_dag(seed);
@@ -198,9 +200,53 @@ TEST_F(SimGridOracle, WhatItCannotCarryIsRefusedByName) {
     }
     return std::string();
   };
-  EXPECT_NE(message({1e6, one, 1e8, 1, {}, 0, {}, {}, 0}).find("rate caps"), std::string::npos);
-  EXPECT_NE(message({1e6, one, 0, 2, {}, 0, {}, {}, 0}).find("weights"), std::string::npos);
-  EXPECT_NE(message({1e6, half, 0, 1, {}, 0, {}, {}, 0}).find("split over several paths"), std::string::npos);
+  EXPECT_NE(message({1e6, one, 0, 2, {}, 0, {}, {}, 0}).find("weigh more"), std::string::npos);
+  EXPECT_NE(message({1e6, half, 0, 1, {}, 0, {}, {}, 0}).find("divide over several paths"),
+            std::string::npos);
   EXPECT_NE(message({0.5, one, 0, 1, {}, 0, {}, {}, 0}).find("fractions of a byte"), std::string::npos);
+}
+
+// Three messages on a link of 10 GB/s. The first takes 1 GB/s and no more, the others share 9: 9 MB each end
+// after 2 ms, when the first has 2 MB. The link never carries more than it can. Alone it goes on at 1 GB/s
+// and ends 6 MB after 6 ms. A fourth on the same path then takes its own limit, 2 GB/s: 2 MB in 1 ms.
+TEST_F(SimGridOracle, MessagesKeepToTheirOwnRate) {
+  const std::vector<double> capacities{10e9};
+  SimGridNetwork network(capacities);
+  const std::vector<Usage> path{{0, 1}};
+  const auto send = [&](double bytes, double cap, std::uint64_t tag, SimTime now) {
+    network.start({bytes, path, cap, 1, {}, tag, {}, {}, 0}, now);
+  };
+  send(6e6, 1e9, 0, {});
+  send(9e6, 0, 1, {});
+  send(9e6, 0, 2, {});
+  std::vector<SimTime> ends(4);
+  std::vector<Completion> completed;
+  for (SimTime now = network.next_event(); now != kNever; now = network.next_event()) {
+    completed.clear();
+    network.advance(now, completed);
+    for (const Completion& each : completed) {
+      ends[each.tag] = each.time;
+      if (each.tag == 0) send(2e6, 2e9, 3, now);
+    }
+  }
+  const auto near = [&](std::size_t message, std::int64_t picoseconds) {
+    EXPECT_NEAR(static_cast<double>(ends[message].time_since_epoch().count()),
+                static_cast<double>(picoseconds), 10);
+  };
+  near(0, 6'000'000'000);
+  near(1, 2'000'000'000);
+  near(2, 2'000'000'000);
+  near(3, 7'000'000'000);
+  EXPECT_NEAR(network.record(0).bytes, 26e6, 1);
+  EXPECT_NEAR(network.record(0).peak_rate, 10e9, 1);
+}
+
+// 16 times as many as links: a message that waits for nobody is under way with all the others.
+TEST_F(SimGridOracle, MoreMessagesAtOnceThanItHasRoomForAreRefused) {
+  const std::vector<double> capacities{10e9};
+  SimGridNetwork network(capacities);
+  const std::vector<Usage> path{{0, 1}};
+  for (std::uint64_t m = 0; m < 17; ++m) network.start({1e6, path, 1e6, 1, {}, m, {}, {}, 0}, {});
+  EXPECT_THROW((void)network.next_event(), ConfigError);
 }
 }  // namespace topsim::network::simgrid_test

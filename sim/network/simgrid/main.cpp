@@ -1,18 +1,22 @@
 // topsim-simgrid: SimGrid behind a pipe, one simulation a process, since its state is process-wide. Lines on
 // standard input, driven by sim/network/simgrid_network.cpp:
 //     L n c...        n links of capacity c bytes/s; first, once
-//     P k l...        the next path (numbered from 0, at most kPathsPerLink n): k links
-//     S tag path b    starts a message of b bytes
+//     P k l...        the next path (numbered from 0): k links
+//     S tag path b r  starts a message of b bytes that takes at most r bytes/s (0: no limit of its own)
 //     C link c        capacity from now on
 //     G h             goes on to the next end or to second h (-1: no limit), whichever is first; answers: the
 //                     second reached, how many messages ended then, their tags
 //     R               answers for every link: bytes peak busy-seconds
+// After P or S the answer may be "full" instead: more than kWaysPerLink n paths, a message with a limit
+// counted as one of its own while it is under way.
 //
 // SimGrid 3.32 computes max-min fairness only in this configuration: network/optim Full (Lazy loads links
 // past their capacity), CM02 without cross traffic, window or weights, no link latency (its sharing weights
 // flows by latency; topsim adds latency itself), precisions of 1e-12. Engine::run_until stops anywhere within
 // 1e-5 s of what it is asked for, so the engine runs free and the pipe is served from its timers. Routes:
 // SimGrid keeps one per pair of hosts, so every path is a pseudo-host whose way up is the path, to one sink.
+// A message's own limit is a private link of that capacity (Comm::set_rate() is ignored between hosts): a
+// path that ends in one, used again by the next message of that path when this one is over.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,8 +33,8 @@ namespace {
 namespace sg = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
 
-// Hosts cannot be added once the engine runs, routes can.
-constexpr std::size_t kPathsPerLink = 16;
+// Hosts and links cannot be added once the engine runs, routes can.
+constexpr std::size_t kWaysPerLink = 16;
 
 class Server {
  public:
@@ -48,8 +52,9 @@ class Server {
 
   void serve() {
     links();
-    for (std::size_t p = 0; p < kPathsPerLink * links_.size(); ++p)
-      hosts_.push_back(zone_->create_host("p" + std::to_string(p), 1.0));
+    for (std::size_t w = 0; w < kWaysPerLink * links_.size(); ++w)
+      ways_.push_back({zone_->create_host("w" + std::to_string(w), 1.0),
+                       zone_->create_link("r" + std::to_string(w), 1.0)->set_latency(0)->seal()});
     Timer::set(0, [this] { listen(); });
     engine_.run();
   }
@@ -58,8 +63,19 @@ class Server {
   struct Record {
     double bytes = 0, peak = 0, busy = 0;
   };
+  struct Way {
+    sg::Host* host;
+    sg::Link* limit;  // part of the route of those with a limit
+  };
+  struct Path {
+    std::vector<sg::LinkInRoute> links;
+    std::size_t way = kNone;                // without a limit; found when it is asked for
+    std::vector<std::size_t> with_a_limit;  // that no message uses for now
+  };
+  static constexpr std::size_t kNone = ~std::size_t{0};
   struct Message {
     std::uint64_t tag;
+    std::size_t path, way_with_a_limit;
     sg::CommPtr comm;
   };
 
@@ -109,20 +125,39 @@ class Server {
   }
 
   void path() {
-    std::vector<sg::LinkInRoute> route;
+    Path& path = paths_.emplace_back();
     for (auto count = read<std::size_t>(); count > 0; --count)
-      route.emplace_back(links_[read<std::size_t>()]);
-    if (paths_ == hosts_.size()) finish(2);
-    zone_->add_route(hosts_[paths_++]->get_netpoint(), nullptr, nullptr, nullptr, route, false);
+      path.links.emplace_back(links_[read<std::size_t>()]);
+  }
+
+  std::size_t next_way(std::vector<sg::LinkInRoute> route, bool limited) {
+    if (used_ == ways_.size()) {
+      std::printf("full\n");
+      finish(0);
+    }
+    if (limited) route.emplace_back(ways_[used_].limit);
+    zone_->add_route(ways_[used_].host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
+    return used_++;
+  }
+  std::size_t limited_way(Path& path, double limit) {
+    if (path.with_a_limit.empty()) path.with_a_limit.push_back(next_way(path.links, true));
+    const std::size_t way = path.with_a_limit.back();
+    path.with_a_limit.pop_back();
+    ways_[way].limit->set_bandwidth(limit);
+    return way;
   }
 
   void start() {
     const auto tag = read<std::uint64_t>();
-    sg::Host* from = hosts_[read<std::size_t>()];
+    const auto number = read<std::size_t>();
     const auto bytes = read<std::uint64_t>();
-    sg::CommPtr comm = sg::Comm::sendto_init(from, sink_);
+    const auto limit = read<double>();
+    Path& path = paths_[number];
+    if (limit <= 0 && path.way == kNone) path.way = next_way(path.links, false);
+    const std::size_t way = limit > 0 ? limited_way(path, limit) : path.way;
+    sg::CommPtr comm = sg::Comm::sendto_init(ways_[way].host, sink_);
     comm->set_payload_size(bytes);
-    running_[comm.get()] = {tag, comm};
+    running_[comm.get()] = {tag, number, limit > 0 ? way : kNone, comm};
     comm->start();
   }
 
@@ -150,7 +185,7 @@ class Server {
     const auto at = running_.find(&activity);
     if (at == running_.end()) return;
     tags_.push_back(at->second.tag);
-    over_.push_back(std::move(at->second.comm));
+    over_.push_back(std::move(at->second));
     running_.erase(at);
     if (answering_) return;
     answering_ = true;
@@ -160,6 +195,9 @@ class Server {
   void answer() {
     if (horizon_ != nullptr) horizon_->remove();
     horizon_ = nullptr;
+    for (const Message& message : over_)
+      if (message.way_with_a_limit != kNone)
+        paths_[message.path].with_a_limit.push_back(message.way_with_a_limit);
     over_.clear();
     std::printf("%.17g %zu", sg::Engine::get_clock(), tags_.size());
     for (const std::uint64_t tag : tags_) std::printf(" %llu", static_cast<unsigned long long>(tag));
@@ -191,14 +229,15 @@ class Server {
   sg::NetZone* zone_ = nullptr;
   sg::Host* sink_ = nullptr;
   std::vector<sg::Link*> links_;
-  std::vector<sg::Host*> hosts_;
+  std::vector<Way> ways_;
+  std::size_t used_ = 0;  // of them, those that have a route
+  std::vector<Path> paths_;
   std::unordered_map<const sg::Activity*, Message> running_;  // never iterated
-  std::vector<sg::CommPtr> over_;                             // let go once their completion is handled
+  std::vector<Message> over_;                                 // let go once their completion is handled
   std::vector<std::uint64_t> tags_;                           // of what ended at this instant
   std::vector<Record> records_;
   Timer* horizon_ = nullptr;
   bool answering_ = false;
-  std::size_t paths_ = 0;  // that have a route
 };
 }  // namespace
 
