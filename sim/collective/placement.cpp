@@ -53,6 +53,8 @@ struct Placer::Impl {
   std::uint64_t signature(std::uint32_t node) const;
   std::uint64_t wiring(std::uint32_t node) const;
   std::uint64_t box_of(DeviceId gpu) const;
+  std::vector<std::size_t> group_by_box(std::span<const DeviceId> gpus,
+                                        std::vector<std::uint32_t>& positions) const;
   const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
   void find_nics(const PlacedBox& box, std::vector<DeviceId>& nics) const;
   // None where it spans several.
@@ -228,16 +230,17 @@ std::uint64_t Placer::signature(std::uint32_t node) const {
   return impl_->signature(node);
 }
 
-Placement Placer::place(std::span<const DeviceId> gpus) const {
-  Placement result;
-  result.ranks = static_cast<std::uint32_t>(gpus.size());
+// Puts the ranks of a box next to each other; returns where each box's begin, and where the last one's end.
+// Boxes are numbered in the order in which ranks name them.
+std::vector<std::size_t> Placer::Impl::group_by_box(std::span<const DeviceId> gpus,
+                                                    std::vector<std::uint32_t>& positions) const {
   std::unordered_map<std::uint64_t, std::size_t> seen;  // boxes by number, once one is smaller than before
   std::uint64_t last = ~0ULL, largest = 0;
   std::size_t at = 0;
   std::vector<std::uint64_t> numbers;
-  std::vector<std::size_t> box_of(gpus.size()), begin{0};  // by rank; by box: where its ranks begin
+  std::vector<std::size_t> box_of_rank(gpus.size()), begin{0};
   for (std::uint32_t r = 0; r < gpus.size(); ++r) {
-    const std::uint64_t box = impl_->box_of(gpus[r]);
+    const std::uint64_t box = box_of(gpus[r]);
     if (box != last) {
       last = box;
       at = numbers.size();
@@ -251,19 +254,26 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
       }
       largest = std::max(largest, box);
     }
-    box_of[r] = at;
+    box_of_rank[r] = at;
     ++begin[at + 1];
   }
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  result.positions.resize(gpus.size());
+  positions.resize(gpus.size());
   std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
-  for (std::uint32_t r = 0; r < gpus.size(); ++r) result.positions[next[box_of[r]]++] = r;
+  for (std::uint32_t r = 0; r < gpus.size(); ++r) positions[next[box_of_rank[r]]++] = r;
+  return begin;
+}
+
+Placement Placer::place(std::span<const DeviceId> gpus) const {
+  Placement result;
+  result.ranks = static_cast<std::uint32_t>(gpus.size());
+  const std::vector<std::size_t> begin = impl_->group_by_box(gpus, result.positions);
   // NCCL numbers the GPUs of a box by their place in it, whatever their ranks.
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     const Device &x = impl_->topology.device(gpus[a]), &y = impl_->topology.device(gpus[b]);
     return std::tie(x.node, x.local) < std::tie(y.node, y.local);
   };
-  result.boxes.resize(numbers.size());
+  result.boxes.resize(begin.size() - 1);
   for (std::size_t b = 0; b < result.boxes.size(); ++b) {
     const auto ranks = std::span(result.positions).subspan(begin[b], begin[b + 1] - begin[b]);
     if (!std::is_sorted(ranks.begin(), ranks.end(), before)) std::sort(ranks.begin(), ranks.end(), before);

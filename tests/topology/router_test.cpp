@@ -301,4 +301,30 @@ TEST(Router, StaticRoutingWithADeadCableStillUsesAllOthersDownToTheLeaf) {
   for (const auto& [cable, ports] : down[0]) EXPECT_LE(ports, 2);
 }
 
+// Recipes make node after node, files need not: here the links of node 1 come first, a cable between them.
+TEST(Router, LinksOfNodesMayComeInAnyOrder) {
+  using namespace topsim::literals;
+  TopologyBuilder builder;
+  builder.set_nodes(2);
+  const auto pcie = builder.link_type({"pcie", "PCIe", "test"}), ib = builder.link_type({"ib", "IB", "test"});
+  const auto part = [&](DeviceKind kind, std::uint32_t node) {
+    return builder.device({kind, 0, 1, node, 0, builder.model("part")});
+  };
+  const DeviceId gpus[] = {part(DeviceKind::accelerator, 0), part(DeviceKind::accelerator, 1)};
+  const DeviceId nics[] = {part(DeviceKind::nic, 0), part(DeviceKind::nic, 1)};
+  const DeviceId leaf =
+      builder.device({DeviceKind::fabric_switch, 1, 1, DeviceId::kNone, 0, builder.model("switch")});
+  for (const std::size_t node : {1U, 0U}) {
+    builder.cable({gpus[node], nics[node], LinkKind::pcie, 1, pcie, 50_GBps, 50_GBps, 0_ns});
+    builder.cable({nics[node], leaf, LinkKind::infiniband, 1, ib, 50_GBps, 50_GBps, 0_ns});
+  }
+  const Topology t = std::move(builder).finish();
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node1/gpu0")), "gpu0 nic0 leaf0 node1/nic0 node1/gpu0");
+  EXPECT_EQ(path_of(t, route(router, "node1/gpu0", "node0/gpu0")), "node1/gpu0 node1/nic0 leaf0 nic0 gpu0");
+  EXPECT_EQ(router.link_at(0, 0), *t.find_link(gpus[0], nics[0]));
+  EXPECT_EQ(router.link_at(1, 0), *t.find_link(gpus[1], nics[1]));
+  EXPECT_NE(router.scale_up_domain(gpus[0]), router.scale_up_domain(gpus[1]));
+}
+
 }  // namespace topsim::topology::test::router_test

@@ -99,41 +99,71 @@ Path System::joined(const Path& first, const Path& second) const {
   return result;
 }
 
+// From every device to each GPU, NIC and socket.
+struct System::Reach {
+  std::vector<std::vector<Path>> gpus, nets, cpus;
+};
+
 void System::find_paths(bool allow_pxn) {
-  std::vector<std::vector<Path>> to_gpu, to_net, to_cpu;
-  for (const int g : gpus_) to_gpu.push_back(paths_to(g));
-  for (const int n : nets_) to_net.push_back(paths_to(n));
-  for (const int c : cpus_) to_cpu.push_back(paths_to(c));
+  Reach to;
+  for (const int g : gpus_) to.gpus.push_back(paths_to(g));
+  for (const int n : nets_) to.nets.push_back(paths_to(n));
+  for (const int c : cpus_) to.cpus.push_back(paths_to(c));
+  take_shortest(to);
+  find_sockets(to);
+  leave_peer_to_peer(to);
+  join_nets_beyond_c2c(to);
+  find_local_nets();
+  proxy_.resize(gpu_net_.size());
+  for (int g = 0; g < gpus(); ++g)
+    for (int n = 0; n < nets(); ++n) proxy_[index(g, n, nets())] = g;
+  if (allow_pxn) use_proxies();
+  leave_gpu_direct(to);
+  find_local_nets();
+}
+
+void System::take_shortest(const Reach& to) {
   for (const int a : gpus_)
-    for (std::size_t b = 0; b < gpus_.size(); ++b) gpu_gpu_.push_back(to_gpu[b][static_cast<std::size_t>(a)]);
+    for (std::size_t b = 0; b < gpus_.size(); ++b)
+      gpu_gpu_.push_back(to.gpus[b][static_cast<std::size_t>(a)]);
   for (const int n : nets_)
-    for (std::size_t g = 0; g < gpus_.size(); ++g) net_gpu_.push_back(to_gpu[g][static_cast<std::size_t>(n)]);
+    for (std::size_t g = 0; g < gpus_.size(); ++g)
+      net_gpu_.push_back(to.gpus[g][static_cast<std::size_t>(n)]);
   for (const int g : gpus_)
-    for (std::size_t n = 0; n < nets_.size(); ++n) gpu_net_.push_back(to_net[n][static_cast<std::size_t>(g)]);
+    for (std::size_t n = 0; n < nets_.size(); ++n)
+      gpu_net_.push_back(to.nets[n][static_cast<std::size_t>(g)]);
   if (nvswitch_ >= 0) {
     const std::vector<Path> to_switch = paths_to(nvswitch_);
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
       gpu_switch_.push_back(to_switch[static_cast<std::size_t>(gpus_[g])]);
-      switch_gpu_.push_back(to_gpu[g][static_cast<std::size_t>(nvswitch_)]);
+      switch_gpu_.push_back(to.gpus[g][static_cast<std::size_t>(nvswitch_)]);
     }
   }
+}
+
+// The nearest of each GPU.
+void System::find_sockets(const Reach& to) {
   for (const int g : gpus_) {
     int nearest = -1;
     for (std::size_t c = 0; c < cpus_.size(); ++c) {
-      const int hops = to_cpu[c][static_cast<std::size_t>(g)].hops();
+      const int hops = to.cpus[c][static_cast<std::size_t>(g)].hops();
       if (hops > 0 && (nearest < 0 ||
-                       hops < to_cpu[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)].hops()))
+                       hops < to.cpus[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)].hops()))
         nearest = static_cast<int>(c);
     }
     cpu_of_gpu_.push_back(nearest < 0 ? -1 : cpus_[static_cast<std::size_t>(nearest)]);
     gpu_cpu_.push_back(nearest < 0 ? Path{}
-                                   : to_cpu[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)]);
+                                   : to.cpus[static_cast<std::size_t>(nearest)][static_cast<std::size_t>(g)]);
   }
-  // gpu_gpu_: from every GPU to the socket near the destination.
-  const auto to_socket = [&](int from, int cpu) -> const Path& {
-    const auto c = static_cast<std::size_t>(std::find(cpus_.begin(), cpus_.end(), cpu) - cpus_.begin());
-    return to_cpu[c][static_cast<std::size_t>(from)];
-  };
+}
+
+const Path& System::to_socket(const Reach& to, int from, int cpu) const {
+  const auto c = static_cast<std::size_t>(std::find(cpus_.begin(), cpus_.end(), cpu) - cpus_.begin());
+  return to.cpus[c][static_cast<std::size_t>(from)];
+}
+
+// Where GPUs do not reach each other directly: by the socket near the destination.
+void System::leave_peer_to_peer(const Reach& to) {
   const bool two_amd = cpu_vendor_ == CpuVendor::amd && gpus() <= 2;
   for (int b = 0; b < gpus(); ++b) {
     const int cpu = cpu_of_gpu_[static_cast<std::size_t>(b)];
@@ -144,30 +174,31 @@ void System::find_paths(bool allow_pxn) {
           path.type <= PathType::nvb || (gpu(a).peer_to_peer && gpu(b).peer_to_peer &&
                                          path.type <= (two_amd ? PathType::sys : PathType::pxb));
       if (a != b && !allowed)
-        path = joined(to_socket(gpus_[static_cast<std::size_t>(a)], cpu),
-                      to_gpu[static_cast<std::size_t>(b)][static_cast<std::size_t>(cpu)]);
+        path = joined(to_socket(to, gpus_[static_cast<std::size_t>(a)], cpu),
+                      to.gpus[static_cast<std::size_t>(b)][static_cast<std::size_t>(cpu)]);
     }
   }
-  // A NIC that is a GPU's own and hangs on the socket beyond its C2C link.
+}
+
+// A NIC that is a GPU's own and hangs on the socket beyond its C2C link.
+void System::join_nets_beyond_c2c(const Reach& to) {
   for (int g = 0; g < gpus(); ++g) {
     const int cpu = cpu_of_gpu_[static_cast<std::size_t>(g)];
     if (cpu < 0) continue;
     for (const int n : local_nets(g)) {
-      const Path& net_cpu = to_socket(nets_[static_cast<std::size_t>(n)], cpu);
+      const Path& net_cpu = to_socket(to, nets_[static_cast<std::size_t>(n)], cpu);
       if (merge(gpu_to_cpu(g).type, net_cpu.type) != PathType::p2c) continue;
       for (Path* path : {&gpu_net_[index(g, n, nets())], &net_gpu_[index(n, g, gpus())]})
         path->type = std::min(path->type, PathType::p2c);
     }
   }
+}
 
-  find_local_nets();
-  proxy_.resize(gpu_net_.size());
-  for (int g = 0; g < gpus(); ++g)
-    for (int n = 0; n < nets(); ++n) proxy_[index(g, n, nets())] = g;
+// Where a NIC does not reach a GPU's memory itself: by the socket near the GPU.
+void System::leave_gpu_direct(const Reach& to) {
   const auto gpu_direct = [&](int g, int n) {
     return net(n).gpu_direct && gpu(g).gpu_direct && gpu_to_net(g, n).type <= PathType::p2c;
   };
-  if (allow_pxn) use_proxies();
   for (int n = 0; n < nets(); ++n)
     for (int g = 0; g < gpus(); ++g) {
       const int cpu = cpu_of_gpu_[static_cast<std::size_t>(g)];
@@ -175,12 +206,11 @@ void System::find_paths(bool allow_pxn) {
           gpu_direct(g, n))
         continue;
       gpu_net_[index(g, n, nets())] =
-          joined(gpu_to_cpu(g), to_net[static_cast<std::size_t>(n)][static_cast<std::size_t>(cpu)]);
+          joined(gpu_to_cpu(g), to.nets[static_cast<std::size_t>(n)][static_cast<std::size_t>(cpu)]);
       net_gpu_[index(n, g, gpus())] =
-          joined(to_socket(nets_[static_cast<std::size_t>(n)], cpu),
-                 to_gpu[static_cast<std::size_t>(g)][static_cast<std::size_t>(cpu)]);
+          joined(to_socket(to, nets_[static_cast<std::size_t>(n)], cpu),
+                 to.gpus[static_cast<std::size_t>(g)][static_cast<std::size_t>(cpu)]);
     }
-  find_local_nets();
 }
 
 void System::use_proxies() {

@@ -126,7 +126,14 @@ class System {
   void order_edges();
   [[nodiscard]] std::vector<Path> paths_to(int base) const;  // from every vertex
   [[nodiscard]] Path joined(const Path& first, const Path& second) const;
+  struct Reach;
   void find_paths(bool allow_pxn);
+  void take_shortest(const Reach& to);
+  void find_sockets(const Reach& to);
+  void leave_peer_to_peer(const Reach& to);
+  void join_nets_beyond_c2c(const Reach& to);
+  void leave_gpu_direct(const Reach& to);
+  [[nodiscard]] const Path& to_socket(const Reach& to, int from, int cpu) const;
   void find_local_nets();
   void use_proxies();
   [[nodiscard]] std::vector<int> local_nets(int g) const;
