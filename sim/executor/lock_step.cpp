@@ -67,6 +67,7 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
   for (const std::uint32_t m : members(t)) {
     const RankState& rank = world_.ranks[m];
     if (rank.throttling != 1) return false;  // a walk knows one pace for all
+    if (&rank == &first) continue;
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
       return false;
