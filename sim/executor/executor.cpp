@@ -278,7 +278,7 @@ void Executor::finish_call(std::uint32_t index) {
   const std::uint32_t group = calls_[index].group, activity = calls_[index].activity;
   members_.clear();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });
-  if (measuring()) calls_.record(group, activity, now() - calls_[index].ready);
+  if (measuring(members_.front().first)) calls_.record(group, activity, now() - calls_[index].ready);
   calls_.close(index);
   for (const auto& [r, op] : members_) {
     occupy(r, op, activity, -1);
@@ -296,7 +296,7 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
   trace.end = now();
   rank.finish(index, now());
   if (op.kind == OpKind::compute && op.stream == 0) accounting_.busy(r, trace.begin, now());
-  if (options_.timeline && rank.step >= static_cast<std::uint32_t>(options_.warmup)) {
+  if (options_.timeline && measuring(r)) {
     timeline_.push_back({r, index,
                          static_cast<std::uint16_t>(rank.step - static_cast<std::uint32_t>(options_.warmup)),
                          op.stream, trace.begin, trace.end, trace.ready});
@@ -334,7 +334,7 @@ void Executor::charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t
                until, legs_);
   for (auto leg = legs_.rbegin(); leg != legs_.rend(); ++leg) {
     accounting_.idle(r, leg->reason, leg->begin, leg->end);
-    if (options_.timeline && rank.step >= static_cast<std::uint32_t>(options_.warmup)) {
+    if (options_.timeline && measuring(r)) {
       idle_.push_back({r, leg->reason, leg->begin, leg->end});
     }
   }

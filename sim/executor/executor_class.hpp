@@ -45,8 +45,8 @@ class Executor {
  private:
   SimTime now() const { return engine_.now(); }
   bool stopped() const { return progress_ && progress_->stopped(); }
-  [[nodiscard]] bool measuring() const {
-    return accounting_.boundaries().size() >= static_cast<std::size_t>(options_.warmup);
+  [[nodiscard]] bool measuring(std::uint32_t r) const {  // the rank is past its own warm-up
+    return ranks_[r].step >= static_cast<std::uint32_t>(options_.warmup);
   }
 
   // executor.cpp: events, ops and calls.

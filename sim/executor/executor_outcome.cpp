@@ -73,9 +73,8 @@ Outcome Executor::outcome() {
   }
   const Reason at_end = reason_at_end(program_);
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
-    accounting_.close(r, at_end);
-    out.ranks.push_back({system_.ranks[r].program_class, system_.ranks[r].members, accounting_.steps(r)});
-    out.ranks.back().steps.resize(out.step_times.size());
+    out.ranks.push_back(
+        {system_.ranks[r].program_class, system_.ranks[r].members, accounting_.steps(r, at_end)});
   }
   std::vector<std::uint32_t> rows(system_.links.size(), LinkSampler::kNoRow);
   if (boundaries.size() < warmup) before_.assign(system_.links.size(), {});

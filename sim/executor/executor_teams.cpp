@@ -7,8 +7,6 @@ void Executor::begin_walk(std::uint32_t team) {
   constexpr std::uint32_t kWorthwhile = 3;  // ops; fewer cost less one by one
   if (walks_[team].resume != engine::kNoHandle || !lock_step_.agree(team, now())) return;
   const auto& members = lock_step_.members(team);
-  for (const std::uint32_t r : members)
-    if (!accounting_.in_open_window(r)) return;
   Walking& walking = walks_[team];
   walking.from = now();
   lock_step_.walk(team, now(), kNever, walking.walk);
@@ -35,7 +33,8 @@ void Executor::end_walk(std::uint32_t team) {
   for (std::size_t a = 0; a < activities.size(); ++a) {
     if (walk.calls[a].calls == 0) continue;
     isolated_.add(activities[a], walk.calls[a].calls);
-    if (measuring()) calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
+    if (measuring(members.front()))
+      calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
   }
   for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
   ops_done_ += std::uint64_t{walk.ops} * members.size();
