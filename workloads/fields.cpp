@@ -284,8 +284,10 @@ const Object<ComputeSpec>& table(config::Type<ComputeSpec>) {
                  "SMs that matrix products leave free for communication (Transformer Engine's "
                  "NVTE_EXT_MARGIN_SM, PyTorch's SM carveout)",
                  between(0, 64))
-          .field("launch_overhead", &ComputeSpec::launch_overhead, "host time to launch one kernel",
-                 config::at_most_a_second(), default_text("the framework's"))
+          .field("launch_overhead", &ComputeSpec::launch_overhead,
+                 "host time of every kernel alike, in place of the framework's calls that are counted one by "
+                 "one",
+                 config::at_most_a_second(), default_text("the framework's calls"))
           .field("launch_blocking", &ComputeSpec::launch_blocking,
                  "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1)")
           .field("cuda_graph", &ComputeSpec::cuda_graph, "kernels are launched from a graph",

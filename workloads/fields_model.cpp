@@ -60,7 +60,8 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
           .field("pad_to_capacity", &ExpertSpec::pad_to_capacity,
                  "experts compute their whole capacity, padded with zeros")
           .field("imbalance", &ExpertSpec::imbalance,
-                 "rows of the most loaded rank's experts over the mean; all ranks wait for it", at_least(1))
+                 "rows of the most loaded rank's experts over the mean; all ranks wait for it; at most ep",
+                 at_least(1))
           .field("biases", &ExpertSpec::biases,
                  "each expert adds a bias to its answer, times the router's probability");
   return object;

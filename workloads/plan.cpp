@@ -65,7 +65,7 @@ Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators) {
   set_sequence_parallel(workload, defaults, plan, mistakes);
   set_recompute(workload, defaults, plan, mistakes);
   set_overlap(spec, defaults, plan, mistakes);
-  set_precision(workload, defaults, plan);
+  set_precision(workload, defaults, plan, mistakes);
   set_experts(workload, plan, mistakes);
   set_data_parallel(workload, defaults, plan, mistakes);
   set_offload(workload, defaults, plan, mistakes);

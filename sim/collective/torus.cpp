@@ -58,7 +58,9 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage) {
   const std::size_t axes = block.axes.size();
   const auto n = static_cast<double>(block.chips.size());
-  const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;  // a scatter of sums, then the gather
+  // A scatter of sums, then the gather; one root sends, or receives, what it has itself too.
+  const bool rooted = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+  const double rounds = kind == CollectiveKind::all_reduce ? 2 : rooted ? n / (n - 1) : 1;
   for (std::size_t axis = 0; axis < axes; ++axis) {
     // Of the buffer, what a chip holds of all parts together when this axis comes.
     double held = 0;

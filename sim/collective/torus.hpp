@@ -34,7 +34,7 @@ class Torus {
   std::vector<std::uint32_t> place_;  // by device: its coordinate, row-major; kNone: no chip of the torus
 };
 
-// REQUIRES: no all-to-all. A broadcast or reduce is taken as a gather: every link carries a share of all.
+// REQUIRES: no all-to-all. A broadcast or reduce is taken as a gather to which the root's own part is added.
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage);
 // The hops that the last byte waits for, of messages to all others (or the neighbour), too.
 [[nodiscard]] Duration torus_latency(CollectiveKind kind, const TorusBlock& block,

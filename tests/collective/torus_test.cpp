@@ -46,6 +46,13 @@ TEST(Torus, AGatherLoadsEveryLinkOfACubeAlike) {
   EXPECT_EQ(lowered(t, CollectiveKind::all_reduce, t.accelerators()).activity.latency, from_microseconds(12));
 }
 
+// A root with six links sends all of the buffer through them: 1/6 on each.
+TEST(Torus, OneRootsLinksCarryAllThatItSends) {
+  const topology::Topology t = torus({4, 4, 4});
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce})
+    EXPECT_NEAR(lowered(t, kind, t.accelerators()).links.begin()->first, 1.0 / 6, 1e-12);
+}
+
 TEST(Torus, EveryChipTakesInWhatItLacks) {
   // Whatever the shape: (n - 1)/n of the buffer into each of n chips, n - 1 in all.
   for (const std::vector<int>& dims : {std::vector<int>{2, 4, 8}, {4, 8, 1}, {2, 2, 1}, {4, 4, 12}}) {

@@ -142,6 +142,17 @@ TEST(Experts, TheBusiestRankSetsTheTimeAndCapacityLimitsIt) {
   EXPECT_EQ(most(uneven), most(even) * 2);
 }
 
+// Nobody has more than all rows: with two groups of experts the busiest has twice the mean, with one the
+// mean.
+TEST(Experts, ImbalanceEndsAtAllRowsOnOneRank) {
+  for (const int ep : {1, 2, 4}) {
+    WorkloadSpec workload = small_moe(1, ep);
+    workload.model.experts.imbalance = 16;
+    workload.model = complete(workload.model);
+    EXPECT_DOUBLE_EQ(resolve(workload, 8).expert_load, ep) << ep;
+  }
+}
+
 // DeepEP over nodes of 4: 8 experts on 2 nodes, 2 a token. Both lie on one node in 2 x (4 x 3)/(8 x 7) = 3/7
 // of all pairs: 2 - 3/7 = 11/7 copies. Inside one domain of 8 ranks with an expert each, a copy for each.
 TEST(Experts, DeepEPSendsACopyToEachNodeThatHoldsSome) {

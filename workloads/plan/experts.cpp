@@ -87,7 +87,9 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
                  "use 1f1b, interleaved or dualpipe");
   const double capacity = experts.capacity_factor;
-  plan.expert_load = capacity > 0 ? std::min(experts.imbalance, capacity) : experts.imbalance;
+  // One rank cannot have more than all rows, ep times the mean.
+  const double busiest = std::min(experts.imbalance, static_cast<double>(plan.ep));
+  plan.expert_load = capacity > 0 ? std::min(busiest, capacity) : busiest;
   if (experts.pad_to_capacity) plan.expert_load = capacity;
   plan.expert_padding = experts.pad_to_capacity;
 }

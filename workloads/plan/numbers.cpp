@@ -6,8 +6,11 @@
 
 namespace topsim::workloads {
 
-void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan) {
+void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PrecisionSpec& precision = workload.precision;
+  if (precision.attention && bytes_of(*precision.attention) < 2)
+    mistakes.add("precision.attention", "no framework stores all its activations in 8 bits",
+                 "\"attention_core\" computes attention in them, \"gemm\" the linear layers");
   plan.gemm = precision.gemm;
   const bool full = precision.gemm == Precision::fp32 || precision.gemm == Precision::tf32;
   const bool sixteen = precision.gemm == Precision::fp16 || precision.gemm == Precision::bf16;

@@ -138,7 +138,8 @@ class Aicb {
       const Word& value = words_[++at_];
       // A list of layers: its length, then its members.
       if (bare == "checkpoints" || bare == "checkpoint_initiates") {
-        for (auto left = number(value, "a count"); left > 0 && words_[at_ + 1].line == name.line; --left)
+        for (auto left = number(value, "a count");
+             left > 0 && !words_[at_ + 1].text.empty() && words_[at_ + 1].line == name.line; --left)
           ++at_;
         continue;
       }

@@ -52,9 +52,12 @@ std::pair<std::uint64_t, std::int64_t> chakra_collective(const Node& node, std::
       return {7, node.bytes};
     case CollectiveKind::barrier:
       return {9, 0};
-    default:
+    case CollectiveKind::all_reduce:
       return {0, node.bytes};
+    case CollectiveKind::send_recv:
+      break;
   }
+  return {};
 }
 }  // namespace
 
@@ -104,6 +107,9 @@ ChakraFiles write_chakra(const Trace& trace) {
               static_cast<std::uint64_t>(from.peer));
         }
         if (from.kind == Kind::collective) {
+          if (from.collective == CollectiveKind::send_recv)
+            fail(trace.file, fmt::format("node {} is a sendrecv of a group", from.id),
+                 "Chakra has none; write it as a send and a receive");
           std::int64_t ranks = 0;
           for (const auto& members : trace.groups[from.group].members)
             if (std::find(members.begin(), members.end(), rank) != members.end())
