@@ -79,7 +79,7 @@ if mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ]; then
 else
   as_root cmake --install build/release >/dev/null
 fi
-"$prefix/bin/topsim" doctor >/dev/null || { "$prefix/bin/topsim" doctor; fail "the installation is not sound"; }
+"$prefix/bin/topsim" doctor >/dev/null || { "$prefix/bin/topsim" doctor || true; fail "the installation is not sound"; }
 say "done: $("$prefix/bin/topsim" --version) in $prefix/bin"
 case ":$PATH:" in
   *":$prefix/bin:"*) ;;

@@ -125,10 +125,14 @@ def run_unittest(path):
     try:
         done = subprocess.run([sys.executable, __file__, "--file", path, answer], cwd=ROOT, env=environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FILE_LIMIT_SECONDS, check=False)
-        text = done.stdout
+        text, ended = done.stdout, done.returncode
     except subprocess.TimeoutExpired as late:
         text = (late.stdout or b"").decode(errors="replace") + f"\nnot done after {FILE_LIMIT_SECONDS} s"
+        ended = "a time-out"
     counts = json.loads(answer.read_text()) if answer.exists() else [0, 1, 0]
+    if ended != 0 and counts[1] == 0:
+        counts[1] = 1
+        text += f"\nthe tests' process ended with {ended}"
     if sum(counts) == 0:
         counts = [0, 1, 0]
         text += "\nno test in this file"

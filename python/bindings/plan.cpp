@@ -23,8 +23,7 @@ std::tuple<std::string, std::string, std::string> plan(scenario::Scenario scenar
   for (const std::string& name : schedules) options.space.schedules.push_back(study::schedule_named(name));
   study::PlanProgress progress;
   const auto tick = [&] {
-    if (!on_progress.is_none())
-      on_progress(progress.bounded.load() + progress.simulated.load(), progress.choices.load(), 0.0, 0, 0);
+    if (!on_progress.is_none()) on_progress(progress.bounded.load(), progress.choices.load(), 0.0, 0, 0);
   };
   const study::PlanReport report = interruptible(
       progress.stop, tick, [&] { return study::search_plans(scenario, catalogue, options, progress); });

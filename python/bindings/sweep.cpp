@@ -8,6 +8,7 @@
 #include "python/bindings/bindings.hpp"
 #include "python/bindings/interruptible.hpp"
 #include "sim/report/html/page.hpp"
+#include "sim/scenario/shipped.hpp"
 #include "sim/study/sweep_choice.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
@@ -41,7 +42,7 @@ class Sweep {
       : source_(std::move(source)), space_(std::move(space)), catalogue_(shipped_catalogue()) {
     base_.read = [this](std::span<const std::string> more) { return source_.read(more); };
     base_.catalogue = &catalogue_;
-    base_.inputs = study::inputs_digest(shipped_library().directories().front());
+    base_.inputs = study::inputs_digest(scenario::catalogue_directory());
     base_.allow_oom = allow_oom;
     study::check_values(space_, base_);
     const auto sets_dp = [](const std::string& each) { return each.rfind("workload.plan.dp=", 0) == 0; };
@@ -100,7 +101,7 @@ class Sweep {
     report.complete = report.rows.size() == space_.points.size();
     report.by = best.empty() ? study::usual_figure(report.rows) : study::sweep_figure(best);
     for (const std::string& each : pareto) report.pareto_figures.push_back(study::sweep_figure(each));
-    if (pareto.empty()) report.pareto_figures = study::usual_pareto_figures();
+    if (pareto.empty()) report.pareto_figures = study::usual_pareto_figures(report.rows);
     constexpr std::size_t kRows = 20, kColumns = 110;
     return {study::sweep_json(report), study::sweep_csv(report), study::sweep_table(report, kRows, kColumns)};
   }

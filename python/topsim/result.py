@@ -226,8 +226,9 @@ class Result:
 
     def html(self, file: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the report page: one file that opens offline. Raises ConfigError where this build has no page."""
+        page = self._events().html(self._text)  # first: where there is none, an old file stays
         with open(file, "w", encoding="utf-8") as out:
-            out.write(self._events().html(self._text))
+            out.write(page)
 
     def plot_timeline(self, ranks: int = 16, step: Optional[int] = None, ax: Any = None) -> Any:
         """What each rank's compute stream did during a step (None: the last), coloured by phase, idle time by reason; the

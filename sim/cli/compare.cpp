@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <limits>
 #include <memory>
 
 #include "sim/base/suggest.hpp"
@@ -108,6 +110,12 @@ void require_row(const Options& options, const report::Comparison& comparison) {
                     known.empty() ? "no collective and no link is in both" : "rows of its kind: " + known);
 }
 
+// From nothing to something is more than any percentage.
+double change(double base, double value) {
+  if (base != 0) return value / base - 1;
+  return value == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), value);
+}
+
 // "step_time > 5 %" judges the difference to the baseline, "step_time > 10 s" the value; of every other
 // candidate.
 int judge_candidates(const Options& options, std::span<const report::Candidate> candidates,
@@ -128,8 +136,10 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
     Verdict verdict = judged(c);
     std::string judged_as = fmt::format("{}", verdict.value);
     if (relative) {
-      verdict.holds = base != 0 && holds(condition, verdict.value / base - 1);
-      judged_as = fmt::format("{:+.3g} % to the baseline", 100 * (verdict.value / base - 1));
+      const double changed = change(base, verdict.value);
+      verdict.holds = holds(condition, changed);
+      judged_as = base == 0 ? fmt::format("{} where the baseline has none", verdict.value)
+                            : fmt::format("{:+.3g} % to the baseline", 100 * changed);
     }
     if (!verdict.holds) continue;
     std::cerr << "failed: " << condition.text << " (" << comparison.names[c] << ": " << judged_as << ")\n";

@@ -57,18 +57,12 @@ std::string progress_text(const study::SweepProgress& progress, double wall_seco
 }
 
 // Figures are named before anything runs: a mistake in a name must not cost hours.
-std::vector<std::size_t> pareto_figures(const Options& options) {
-  std::vector<std::size_t> figures;
-  for (const std::string& name : options.pareto) figures.push_back(study::sweep_figure(name));
-  return figures.empty() ? study::usual_pareto_figures() : figures;
-}
-
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
   study::SweepReport report;
   report.space = space_of(options);
-  report.pareto_figures = pareto_figures(options);
+  for (const std::string& name : options.pareto) report.pareto_figures.push_back(study::sweep_figure(name));
   if (!options.best.empty()) report.by = study::sweep_figure(options.best);
 
   const std::string directory = scenario::catalogue_directory();
@@ -101,6 +95,7 @@ int run(const Options& options) {
   report.scenario = std::filesystem::path(options.scenario.path).stem().string();
   report.complete = report.rows.size() == report.space.points.size();
   if (options.best.empty()) report.by = study::usual_figure(report.rows);
+  if (options.pareto.empty()) report.pareto_figures = study::usual_pareto_figures(report.rows);
   if (!options.quiet && progress.found > 0)
     std::cerr << progress.found << " of " << progress.total << " points were there, "
               << progress.done - progress.found << " simulated now\n";

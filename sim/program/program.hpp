@@ -1,7 +1,7 @@
 // What every rank does in one step, before anything is said about time on the network.
 //
-// Replicas of a pipeline stage share one RankProgram; ops sit in columns in the order in which the host
-// launches them. Each op runs on one stream (FIFO), after its stream's predecessor, its explicit dependencies
+// Replicas of a pipeline stage share one RankProgram; its ops stand in the order in which the host launches
+// them. Each op runs on one stream (FIFO), after its stream's predecessor, its explicit dependencies
 // and its launch.
 #pragma once
 
@@ -89,7 +89,7 @@ struct Grids {
   auto operator<=>(const Grids&) const = default;
 };
 
-// One op; the builder spreads it over columns.
+// One op.
 struct Op {
   static constexpr std::int16_t kByChannels = -1;  // a unit a channel
   OpKind kind = OpKind::compute;

@@ -114,9 +114,7 @@ ConfigError said_by_path(const ConfigError& error) {
 program::Program replay(const Scenario& scenario, const topology::Accelerator& accelerator,
                         std::uint32_t ranks) {
   const workloads::TraceSpec& spec = *scenario.workload.trace;
-  const std::string folder = scenario.document
-                                 ? std::filesystem::path(scenario.document->name()).parent_path().string()
-                                 : std::string();
+  const std::string folder = scenario.topology.directory;
   const workloads::trace::Trace trace = [&] {
     try {
       return workloads::trace::load(spec, folder, ranks);
@@ -270,7 +268,7 @@ class Runs {
 
 // What the network has to say: its remarks; where flows met, by how much and how sure.
 void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
-                          bool interval, report::Result& result) {
+                          bool interval, executor::Progress* progress, report::Result& result) {
   for (const std::string& remark : outcome.network_remarks)
     result.findings.push_back({report::Severity::warning,
                                remark,
@@ -291,7 +289,9 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
       executor::RunOptions other = run;
       other.congestion_bound = bound;
       other.timeline = false;
-      return seconds(metrics::mean_step(runs.run(other, nullptr).step_times));
+      executor::Progress own;
+      if (progress != nullptr) own.stop_all = &progress->stop;
+      return seconds(metrics::mean_step(runs.run(other, &own).step_times));
     };
     std::array<double, 2> steps{};
     parallel::in_order(steps.size(), 0, [&](std::size_t i) {
@@ -299,16 +299,20 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
     });
     const std::string low = report::duration_text(from_seconds(steps[0]));
     const std::string high = report::duration_text(from_seconds(steps[1]));
-    met.message +=
-        "; over the interval of the calibration the step takes " + (low == high ? low : low + " to " + high);
+    met.message += progress != nullptr && progress->stop
+                       ? "; the interval of the calibration was interrupted"
+                       : "; over the interval of the calibration the step takes " +
+                             (low == high ? low : low + " to " + high);
   }
   met.path = "network.contention";
   met.remedy = "--network packet simulates every packet; network.contention=ideal leaves it out";
   result.findings.push_back(std::move(met));
 }
 
-// A fault that no measured step sees is more likely a slip than a wish.
+// A fault that no measured step sees is more likely a slip than a wish. What was interrupted may have been on
+// its way there.
 void add_missed_faults(const Scenario& scenario, const executor::Outcome& outcome, report::Result& result) {
+  if (!outcome.complete) return;
   const Duration begin = outcome.measured_begin.time_since_epoch(), end = outcome.end.time_since_epoch();
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     const FaultSpec& fault = scenario.faults[i];
@@ -337,7 +341,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   simulated.flows_met = outcome.least_efficiency < 1;
   simulated.result = report::make_result(facts_of(scenario, prepared.topology, catalogue), prepared.topology,
                                          prepared.program, prepared.memory, outcome);
-  add_network_findings(runs, run, outcome, options.contention_interval, simulated.result);
+  add_network_findings(runs, run, outcome, options.contention_interval, progress, simulated.result);
   for (report::Finding& finding : hardware_findings(scenario, prepared.topology, catalogue))
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : forced_findings(scenario, prepared.topology, simulated.result))

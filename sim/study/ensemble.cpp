@@ -31,11 +31,14 @@ std::optional<Duration> sample_step(const Scenario& scenario, const topology::Ca
   return scenario::step_of(each, catalogue, own, how, progress);
 }
 
+// work(i, progress of that run).
 template <class Work>
 void run_all(std::size_t runs, int jobs, executor::Progress* progress, const Work& work) {
   if (progress != nullptr) progress->runs_total += runs;
   parallel::in_order(runs, jobs, [&](std::size_t i) {
-    work(i);
+    executor::Progress own;
+    if (progress != nullptr) own.stop_all = &progress->stop;
+    work(i, &own);
     if (progress != nullptr) ++progress->runs_done;
   });
 }
@@ -64,9 +67,9 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
   std::vector<Usual> usual(scenarios.size());
   for (std::size_t c = 0; c < scenarios.size(); ++c)
     usual[c].prepared = scenario::prepare(scenarios[c], catalogue, how);
-  run_all(scenarios.size(), options.jobs, progress, [&](std::size_t c) {
+  run_all(scenarios.size(), options.jobs, progress, [&](std::size_t c, executor::Progress* own) {
     const topology::Topology& topology = usual[c].prepared.topology;
-    usual[c].simulated = scenario::simulate(scenarios[c], catalogue, usual[c].prepared, how, progress);
+    usual[c].simulated = scenario::simulate(scenarios[c], catalogue, usual[c].prepared, how, own);
     usual[c].ranges = ranges_of(scenarios[c], topology, catalogue);
     usual[c].chances = chances_of(scenarios[c], topology, usual[c].simulated);
   });
@@ -82,10 +85,10 @@ std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios
     for (std::size_t s = 1; s < options.samples; ++s) runs.push_back({c, s});
     done = std::max<std::size_t>(options.samples, 1);
   }
-  run_all(runs.size(), options.jobs, progress, [&](std::size_t i) {
-    if (progress != nullptr && progress->stop) return;
+  run_all(runs.size(), options.jobs, progress, [&](std::size_t i, executor::Progress* own) {
+    if (own->stopped()) return;
     const std::size_t c = runs[i].candidate;
-    runs[i].step = sample_step(scenarios[c], catalogue, usual[c], runs[i].sample, how, progress);
+    runs[i].step = sample_step(scenarios[c], catalogue, usual[c], runs[i].sample, how, own);
   });
   for (const Run& run : runs) {
     if (!run.step) done = std::min(done, run.sample);

@@ -113,6 +113,7 @@ program::Program PlanBound::small_program(const PlanChoice& choice, const worklo
   workload.plan.global_batch.reset();
   workload.plan.grad_accumulation = 2;
   workload.plan.dp = choice.ep;
+  workload.plan.zero_group = {}, workload.plan.hsdp_shard.reset();  // of the real number of replicas
   workload.compute.slow_ranks.clear();
   return workloads::training_step(workload, accelerator_,
                                   static_cast<std::uint32_t>(small.tp * small.pp * small.cp * choice.ep));

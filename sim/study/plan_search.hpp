@@ -39,7 +39,7 @@ struct PlanReport {
   std::string scenario;
   std::uint32_t accelerators = 0;
   std::size_t choices = 0;     // combinations of the space
-  std::size_t impossible = 0;  // do not hold together: batch, layers, sequence
+  std::size_t impossible = 0;  // do not hold together: batch, layers, sequence, shards
   std::size_t too_large = 0;   // do not fit the memory
   std::size_t cut = 0;         // bound above the last of the best
   std::size_t simulated = 0;

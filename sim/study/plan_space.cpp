@@ -134,7 +134,9 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
 
   std::vector<PlanChoice> choices;
   const auto add_schedules = [&](PlanChoice choice) {
-    for (const Schedule schedule : schedules) {
+    // One stage has no schedule to choose.
+    const std::vector<Schedule> none{Schedule::one_f_one_b};
+    for (const Schedule schedule : choice.pp == 1 && !kept("schedule") ? none : schedules) {
       choice.schedule = schedule;
       std::vector<int> chunks{1};
       if (schedule == Schedule::interleaved) {
@@ -143,8 +145,6 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
       } else if (schedule == Schedule::zb_v) {
         chunks = {2};
       }
-      // One stage has no schedule to choose.
-      if (choice.pp == 1 && schedule != Schedule::one_f_one_b && schedules.size() > 1) continue;
       for (const int virtual_stages : values("virtual_stages", own.virtual_stages, chunks)) {
         choice.virtual_stages = virtual_stages;
         choices.push_back(choice);

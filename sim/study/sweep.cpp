@@ -43,7 +43,7 @@ std::string key_of(const SweepBase& base, const Scenario& scenario) {
   if (!scenario.topology.file.empty()) digest.add(content(folder / scenario.topology.file));
   if (scenario.workload.trace)
     for (const std::string& file : workloads::trace::files_of(*scenario.workload.trace, folder.string()))
-      digest.add(file).add(content(file));
+      digest.add(fs::path(file).filename().string()).add(content(file));
   return digest.text();
 }
 

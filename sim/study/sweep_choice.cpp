@@ -69,8 +69,8 @@ std::size_t usual_figure(std::span<const SweepRow> rows) {
   return made ? tokens : sweep_figure("step_seconds");
 }
 
-std::vector<std::size_t> usual_pareto_figures() {
-  return {sweep_figure("step_seconds"), sweep_figure("usd_per_hour"), sweep_figure("accelerators"),
+std::vector<std::size_t> usual_pareto_figures(std::span<const SweepRow> rows) {
+  return {usual_figure(rows), sweep_figure("usd_per_hour"), sweep_figure("accelerators"),
           sweep_figure("memory_bytes")};
 }
 }  // namespace topsim::study

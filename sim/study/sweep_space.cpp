@@ -73,6 +73,10 @@ SweepSpace points_of_csv(const std::string& file, std::istream& stream) {
     std::vector<std::string> cells = split_cells(line);
     if (space.paths.empty()) {
       space.paths = std::move(cells);
+      for (std::size_t i = 1; i < space.paths.size(); ++i)
+        if (std::find(space.paths.begin(), space.paths.begin() + static_cast<std::ptrdiff_t>(i),
+                      space.paths[i]) != space.paths.begin() + static_cast<std::ptrdiff_t>(i))
+          throw ConfigError(file + ":1 names " + space.paths[i] + " twice", "one column a path");
       continue;
     }
     if (cells.size() != space.paths.size()) {

@@ -57,11 +57,12 @@ struct SweepStore::Impl {
   }
 
   void open(const std::string& file, const std::string& identity) {
+    refuse_foreign(file);
     // A write-ahead log needs no wait for the disk at every row to survive the death of the process.
     database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     database.run("BEGIN IMMEDIATE");
+    refuse_foreign(file);  // nobody made it another thing in between
     database.run("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID");
-    refuse_foreign(file);
     database.run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, status TEXT, message TEXT" +
                  figure_columns(" REAL") + ") WITHOUT ROWID");
     if (meta("sweep") != identity) {
@@ -89,10 +90,10 @@ struct SweepStore::Impl {
   }
 
   void refuse_foreign(const std::string& file) const {
-    Statement tables(database, "SELECT count(*) FROM sqlite_master WHERE name <> 'meta'");
+    Statement tables(database, "SELECT count(*), total(name = 'meta') FROM sqlite_master");
     tables.step();
-    if (tables.integer(0) == 0) return;
-    if (meta("format") != kFormat)
+    if (tables.integer(0) == tables.integer(1)) return;
+    if (tables.integer(1) == 0 || meta("format") != kFormat)
       throw ConfigError('"' + file + "\" holds something else than a sweep", "name another file with --out");
     if (meta("figures") != figure_columns(""))
       throw ConfigError(

@@ -116,7 +116,9 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   std::vector<Duration> steps(parts.size() + 1);
   if (progress != nullptr) progress->runs_total += steps.size();
   const auto run = [&](std::size_t i) {
-    steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, progress);
+    executor::Progress own;
+    if (progress != nullptr) own.stop_all = &progress->stop;
+    steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, &own);
     if (progress != nullptr) ++progress->runs_done;
   };
   parallel::in_order(steps.size(), 0, run, [&] { return progress != nullptr && progress->stop; });

@@ -12,7 +12,8 @@
 namespace topsim::study {
 
 struct WhatIf {
-  std::string part;  // "computation", "NVLink", "NIC to leaf", "leaf to spine", "PCIe", "latency", "host"
+  std::string
+      part;  // "computation", "NVLink", "PCIe", "NIC to leaf", "host launch", ...: parts_of() names them
   Duration step{};
   double gain = 0;  // share of the step that the faster part saves
 };

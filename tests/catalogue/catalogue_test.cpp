@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -134,9 +135,8 @@ class BrokenCatalogue : public testing::Test {
     return {};
   }
   fs::path directory_ =
-      fs::temp_directory_path() /
-      ("topsim-catalogue-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
-       testing::UnitTest::GetInstance()->current_test_info()->name());
+      fs::temp_directory_path() / ("topsim-catalogue-" + std::to_string(::getpid()) +
+                                   testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(BrokenCatalogue, AFigureWithoutASourceIsRefusedAtItsPlace) {

@@ -1,6 +1,6 @@
 """Draws what the program writes to a terminal as SVG: python3 tests/scripts/picture.py renews the picture of README.md.
 
-Text only: the picture is the program's own output, and test_pictures.py compares the two.
+Text only: the picture is the program's own output, and test_screens.py compares the two.
 """
 
 import html

@@ -57,6 +57,25 @@ std::vector<Duration> first_steps(const PlanReport& report) {
   return steps;
 }
 
+// A plan of one stage is one plan, whatever schedules the others may choose from; shard groups are of the
+// real number of replicas.
+TEST_F(Plans, OfOneStageAndOfShardGroupsAreAmongTheSearched) {
+  PlanOptions options = quick();
+  options.space.keep = {"recompute", "micro_batch", "tp", "cp"};
+  options.space.schedules = {Schedule::interleaved, Schedule::zb_h1};
+  options.top = 100;
+  const PlanReport report = search(two_boxes(), options);
+  EXPECT_EQ(std::count_if(report.rows.begin(), report.rows.end(),
+                          [](const PlanRow& row) { return row.choice.pp == 1; }),
+            1);
+
+  options.space.keep.push_back("pp");
+  options.space.schedules = {Schedule::one_f_one_b};
+  // tp 2, pp 4: two replicas, and each of them a shard group of its own.
+  EXPECT_EQ(search(two_boxes({"workload.plan.zero=1", "workload.plan.zero_group=2"}), options).impossible,
+            0u);
+}
+
 // The search against all of its space: no bound is above the step it bounds, and what it finds is the best.
 TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne) {
   const std::vector<std::vector<std::string>> cases = {

@@ -54,6 +54,7 @@ TEST(SweepSpace, PointsOfAListNameTheSamePaths) {
   EXPECT_THROW((void)read_points(written("q.json", R"([{"a": 1}, {"b": 1}])")), ConfigError);
   EXPECT_THROW((void)read_points(written("q.json", R"([{"a": 1}, {"a": 1, "b": 1}])")), ConfigError);
   EXPECT_THROW((void)read_points(written("q.csv", "a,b\n1\n")), ConfigError);
+  EXPECT_THROW((void)read_points(written("r.csv", "a,b,a\n1,2,3\n")), ConfigError);
   EXPECT_THROW((void)read_points(written("q.json", "[]")), ConfigError);
 }
 }  // namespace topsim::study::sweep_space_test

@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "sim/base/error.hpp"
 #include "sim/scenario/simulate.hpp"
+#include "sim/study/sweep_database.hpp"
 #include "sim/study/sweep_figures.hpp"
 #include "sim/study/sweep_text.hpp"
 
@@ -178,5 +180,18 @@ TEST_F(Sweeps, AFileOfSomethingElseIsRefused) {
   const SweepSpace space = vary("run.seed=1");
   EXPECT_THROW(SweepStore("configs/8xH100-ib.json", space, ""), ConfigError);
   EXPECT_THROW(SweepStore("/no/such/folder/x.sqlite", space, ""), ConfigError);
+  // Somebody's database, down to its journal, stays as it is.
+  const auto file =
+      std::filesystem::temp_directory_path() / ("topsim-foreign-" + std::to_string(::getpid()) + ".sqlite");
+  std::filesystem::remove(file);
+  Database(file.string()).run("CREATE TABLE theirs (x)");
+  const auto bytes = [&] {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string before = bytes();
+  EXPECT_THROW(SweepStore(file.string(), space, ""), ConfigError);
+  EXPECT_EQ(bytes(), before);
+  std::filesystem::remove(file);
 }
 }  // namespace topsim::study::sweep_test

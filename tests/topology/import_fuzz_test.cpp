@@ -1,5 +1,6 @@
 // Whatever stands in a file: a topology, or a sentence with the file's name. Never anything else.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -62,7 +63,8 @@ Topology from_nccl(const std::string& text) {
 }
 
 Topology from_native(const std::string& text) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "topsim-fuzz.json";
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("topsim-fuzz-" + std::to_string(::getpid()) + ".json");
   std::ofstream(path, std::ios::binary) << text;
   return build_file(path.string(), catalogue());
 }
@@ -135,6 +137,17 @@ TEST(ImportFuzz, EndlessNestingIsASentence) {
   for (int i = 0; i < 1000000; ++i) text += "<object>";
   EXPECT_THROW((void)by_spec(read_hwloc_xml)(text), ConfigError);
   EXPECT_THROW((void)from_nccl(text), ConfigError);
+}
+
+TEST(ImportFuzz, DevicesNumberedBelowZeroOrBeyondAllAreASentence) {
+  const std::string good = to_nccl_xml(build(cluster("dgx-h100", 1), catalogue()), 0);
+  const std::size_t net = good.find("dev=\"", good.find("<net "));
+  ASSERT_NE(net, std::string::npos);
+  for (const char* const number : {"-1", "4e9", "nan"}) {
+    std::string text = good;
+    text.replace(net, good.find('"', net + 5) - net, std::string("dev=\"") + number);
+    EXPECT_THROW((void)from_nccl(text), ConfigError) << number;
+  }
 }
 
 TEST(ImportFuzz, AnEndlessLineIsASentence) {

@@ -48,4 +48,10 @@ TEST(Aicb, FewerLayersThanSaidAndStrayWordsAreNoted) {
   const Trace stray = read_aicb("MICRO\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\ntest", "x.txt", 4);
   EXPECT_THAT(stray.notes.front(), HasSubstr("\"test\" and what follows is passed over"));
 }
+
+TEST(Aicb, AListLongerThanTheFileEndsWithIt) {
+  EXPECT_FALSE(problem_of([] {
+                 (void)read_aicb("HYBRID_TRANSFORMER checkpoints: 1000000 1 2", "x.txt", 0);
+               }).message.empty());
+}
 }  // namespace topsim::workloads::trace::aicb_test

@@ -61,4 +61,13 @@ TEST(Chakra, WrittenAndReadAgainIsTheSame) {
   };
   EXPECT_EQ(calls(to_program(again, accelerator())), calls(to_program(trace, accelerator())));
 }
+
+TEST(Chakra, HasNoSendrecvOfAGroup) {
+  Trace trace = read_aicb(kLayers, "x.txt", 0);
+  Node call;
+  call.kind = Kind::collective;
+  call.collective = CollectiveKind::send_recv;
+  trace.programs[0].add(call);
+  EXPECT_THAT(problem_of([&] { (void)write_chakra(trace); }).message, HasSubstr("sendrecv of a group"));
+}
 }  // namespace topsim::workloads::trace::chakra_test

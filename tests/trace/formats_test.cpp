@@ -1,4 +1,6 @@
 // All formats: broken input, detection by content.
+#include <unistd.h>
+
 #include <fstream>
 
 #include "tests/trace/fixtures.hpp"
@@ -49,7 +51,7 @@ TEST(Formats, BrokenInputGetsASentence) {
 }
 
 TEST(Formats, AreToldByTheirContent) {
-  const fs::path folder = fs::temp_directory_path() / "topsim_trace_test";
+  const fs::path folder = fs::temp_directory_path() / ("topsim-formats-" + std::to_string(::getpid()));
   fs::create_directories(folder);
   const auto write = [&](const char* name, const std::string& text) {
     std::ofstream(folder / name, std::ios::binary) << text;

@@ -129,7 +129,7 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
       id, {.compute_capability = capability, .gpu_direct = number(gpu, "gdr", 1) != 0, .cpu_family = {}});
   const DeviceId device = builder_.device({.kind = DeviceKind::accelerator,
                                            .node = node,
-                                           .local = static_cast<std::uint32_t>(number(gpu, "dev", gpus_)),
+                                           .local = nccl::device_number(gpu, "dev", gpus_),
                                            .model = id});
   ++gpus_;
   capability_[device] = capability;
@@ -153,7 +153,7 @@ void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
     // Payload share of the wire at 4096-byte packets: InfiniBand has 26 bytes of headers, RoCEv2 82.
     const double payload = 4096.0 / (4096.0 + (infiniband ? 26 : 82));
     const double rate = mbps * 1e6 / 8;
-    cable(nic, rail(static_cast<std::uint32_t>(number(net, "dev", nics_))), kind,
+    cable(nic, rail(nccl::device_number(net, "dev", nics_)), kind,
           {fmt::format("{}-{}g", infiniband ? "ib" : "eth", mbps / 1000),
            fmt::format("{} {} Gbit/s", family, mbps / 1000), "NCCL topology file"},
           rate, rate * payload);
@@ -208,7 +208,7 @@ void Importer::pci(const Element& element, DeviceId parent, std::uint32_t node) 
 void Importer::scale_up(std::uint32_t node) {
   DeviceId chips{};
   for (const ScaleUpLink& link : scale_up_) {
-    const int count = static_cast<int>(number(*link.element, "count", 1));
+    const int count = static_cast<int>(std::clamp(number(*link.element, "count", 1), 1.0, 65535.0));
     const int capability = capability_[link.gpu];
     // Infinity Fabric of MI300: 64 GB/s a link and direction, 48 usable (RCCL graph/topo.h).
     const double line = link.amd ? 64e9 : nccl::nvlink_line_rate(capability);

@@ -1,7 +1,11 @@
 #include "topology/import/nccl_xml_element.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
+
+#include "sim/base/error.hpp"
 
 namespace topsim::topology::nccl {
 
@@ -17,6 +21,15 @@ double number(const Element& element, const char* name, double missing) {
   } catch (const std::exception&) {
     return missing;
   }
+}
+
+std::uint32_t device_number(const Element& element, const char* name, std::uint32_t missing) {
+  constexpr double kMost = 65535;
+  const double value = number(element, name, missing);
+  if (!(value >= 0 && value <= kMost))
+    throw ConfigError(fmt::format("{}=\"{}\" is no number of a device", name, attribute(element, name)),
+                      "from 0 to 65535");
+  return static_cast<std::uint32_t>(value);
 }
 
 BytesPerSecond PcieLink::line_rate() const {
@@ -64,12 +77,13 @@ std::string cpu_family(const Element& cpu) {
   if (arch == "ppc64") return "power9";
   if (vendor == "AuthenticAMD") return "amd";
   if (vendor != "GenuineIntel") return {};
-  // Models of family 6 from Skylake, Sapphire Rapids and Emerald Rapids on.
+  // Models of family 6 from Skylake, Sapphire Rapids and Emerald Rapids on; Ice Lake's two lie between.
   if (number(cpu, "familyid", 0) != 6) return "intel-bdw";
   const int model = static_cast<int>(number(cpu, "modelid", 0));
-  return model >= 0xCF   ? "intel-erp"
-         : model >= 0x8F ? "intel-spr"
-         : model >= 0x55 ? "intel-skl"
-                         : "intel-bdw";
+  return model >= 0xCF                    ? "intel-erp"
+         : model >= 0x8F                  ? "intel-spr"
+         : model == 0x6A || model == 0x6C ? "intel-icx"
+         : model >= 0x55                  ? "intel-skl"
+                                          : "intel-bdw";
 }
 }  // namespace topsim::topology::nccl

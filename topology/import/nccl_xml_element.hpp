@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/property_tree/ptree.hpp>
+#include <cstdint>
 #include <string>
 
 #include "sim/base/units.hpp"
@@ -13,6 +14,8 @@ using Element = boost::property_tree::ptree;
 
 [[nodiscard]] std::string attribute(const Element& element, const char* name,
                                     const std::string& missing = {});
+// Of a device among its kind; throws ConfigError where it cannot be one.
+[[nodiscard]] std::uint32_t device_number(const Element& element, const char* name, std::uint32_t missing);
 [[nodiscard]] double number(const Element& element, const char* name, double missing);
 
 // Signalling rate after the line coding: GT/s x lanes x 8/10 (generations 1, 2) or 128/130.
