@@ -351,8 +351,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) return t;
   if (facts.nodes > 1) {
-    const double others = n - facts.min_local_ranks,                      // of who has most of them
-        nic = facts.ring_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
+    const double others = n - facts.min_local_ranks,                     // of who has most of them
+        nic = facts.nic_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
     const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post_us = std::max(0.0, posting - sending);

@@ -16,8 +16,7 @@
 //   release                of the framework; rows of different ones are not ranked against each other
 //   published              time of a step
 //   memory                 of the same run: the fullest accelerator's peak; cases of the family FILE/memory
-//   idle                   the share of a steady step in which an accelerator waits, from a run without
-//                          warm-up; FILE/idle
+//   idle                   the share of the step in which an accelerator waits; FILE/idle
 //   communication          the part of it that it waits for messages; FILE/communication
 //   collective, points     a sweep, {"64 KiB": "21 us", ...}; cases of FILE/small (below 64 KiB), FILE/medium
 //                          and FILE/large (16 MB and above)

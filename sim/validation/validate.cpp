@@ -70,12 +70,6 @@ std::string total_of(const Prediction& p) {
   return "shares";
 }
 
-// Stages may begin a step before others have ended the last one (zero bubble): all of the run's work, over
-// the time of its last step, which is a steady one.
-double idle_share(const report::Result& result) {
-  return 1 - seconds(result.account.busy) / seconds(result.step_times.back());
-}
-
 void predict_step(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                   executor::Progress& progress, std::vector<Prediction>& results) {
   scenario::SimulateOptions options;
@@ -88,7 +82,9 @@ void predict_step(const scenario::Scenario& scenario, const topology::Catalogue&
     if (p.figure == Figure::step) p.predicted = seconds(result.step);
     if (p.figure == Figure::memory) p.predicted = static_cast<double>(result.memory.per_accelerator.value());
     if (p.figure != Figure::share) continue;
-    p.predicted = p.family.ends_with("/idle") ? idle_share(result) : communication_share(result.account);
+    p.predicted = p.family.ends_with("/idle")
+                      ? seconds(result.account.idle_total()) / seconds(result.account.total())
+                      : communication_share(result.account);
   }
 }
 

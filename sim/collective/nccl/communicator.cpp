@@ -54,6 +54,21 @@ double slowest_pcie_wire(const System& system) {
   return slowest;
 }
 
+double wire_of_net(const System& system, int net) {
+  double wire = system.net(net).wire;
+  for (const int e : system.net(net).edges) {
+    const Vertex& nic = system.vertex(system.edges()[static_cast<std::size_t>(e)].to);
+    if (nic.kind == VertexKind::nic && nic.wire > 0) wire = std::min(wire, nic.wire);
+  }
+  return wire;
+}
+
+double nic_wire(const System& system) {
+  double sum = 0;
+  for (int net = 0; net < system.nets(); ++net) sum += wire_of_net(system, net);
+  return sum;
+}
+
 // As fast as the channel with the least of its NIC, which channels share.
 double ring_wire(const Box& box) {
   std::map<int, int> entering, leaving;
@@ -65,12 +80,7 @@ double ring_wire(const Box& box) {
   double slowest = 0;
   for (const auto& uses : {entering, leaving})
     for (const auto& [net, channels] : uses) {
-      double wire = box.system.net(net).wire;
-      for (const int e : box.system.net(net).edges) {
-        const Vertex& nic = box.system.vertex(box.system.edges()[static_cast<std::size_t>(e)].to);
-        if (nic.kind == VertexKind::nic && nic.wire > 0) wire = std::min(wire, nic.wire);
-      }
-      const double share = wire / channels;
+      const double share = wire_of_net(box.system, net) / channels;
       if (slowest == 0 || share < slowest) slowest = share;
     }
   return slowest * box.ring.count();
@@ -149,7 +159,9 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
       facts.hop_latency = std::max(facts.hop_latency, box->system.net(n).hop_latency);
     }
     facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
-    if (nodes > 1) facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
+    if (nodes == 1) continue;
+    facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
+    facts.nic_wire = least_known(facts.nic_wire, nic_wire(box->system));
   }
   facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
   facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;

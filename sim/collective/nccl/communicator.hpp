@@ -59,6 +59,7 @@ struct CommunicatorFacts {
   // What the wires really carry, GB/s; 0: not known. NCCL does not ask for it.
   double pcie_wire = 0;  // the least PCIe link of a GPU
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
+  double nic_wire = 0;   // all NICs of a box
   int rings = 0;         // how many were found; as many run as trees were found
   double told_latency = 0, hop_latency = 0;  // of a network plugin, microseconds: net_plugins.hpp
 };
