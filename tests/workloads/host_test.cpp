@@ -49,7 +49,7 @@ TEST(Host, FullRecomputePaysTheForwardAgainAndTheCheckpoint) {
   again.plan.recompute->kind = RecomputeKind::full;
   const HostProfile& host = framework("megatron@2022").host;
   EXPECT_NEAR(host_seconds(again) - host_seconds(job()),
-              6 * seconds(host_time(host.forward + host.checkpoint)), 1e-9);
+              6 * seconds(host_time(host.forward + host.checkpoint, host.in_step)), 1e-9);
 }
 
 // torchtitan's selective recompute checkpoints each layer as well: the whole forward pass is called again.
