@@ -56,16 +56,19 @@ Topology TopologyBuilder::finish() && {
   Topology& t = result_;
   const std::size_t devices = t.devices_.size();
   t.out_begin_.assign(devices + 1, 0);
-  for (std::size_t i = 0; i < t.links_.size(); ++i) {
-    const Link& l = t.links_[i];
+  const std::span<const Link> links(t.links_);
+  const std::span<std::uint32_t> out(t.out_begin_);
+  const std::size_t types = t.link_types_.size();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& l = links[i];
     if (l.from.index() >= devices || l.to.index() >= devices)  // what is invalid is beyond them, too
       throw InternalError(fmt::format("link {} has an end that is no device", i));
     if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", i));
     if (!(l.capacity.value() > 0) || !(l.line_rate.value() > 0) || l.latency < Duration::zero())
       throw InternalError(
           fmt::format("link {} needs a positive capacity and no negative latency", t.name(l.from)));
-    if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", i));
-    ++t.out_begin_[l.from.index() + 1];
+    if (l.type >= types) throw InternalError(fmt::format("link {} has no type", i));
+    ++out[l.from.index() + 1];
   }
   if (!t.explicit_names_.empty()) {
     std::unordered_set<std::string_view> seen;
@@ -77,8 +80,8 @@ Topology TopologyBuilder::finish() && {
   std::partial_sum(t.out_begin_.begin(), t.out_begin_.end(), t.out_begin_.begin());
   t.out_links_.resize(t.links_.size());
   std::vector<std::uint32_t> next(t.out_begin_.begin(), t.out_begin_.end() - 1);
-  for (std::size_t i = 0; i < t.links_.size(); ++i)
-    t.out_links_[next[t.links_[i].from.index()]++] = LinkId(i);
+  const std::span<LinkId> out_links(t.out_links_);
+  for (std::size_t i = 0; i < links.size(); ++i) out_links[next[links[i].from.index()]++] = LinkId(i);
 
   t.nics_begin_.assign(t.nodes_ + 1, 0);
   for (std::size_t i = 0; i < devices; ++i) {

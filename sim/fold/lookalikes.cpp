@@ -23,6 +23,8 @@ Lookalikes::Lookalikes(const program::Program& program, const topology::Router& 
 
 void Lookalikes::begin_block() {
   last_ = {};
+  last_edge_ = {};
+  where_.clear();
   for (std::size_t k = 0; k < kKinds; ++k) met_[k].clear(), begin_[k].clear();
 }
 
@@ -39,11 +41,42 @@ std::uint32_t Lookalikes::number_of(const std::vector<CallShape>* calls) {
 }
 
 Lookalikes::Meeting Lookalikes::meet(const Group& group) {
-  for (std::size_t k = 0; k < kKinds; ++k) begin_[k].push_back(met_[k].size());
-  if (!(group.to.valid() ? describe_edge(group) : describe(group))) return {kNone, true};
+  if (group.to.valid()) return meet_edge(group);
+  last_edge_ = {};
+  return describe(group) ? meet_described() : Meeting{kNone, true};
+}
+
+// Edges between two nodes follow each other, one a place: after one of a kind mostly comes the same kind.
+Lookalikes::Meeting Lookalikes::meet_edge(const Group& group) {
+  const Seat &from = seats_[group.from.index()], &to = seats_[group.to.index()];
+  Edge edge{kNone, from.node, to.node, group.slot, group.dimension, group.calls};
+  const std::uint32_t before = last_edge_.like;
+  const bool beside = before != kNone && edge.beside(last_edge_);
+  if (beside && next_[before].like != kNone && next_[before].from == from.place &&
+      next_[before].to == to.place) {
+    where_.push_back(where_.back());
+    last_edge_.like = next_[before].like;
+    return {last_edge_.like, false};
+  }
+  const Meeting meeting = describe_edge(group) ? meet_described() : Meeting{kNone, true};
+  if (beside && meeting.like != kNone) next_[before] = {from.place, to.place, meeting.like};
+  edge.like = meeting.like;
+  last_edge_ = edge;
+  return meeting;
+}
+
+Lookalikes::Meeting Lookalikes::meet_described() {
   const auto [entry, fresh] = known_.try_emplace(key_, static_cast<std::uint32_t>(faces_.size()));
-  if (fresh) faces_.emplace_back();
+  if (fresh) {
+    faces_.emplace_back();
+    next_.emplace_back();
+  }
   return {entry->second, fresh};
+}
+
+void Lookalikes::meet_others() {
+  where_.push_back(static_cast<std::uint32_t>(begin_[0].size()));
+  for (std::size_t k = 0; k < kKinds; ++k) begin_[k].push_back(met_[k].size());
 }
 
 // Writes the key: everything that a sketch follows from, with ordinals for numbers.
@@ -57,6 +90,7 @@ bool Lookalikes::describe(const Group& group) {
   *word++ = group.slot;
   *word++ = number_of(group.calls);
   *word++ = group.is_communicator() ? 1 : 0;
+  meet_others();
   for (std::size_t k = 0; k < kKinds; ++k) ordinals_[k].begin(&met_[k]);
   bool regular = true;
   Ordinals &nodes = ordinals_[0], &sites = ordinals_[1], &regions = ordinals_[2];
@@ -89,6 +123,7 @@ bool Lookalikes::describe_edge(const Group& group) {
                               (b.region == kNowhere ? 32U : 0U);
   key_.assign({static_cast<std::uint32_t>(group.dimension), group.slot, number_of(group.calls), kEdge,
                from.place, to.place, a.kind, b.kind, alike});
+  meet_others();
   const auto meet = [](std::vector<std::uint32_t>& met, std::uint32_t first, std::uint32_t second) {
     if (first != kNowhere) met.push_back(first);
     if (second != kNowhere && second != first) met.push_back(second);
@@ -130,15 +165,15 @@ void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::
 
 std::span<const std::uint32_t> Lookalikes::numbers(std::size_t kind, std::size_t met) const {
   const std::vector<std::size_t>& begin = begin_[kind];
-  const std::size_t end = met + 1 < begin.size() ? begin[met + 1] : met_[kind].size();
-  return std::span(met_[kind]).subspan(begin[met], end - begin[met]);
+  const std::size_t at = where_[met], end = at + 1 < begin.size() ? begin[at + 1] : met_[kind].size();
+  return std::span(met_[kind]).subspan(begin[at], end - begin[at]);
 }
 
 std::span<const CellPart> Lookalikes::parts(std::uint32_t like, std::size_t met) {
   const Face& face = faces_[like];
   // The next edge between two nodes has to do with the same cells.
   bool same = face.layout == last_.layout;
-  for (std::size_t k = 0; k < kKinds && same; ++k) {
+  for (std::size_t k = 0; k < kKinds && same && where_[met] != where_[last_.met]; ++k) {
     const auto now = numbers(k, met), before = numbers(k, last_.met);
     same = std::equal(now.begin(), now.end(), before.begin(), before.end());
   }

@@ -86,6 +86,9 @@ class Lookalikes {
     }
   };
   [[nodiscard]] std::uint32_t number_of(const std::vector<CallShape>* calls);
+  Meeting meet_edge(const Group& group);
+  Meeting meet_described();
+  void meet_others();  // numbers of nodes, sites and regions that follow are this group's
   bool describe(const Group& group);
   bool describe_edge(const Group& group);
   [[nodiscard]] std::span<const std::uint32_t> numbers(std::size_t kind, std::size_t met) const;
@@ -111,6 +114,24 @@ class Lookalikes {
   };
   Last last_;
   Key key_;
+  struct Edge {  // of the block, met last
+    std::uint32_t like = kNone;
+    std::uint32_t from = 0, to = 0;  // nodes
+    std::uint16_t slot = 0;
+    program::Dimension dimension = program::Dimension::world;
+    const std::vector<CallShape>* calls = nullptr;
+    [[nodiscard]] bool beside(const Edge& other) const {
+      return from == other.from && to == other.to && slot == other.slot && dimension == other.dimension &&
+             calls == other.calls;
+    }
+  };
+  Edge last_edge_;
+  struct Next {                      // between the same nodes, after an edge of a kind
+    std::uint32_t from = 0, to = 0;  // places
+    std::uint32_t like = kNone;
+  };
+  std::vector<Next> next_;            // by kind
+  std::vector<std::uint32_t> where_;  // by group of the block: where its numbers are
   // By kind: the numbers that groups of the block have met, and where those of each begin.
   std::vector<std::uint32_t> met_[kKinds];
   std::vector<std::size_t> begin_[kKinds];
