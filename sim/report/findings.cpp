@@ -98,10 +98,21 @@ void find_straggler(const FindingContext& context, Findings& out) {
                  "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work"});
 }
 
+// Cards for workstations run at clocks above those that their data sheets count peaks at.
+void find_peak(const FindingContext& context, Findings& out) {
+  const double mfu = context.result.throughput.mfu;
+  if (mfu <= 1) return;
+  out.push_back({Severity::note,
+                 fmt::format("{} of the peak: data sheets count it at a clock that some accelerators exceed; "
+                             "replayed times may also be too short",
+                             percent_text(mfu)),
+                 "mfu", "compare tokens per second instead"});
+}
+
 using Finder = void (*)(const FindingContext&, Findings&);
-constexpr Finder kFinders[] = {find_partial,          find_memory,        find_unused_fabric,
-                               find_oversubscription, find_narrow_pcie,   find_launch_bound,
-                               find_bubble,           find_limiting_link, find_straggler};
+constexpr Finder kFinders[] = {find_partial,     find_memory,       find_unused_fabric, find_oversubscription,
+                               find_narrow_pcie, find_launch_bound, find_bubble,        find_limiting_link,
+                               find_straggler,   find_peak};
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {

@@ -36,6 +36,18 @@ TEST(Findings, AFabricThatCarriedNothingIsSaidFirst) {
   EXPECT_EQ(result.findings[0].message, "the fabric carried no traffic; this comparison cannot differ");
 }
 
+// Twice the model's FLOPs in the same time: a card that clocks above its data sheet.
+TEST(Findings, MoreThanThePeakIsExplained) {
+  const topology::Topology topology = two_nodes();
+  const executor::Outcome outcome = two_steps(topology);
+  program::Program program = two_ranks();
+  const double mfu = make_result(facts(), topology, program, memory(), outcome).throughput.mfu;
+  ASSERT_GT(mfu, 0);
+  EXPECT_FALSE(says(make_result(facts(), topology, program, memory(), outcome), "of the peak"));
+  program.facts.model_flops = Flops(program.facts.model_flops.value() * 1.05 / mfu);
+  EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "105 % of the peak"));
+}
+
 TEST(Findings, AMachineWithoutAFabricIsNotBlamedForAnIdleOne) {
   topology::TopologyBuilder builder;
   builder.set_nodes(1);
@@ -45,9 +57,9 @@ TEST(Findings, AMachineWithoutAFabricIsNotBlamedForAnIdleOne) {
   builder.cable({a, b, LinkKind::nvlink, 1, type, 450_GBps, 450_GBps, 0_ns});
   const topology::Topology topology = std::move(builder).finish();
   executor::Outcome outcome;
-  outcome.step_times = {1_ms};
-  outcome.ranks = {{0, {RankId(0)}, {account(1_ms, {})}}};
-  outcome.end = SimTime(1_ms);
+  outcome.step_times = {4_ms};
+  outcome.ranks = {{0, {RankId(0)}, {account(4_ms, {})}}};
+  outcome.end = SimTime(4_ms);
   EXPECT_THAT(messages(with(outcome, topology)), IsEmpty());
 }
 
