@@ -141,7 +141,7 @@ class Faults {
       return;
     }
     if (factor == 0) {
-      const Duration failover = fault.at + fault.failover;
+      const Duration failover = after(fault.at, fault.failover);
       outages_.push_back({failover, end_of(fault), links});
       if (failover < end_of(fault))
         applied_.notes.push_back(
@@ -158,16 +158,20 @@ class Faults {
     constexpr std::int64_t kMostOutages = 100000;
     if (*fault.lasts / *fault.period > kMostOutages)
       return problem(path + ".period", "more than 100,000 outages", "a longer period, or a shorter \"for\"");
-    const Duration end = fault.at + *fault.lasts;
-    for (Duration outage = fault.at; outage < end; outage += *fault.period) {
-      outages_.push_back({outage + fault.failover, std::min(outage + *fault.down, end), links});
+    const Duration end = end_of(fault);
+    for (Duration outage = fault.at; outage < end; outage = after(outage, *fault.period)) {
+      outages_.push_back({after(outage, fault.failover), std::min(after(outage, *fault.down), end), links});
       for (const LinkId link : links)
-        capacities_.push_back({link, outage, std::min(outage + *fault.down, end), 0});
+        capacities_.push_back({link, outage, std::min(after(outage, *fault.down), end), 0});
     }
   }
 
+  // What the clock cannot reach does not end.
+  static Duration after(Duration at, Duration more) {
+    return more > Duration::max() - at ? Duration::max() : at + more;
+  }
   static Duration end_of(const FaultSpec& fault) {
-    return fault.lasts ? fault.at + *fault.lasts : Duration::max();
+    return fault.lasts ? after(fault.at, *fault.lasts) : Duration::max();
   }
 
   // Which links no route takes, from each instant to the next one.

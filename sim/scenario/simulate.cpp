@@ -316,7 +316,7 @@ void add_missed_faults(const Scenario& scenario, const executor::Outcome& outcom
   const Duration begin = outcome.measured_begin.time_since_epoch(), end = outcome.end.time_since_epoch();
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     const FaultSpec& fault = scenario.faults[i];
-    const bool over = fault.lasts && fault.at + *fault.lasts <= begin;
+    const bool over = fault.lasts && *fault.lasts <= begin - fault.at;
     if (fault.kind == FaultKind::gpu_down || (fault.at < end && !over)) continue;
     result.findings.push_back(
         {report::Severity::warning,

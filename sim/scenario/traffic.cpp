@@ -187,7 +187,7 @@ Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& ca
   const auto senders = static_cast<std::uint32_t>(options.senders > 0 ? options.senders : 8);
   packet::Outcome outcome;
   std::vector<std::pair<std::string, std::string>> names;
-  std::string shape = "two switches and one trunk, {} ms long";
+  std::string shape;
   if (pattern == TrafficPattern::incast) {
     outcome = packet::incast(senders, options.sizes.front(), cable, spec);
     for (std::uint32_t i = 0; i < senders; ++i) names.emplace_back(fmt::format("sender{}", i), "receiver");

@@ -136,6 +136,9 @@ TEST(Faults, OverBeforeTheFirstStepIsMeasuredOrAfterTheLastOneChangeNothing) {
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "0 s", "for": "1 ns"}])"),
             whole);
   EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "1 h", "for": "1 s"}])"), whole);
+  // Its end is beyond what the clock holds, 106 days.
+  EXPECT_EQ(step_with(R"([{"kind": "gpu_slow", "target": "node0/gpu2", "at": "60 days", "for": "60 days"}])"),
+            whole);
 }
 
 TEST(Faults, AFlappingCableCostsAtMostItsOutages) {

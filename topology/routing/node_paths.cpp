@@ -191,10 +191,6 @@ void NodeShape::find_nearest_ports() {
   }
 }
 
-std::span<const std::uint32_t> NodeShape::nearest_ports(std::uint32_t device) const {
-  return ports_[device];
-}
-
 // NCCL spreads the ranks of a node over equally near NICs by the bits of the rank's device number, mirrored
 // (src/graph/topo.cc, ncclTopoGetLocalNet); with more NICs than accelerators channels go round the rest.
 void NodeShape::share_ports() {

@@ -49,8 +49,6 @@ class NodeShape {
   NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer);
 
   [[nodiscard]] LocalPath path(std::uint32_t from, std::uint32_t to) const;
-  // Fabric ports nearest to a device by PCIe hops, ascending; itself when it has one.
-  [[nodiscard]] std::span<const std::uint32_t> nearest_ports(std::uint32_t device) const;
   // The nearest port that serves a device on this connection, as NCCL deals equally near NICs to the
   // accelerators that share them; none without a port.
   [[nodiscard]] std::uint32_t own_port(std::uint32_t device, std::uint64_t connection) const;
