@@ -22,6 +22,10 @@ std::string_view name_of(Algorithm algorithm) {
       return "Direct";
     case Algorithm::torus:
       return "Torus";
+    case Algorithm::one_shot:
+      return "OneShot";
+    case Algorithm::two_shot:
+      return "TwoShot";
   }
   return "?";
 }

@@ -29,7 +29,9 @@ enum class Algorithm : std::uint8_t {
   nvls_tree,
   pat,
   direct,  // send/recv, all-to-all
-  torus    // not NCCL's: axis after axis, all at the same time (torus.hpp)
+  torus,   // not NCCL's: axis after axis, all at the same time (torus.hpp)
+  one_shot,
+  two_shot  // serving engines' kernels: everybody reads all from all others, or sums an n-th first
 };
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);  // "Tree", "Ring", "NVLS", ... NCCL's spelling
@@ -48,6 +50,8 @@ struct Overrides {
   std::optional<Protocol> protocol;
   std::optional<int> channels;
   std::optional<bool> nvls, sharp, pxn;
+  // All-reduces of a box take serving engines' kernels where these would; unset: scenarios of inference do.
+  std::optional<bool> custom_all_reduce;
 };
 
 // Which refinements of NCCL's own estimates the predicted times contain (time_model.cpp says what each is and

@@ -115,6 +115,8 @@ struct NcclModel::Impl {
 Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
   if (kind == CollectiveKind::barrier)
     return placement.tuner->choose(CollectiveKind::all_reduce, 4, overrides);
+  if (overrides.custom_all_reduce.value_or(false) && !overrides.algorithm && !overrides.protocol)
+    if (const auto served = serving_choice(kind, bytes.value(), placement.tuner->facts())) return *served;
   if (tuned(kind)) return placement.tuner->choose(kind, bytes.value(), overrides);
   Choice direct;
   direct.algorithm = Algorithm::direct;
@@ -181,6 +183,9 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
         return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);
       if (tuned(kind)) return lower_mesh(kind, placement, usage);
       return lower_neighbours(gpus, overrides.pxn.value_or(true), usage);
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+      return lower_mesh(kind, placement, usage);
     case Algorithm::torus:
       throw InternalError("a torus is lowered by its block, not by its placement");
   }
@@ -227,7 +232,9 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
     // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
+    const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
     const Timing timing = block         ? time_torus(wire, *block, router.topology())
+                          : served      ? time_serving(choice, placement.tuner->facts())
                           : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
                                                           *placement.tuner, network, time)
                                         : time_direct(wire, bytes, *placement.tuner, network, time);

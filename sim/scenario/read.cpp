@@ -223,6 +223,14 @@ std::string standalone_json(const Scenario& scenario) {
   return to_json(whole);
 }
 
+collective::Overrides library_choices(const Scenario& scenario) {
+  collective::Overrides choices = scenario.network.nccl;
+  const workloads::Task task = scenario.workload.task;
+  if (!choices.custom_all_reduce && !scenario.workload.trace)
+    choices.custom_all_reduce = task == workloads::Task::prefill || task == workloads::Task::decode;
+  return choices;
+}
+
 ConfigError located(const ConfigError& error, const Scenario& scenario) {
   return scenario.document ? ConfigError(scenario.document->locate(error.problems())) : error;
 }

@@ -88,6 +88,9 @@ struct Scenario {
   std::shared_ptr<const config::Document> document;
 };
 
+// What the job forces on the library: network.nccl, and serving engines' own all-reduces in inference.
+[[nodiscard]] collective::Overrides library_choices(const Scenario& scenario);
+
 // A file or folder of the configuration directories by the path that their folder has in the project
 // ("configs/traces/ring8.goal", "traces/ring8.goal"); empty where there is none.
 [[nodiscard]] std::string find_shipped(const std::string& path, const config::Library& library);

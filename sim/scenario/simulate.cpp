@@ -180,7 +180,7 @@ void add_detours(const Scenario& scenario, const Prepared& prepared, const Appli
         made.router = std::make_shared<const topology::Router>(prepared.topology, scenario.run.seed, dead,
                                                                scenario.network.packet.queue_pairs());
         made.nccl = std::make_shared<const collective::NcclModel>(
-            *made.router, scenario.network.nccl, collective::TimeOptions{}, prepared.searches);
+            *made.router, library_choices(scenario), collective::TimeOptions{}, prepared.searches);
         run.detours.push_back(std::move(made));
       }
     }
@@ -218,7 +218,7 @@ class Runs {
       : scenario_(scenario),
         prepared_(prepared),
         router_(router),
-        nccl_(router, scenario.network.nccl, {}, prepared.searches) {
+        nccl_(router, library_choices(scenario), {}, prepared.searches) {
     explained([&] { system_ = executor::fold_for(prepared.program, router, nccl_, options); });
     stops_ = sharp_stops(system_, prepared.topology, options.capacity_changes);
   }

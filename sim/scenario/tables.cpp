@@ -151,7 +151,11 @@ const config::Object<Overrides>& table(config::Type<Overrides>) {
                  config::default_text("the tuner's"))
           .field("nvls", &Overrides::nvls, "NVLink SHARP (NCCL_NVLS_ENABLE)")
           .field("sharp", &Overrides::sharp, "In-network reduction (NCCL_COLLNET_ENABLE)")
-          .field("pxn", &Overrides::pxn, "Reach a NIC through the GPU beside it (NCCL_PXN_DISABLE=0)");
+          .field("pxn", &Overrides::pxn, "Reach a NIC through the GPU beside it (NCCL_PXN_DISABLE=0)")
+          .field(
+              "custom_all_reduce", &Overrides::custom_all_reduce,
+              "All-reduces of a box by serving engines' kernels (vLLM's), one shot or two, where they would",
+              config::default_text("inference's are"));
   return object;
 }
 }  // namespace topsim::collective

@@ -48,7 +48,7 @@ class Search {
         progress_(progress),
         topology_(built(scenario_, catalogue)),
         router_(topology_, scenario_.run.seed, {}, scenario_.network.packet.queue_pairs()),
-        nccl_(router_, scenario_.network.nccl),
+        nccl_(router_, scenario::library_choices(scenario_)),
         ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
         accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))) {
     fix_global_batch();
