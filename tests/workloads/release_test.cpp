@@ -105,6 +105,56 @@ TEST(Casts, ScalesOfTheTensorItselfReadItOnceMore) {
   EXPECT_NEAR(torchao.input_gradient.seconds - engine.input_gradient.seconds, (2 + 3) * kByteEach, 1e-12);
 }
 
+// 16 sequences of 1024, 8 heads: 2^27 scores of 2 bytes. Forward a quotient, a product, a difference and a
+// softmax, each read and written at 0.5 of 3.35 TB/s, in the place of one kernel at 0.8; backward the
+// softmax reads two and writes one, product and quotient read and write, in the place of three.
+TEST(Release, ScoresPassOneByOneWhereNoKernelFusesThem) {
+  const AttentionShape shape{16, 8, 8, 1024, 1024, 64, 64};
+  const auto seconds = [&](bool fused) {
+    ComputeSettings settings;
+    settings.fused = fused;
+    static const topology::Accelerator accelerator = h100();
+    const ComputeModel compute(accelerator, settings);
+    return std::pair(compute.attention_forward(shape, AttentionKernel::unfused, Precision::fp16).seconds,
+                     compute.attention_backward(shape, AttentionKernel::unfused, Precision::fp16).seconds);
+  };
+  const double pass = 16 * 8 * 1024.0 * 1024 * 2 / 3.35e12;
+  const auto [forward, backward] = seconds(false);
+  const auto [fused_forward, fused_backward] = seconds(true);
+  EXPECT_NEAR(forward - fused_forward, pass * (8 / 0.5 - 2 / 0.8), 1e-9);
+  EXPECT_NEAR(backward - fused_backward, pass * (7 / 0.5 - 3 / 0.8), 1e-9);
+}
+
+// Three releases that users of older papers and of nanoGPT ask for: what is theirs and not their elder's.
+TEST(Release, OlderScriptsKeepTheirScores) {
+  const auto plan = [](const char* framework) {
+    WorkloadSpec workload = job(framework);
+    workload.model = complete(workload.model);
+    return resolve(workload, 8);
+  };
+  for (const char* old : {"megatron@2019", "deepspeed@2022"}) {
+    EXPECT_EQ(plan(old).attention, AttentionKernel::unfused) << old;
+    EXPECT_EQ(plan(old).recompute.kind, RecomputeKind::full) << old;
+    EXPECT_TRUE(plan(old).dropout) << old;
+  }
+  EXPECT_FALSE(plan("megatron@2019").fused_kernels);
+  EXPECT_TRUE(plan("deepspeed@2022").fused_kernels);
+  EXPECT_TRUE(plan("ddp@2024-compile").fused_cross_entropy && plan("ddp@2024-compile").fused_adam);
+}
+
+// Buckets that fill during the last backward pass hold it up, and with it all stages before: in a pipeline
+// DeepSpeed reduces afterwards.
+TEST(Release, DeepSpeedsPipelineReducesAfterItsLastBackwardPass) {
+  const auto buckets = [](int pp) {
+    WorkloadSpec workload = job("deepspeed");
+    workload.model = complete(workload.model);
+    workload.plan.pp = pp;
+    return resolve(workload, 8).bucket_elements;
+  };
+  EXPECT_EQ(buckets(1), 5e8);
+  EXPECT_EQ(buckets(2), 0);
+}
+
 // Two micro-batches: the host reads each one's size back before its forward pass, and the timers of the time
 // wait at the end of all four passes. A year later they wait no more.
 TEST(Release, MegatronOf2022WaitsForEveryMicroBatchAndPass) {

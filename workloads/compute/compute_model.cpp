@@ -50,6 +50,12 @@ constexpr double kEdge = 8192;
 
 constexpr std::array<std::pair<double, double>, 6> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+// Of kernels that expand narrow weights as they read them: 16 rows (IST-DASLab/marlin).
+constexpr std::pair<double, double> kNarrowTile{16, 256};
+// Rows up to which a product has one row of tiles at most, and too few of them for the units: K is divided
+// among these, and the parts are added up (cuBLAS: splitKreduce_kernel, which traces of generation are full
+// of).
+constexpr double kFewRows = 64;
 
 double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
   return constants.peak_fraction / (1 + constants.tile_penalty * (1 / tile.first + 1 / tile.second));
@@ -112,13 +118,16 @@ ComputeModel::Tiling ComputeModel::tiled(const GemmShape& shape, double peak_rat
   const double units = std::max(1, accelerator_.compute_units);
   const double used = std::max(1.0, units - margin);
   Tiling best{std::numeric_limits<double>::infinity(), 0};
-  for (const auto& [tm, tn] : kTiles) {
+  const auto consider = [&](double tm, double tn) {
     const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);
-    const double waves = std::ceil(tiles / used);
+    const double parts = shape.m <= kFewRows ? std::max(1.0, std::floor(used / tiles)) : 1;
+    const double waves = std::ceil(parts * tiles / used);
     const double rate = peak_rate * tile_efficiency({tm, tn}, constants);
-    const double time = waves * units * tm * tn * 2 * (shape.k + constants.k_offset) / rate;
-    if (time < best.seconds) best = {time, tiles};
-  }
+    const double time = waves * units * tm * tn * 2 * (shape.k / parts + constants.k_offset) / rate;
+    if (time < best.seconds) best = {time, parts * tiles};
+  };
+  for (const auto& [tm, tn] : kTiles) consider(tm, tn);
+  if (shape.weight_bytes > 0) consider(kNarrowTile.first, kNarrowTile.second);
   return best;
 }
 
@@ -140,8 +149,9 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
   const double compute = tiling.seconds;
   const double element = bytes_of(precision);
   const double result = output == GemmOutput::accumulate_32 ? 8 : std::max(2.0, element);
+  const double weight = shape.weight_bytes > 0 ? shape.weight_bytes : element;
   const double bytes =
-      shape.batch * (element * (shape.m * shape.k + shape.n * shape.k) + result * shape.m * shape.n);
+      shape.batch * (element * shape.m * shape.k + weight * shape.n * shape.k + result * shape.m * shape.n);
   const double memory = bytes / (accelerator_.memory_bandwidth.value() * constants.memory_fraction);
 
   KernelCost cost;
@@ -263,6 +273,13 @@ double eager_softmax_bytes(Precision precision, double softmax) {
 }
 }  // namespace
 
+namespace {
+// Megatron before it had kernels for them (NVIDIA/Megatron-LM of 2019, mpu/transformer.py: scores / sqrt,
+// torch.mul by the mask, less 10000 (1 - mask), Softmax): each read and written in the model's format;
+// backward the softmax's three, two of the product and two of the quotient.
+constexpr double kApartForward = 8, kApartBackward = 7;
+}  // namespace
+
 // Tensor cores load 16 bytes at a time: "efficiency is best" (cuBLAS 11), or they work at all (before), where
 // dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads
 // of 150, 180 or 108 numbers put every other head off that grid; their products then run at the rate of plain
@@ -292,8 +309,8 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
     // mask.
     cost += settings_.eager_softmax
                 ? memory_bound(scores * eager_softmax_bytes(precision, 8), MemoryKernel::elementwise, 6)
-                : memory_bound(scores * 2 * bytes_of(precision), MemoryKernel::elementwise,
-                               settings_.fused ? 1 : 3);
+                : memory_bound(scores * (settings_.fused ? 2 : kApartForward) * bytes_of(precision),
+                               MemoryKernel::elementwise, settings_.fused ? 1 : 4);
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
     cost += product_of_heads({shape.queries, shape.value_dim, shape.keys, batch}, shape.value_dim, precision);
@@ -307,15 +324,16 @@ KernelCost ComputeModel::attention_decode(const AttentionShape& shape, Precision
                                           Precision cache) const {
   const double width = shape.head_dim + shape.value_dim;
   const double keys = shape.window > 0 ? std::min(shape.window, shape.keys) : shape.keys;
-  const double bytes = shape.batch * width *
-                       (bytes_of(cache) * shape.kv_heads * (keys + shape.queries) +
-                        bytes_of(precision) * shape.heads * shape.queries);
+  const double cached = shape.kv_heads * (shape.values_in_keys ? shape.head_dim : width);
+  const double bytes = shape.batch * (bytes_of(cache) * cached * (keys + shape.queries) +
+                                      bytes_of(precision) * width * shape.heads * shape.queries);
   KernelCost cost;
-  cost.seconds = cost.memory_seconds =
-      bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction) +
-      2 * seconds(settings_.memory_fixed);
   cost.kernels = 2;
   cost.flops = 2 * shape.batch * shape.heads * shape.queries * keys * width;
+  const double memory = bytes / (accelerator_.memory_bandwidth.value() * accelerator_.fused_fraction);
+  const double compute = cost.flops / flash_rates_of(AttentionKernel::flash, precision).forward.rate;
+  cost.seconds = std::max(memory, compute) + 2 * seconds(settings_.memory_fixed);
+  if (memory >= compute) cost.memory_seconds = cost.seconds;
   return cost;
 }
 
@@ -343,8 +361,8 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
     // Softmax backward reads the gradient and the probabilities, writes the gradient.
     cost += settings_.eager_softmax
                 ? memory_bound(scores * eager_softmax_bytes(precision, 12), MemoryKernel::elementwise, 6)
-                : memory_bound(scores * 3 * bytes_of(precision), MemoryKernel::elementwise,
-                               settings_.fused ? 1 : 3);
+                : memory_bound(scores * (settings_.fused ? 3 : kApartBackward) * bytes_of(precision),
+                               MemoryKernel::elementwise, settings_.fused ? 1 : 3);
     cost.kernels += 4;
   }
   cost.flops = 2 * score_flops(shape);

@@ -56,6 +56,7 @@ struct KernelCost {
 struct GemmShape {
   double m = 0, n = 0, k = 0;
   double batch = 1;
+  double weight_bytes = 0;  // of one of the N x K numbers in memory; 0: as the product takes them
 };
 
 // Where a GEMM puts its result.
@@ -71,7 +72,8 @@ struct AttentionShape {
   double batch = 1, heads = 1, kv_heads = 1, queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   bool causal = true;
   bool dropout = false;
-  double window = 0;  // keys that a query sees at most, itself the last; 0: all before it
+  double window = 0;            // keys that a query sees at most, itself the last; 0: all before it
+  bool values_in_keys = false;  // latent attention, absorbed: the cache holds no values of their own
   [[nodiscard]] double mean_keys() const;  // of a query
 };
 
@@ -97,8 +99,9 @@ class ComputeModel {
   // over the scores.
   [[nodiscard]] KernelCost attention_forward(const AttentionShape& shape, AttentionKernel kernel,
                                              Precision precision) const;
-  // One token a sequence against its cache of `keys`: read once and limited by memory, work split over the
-  // keys (Flash-Decoding, 2023); a second kernel adds up the parts. `cache`: of keys and values.
+  // One token a sequence against its cache of `keys`: read once, work split over the keys (Flash-Decoding,
+  // 2023) and no faster than a flash kernel's products; a second kernel adds up the parts. `cache`: of keys
+  // and values.
   [[nodiscard]] KernelCost attention_decode(const AttentionShape& shape, Precision precision,
                                             Precision cache) const;
   [[nodiscard]] KernelCost attention_backward(const AttentionShape& shape, AttentionKernel kernel,

@@ -43,4 +43,19 @@ Framework deepspeed() {
   row.live_parameters = 1e9;       // stage3_max_live_parameters
   return row;
 }
+
+// Megatron-DeepSpeed and its forks before FlashAttention (microsoft/Megatron-DeepSpeed 1619965,
+// EleutherAI/gpt-neox, THUDM's GLM-130B): layers are megatron@2021's.
+Framework deepspeed_2022() {
+  Framework row = deepspeed();
+  row.release = "2022";
+  row.summary = "Megatron-DeepSpeed of 2021 and 2022: unfused attention, dropout, nothing behind matmuls";
+  row.recompute = RecomputeKind::full;
+  row.tp_overlap = TensorOverlap::none;
+  row.attention = AttentionKernel::unfused;
+  row.fused_kernels = row.apex_norms = row.dropout = true;
+  // deepspeed/runtime/pipe/engine.py: is_pipe_partitioned wherever there is model parallelism.
+  row.splits_messages = true;
+  return row;
+}
 }  // namespace topsim::workloads

@@ -175,6 +175,17 @@ Framework megatron_2021() {
   return row;
 }
 
+// NVIDIA/Megatron-LM of 2019 and 2020, mpu/transformer.py: scale, mask, softmax, dropout and residual are
+// operators of their own; apex has norms, which count as eager ones (its shares are those of a fused set),
+// and Adam.
+Framework megatron_2019() {
+  Framework row = megatron_2021();
+  row.release = "2019";
+  row.summary = "the first Megatron-LM: scale, mask, softmax, dropout and residual one by one";
+  row.fused_kernels = row.apex_norms = row.splits_messages = false;
+  return row;
+}
+
 // NVIDIA/Megatron-LM 782633c, megatron/model: rms_norm.py, transformer.py (swiglu of chunks, FlashAttention
 // 2 of the flash-attn package), and rotary_pos_emb.py, before Transformer Engine had all of them.
 Framework megatron_2023_llama() {

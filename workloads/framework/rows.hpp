@@ -11,11 +11,14 @@ namespace topsim::workloads {
 [[nodiscard]] Framework megatron_2023_llama();
 [[nodiscard]] Framework megatron_2022();
 [[nodiscard]] Framework megatron_2021();
+[[nodiscard]] Framework megatron_2019();
 [[nodiscard]] Framework ddp();
+[[nodiscard]] Framework ddp_compiled();
 [[nodiscard]] Framework data_parallel();
 [[nodiscard]] Framework fsdp();
 [[nodiscard]] Framework fsdp_2023();
 [[nodiscard]] Framework fsdp_compiled();
 [[nodiscard]] Framework deepspeed();
+[[nodiscard]] Framework deepspeed_2022();
 [[nodiscard]] Framework internevo();
 }  // namespace topsim::workloads

@@ -72,6 +72,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     cost.kernels = launches;
     return cost;
   };
+  const bool expands = plan.inference() && plan.parameter_bytes < read;
   Linear result;
   const double casts_of_weights =
       plan.keeps_narrow_weights && !plan.inference() ? 1.0 / std::max(1, plan.micro_batches) : 1;
@@ -84,7 +85,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   result.forward_cast = cast_of(casts.input, m * k, forward_layouts) +
                         cast(weights, forward_layouts) * casts_of_weights + expanded;
   result.input_cast = cast_of(casts.gradient, m * n, layouts_cast()) + cast_again(weights) + expanded;
-  result.forward = result.forward_cast + gemm({m, n, k, count});
+  result.forward = result.forward_cast + gemm({m, n, k, count, expands ? plan.parameter_bytes : 0});
   result.input_gradient = result.input_cast + gemm({m, k, n, count});
   result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +
                            (casts.input == Operand::wide ? cast_again(m * k) : KernelCost{}) +
@@ -256,9 +257,11 @@ KernelCost LayerKernels::norm_backward(double count, double width) const {
                               2);
 }
 
+// Dropout of its own reads and writes once more.
 KernelCost LayerKernels::residual_forward() const {
-  return compute.memory_bound(rows * hidden * (3 * element + (plan.dropout ? 1 : 0)), MemoryKernel::add,
-                              plan.fused_kernels || !plan.dropout ? 1 : 3);
+  const bool apart = plan.dropout && !plan.fused_kernels;
+  return compute.memory_bound(rows * hidden * ((apart ? 5 : 3) * element + (plan.dropout ? 1 : 0)),
+                              MemoryKernel::add, apart ? 3 : 1);
 }
 KernelCost LayerKernels::residual_backward() const {
   return compute.memory_bound(rows * hidden * (3 * element + (plan.dropout ? 2 * element + 1 : 0)),

@@ -60,7 +60,9 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
                  "set ep to 1, or use framework megatron");
 
   if (defaults.family == FrameworkFamily::fsdp) return;  // a unit is a bucket
-  if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
+  // DeepSpeed's pipeline reduces when all backward passes are over and their gradients sent on
+  // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).
+  if (!plan.overlap_grad_reduce && (!defaults.exposed_buckets || plan.pp > 1)) return;
   if (spec.bucket_size) {
     plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
   } else if (defaults.bucket.value() > 0) {
