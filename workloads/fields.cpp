@@ -247,6 +247,13 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                  "task lora: how weights that are not trained are kept", default_text("16 bits"))
           .field("kv_cache", &PrecisionSpec::kv_cache,
                  "tasks prefill and decode: keys and values in the cache", default_text("as attention"))
+          .field(
+              "weights", &PrecisionSpec::weights,
+              "tasks prefill and decode: layers' weights in memory, expanded for products in gemm's format",
+              names<WeightFormat>({{"fp8", WeightFormat::fp8},
+                                   {"int8", WeightFormat::int8},
+                                   {"int4", WeightFormat::int4, "GPTQ, AWQ"}}),
+              default_text("as gemm"))
           .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
                  default_text("as activations"))
           .shorthand("gemm");

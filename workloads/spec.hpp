@@ -22,6 +22,8 @@ enum class AttentionKind : std::uint8_t { mha, gqa, mla };
 enum class AttentionKernel : std::uint8_t { flash, flash2025, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
+// Of weights that a product of more bits reads and expands as it goes (GPTQ, AWQ, Marlin's kernels).
+enum class WeightFormat : std::uint8_t { fp8, int8, int4 };
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_2p, zb_v, dualpipe };
 // As scenarios and results write it.
 [[nodiscard]] constexpr std::string_view name_of(Schedule schedule) {
@@ -132,6 +134,7 @@ struct PrecisionSpec {
   std::optional<Precision> attention, attention_core, gradients, optimizer, parameters_all_gather, dispatch;
   std::optional<Precision> frozen_weights;  // task lora
   std::optional<Precision> kv_cache;        // inference
+  std::optional<WeightFormat> weights;      // inference: of layers, as memory holds them
 };
 
 struct LoraSpec {

@@ -85,6 +85,59 @@ TEST(Inference, AttentionReadsTheCache) {
   EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 2 * 128 / (0.8 * 3.35e12), 1e-9);
 }
 
+// One row of 64 x 64 tiles for 1024 columns leaves 132 units with 16 tiles: K is divided by 8, so that all of
+// them work, and 8 MiB of weights are what bounds the product: 6.3 us and 8 MiB at 0.83 of 3.35 TB/s.
+TEST(Inference, FewRowsDoNotLeaveUnitsIdle) {
+  const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const double bytes = 2 * (4096.0 * 1024 + 16 * 4096 + 16 * 1024);
+  EXPECT_NEAR(compute.gemm({16, 1024, 4096}, Precision::bf16).seconds, 6.3e-6 + bytes / (0.83 * 3.35e12),
+              1e-9);
+}
+
+// Matrices of four bits, embedding and head of two bytes: 0.75 of a layer's bytes are not read any more where
+// memory is the limit, and memory holds a quarter of them.
+TEST(Inference, NarrowWeightsAreReadAndHeldAsTheyAre) {
+  WorkloadSpec workload = serving(Task::decode);
+  workload.plan.micro_batch = 1;
+  const auto busy = [&] { return seconds(free_network().run(step(workload)).busy[0]); };
+  const auto weights = [&] { return memory_use(workload, h100(), 8).peak().weights; };
+  const double wide = busy(), held = weights();
+  workload.precision.weights = WeightFormat::int4;
+  const double layers = 80 * 855'638'016.0 / 8;
+  EXPECT_NEAR(wide - busy(), 1.5 * layers / (0.83 * 3.35e12), 1e-6);
+  EXPECT_NEAR(held - weights(), 1.5 * layers, 0.001 * layers);  // and norms
+}
+
+WorkloadSpec latent_serving() {
+  WorkloadSpec workload = serving(Task::decode);
+  workload.model.attention = {AttentionKind::mla, {}, true, 1536, 512, 128, 64, 128};
+  workload.model.kv_heads = 0;
+  return workload;
+}
+
+// Latents are read once for all heads: 80 layers x 16 requests x 8192 tokens more of 512 + 64 numbers,
+// whatever the heads of a rank.
+TEST(Inference, LatentAttentionReadsItsLatentsOnly) {
+  WorkloadSpec workload = latent_serving();
+  const auto busy = [&](int sequence) {
+    workload.sequence = sequence;
+    return seconds(free_network().run(step(workload)).busy[0]);
+  };
+  EXPECT_NEAR(busy(16384) - busy(8192), 80 * 16 * 8192.0 * 576 * 2 / (0.8 * 3.35e12), 1e-9);
+}
+
+// A token's work is the model's, not what absorbing its projections makes of it: as many FLOPs as
+// inference_flops_per_request() counts.
+TEST(Inference, AbsorbedProjectionsAreTheModelsWork) {
+  WorkloadSpec workload = latent_serving();
+  workload.plan.tp = 1;  // tensor ranks all project to the latents
+  const auto program = step(workload);
+  double flops = 0;
+  for (const auto& op : program.classes[0].ops) flops += op.flops.value();
+  EXPECT_NEAR(flops / program.facts.model_flops_full_attention.value(), 1, 1e-3);
+}
+
 // One micro-batch on four stages: its next token needs all of them, one after the other.
 TEST(Inference, OneMicroBatchGoesRoundTheStages) {
   const auto program = step(serving(Task::decode, 4, 1));

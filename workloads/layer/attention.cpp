@@ -74,6 +74,29 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
                         compressed_queries ? a.q_lora_rank : kernels.hidden);
   // The rotary parts, and keys and values taken apart and put together with the shared rotary key.
   rotated_width_ = heads_ * a.qk_rope_head_dim + keys_values_width_;
+  if (plan.task == Task::decode) absorb();
+}
+
+// A token that is generated meets latents, not keys and values: each head's query passes through the
+// projection of its keys before the core, its answer through that of its values after it (DeepSeek-V2, 2.1.2:
+// "absorbed"). All heads share one key of kv_lora_rank + qk_rope_head_dim numbers, the first of which are its
+// value.
+void Attention::absorb() {
+  const AttentionSpec& a = kernels_.model.attention;
+  const auto by_head = [&](double from, double to) {
+    return kernels_.compute.gemm({kernels_.tokens, to, from, heads_}, kernels_.plan.activations);
+  };
+  qkv_ = kernels_.linear(kernels_.tokens, heads_ * shape_.head_dim,
+                         a.q_lora_rank > 0 ? a.q_lora_rank : kernels_.hidden);
+  qkv_.forward += by_head(a.qk_nope_head_dim, a.kv_lora_rank);
+  values_ = by_head(a.kv_lora_rank, a.v_head_dim);
+  useful_width_ = shape_.head_dim + shape_.value_dim;
+  shape_.head_dim = a.kv_lora_rank + a.qk_rope_head_dim;
+  shape_.value_dim = a.kv_lora_rank;
+  shape_.kv_heads = 1;
+  shape_.values_in_keys = true;
+  windowed_ = shape_;
+  rotated_width_ = heads_ * a.qk_rope_head_dim + shape_.head_dim;
 }
 
 int Attention::forward(PieceList& list) const {
@@ -136,9 +159,11 @@ KernelCost Attention::operators_again() const {
 int Attention::core_forward(PieceList& list) const {
   const Plan& plan = kernels_.plan;
   if (plan.task == Task::decode) {
-    list.compute(Part::attention, core([&](const AttentionShape& shape) {
-                   return kernels_.compute.attention_decode(shape, plan.activations, plan.kv_cache);
-                 }));
+    KernelCost answer = core([&](const AttentionShape& shape) {
+      return kernels_.compute.attention_decode(shape, plan.activations, plan.kv_cache);
+    });
+    if (useful_width_ > 0) answer.flops *= useful_width_ / (shape_.head_dim + shape_.value_dim);
+    list.compute(Part::attention, answer + values_);
     return Piece::kNone;
   }
   return exchange(list, Pass::forward);

@@ -24,6 +24,7 @@ class Attention {
   [[nodiscard]] KernelCost operators_again() const;
 
  private:
+  void absorb();
   [[nodiscard]] LayerKernels::Gathered input() const;
   int core_forward(PieceList& list) const;
   int core_backward(PieceList& list) const;
@@ -56,6 +57,10 @@ class Attention {
   AttentionShape shape_, windowed_;
   double full_share_;  // of layers that see all keys
   Linear down_, qkv_, proj_;
+  // Absorbed: from a head's answer in latents to its values; of a head's key and value as the model means
+  // them, which is its work; 0: not absorbed.
+  KernelCost values_;
+  double useful_width_ = 0;
 };
 
 // From the normed residual stream to the sum that is added to it.

@@ -13,6 +13,9 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
     if (workload.precision.kv_cache)
       mistakes.add("precision.kv_cache", "training keeps no cache of keys and values",
                    "set \"task\" to prefill or decode, or leave it out");
+    if (workload.precision.weights)
+      mistakes.add("precision.weights", "training keeps the weights that its optimiser updates",
+                   "set \"task\" to prefill or decode, or leave it out");
     return;
   }
   const PlanSpec& spec = workload.plan;
@@ -30,8 +33,6 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
-  if (plan.task == Task::decode && workload.model.attention.kind == AttentionKind::mla)
-    mistakes.add("task", "decode steps of latent attention are not supported yet", "use prefill");
   plan.zero = 0;
   if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token is no sequence to split
   plan.gradient_shards = plan.optimizer_shards = plan.parameter_shards = 1;
@@ -41,6 +42,12 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   plan.bucket_copies = 0;
   plan.recompute = {};
   plan.parameter_bytes = bytes_of(plan.gemm);
+  if (workload.precision.weights) {
+    plan.parameter_bytes = *workload.precision.weights == WeightFormat::int4 ? 0.5 : 1;
+    if (plan.parameter_bytes > bytes_of(plan.gemm))
+      mistakes.add("precision.weights", "weights are never wider than the products that read them",
+                   "set precision.gemm to bf16, or leave precision.weights out");
+  }
 }
 
 void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
