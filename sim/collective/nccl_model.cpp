@@ -7,6 +7,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/collective/lowering.hpp"
 #include "sim/collective/placement.hpp"
+#include "sim/collective/serving.hpp"
 #include "sim/collective/steps.hpp"
 #include "sim/collective/time_model.hpp"
 #include "sim/collective/torus.hpp"
@@ -234,7 +235,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
     const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
     const Timing timing = block         ? time_torus(wire, *block, router.topology())
-                          : served      ? time_serving(choice, placement.tuner->facts())
+                          : served      ? time_serving(choice, *placement.tuner)
                           : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
                                                           *placement.tuner, network, time)
                                         : time_direct(wire, bytes, *placement.tuner, network, time);

@@ -87,18 +87,6 @@ constexpr double kDirectLL = 16 << 10;
 // which takes what a network operation takes in the tuner, or as long as the NIC needs for it. No sweep is
 // public.
 
-// vLLM's all-reduce (csrc/custom_all_reduce.cuh; distributed/device_communicators/custom_all_reduce.py): 2,
-// 4, 6 or 8 GPUs of one box that all reach each other over NVLink, below 8 MiB; one shot for two GPUs, for up
-// to four below 512 KiB, for up to eight below 256 KiB. SGLang's is the same or TensorRT-LLM's, which changes
-// at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks.
-constexpr std::int64_t kServingMost = 8 << 20, kOneShotOfFour = 512 << 10, kOneShotOfEight = 256 << 10;
-constexpr std::uint16_t kServingBlocks = 36;
-// Its share of the tuner's NVLink rate: sgl-project/sglang pull request 2904, H100, fp32, from 1 to 4 MiB on
-// 2, 4 and 8 GPUs, vLLM's kernel 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. A start and a
-// step are LL's, whose flags and polling these kernels share. In no constant: its 2 KiB on 2, 4 and 8
-// GPUs, 3.7, 4.8 and 5.9 us, are 5.4 here.
-constexpr double kServingShare = 0.7;
-
 // GB/s over an edge of a ring as far as threads and NVLink let it, and over its wires; 0: not known, no
 // limit.
 struct RingRates {
@@ -342,33 +330,6 @@ StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tun
     t.inside_us *= factor;
     t.between_us *= factor;
   }
-  return t;
-}
-
-std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
-                                     const CommunicatorFacts& facts) {
-  const int n = facts.ranks;
-  const bool nvlink = facts.ring.type_intra <= nccl::PathType::nvl && facts.min_capability > 0;
-  const bool joined = nvlink && (n == 2 || facts.nvswitch || facts.mesh);
-  if (kind != CollectiveKind::all_reduce || facts.nodes > 1 || !joined || n % 2 != 0 || n > 8 ||
-      bytes >= kServingMost)
-    return std::nullopt;
-  const bool one = n == 2 || bytes < (n <= 4 ? kOneShotOfFour : kOneShotOfEight);
-  Choice choice;
-  choice.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
-  choice.channels = kServingBlocks;
-  return choice;
-}
-
-// One shot reads n - 1 buffers, two shots 2 (n - 1) / n; a barrier before each.
-Timing time_serving(const Choice& choice, const CommunicatorFacts& facts) {
-  const bool one = choice.algorithm == Algorithm::one_shot;
-  const double n = facts.ranks;
-  const StepCosts& costs = kSteps[nccl::generation_of(facts.min_capability)];
-  Timing t;
-  t.latency_us = costs.ll + (one ? 1 : 2) * costs.ll_step;
-  t.wire = one ? n / 2 : 1;  // of what an exchange of n-ths and of sums carries
-  t.cap = kServingShare * facts.nvlink_bandwidth * 1e9 / (t.wire * 2 * (n - 1) / n);
   return t;
 }
 

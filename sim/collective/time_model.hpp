@@ -46,12 +46,6 @@ struct TreePipeline {
 };
 [[nodiscard]] TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner);
 
-// What vLLM's own all-reduce would do; none: NCCL's does it.
-[[nodiscard]] std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
-                                                   const nccl::CommunicatorFacts& facts);
-// REQUIRES: a serving_choice().
-[[nodiscard]] Timing time_serving(const Choice& choice, const nccl::CommunicatorFacts& facts);
-
 // All-to-all and send/recv: `bytes` in and out of each rank.
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,
                                  double network_us, const TimeOptions& options);

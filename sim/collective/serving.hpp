@@ -1,0 +1,16 @@
+// All-reduces that serving engines do themselves, by kernels that read the other GPUs' buffers over NVLink:
+//   one shot:   every GPU reads all n - 1 others and sums them
+//   two shots:  every GPU sums an n-th of all, then reads the other sums: 2 (n - 1) / n of the bytes
+// each after a barrier of flags.
+#pragma once
+
+#include "sim/collective/time_model.hpp"
+
+namespace topsim::collective {
+
+// What vLLM's would do; none: NCCL's does it.
+[[nodiscard]] std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
+                                                   const nccl::CommunicatorFacts& facts);
+// REQUIRES: a serving_choice().
+[[nodiscard]] Timing time_serving(const Choice& choice, const nccl::Tuner& tuner);
+}  // namespace topsim::collective
