@@ -79,6 +79,22 @@ TEST(AutomaticSchedule, LeavesNoGapWhereWeightGradientsAreShorter) {
     }
 }
 
+TEST(AutomaticSchedule, WithThePipelinesMemoryIsZeroBubbleH1) {
+  // p micro-batches on a stage, as 1F1B holds: between its own first and last task a stage idles for at
+  // most (p-1)(F + I - W), as the authors' ZB-1p does.
+  for (const int p : {2, 4, 8})
+    for (const int m : {3 * p, 8 * p}) {
+      PipelineCosts costs = equal_stages(p, 30, 28, 20, 1);
+      costs.held = p;
+      const Played run = play(automatic(costs, m), costs, m);
+      ASSERT_TRUE(run.complete);
+      Duration longest{};
+      for (std::size_t r = 0; r < run.busy.size(); ++r)
+        longest = std::max(longest, run.last[r] - run.first[r] - run.busy[r]);
+      EXPECT_EQ(longest, Duration((p - 1) * (30 + 28 - 20))) << p << " stages, " << m;
+    }
+}
+
 TEST(AutomaticSchedule, HoldsNoMoreThanItMay) {
   for (const double until_weight : {0.3, 0.94, 1.0, 2.5})
     for (const int p : {2, 5, 8}) {

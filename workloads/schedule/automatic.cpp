@@ -106,12 +106,14 @@ class Player {
     std::vector<int> counts(stages_.size(), 1);
     for (std::size_t s = stages_.size(); s-- > 0;) {
       int& count = counts[s];
+      // Room for one more than on the stage after, as far as the memory of the first.
+      const int most = std::min(micro_batches_, costs_.held - static_cast<int>(s));
       const auto begins = [&](int i) { return arrival[s] + pace[s] * i; };
-      while (count < std::min(micro_batches_, costs_.held) &&
+      while (count < most &&
              (begins(count) + costs_.stages[s].forward <= gradient || (eager && begins(count) < gradient)))
         ++count;
       if (s + 1 < stages_.size()) count = std::max(count, counts[s + 1] + 1);
-      count = std::min({count, micro_batches_, costs_.held});
+      count = std::min(count, most);
       gradient += costs_.stages[s].input + costs_.transfer;
     }
     for (std::size_t s = 0; s < stages_.size(); ++s)
