@@ -37,7 +37,10 @@ void Core::set_up_buffers() {
   std::vector<std::int64_t> kept(graph.devices, 0);
   for (PortIndex p = 0; p < ports.size(); ++p) {
     const PortSpec& port = graph.ports[p];
-    const double flight = port.rate.value() * seconds(port.latency);  // bytes on the cable, one way
+    // Bytes on the cable, one way: half of what a round trip of data and XOFF or credit takes. The cable's
+    // two directions may differ, for a switch's own time counts on the way into it.
+    const double flight =
+        port.rate.value() * (seconds(port.latency) + seconds(graph.ports[port.reverse].latency)) / 2;
     const double packet = static_cast<double>(frame);
     ports[p].alpha = static_cast<float>(
         spec.pfc.alpha * std::exp2(std::max(0.0, std::round(std::log2(port.rate.value() / slowest)))));
@@ -91,7 +94,7 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
   const FlowControl control = ports[in].flow_control;
   Device& device = devices_[ports[in].to];
   const std::uint32_t bytes = row.bytes;
-  if (control == FlowControl::none) {
+  if (control == FlowControl::none && row.lane != 0) {
     if (device.shared_used + bytes > device.shared_total) {
       settle(ports[in].to);
       if (device.shared_used + bytes > device.shared_total) return false;
@@ -140,11 +143,11 @@ void Core::pause_if_full(PortIndex in, unsigned lane) {
 // A packet that came by `in` leaves the device at `time`: its room is free again.
 void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   const Port& port = ports[in];
+  if (lane == 0) return;
   if (port.flow_control == FlowControl::none) {
     devices_[port.to].shared_used -= bytes;
     return;
   }
-  if (lane == 0) return;
   if (port.flow_control == FlowControl::credit) {
     give_back(in, lane, bytes, time);
     return;
