@@ -6,6 +6,7 @@
 // where nothing was measured, a hop is port-to-port + FEC + 5 ns a metre instead. Never both.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@
 
 namespace topsim::topology {
 
+// A full packet of a cable: its payload, and what is sent around it.
+struct PacketBytes {
+  Bytes payload, around;
+};
+
 struct BuildOptions {
   // Under adaptive and spray routing equal parallel paths carry equal load, so switches of one tier over
   // which traffic divides evenly can be one device with `count` (and their cables one Link with `count`): the
@@ -25,6 +31,8 @@ struct BuildOptions {
   // Cables between two switches likewise are one Link there; true: each by itself, for whoever sends a
   // message over one of them (flowlets).
   bool cables_apart = false;
+  // In place of the catalogue's, on every cable of the kind; unset: as the catalogue has them.
+  std::optional<PacketBytes> ethernet, infiniband;
 };
 
 // The `fabric` section with its recipe's figures filled in. An unknown recipe is a ConfigError.

@@ -42,8 +42,9 @@ struct RouteQuery {
   std::uint64_t connection = 0;   // the channel: what ECMP hashes, with the queue pair, beside the two ends
   DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
   bool allow_pxn = true;
-  // A NIC with ports on several leaves deals its bytes over them, and a connection its over its queue pairs;
-  // true: the one port and path of `queue_pair` (who sends packets one by one needs a single path).
+  // A connection deals its bytes over its queue pairs, each of which keeps to one path and one of the ports
+  // of a NIC on several leaves; true: those of `queue_pair` (who sends packets one by one needs a single
+  // path).
   bool one_port = false;
   std::uint32_t queue_pair = 0;  // below Router::queue_pairs()
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/report/bill_of_materials.hpp"
+#include "sim/scenario/load_topology.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 #include "topology/placement.hpp"
 #include "workloads/model.hpp"
@@ -107,6 +108,7 @@ topology::Topology checked_topology(const Scenario& scenario, const topology::Ca
   std::optional<topology::Topology> built;
   collected.from([&] {
     topology::Topology topology = topology::build(scenario.topology, catalogue, options);
+    open_to_flowlets(scenario, topology);
     std::vector<DeviceId> devices = topology::place_ranks(scenario.topology, topology, scenario.run.seed);
     const auto packed = topology.accelerators();
     if (!std::equal(devices.begin(), devices.end(), packed.begin(), packed.end()))

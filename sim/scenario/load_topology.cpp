@@ -31,6 +31,15 @@ bool is_topology_file(const std::string& path) {
 
 topology::BuildOptions build_options(const Scenario& scenario) {
   topology::BuildOptions build;
+  // Packets of another size are those of every model: a fluid has what they leave of the cables.
+  const PacketSection& packets = scenario.network.packet;
+  if (packets.mtu || packets.header || packets.gap) {
+    const auto bytes = [&](bool infiniband) {
+      const network::packet::Framing framing = *packets.resolved(infiniband).framing;
+      return topology::PacketBytes{framing.mtu, framing.header + framing.gap};
+    };
+    build.ethernet = bytes(false), build.infiniband = bytes(true);
+  }
   if (scenario.network.model != "packet") return build;
   // Every packet needs its own switch; the fluid models do not (topology/build.hpp).
   build.merge_switches_above = std::numeric_limits<int>::max();
@@ -40,6 +49,12 @@ topology::BuildOptions build_options(const Scenario& scenario) {
   const auto path = scenario.network.packet.spec.path;
   build.cables_apart = path && *path != PathChoice::adaptive && *path != PathChoice::spray;
   return build;
+}
+
+void open_to_flowlets(const Scenario& scenario, topology::Topology& topology) {
+  if (scenario.network.model == "packet" && topology.routing == topology::Routing::ecmp &&
+      scenario.network.packet.spec.path == network::packet::PathChoice::flowlet)
+    topology.routing = topology::Routing::adaptive;
 }
 
 topology::Topology build_topology(const Scenario& scenario, const topology::Catalogue& catalogue) {

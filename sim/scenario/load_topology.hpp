@@ -11,8 +11,12 @@
 
 namespace topsim::scenario {
 
-// What the scenario's network model needs to see by itself.
+// What the scenario's network model needs to see by itself, and what packets leave of a cable.
 [[nodiscard]] topology::BuildOptions build_options(const Scenario& scenario);
+
+// Switches that hash flowlets, not flows, send each by any of the equal paths: to who sends packets these are
+// its routes.
+void open_to_flowlets(const Scenario& scenario, topology::Topology& topology);
 
 // The topology section of a scenario; mistakes come with the places of its file.
 [[nodiscard]] topology::Topology build_topology(const Scenario& scenario,

@@ -207,9 +207,10 @@ namespace packet = network::packet;
 const config::Object<PacketSection>& table(config::Type<PacketSection>) {
   static const auto object =
       config::Object<PacketSection>("packet", "Settings of the packet model")
-          .field("mtu", &PacketSection::mtu, "Payload of a full packet", config::default_text("4096 B"),
-                 config::between(256, 65536))
-          .field("header_bytes", &PacketSection::header, "Around the payload, stored and sent",
+          .field("mtu", &PacketSection::mtu, "Payload of a full packet, on every model",
+                 config::default_text("4096 B"), config::between(256, 65536))
+          .field("header_bytes", &PacketSection::header,
+                 "Around the payload, stored and sent, on every model",
                  config::default_text("62 B on Ethernet and a gap of 20 B, 26 B on InfiniBand"))
           .field("gap_bytes", &PacketSection::gap, "Preamble and gap: sent, never stored",
                  config::default_text("20 B on Ethernet; 0 B beside header_bytes and on InfiniBand"))

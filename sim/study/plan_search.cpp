@@ -8,6 +8,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
+#include "sim/scenario/load_topology.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/plan_bound.hpp"
 #include "topology/build.hpp"
@@ -100,7 +101,8 @@ class Search {
 
   static topology::Topology built(const Scenario& scenario, const topology::Catalogue& catalogue) {
     try {
-      topology::Topology topology = topology::build(scenario.topology, catalogue);
+      topology::Topology topology =
+          topology::build(scenario.topology, catalogue, scenario::build_options(scenario));
       return topology.with_ranks_on(topology::place_ranks(scenario.topology, topology, scenario.run.seed));
     } catch (const ConfigError& error) {
       throw scenario::located(error, scenario);

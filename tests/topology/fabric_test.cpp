@@ -9,6 +9,7 @@
 #include "topology/catalogue/fabric_recipe.hpp"
 
 namespace topsim::topology::test::fabric_test {
+using namespace topsim::literals;
 
 std::map<int, int> switches_by_tier(const Topology& t) {
   std::map<int, int> count;
@@ -193,8 +194,21 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
     for (const LinkId l : t.links_from(leaves[static_cast<std::size_t>(plane)]))
       if (t.device(t.link(l).to).tier == 2) above[plane].insert(t.link(l).to);
   for (const DeviceId spine : above[0]) EXPECT_FALSE(above[1].contains(spine));
-  // A message between groups uses both ports, half each.
-  const Router router(t, 1);
+  // A queue pair keeps to one port; the two of a connection use both, half each.
+  const auto ports_of = [&](std::uint32_t queue_pairs, std::uint64_t connection) {
+    const Router by(t, 1, {}, queue_pairs);
+    std::map<DeviceId, double> shares;
+    for (const LinkShare& share : route(by, "node0/gpu3", "node31/gpu3", connection).links)
+      if (t.link(share.link).from == device(t, "node0/nic3")) shares[t.link(share.link).to] += share.share;
+    return shares;
+  };
+  EXPECT_EQ(ports_of(1, 0), (std::map<DeviceId, double>{{leaves[0], 1}}));
+  EXPECT_EQ(ports_of(1, 1), (std::map<DeviceId, double>{{leaves[1], 1}}));
+  // Rings come by a NIC with every eighth channel; they take the ports by turns all the same.
+  EXPECT_EQ(ports_of(1, 8), (std::map<DeviceId, double>{{leaves[1], 1}}));
+  EXPECT_EQ(ports_of(1, 16), (std::map<DeviceId, double>{{leaves[1], 1}}));
+  EXPECT_EQ(ports_of(1, 24), (std::map<DeviceId, double>{{leaves[0], 1}}));
+  const Router router(t, 1, {}, 2);
   const Route r = route(router, "node0/gpu3", "node31/gpu3");
   double out = 0;
   for (const LinkShare& share : r.links)
@@ -206,10 +220,53 @@ TEST(Fabric, DualToRsInTwoPlanesShareNothingAboveTheNic) {
   // Without one ToR cable everything goes over the other plane.
   const LinkId cut[] = {*t.find_link(device(t, "node0/nic3"), leaves[0]),
                         *t.find_link(leaves[0], device(t, "node0/nic3"))};
-  const Router after(t, 1, cut);
+  const Router after(t, 1, cut, 2);
   const Route left = route(after, "node0/gpu3", "node31/gpu3");
   ASSERT_TRUE(left.reachable());
   for (const LinkShare& share : left.links) EXPECT_NE(t.link(share.link).to, leaves[0]);
+}
+
+// 1 us a switch was measured with boxes of a single chip; a chassis of deep buffers takes 3.8 us by itself,
+// and has 5 ns a metre to it besides: 50 m to a CTSW, 100 m to an ATSW.
+TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
+  TopologySpec spec = cluster("hgx-h100-4switch", 36);
+  spec.fabric.use = "llama3-roce";
+  spec.fabric.nodes_per_pod = 12;
+  const Topology t = build(spec, catalogue());
+  std::map<std::pair<int, int>, std::set<Duration>> latencies;  // by the tiers of both ends
+  for (const Link& link : t.links()) {
+    const Device &from = t.device(link.from), &to = t.device(link.to);
+    if (to.kind == DeviceKind::fabric_switch)
+      latencies[{from.kind == DeviceKind::fabric_switch ? from.tier : 0, to.tier}].insert(link.latency);
+  }
+  EXPECT_EQ((latencies[{0, 1}]), std::set<Duration>{1'000_ns});
+  EXPECT_EQ((latencies[{1, 2}]), std::set<Duration>{4'050_ns});
+  EXPECT_EQ((latencies[{2, 3}]), std::set<Duration>{4'300_ns});
+  EXPECT_EQ((latencies[{3, 2}]), std::set<Duration>{4'300_ns});  // the same cable down
+  EXPECT_EQ((latencies[{2, 1}]), std::set<Duration>{1'000_ns});
+  // What a scenario says of its link holds.
+  spec.fabric.link.use = "roce-400g";
+  spec.fabric.link.latency = 700_ns;
+  const Topology said = build(spec, catalogue());
+  for (const Link& link : said.links())
+    if (said.device(link.to).tier == 2) EXPECT_EQ(link.latency, 700_ns);
+}
+
+// 4096 B in 4096 + 82 on RoCE, 4096 + 26 on InfiniBand; packets of 1 KiB leave 1024 / 1106 and 1024 / 1050 of
+// 50 GB/s.
+TEST(Fabric, CablesCarryWhatPacketsOfASizeLeaveOfThem) {
+  const auto capacity = [](const char* link, const BuildOptions& options) {
+    TopologySpec spec = cluster("hgx-h100", 2, "rail");
+    spec.fabric.link.use = link;
+    const Topology t = build(spec, catalogue(), options);
+    return t.link(*t.find_link(device(t, "node0/nic0"), device(t, "leaf0"))).capacity.value() / 1e9;
+  };
+  BuildOptions small;
+  small.ethernet = PacketBytes{1_KiB, 82_B}, small.infiniband = PacketBytes{1_KiB, 26_B};
+  EXPECT_NEAR(capacity("roce-400g", {}), 49.02, 0.005);
+  EXPECT_NEAR(capacity("roce-400g", small), 46.29, 0.005);
+  EXPECT_NEAR(capacity("ib-ndr", {}), 49.68, 0.005);
+  EXPECT_NEAR(capacity("ib-ndr", small), 48.76, 0.005);
 }
 
 TEST(Fabric, UplinksMayBeFasterThanNodePorts) {

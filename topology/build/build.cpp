@@ -65,7 +65,7 @@ std::vector<Problem> unknown_names(const TopologySpec& spec, const Catalogue& ca
 }
 
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
-  const Hardware hardware(catalogue);
+  const Hardware hardware(catalogue, options);
   std::vector<Problem> unknown = unknown_names(spec, catalogue);
   if (!unknown.empty()) throw ConfigError(std::move(unknown));
   if (!spec.file.empty()) {

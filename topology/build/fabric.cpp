@@ -53,12 +53,25 @@ int radix_of(const Chosen& chosen, const LinkFigures& cable, const LinkFigures& 
   return radix;
 }
 
-// Latency of a link towards a switch of that tier. The fibre of the uplink's length is the upper tier's.
-Duration hop_of(const FabricInput& in, const Chosen& chosen, std::size_t tier) {
+// Whether the measured figure per switch holds at a switch of that tier: where nothing else is asked for, and
+// the switch by itself does not take longer, as deep-buffered chassis do; with such a one it was not
+// measured.
+bool hop_holds(const FabricInput& in, const Chosen& chosen, std::size_t tier) {
   const LinkFigures& cable = tier == 0 ? in.link : in.uplink;
-  const bool asked = !in.spec.length.empty() || chosen.latency;
-  if (cable.hop && !asked) return *cable.hop;
-  return chosen.latency.value_or(chosen.entry->port_to_port) + cable.fec + fibre(in.spec.cable_length(tier));
+  const LinkChoice& said = tier == 0 || uplink_says_nothing(in.spec.uplink) ? in.spec.link : in.spec.uplink;
+  if (!cable.hop || !in.spec.length.empty() || chosen.latency) return false;
+  return said.latency || chosen.entry->port_to_port <= *cable.hop;
+}
+
+// Latency of a link towards a switch of that tier, from below.
+void set_latency(const FabricInput& in, const Chosen& chosen, std::size_t tier, TierSwitch& out) {
+  const LinkFigures& cable = tier == 0 ? in.link : in.uplink;
+  if (hop_holds(in, chosen, tier)) {
+    out.latency = *cable.hop;
+    return;
+  }
+  out.own = chosen.latency.value_or(chosen.entry->port_to_port) + cable.fec;
+  out.latency = *out.own + fibre(in.spec.cable_length(tier));
 }
 
 void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& builder) {
@@ -74,12 +87,14 @@ void set_switches(FabricInput& in, const Hardware& hardware, TopologyBuilder& bu
     chosen = choose_switch(*choices[tier], paths[tier], chosen, hardware);
     in.tiers[tier] = {builder.model(chosen.entry->id),
                       tier == 0 ? radix_of(chosen, in.link, in.link, paths[tier]) : 0,
-                      radix_of(chosen, in.uplink, in.link, paths[tier]), hop_of(in, chosen, tier)};
+                      radix_of(chosen, in.uplink, in.link, paths[tier]),
+                      {},
+                      {}};
+    set_latency(in, chosen, tier, in.tiers[tier]);
     if (in.spec.sharp && !chosen.entry->sharp)
       refuse("topology.fabric.sharp", fmt::format("{} has no in-network reduction", chosen.entry->id),
              "use an InfiniBand switch with SHARP, or leave sharp out");
-    if (tier == 0 && !(in.link.hop && in.spec.length.empty() && !chosen.latency))
-      in.to_nic = fibre(in.spec.cable_length(0));
+    if (tier == 0 && !hop_holds(in, chosen, tier)) in.to_nic = fibre(in.spec.cable_length(0));
   }
 }
 
@@ -113,7 +128,10 @@ void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, 
   link.latency = in.tiers[static_cast<std::size_t>(upper - 1)].latency;
   Link back = link;
   std::swap(back.from, back.to);
-  back.latency = in.tiers[static_cast<std::size_t>(std::max(upper - 2, 0))].latency;
+  // By the same cable, whose length is the upper tier's.
+  const TierSwitch& lower = in.tiers[static_cast<std::size_t>(std::max(upper - 2, 0))];
+  back.latency = lower.own ? *lower.own + fibre(in.spec.cable_length(static_cast<std::size_t>(upper - 1)))
+                           : lower.latency;
   for (int i = 0; i < (together ? 1 : cables); ++i) {
     builder.link(link);
     builder.link(back);
@@ -138,7 +156,7 @@ void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::si
 std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& catalogue,
                                    const NodeStamp& stamp, const std::vector<std::uint32_t>& first_device,
                                    const BuildOptions& options, TopologyBuilder& builder) {
-  const Hardware hardware(catalogue);
+  const Hardware hardware(catalogue, options);
   FabricInput in(stamp, first_device);
   in.spec = resolve_fabric(spec.fabric, catalogue);
   refuse_idle_keys(spec.fabric, in.spec.kind);

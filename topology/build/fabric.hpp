@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "topology/build.hpp"
@@ -14,9 +15,10 @@ namespace topsim::topology {
 // Switches of one tier. A switch whose ports run at two speeds spends 1 / radix of itself on every cable.
 struct TierSwitch {
   std::uint32_t model = 0;
-  int radix = 0;         // ports at the speed of the nodes' cables
-  int uplink_radix = 0;  // ports at the speed of the cables between switches
-  Duration latency{};    // of a link towards such a switch
+  int radix = 0;                // ports at the speed of the nodes' cables
+  int uplink_radix = 0;         // ports at the speed of the cables between switches
+  Duration latency{};           // of a link towards such a switch, from below
+  std::optional<Duration> own;  // the switch's alone; none where a measured figure has the fibre in it
 };
 
 // Everything a fabric builder needs, resolved.

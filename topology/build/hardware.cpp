@@ -50,6 +50,9 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
     if (link.is_fabric()) link.label += ", here " + rate;  // names of others are told with their speed
   }
   if (choice.capacity || choice.latency) id += " (changed)";
+  const auto& packets = link.kind == LinkKind::ethernet ? ethernet_ : infiniband_;
+  if (packets && (link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband))
+    link.mtu = packets->payload, link.header = packets->around;
   LinkFigures f;
   f.kind = link.kind;
   f.type = {id, link.label, link.source};

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "topology/build.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/fabric_recipe.hpp"
@@ -34,7 +35,8 @@ struct LinkFigures {
 
 class Hardware {
  public:
-  explicit Hardware(const Catalogue& catalogue) : catalogue_(catalogue) {}
+  explicit Hardware(const Catalogue& catalogue, const BuildOptions& options = {})
+      : catalogue_(catalogue), ethernet_(options.ethernet), infiniband_(options.infiniband) {}
 
   // Unknown names throw ConfigError; `path` is where the scenario said them.
   [[nodiscard]] const NodeRecipe& node(std::string_view id, const std::string& path) const;
@@ -55,6 +57,7 @@ class Hardware {
 
  private:
   const Catalogue& catalogue_;
+  std::optional<PacketBytes> ethernet_, infiniband_;
 };
 
 // `count` cables as one Link.

@@ -26,8 +26,7 @@ class ClosRoutes final : public FabricRoutes {
 
   // False: not regular.
   bool learn(const std::vector<bool>& dead, std::span<const LinkId> cables);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool /*one_port*/,
-              Route& out) const override {
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override {
     return find(from, to, connection, LinkId(), out);
   }
   [[nodiscard]] std::vector<std::vector<LinkShare>> bundles() const override;

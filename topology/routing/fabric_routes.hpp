@@ -15,8 +15,7 @@ class FabricRoutes {
  public:
   virtual ~FabricRoutes() = default;
   // Appends links, latency and switches. False, nothing appended: no path.
-  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,
-                      Route& out) const = 0;
+  virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const = 0;
   // Links over which routes divide always together, with what each takes; no link is in two.
   [[nodiscard]] virtual std::vector<std::vector<LinkShare>> bundles() const { return {}; }
   // A leaf's number and its pod's; pair n of bundles is 2n and 2n + 1. A route between ports on any two
@@ -30,7 +29,7 @@ class FabricRoutes {
   // The same route as append() finds, with bundle b as link first_bundle + b.
   virtual bool sketch(DeviceId from, DeviceId to, std::uint64_t connection, LinkId /*first_bundle*/,
                       Route& out) const {
-    return append(from, to, connection, false, out);
+    return append(from, to, connection, out);
   }
 };
 

@@ -29,7 +29,7 @@ class GraphRoutes final : public FabricRoutes {
  public:
   GraphRoutes(const Topology& topology, const FabricPorts& ports, std::uint64_t seed,
               const std::vector<bool>& dead);
-  bool append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port, Route& out) const override;
+  bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const override;
 
  private:
   struct Hop {
@@ -39,8 +39,7 @@ class GraphRoutes final : public FabricRoutes {
   // Cables out and in with the fewest switches between.
   using Pairs = std::vector<std::pair<const FabricPorts::Cable*, const FabricPorts::Cable*>>;
   static std::vector<std::size_t> all_of(const Pairs& pairs);
-  static std::vector<std::size_t> by_leaf(const Pairs& pairs, std::uint64_t connection, bool one_port,
-                                          PathChoice& choice);
+  static std::size_t by_leaf(const Pairs& pairs, std::uint64_t connection, PathChoice& choice);
   const Distances& distances(std::uint32_t destination) const;
   // REQUIRES: both links are next on a way. True where they are the two ways round a ring of a torus, and it
   // is by the second that messages go from here.
@@ -165,19 +164,20 @@ std::vector<std::size_t> GraphRoutes::all_of(const Pairs& pairs) {
   return all;
 }
 
-// One pair of cables by the policy for every leaf that the sender has a port on, or for one of these leaves.
-std::vector<std::size_t> GraphRoutes::by_leaf(const Pairs& pairs, std::uint64_t connection, bool one_port,
-                                              PathChoice& choice) {
+// A port on one of the leaves that the sender has ports on, and of its cables one by the policy: bonded ports
+// get queue pairs by turns, and each stays where it is (mlx5: the port of a queue pair in a RoCE bond).
+// NCCL's channels come by a NIC every so many; digits to the base of the leaves are summed, so that they are
+// dealt evenly whatever the step. Static routes go by plain turns, which Router::turns() counts.
+std::size_t GraphRoutes::by_leaf(const Pairs& pairs, std::uint64_t connection, PathChoice& choice) {
   std::map<DeviceId, std::vector<std::size_t>> of_leaf;
   for (std::size_t i = 0; i < pairs.size(); ++i) of_leaf[pairs[i].first->at].push_back(i);
-  std::vector<std::size_t> taken;
-  std::size_t left = one_port ? connection % of_leaf.size() : 0;
-  for (const auto& [leaf, members] : of_leaf) {
-    if (one_port && left-- != 0) continue;
-    taken.push_back(members[choice.pick(static_cast<std::uint32_t>(members.size()), 5)]);
-    if (one_port) break;
+  std::uint64_t turn = connection;
+  if (choice.routing == Routing::ecmp && of_leaf.size() > 1) {
+    turn = 0;
+    for (std::uint64_t left = connection; left != 0; left /= of_leaf.size()) turn += left % of_leaf.size();
   }
-  return taken;
+  const auto leaf = std::next(of_leaf.begin(), static_cast<std::ptrdiff_t>(turn % of_leaf.size()));
+  return leaf->second[choice.pick(static_cast<std::uint32_t>(leaf->second.size()), 5)];
 }
 
 // Shares flow from the source towards the destination, level by level.
@@ -229,8 +229,7 @@ void GraphRoutes::over_neighbours(std::uint32_t from, const Distances& far, Rout
   out.latency += direct;
 }
 
-bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, bool one_port,
-                         Route& out) const {
+bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const {
   if (vertex(from) != DeviceId::kNone && vertex(to) != DeviceId::kNone) {  // a torus
     const Distances& far = distances(vertex(to));
     if (far[vertex(from)] == kFar) return false;
@@ -259,7 +258,7 @@ bool GraphRoutes::append(DeviceId from, DeviceId to, std::uint64_t connection, b
   if (pairs.empty()) return false;
   PathChoice choice = choose(topology_.routing, seed_, from, to, ports_.lid(to), connection);
   const std::vector<std::size_t> taken =
-      choice.even() ? all_of(pairs) : by_leaf(pairs, connection, one_port, choice);
+      choice.even() ? all_of(pairs) : std::vector{by_leaf(pairs, connection, choice)};
   const auto parts = static_cast<double>(taken.size());
   for (const std::size_t i : taken) {
     const auto& [first, last] = pairs[i];

@@ -67,9 +67,11 @@ struct Router::Impl {
   }
   bool over_fabric(DeviceId from, DeviceId to, const RouteQuery& q, Grain grain, Route& out) const {
     const std::uint64_t first = q.connection * queue_pairs;
-    if (q.one_port) return fabric->append(from, to, first + q.queue_pair, true, out);
-    if (queue_pairs > 1 && topology.routing == Routing::ecmp) return over_queue_pairs(from, to, first, out);
-    if (grain == Grain::links) return fabric->append(from, to, first, false, out);
+    if (q.one_port) return fabric->append(from, to, first + q.queue_pair, out);
+    const bool apart = topology.routing == Routing::ecmp ||
+                       (topology.routing == Routing::static_ && ports.cables(from).size() > 1);
+    if (queue_pairs > 1 && apart) return over_queue_pairs(from, to, first, out);
+    if (grain == Grain::links) return fabric->append(from, to, first, out);
     return fabric->sketch(from, to, first, cells->bundle(0), out);
   }
   // Those numbered from `first` on, an even share on the path that each takes as packets.

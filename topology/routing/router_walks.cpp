@@ -17,6 +17,21 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
   return result;
 }
 
+// Leaves that a NIC has ports on: its connections take them by turns.
+std::uint32_t leaves_of_a_port(const Topology& t, const FabricPorts& ports) {
+  std::uint32_t turns = 1;
+  for (std::size_t i = 0; i < t.devices().size(); ++i) {
+    std::uint32_t leaves = 0;  // cables come leaf by leaf
+    DeviceId last;
+    for (const FabricPorts::Cable& cable : ports.cables(DeviceId(i))) {
+      if (leaves == 0 || cable.at != last) ++leaves;
+      last = cable.at;
+    }
+    if (leaves > 1) turns = std::lcm(turns, leaves);
+  }
+  return turns;
+}
+
 }  // namespace
 
 Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId> dead_links,
@@ -30,6 +45,8 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
       ports(t, dead, nodes.cables()) {
   fabric = make_clos_routes(t, ports, seed, dead, nodes.cables());
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
+  if (t.routing == Routing::static_)
+    accelerator_turns = std::lcm(accelerator_turns, leaves_of_a_port(t, ports));
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
   find_domains();
   // In-network reduction leads to switches that stand in no site.
@@ -149,7 +166,7 @@ bool Router::Impl::over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t fi
   std::vector<Use> uses;
   for (std::uint32_t pair = 0; pair < queue_pairs; ++pair) {
     Route one;
-    if (!fabric->append(from, to, first + pair, true, one)) return false;
+    if (!fabric->append(from, to, first + pair, one)) return false;
     for (std::size_t hop = 0; hop < one.links.size(); ++hop) {
       const LinkShare& use = one.links[hop];
       const auto same =

@@ -20,8 +20,10 @@ void refuse_another_routing(const topology::Topology& topology, PathChoice path)
   problem.message =
       fmt::format("packets cannot choose their path: the fabric's routing is {}, one path a connection",
                   name_of(topology.routing));
-  problem.help = fmt::format("give topology.fabric.routing as {}, too",
-                             path == PathChoice::spray ? "spray" : "adaptive");
+  problem.help =
+      fmt::format("give topology.fabric.routing as {}, too", path == PathChoice::spray     ? "spray"
+                                                             : path == PathChoice::flowlet ? "ecmp"
+                                                                                           : "adaptive");
   throw ConfigError({problem});
 }
 
