@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -44,8 +45,13 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
   scenario::Scenario scenario = options.scenario.load_cluster();
-  // Packets are the point of these patterns; a scenario usually says "flow" for its workload.
-  if (options.scenario.network.empty()) scenario.network.model = "packet";
+  // Packets are the point of these patterns; a scenario's file usually says "flow" for its workload.
+  const auto& said = options.scenario.assignments;
+  const bool asked = !options.scenario.network.empty() ||
+                     std::any_of(said.begin(), said.end(), [](const std::string& assignment) {
+                       return assignment.starts_with("network.model=");
+                     });
+  if (!asked) scenario.network.model = "packet";
   if (scenario.network.model != "packet" && scenario::on_textbook(what.pattern, options.textbook))
     throw ConfigError(fmt::format("{} around switches of its own runs as packets alone", what.name),
                       "leave --network out");
@@ -138,8 +144,10 @@ Action configure_bench(CLI::App& app) {
       .required()
       .type_name(names);
   options->scenario.declare(app);
-  add_option(app, "-b,--minbytes", options->begin,
-             "First size (8, 64K, 16M, 8G); of each flow of a pattern: 1M")
+  add_option(
+      app, "-b,--minbytes", options->begin,
+      "First size (8, 64K, 16M, 8G; K, M and G, also as KB or MB, are powers of 1024, as nccl-tests reads "
+      "them); of each flow of a pattern: 1M")
       .type_name("SIZE");
   add_option(app, "-e,--maxbytes", options->end, "Last size: 8G, p2p 8M").type_name("SIZE");
   add_option(app, "-f,--stepfactor", options->factor, "From row to row").type_name("FACTOR");

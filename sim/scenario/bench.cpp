@@ -7,11 +7,10 @@
 #include <limits>
 #include <memory>
 
-#include "sim/executor/contention.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
-#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/load_topology.hpp"
+#include "sim/scenario/meetings.hpp"
 #include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
@@ -74,41 +73,11 @@ SimTime drain(network::Network& network, const Setting& setting, std::size_t mes
   return now;
 }
 
-// What flows of one collective lose where they meet on a port of the fabric, as in a run: every link its own
-// class, the collective alone.
-class Meetings {
- public:
-  explicit Meetings(const Setting& setting) {
-    const Scenario& scenario = setting.scenario;
-    const topology::Topology& topology = setting.router.topology();
-    if (scenario.network.model != "flow" || scenario.network.contention != ContentionForm::calibrated) return;
-    options_.congestion = shipped_congestion();
-    options_.packet = scenario.network.packet.resolved(topology.fabric_is_infiniband);
-    for (std::size_t l = 0; l < topology.links().size(); ++l)
-      system_.links.push_back({{LinkId(l)}, topology.links()[l].capacity});
-  }
-  void apply(const std::vector<network::Usage>& usage, Bytes bytes, const topology::Topology& topology,
-             network::Network& network) {
-    if (!options_.congestion) return;
-    fold::Activity alone;
-    alone.bytes = bytes;
-    alone.usage = alone.own_usage = std::make_shared<const std::vector<network::Usage>>(usage);
-    system_.activities = {std::move(alone)};
-    executor::Contention contention(system_, topology, options_);
-    contention.started(0);
-    contention.settle(network, SimTime{});
-  }
-
- private:
-  fold::System system_;
-  executor::RunOptions options_;
-};
-
 Duration pipelined_time(const Setting& setting, const collective::Activity& activity, Bytes bytes,
                         Meetings& meetings) {
   const std::vector<network::Usage> usage = usage_of(activity);
   const auto network = make_network(setting);
-  meetings.apply(usage, bytes, setting.router.topology(), *network);
+  meetings.begin({{usage, bytes}}, *network);
   network::Transfer transfer;
   transfer.bytes = static_cast<double>(bytes.value());
   transfer.usage = usage;
@@ -211,7 +180,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(setting.scenario.network.model).messages_only;
   std::vector<BenchRow> rows;
-  Meetings meetings(setting);
+  Meetings meetings(setting.scenario, setting.router.topology());
   for (double size = static_cast<double>(sizes.first.value());
        size <= static_cast<double>(sizes.last.value()); size *= sizes.factor) {
     BenchRow row = row_of(kind, std::llround(size), static_cast<std::int64_t>(setting.gpus.size()));
@@ -245,8 +214,8 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
                             CollectiveKind kind, const BenchSizes& sizes,
                             const executor::Progress* progress) {
   try {
-    const topology::Topology topology =
-        topology::build(scenario.topology, catalogue, build_options(scenario));
+    topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
+    open_to_flowlets(scenario, topology);
     const topology::Router router(topology, scenario.run.seed, {}, scenario.network.packet.queue_pairs());
     const collective::NcclModel nccl(router, scenario.network.nccl);
     const Setting setting{scenario, router, nccl,

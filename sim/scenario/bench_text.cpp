@@ -78,7 +78,7 @@ Bytes bench_size(const std::string& text) {
   if (error != std::errc{} || !(number > 0) || !known || power == std::string_view::npos ||
       number * std::pow(1024, power) > 1e15) {
     throw ConfigError("no size \"" + text + '"',
-                      "write bytes, or K, M, G for powers of 1024: 8, 64K, 16M, 8G");
+                      "write bytes, or K, M, G for powers of 1024, as nccl-tests: 8, 64K, 16M (or 16MB), 8G");
   }
   return Bytes(std::llround(number * std::pow(1024, power)));
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "sim/scenario/packet_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
@@ -139,6 +140,30 @@ void find_minimal_paths(const topology::Topology& topology, std::vector<report::
        "another, its non-minimal paths would carry more",
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
+// One queue pair keeps to one port of a bond, on either model.
+void find_ports_by_turns(const Scenario& scenario, const topology::Topology& topology,
+                         std::vector<report::Finding>& out) {
+  const bool apart =
+      topology.routing == topology::Routing::ecmp || topology.routing == topology::Routing::static_;
+  const std::uint32_t pairs = scenario.network.packet.queue_pairs();
+  if (!apart || topology.nodes() < 2) return;
+  for (const DeviceId nic : topology.nics_of_node(0)) {
+    std::set<DeviceId> leaves;
+    for (const LinkId link : topology.links_from(nic))
+      if (topology.device(topology.link(link).to).kind == DeviceKind::fabric_switch)
+        leaves.insert(topology.link(link).to);
+    if (leaves.size() <= pairs || leaves.size() < 2) continue;
+    out.push_back(
+        {report::Severity::note,
+         fmt::format("a NIC here has ports on {} leaves, and a connection of {} queue pair{} uses {} of "
+                     "them: a message between two accelerators has that share of the NIC's rate",
+                     leaves.size(), pairs, pairs == 1 ? "" : "s", pairs),
+         "network.packet.queue_pairs",
+         fmt::format("network.packet.queue_pairs={} uses all (NCCL_IB_QPS_PER_CONNECTION)", leaves.size())});
+    return;
+  }
+}
+
 // A job's messages go on one lane, so that there is nothing between lanes to decide.
 void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
   const network::packet::VirtualLanes& lanes = scenario.network.packet.spec.lanes;
@@ -155,8 +180,9 @@ void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
 
 std::vector<report::Finding> hardware_findings(const Scenario& scenario, const topology::Topology& topology,
                                                const topology::Catalogue& catalogue) {
-  std::vector<report::Finding> out;
+  std::vector<report::Finding> out = packet_findings(scenario, topology);
   find_lanes(scenario, out);
+  find_ports_by_turns(scenario, topology, out);
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);

@@ -69,7 +69,7 @@ Duration host_part(const topology::Catalogue& catalogue, const Topology& topolog
 // depth 128, so that this and not the NIC (215 million messages a second of many queue pairs: ConnectX-6
 // brief) bounds the rate of small messages. The slower end's figure; where the catalogue has none, the median
 // of thirteen published sweeps of ib_write_bw at 40 to 400 Gbit/s: 5.5 million a second at 64 B (2.6 to 8.7).
-// A file of devices names its own parts. Accelerators send by the NICs on their way.
+// A file of devices names its own parts. Accelerators send by the NICs on their way; 0: there are none.
 Duration between_messages(const Scenario& scenario, const topology::Catalogue& catalogue,
                           const Topology& topology, const topology::Route& route) {
   const bool of_catalogue = !scenario.topology.node.use.empty();
@@ -139,8 +139,14 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
           "times "
           "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
     }
-    const Duration interval =
+    Duration interval =
         result.over_nvlink ? kCopyKernel : between_messages(scenario, catalogue, topology, route);
+    if (interval == Duration{}) {  // a torus of chips, or a bus
+      interval = one_message(ground, from, to, Bytes(1));
+      result.note +=
+          "; no NIC is on the way, and how many messages such ports take is not published: here "
+          "one in the time of the smallest";
+    }
     for (const Bytes size : options.sizes) {
       PointToPointRow row;
       row.size = size;

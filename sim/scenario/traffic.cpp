@@ -9,6 +9,7 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/network/packet/experiments.hpp"
+#include "sim/scenario/packet_findings.hpp"
 #include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
 
@@ -130,7 +131,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
                       "--set topology.nodes=N for more nodes, or --textbook for an incast around one switch");
   }
   const Bytes bytes = options.sizes.front();
-  ground.renew();
+  ground.renew_for_meetings();
   Traffic traffic;
   traffic.where = where_it_ran(topology, pairs.size());
   for (const Pair& pair : pairs) {
@@ -147,6 +148,13 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   });
   traffic.complete = !ground.stopped();
   traffic.fairness = jain(traffic.flows);
+  for (const report::Finding& finding : packet_findings(scenario, topology))
+    traffic.findings.push_back(finding.message);
+  if (ground.least_efficiency() < 1)
+    traffic.findings.push_back(
+        fmt::format("ports where flows meet carry as little as {:.1f} % of their capacity, as packets do "
+                    "(topsim calibrate); network.contention=ideal leaves it out",
+                    100 * ground.least_efficiency()));
   if (ground.packets() == nullptr) return traffic;
   const packet::Episodes& engine = ground.packets()->messages();
   Bytes longest{};
@@ -158,7 +166,7 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
     paused += engine.paused(p);
   }
   traffic.queues = queues_of(engine.counters(), longest, paused);
-  traffic.findings = ground.packets()->findings();
+  for (std::string& finding : ground.packets()->findings()) traffic.findings.push_back(std::move(finding));
   return traffic;
 }
 
@@ -238,6 +246,8 @@ Traffic textbook_traffic(const Scenario& scenario, const topology::Catalogue& ca
   traffic.last = outcome.last_delivered;
   traffic.fairness = outcome.fairness;
   traffic.queues = queues_of(outcome.counters, outcome.most_waiting, outcome.paused);
+  for (const report::Finding& finding : packet_findings(scenario, topology))
+    traffic.findings.push_back(finding.message);
   if (!outcome.deadlocks.empty()) traffic.findings.emplace_back("deadlock: ports wait for one another");
   return traffic;
 }

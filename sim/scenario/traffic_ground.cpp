@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "sim/base/error.hpp"
@@ -15,10 +16,12 @@ namespace {
 namespace packet = network::packet;
 using topology::Topology;
 
-topology::BuildOptions switches_apart(const Scenario& scenario) {
+Topology with_switches_apart(const Scenario& scenario, const topology::Catalogue& catalogue) {
   topology::BuildOptions options = build_options(scenario);
   options.merge_switches_above = std::numeric_limits<int>::max();
-  return options;
+  Topology topology = topology::build(scenario.topology, catalogue, options);
+  open_to_flowlets(scenario, topology);
+  return topology;
 }
 }  // namespace
 
@@ -41,12 +44,13 @@ void require_all_arrived(const network::Network& network, std::size_t arrived, s
 Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, const std::atomic<bool>* stop)
     : scenario_(scenario),
       stop_(stop),
-      topology_(topology::build(scenario.topology, catalogue, switches_apart(scenario))),
+      topology_(with_switches_apart(scenario, catalogue)),
       router_(topology_, scenario.run.seed, {}, scenario.network.packet.queue_pairs()) {}
 
 void Ground::renew() {
   packets_ = nullptr;
   sent_ = arrived_ = 0;
+  meetings_.reset();
   if (scenario_.network.model == "packet") {
     auto made = std::make_unique<packet::PacketNetwork>(
         router_, packet_spec(scenario_, topology_.fabric_is_infiniband));
@@ -57,6 +61,12 @@ void Ground::renew() {
   std::vector<double> capacities;
   for (const topology::Link& link : topology_.links()) capacities.push_back(link.capacity.value());
   network_ = network::make_network(scenario_.network.model, capacities);
+}
+
+void Ground::renew_for_meetings() {
+  renew();
+  flows_.clear();
+  if (scenario_.network.model == "flow") meetings_.emplace(scenario_, topology_);
 }
 
 // What two NICs say to each other goes over their cables, in one node, too, where the fabric joins them.
@@ -92,14 +102,26 @@ void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
   transfer.from = from, transfer.to = to;
   transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
   network_->start(transfer, SimTime{});
+  if (meetings_) flows_.push_back({usage_, bytes});
   ++sent_;
 }
 
 Ends ends_of(const Topology& topology) {
   Ends ends;
   ends.of_node.resize(topology.nodes());
+  // The NICs of a host whose chips have a torus between them have no part in it.
+  const auto cabled = [&](DeviceId nic) {
+    const auto links = topology.links_from(nic);
+    return std::any_of(links.begin(), links.end(), [&](LinkId link) {
+      const topology::DeviceKind kind = topology.device(topology.link(link).to).kind;
+      return kind == topology::DeviceKind::fabric_switch || kind == topology::DeviceKind::nic;
+    });
+  };
   bool nics = topology.nodes() > 1;
-  for (std::uint32_t n = 0; n < topology.nodes(); ++n) nics = nics && !topology.nics_of_node(n).empty();
+  for (std::uint32_t n = 0; n < topology.nodes(); ++n) {
+    const auto of_node = topology.nics_of_node(n);
+    nics = nics && std::any_of(of_node.begin(), of_node.end(), cabled);
+  }
   for (std::uint32_t n = 0; n < topology.nodes(); ++n) {
     if (nics) ends.of_node[n].assign(topology.nics_of_node(n).begin(), topology.nics_of_node(n).end());
   }

@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/meetings.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 #include "topology/routes.hpp"
@@ -28,6 +30,9 @@ class Ground {
   [[nodiscard]] const topology::Topology& topology() const { return topology_; }
   [[nodiscard]] topology::Route route(DeviceId from, DeviceId to) const;  // throws where there is none
   void renew();  // a network that has carried nothing
+  // The same; what is sent then starts together, tags 0, 1, ... in order, and loses in the fluid what packets
+  // lose where they meet.
+  void renew_for_meetings();
   void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag);
   [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   // done(tag, time of the last byte) of everything sent, in order, until somebody stops it. Throws
@@ -38,6 +43,7 @@ class Ground {
     constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
     SimTime horizon(kSlice);
+    if (meetings_) meetings_->begin(std::move(flows_), *network_);
     while (arrived_ < sent_ && !stopped()) {
       const SimTime next = network_->next_event_before(horizon);
       if (next == kNever) break;
@@ -45,6 +51,7 @@ class Ground {
         completed.clear();
         network_->advance(next, completed);
         arrived_ += completed.size();
+        if (meetings_) meetings_->ended(completed, *network_, next);
         for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
       }
       if (next >= horizon) horizon = next + kSlice;  // also of a network that answers with the horizon
@@ -53,6 +60,8 @@ class Ground {
   }
   // Null on another model.
   [[nodiscard]] const network::packet::PacketNetwork* packets() const { return packets_; }
+  // Least share of a port's capacity that meeting flows had; 1: none met.
+  [[nodiscard]] double least_efficiency() const { return meetings_ ? meetings_->least() : 1; }
 
  private:
   void find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const;
@@ -66,6 +75,8 @@ class Ground {
   std::size_t sent_ = 0, arrived_ = 0;
   topology::Route route_;
   std::vector<network::Usage> usage_;
+  std::optional<Meetings> meetings_;
+  std::vector<Meetings::Flow> flows_;
 };
 
 // Ports that may meet: NICs node by node; accelerators where nodes have none or there is one node only.

@@ -179,11 +179,102 @@ TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
   options.sizes = {1_MiB};
   const Traffic packets = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
   scenario.network.model = "flow";
+  scenario.network.contention = ContentionForm::ideal;  // nothing is cut, nothing is lost
   const Traffic fluid = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
   ASSERT_EQ(packets.flows.size(), 7U);
   EXPECT_NEAR(microseconds(packets.last), 7 * 1048576 / 49.02e9 * 1e6 + 3.6, 1.0);
   EXPECT_NEAR(seconds(packets.last) / seconds(fluid.last), 1, 0.01);
   EXPECT_FALSE(fluid.queues.has_value());
+}
+
+// Three senders of 16 MiB under PFC and DCQCN: the last link would need 1,027 us, and senders that are cut
+// leave some of it unused. The fluid knows from the calibration, and says so.
+TEST(Traffic, incast_in_the_fluid_loses_what_packets_lose) {
+  Scenario scenario = scenario_of("8", R"("roce-400g")", "{}");
+  TrafficOptions options;
+  options.sizes = {16_MiB};
+  options.senders = 3;
+  const Traffic packets = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+  scenario.network.model = "flow";
+  const Traffic fluid = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+  scenario.network.contention = ContentionForm::ideal;
+  const Traffic ideal = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+  EXPECT_NEAR(microseconds(ideal.last), 3 * 16777216 / 49.02e9 * 1e6, 6);
+  EXPECT_GT(seconds(packets.last), 1.2 * seconds(ideal.last));
+  EXPECT_NEAR(seconds(fluid.last) / seconds(packets.last), 1, 0.1);
+  ASSERT_FALSE(fluid.findings.empty());
+  EXPECT_NE(fluid.findings.back().find("ports where flows meet carry as little as"), std::string::npos);
+  EXPECT_TRUE(ideal.findings.empty());
+}
+
+// 400 Gbit/s in packets of 1 KiB: 1024 / 1106 of it with RoCE's headers (fabrics.md 1.1), with 52 B around
+// them 1024 / 1076; a NIC of HPN 7.0 has two ports of 200 Gbit/s, of which a queue pair uses one.
+TEST(Traffic, goodput_of_a_flow_is_the_same_in_packets_as_in_the_fluid) {
+  const auto goodput = [](const std::string& scenario_file, const std::vector<std::string>& changes) {
+    const config::Library library({"configs"});
+    Scenario scenario = read_scenario(scenario_file, changes, library);
+    TrafficOptions options;
+    options.sizes = {16_MiB};
+    std::vector<double> rates;
+    for (const char* model : {"packet", "flow", "analytic"}) {
+      scenario.network.model = model;
+      rates.push_back(point_to_point(scenario, catalogue(), options).rows.at(0).bandwidth / 1e9);
+    }
+    EXPECT_NEAR(rates[0], rates[1], 1e-3 * rates[0]);
+    EXPECT_NEAR(rates[0], rates[2], 0.015 * rates[0]);  // one after the other: 3.6 us of latency in 343
+    return rates[0];
+  };
+  const char *roce = "configs/8xH100-roce.json", *hpn = "configs/alibaba-hpn7.json";
+  EXPECT_NEAR(goodput(roce, {"network.packet.mtu=1024 B"}), 46.29, 0.01);
+  EXPECT_NEAR(goodput(roce, {"network.packet.mtu=1024 B", "network.packet.header_bytes=52 B"}), 47.58, 0.01);
+  EXPECT_NEAR(goodput("configs/8xH100-ib.json", {"network.packet.mtu=1024 B"}), 48.76, 0.01);
+  EXPECT_NEAR(goodput(hpn, {"network.packet.queue_pairs=1"}), 24.51, 0.01);
+  EXPECT_NEAR(goodput(hpn, {}), 49.02, 0.01);
+}
+
+// Flows that hash to one cable share it; where switches hash flowlets, here every packet, the cables share
+// all: a permutation over 32 nodes at 1:1, of which hashing leaves some three flows on the busiest cable.
+TEST(Traffic, flowlets_part_what_hashing_brings_together) {
+  const auto last = [](const std::string& path) {
+    Scenario scenario =
+        scenario_of("32", R"("roce-400g", "routing": "ecmp", "tiers": 2, "nodes_per_leaf": 8)",
+                    R"({"congestion_control": "none", "recovery": "selective-repeat",
+                                        "loss": {"reorder_window": 1000000})" +
+                        path + "}");
+    TrafficOptions options;
+    options.sizes = {4_MiB};
+    return run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).last;
+  };
+  const double hashed = seconds(last("")),
+               flowlets = seconds(last(R"(, "path": "flowlet", "flowlet_gap": "1 ns")"));
+  EXPECT_LT(flowlets, 0.7 * hashed);
+  EXPECT_GT(flowlets, 4194304 / 49.02e9);
+  EXPECT_GT(seconds(last(R"(, "path": "flowlet", "flowlet_gap": "1 s")")), 1.4 * flowlets);
+}
+
+// What perftest prints has less software in it than what a library sees: so across the deep-buffered chassis
+// of Meta's fabric, 2.6 us and two ToRs of 1 us, two CTSWs and an ATSW of 3.8 us, 50, 100 and 100 m to them.
+TEST(Traffic, perftest_is_never_slower_than_a_library) {
+  const config::Library library({"configs"});
+  const Scenario scenario = read_scenario("configs/llama3-roce.json", {}, library);
+  TrafficOptions options;
+  options.sizes = {Bytes(2)};
+  options.to = "node35/nic0";
+  const PointToPointRow row = point_to_point(scenario, catalogue(), options).rows.at(0);
+  EXPECT_LT(row.latency, row.library);
+  EXPECT_NEAR(microseconds(row.library), 2.6 + 2 * 1 + 3 * 3.8 + 0.25 + 2 * 0.5, 0.01);
+}
+
+// Chips of a torus have no NICs: a message a latency at most.
+TEST(Traffic, chips_without_a_nic_send_a_message_a_latency) {
+  const config::Library library({"configs"});
+  const Scenario scenario = read_scenario("configs/tpu-v4.json", {}, library);
+  TrafficOptions options;
+  options.sizes = {Bytes(2), 16_MiB};
+  const PointToPoint result = point_to_point(scenario, catalogue(), options);
+  EXPECT_LE(result.rows.at(0).message_rate, 1.001 / seconds(result.rows.at(0).latency));
+  EXPECT_GT(result.rows.at(1).bandwidth, 44e9);  // of 45
+  EXPECT_NE(result.note.find("no NIC is on the way"), std::string::npos);
 }
 
 // Five switches in a circle, whose lanes hold one packet each: all of them full of packets for the switch

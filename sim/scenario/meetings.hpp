@@ -1,0 +1,36 @@
+// What flows lose where they meet on a port of the fabric, as in a run (executor/contention.hpp), for whoever
+// sends over a fluid without an executor: every link and every flow a class of its own.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim/executor/contention.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace topsim::scenario {
+
+class Meetings {
+ public:
+  // Nothing meets on another model than flow, and where network.contention is ideal. REQUIRES: the topology
+  // outlives it; links of a network are its links.
+  Meetings(const Scenario& scenario, const topology::Topology& topology);
+
+  struct Flow {
+    std::vector<network::Usage> usage;
+    Bytes bytes;
+  };
+  // These and no others, all from now on.
+  void begin(std::vector<Flow> flows, network::Network& network);
+  void ended(std::span<const network::Completion> flows, network::Network& network, SimTime now);
+  // Least efficiency any link had since they began.
+  [[nodiscard]] double least() const { return contention_ ? contention_->least() : 1; }
+
+ private:
+  const topology::Topology& topology_;
+  fold::System system_;
+  executor::RunOptions options_;
+  std::unique_ptr<executor::Contention> contention_;
+};
+}  // namespace topsim::scenario

@@ -1,0 +1,85 @@
+// What a run says of packet settings that do nothing where they stand.
+#include "sim/scenario/packet_findings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "topology/build.hpp"
+
+namespace topsim::scenario::packet_findings_test {
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const topology::Catalogue& catalogue() {
+  static const topology::Catalogue loaded = topology::Catalogue::load("configs");
+  return loaded;
+}
+
+std::string words(const Scenario& scenario) {
+  std::string all;
+  for (const report::Finding& finding :
+       packet_findings(scenario, topology::build(scenario.topology, catalogue())))
+    all += finding.message + " -> " + finding.remedy + "\n";
+  return all;
+}
+
+std::string words(const std::string& file, std::vector<std::string> changes) {
+  const config::Library library({"configs"});
+  for (std::string& change : changes) change = "network.packet." + change;
+  changes.emplace_back("network.model=packet");
+  return words(read_scenario(file, changes, library));
+}
+const std::string kInfiniband = "configs/8xH100-ib.json", kRoce = "configs/8xH100-roce.json";
+
+TEST(PacketFindings, nothing_where_every_key_does_something) {
+  EXPECT_THAT(words(kInfiniband, {}), IsEmpty());
+  EXPECT_THAT(words(kRoce, {}), IsEmpty());
+  EXPECT_THAT(words(kRoce, {"pfc.alpha=0.25", "ecn.kmin=100 kB", "congestion_control.dcqcn.g=0.1",
+                            "switch_buffer=64 MB", "mtu=1024 B", "loss.nack_interval=100 us"}),
+              IsEmpty());
+  EXPECT_THAT(words(kInfiniband, {"virtual_lanes.buffer=64 KiB", "switch_buffer.cut_through=false",
+                                  "congestion_control=infiniband", "mtu=2048 B"}),
+              IsEmpty());
+  EXPECT_THAT(words(kInfiniband, {"flow_control=pfc", "pfc.alpha=0.25"}), HasSubstr("as if it had not"));
+}
+
+TEST(PacketFindings, keys_of_ethernet_on_infiniband_are_said) {
+  EXPECT_THAT(words(kInfiniband, {"pfc.alpha=0.25"}), HasSubstr("network.packet.pfc changes nothing"));
+  EXPECT_THAT(words(kInfiniband, {"switch_buffer=64 MB"}), HasSubstr("switch_buffer changes nothing"));
+  EXPECT_THAT(words(kInfiniband, {"ecn.kmin=10 kB"}), HasSubstr("ecn changes nothing"));
+  EXPECT_THAT(
+      words(kInfiniband, {"congestion_control.dcqcn.g=0.1"}),
+      HasSubstr("congestion_control.dcqcn changes nothing: the congestion control that runs is none"));
+  EXPECT_THAT(words(kInfiniband, {"congestion_control=hpcc"}), HasSubstr("which InfiniBand does not have"));
+  EXPECT_THAT(words(kInfiniband, {"mtu=9000 B"}),
+              HasSubstr("mtu is 9000 B, and InfiniBand's packets carry 256"));
+}
+
+TEST(PacketFindings, keys_of_infiniband_and_of_what_does_not_run_are_said_on_ethernet) {
+  EXPECT_THAT(words(kRoce, {"virtual_lanes.buffer=64 KiB"}),
+              HasSubstr("virtual_lanes.buffer changes nothing"));
+  EXPECT_THAT(words(kRoce, {"congestion_control=infiniband"}), HasSubstr("which Ethernet does not have"));
+  EXPECT_THAT(words(kRoce, {"congestion_control.hpcc.max_stage=5"}), HasSubstr("that runs is dcqcn"));
+  EXPECT_THAT(words(kRoce, {"mtu=9000 B"}), HasSubstr("RDMA's packets carry 256"));
+  EXPECT_THAT(words(kRoce, {"loss.reorder_window=3"}), HasSubstr("recovery is go-back-n"));
+  EXPECT_THAT(words(kRoce, {"flowlet_gap=1 us"}), HasSubstr("flowlet_gap changes nothing"));
+}
+
+// Line 6, the key at column 6 of it.
+TEST(PacketFindings, say_line_and_column_of_a_key_in_the_file) {
+  const config::Library library({"configs"});
+  const Scenario scenario = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
+     "fabric": {"kind": "rail", "link": "ib-ndr"}},
+  "workload": {"model": "llama3-8b", "plan": {"tp": 8, "global_batch": 16}},
+  "network": {"model": "packet",
+    "packet": {
+     "pfc": {"alpha": 0.25}}}})",
+                                           "test.json", {}, library);
+  EXPECT_THAT(words(scenario), HasSubstr("network.packet.pfc at 6:6 changes nothing"));
+}
+
+// Slingshot has a congestion control of its own, which is not public.
+TEST(PacketFindings, other_transports_run_as_roce_and_it_is_said) {
+  EXPECT_THAT(words("configs/dragonfly.json", {}), HasSubstr("go as RoCE's do, with PFC and under DCQCN"));
+}
+}  // namespace topsim::scenario::packet_findings_test
