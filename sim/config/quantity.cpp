@@ -321,7 +321,13 @@ ParsedQuantity parse_quantity(Dimension dimension, std::string_view text) {
     return result;
   }
   result.value = value * found->factor;
-  if (!std::isfinite(result.value)) return fail('"' + shown + "\" is too large", {});
+  // Beyond what there is by far: memories move some 1e16 B/s, clusters compute some 1e21 FLOP/s.
+  const bool work = dimension == Dimension::flops || dimension == Dimension::flop_rate;
+  const double most = work ? 1e30 : 1e18, least = 1e-9;
+  if (found->whole == 0 && !(std::abs(result.value) <= most))
+    return fail('"' + shown + "\" is too large", "at most " + format_quantity(dimension, most));
+  if (found->whole == 0 && value != 0 && std::abs(result.value) < least)
+    return fail('"' + shown + "\" is too small", "0, or at least " + format_quantity(dimension, least));
   if (found->whole != 0) {
     const auto scaled = scale_exactly(number, found->whole);
     if (!scaled) {

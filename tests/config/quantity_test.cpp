@@ -57,6 +57,18 @@ TEST(Quantity, WhatIsNoNumberIsRefused) {
   EXPECT_TRUE(parse_quantity(Dimension::flop_rate, "1e308 PFLOP/s").error);
 }
 
+// A link of 1e300 byte/s is no link: nothing that exists comes near 1e18, nor near 1e-9 at the other end.
+TEST(Quantity, WhatNothingCanHaveIsRefused) {
+  EXPECT_EQ(parse_quantity(Dimension::bandwidth, "1e300 Gbit/s").error->label, "at most 1e+06 TB/s");
+  EXPECT_TRUE(parse_quantity(Dimension::bandwidth, "8.1e18 bit/s").error);
+  EXPECT_FALSE(parse_quantity(Dimension::bandwidth, "7.9e18 bit/s").error);
+  EXPECT_TRUE(parse_quantity(Dimension::bandwidth, "1e-300 Gbit/s").error);
+  EXPECT_TRUE(parse_quantity(Dimension::flop_rate, "1e16 PFLOP/s").error);
+  EXPECT_FALSE(parse_quantity(Dimension::flop_rate, "1000 PFLOP/s").error);
+  EXPECT_TRUE(parse_quantity(Dimension::length, "1e300 m").error);
+  EXPECT_FALSE(parse_quantity(Dimension::bandwidth, "0 Gbit/s").error);
+}
+
 TEST(Quantity, PrintedTimesAndSizesReadBackTheSame) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20'000; ++i) {
