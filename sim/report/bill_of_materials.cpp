@@ -9,6 +9,8 @@
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
 #include "sim/report/findings.hpp"
+#include "sim/report/optical_circuits.hpp"
+#include "sim/report/port_remarks.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/node_recipe.hpp"
@@ -61,7 +63,8 @@ class Counter {
         spec_(spec),
         fabric_(topology::resolve_fabric(spec.fabric, catalogue)),
         catalogue_(catalogue),
-        cost_(cost) {}
+        cost_(cost),
+        optics_(topology) {}
 
   BillOfMaterials count() {
     if (spec_.node.use.empty()) {
@@ -71,8 +74,9 @@ class Counter {
       servers();
     }
     switches();
+    optical_circuits();
     cables();
-    empty_leaves();
+    for (std::string& remark : port_remarks(topology_, catalogue_)) remarks_.push_back(std::move(remark));
     BillOfMaterials bill;
     for (auto& [key, item] : items_) bill.items.push_back(std::move(item));
     for (const BomItem& item : bill.items) {
@@ -147,7 +151,10 @@ class Counter {
     if (watts <= 0) {
       watts = chip.tdp.value() * recipe.accelerators;
       remarks_.push_back(
-          fmt::format("power of a {} is not published: its accelerators' {:.0f} W alone", recipe.id, watts));
+          watts > 0 ? fmt::format("power of a {} is not published: its accelerators' {:.0f} W alone",
+                                  recipe.id, watts)
+                    : fmt::format("power of a {} and of its accelerators is not published: not counted",
+                                  recipe.id));
     }
     const Known price = server_price(recipe);
     if (price.price) {
@@ -202,32 +209,16 @@ class Counter {
     }
   }
 
-  // Paid for and not used: on small clusters that decides which fabric is cheaper.
-  void empty_leaves() {
-    std::map<std::pair<std::string, int>, std::vector<double>> used;  // by model, ports; share of each leaf
-    for (std::size_t i = 0; i < topology_.devices().size(); ++i) {
-      const topology::Device& device = topology_.devices()[i];
-      const std::string& model = topology_.models()[device.model];
-      if (device.kind != DeviceKind::fabric_switch || device.tier != 1 || !find(model, "switch")) continue;
-      const topology::SwitchEntry& entry = catalogue_.network_switch(model);
-      double share = 0;
-      for (const LinkId l : topology_.links_from(DeviceId(i))) {
-        const topology::Link& link = topology_.link(l);
-        share += static_cast<double>(link.count) /
-                 entry.radix(BytesPerSecond(link.line_rate.value() / link.count)) / device.count;
-      }
-      used[{model, entry.ports}].push_back(share);
-    }
-    constexpr double kMostlyEmpty = 0.35;
-    for (const auto& [key, shares] : used) {
-      double sum = 0;
-      for (const double share : shares) sum += share;
-      const double mean = sum / static_cast<double>(shares.size());
-      if (shares.size() < 2 || mean > kMostlyEmpty) continue;
-      remarks_.push_back(fmt::format(
-          "the {} leaves of {} use {:.0f} % of their ports: kind fat-tree, or more nodes, would share them",
-          shares.size(), key.first, mean * 100));
-    }
+  void optical_circuits() {
+    if (!optics_) return;
+    const topology::SwitchEntry& entry = catalogue_.network_switch(OpticalCircuits::kSwitch);
+    add(BomCategory::network_switch, entry.id, entry.name, optics_.switches(entry.ports), entry.power.value(),
+        known(entry.id));
+    remarks_.push_back(
+        fmt::format("optical circuit switches join cubes of 4 x 4 x 4 chips: {} of them, each with two ports "
+                    "a cube; other "
+                    "slices of the pod share them",
+                    optics_.switches(entry.ports)));
   }
 
   void cables() {
@@ -236,7 +227,7 @@ class Counter {
       if (link.to < link.from || !is_fabric(topology_, link)) continue;
       const double rate = link.line_rate.value() / link.count;
       const Metres length = length_of(link);
-      const topology::CableEntry* cable = cheapest_cable(rate, length);
+      const topology::CableEntry* cable = cheapest_cable(rate, length, name_of(link.kind));
       if (cable == nullptr) {
         const topology::LinkType& type = topology_.link_types()[link.type];
         add(BomCategory::cable, "cable for " + type.id, type.label, link.count, 0, {});
@@ -271,20 +262,23 @@ class Counter {
 
   // By the higher of the two tiers that it joins.
   [[nodiscard]] Metres length_of(const topology::Link& link) const {
+    constexpr Metres kInARack{3};
+    if (optics_ && optics_.inside_a_cube(link)) return kInARack;
     const int tier = std::max<int>(topology_.device(link.from).tier, topology_.device(link.to).tier);
     return fabric_.cable_length(static_cast<std::size_t>(std::max(tier, 1) - 1));
   }
 
   // The cheapest that carries the rate over the length; no more than twice the rate, for a plug must fit its
-  // port.
-  const topology::CableEntry* cheapest_cable(double rate, Metres length) {
-    const auto [at, fresh] = cable_for_.try_emplace({rate, length.value()}, nullptr);
+  // port. InfiniBand's own are sold for nothing else.
+  const topology::CableEntry* cheapest_cable(double rate, Metres length, std::string_view fabric) {
+    const auto [at, fresh] = cable_for_.try_emplace({rate, length.value(), std::string(fabric)}, nullptr);
     if (!fresh) return at->second;
     for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
       if (entry.category != "cable") continue;
       const topology::CableEntry& cable = catalogue_.cable(entry.id);
       const bool fits = cable.rate.value() >= rate * 0.99 && cable.rate.value() < rate * 2 &&
-                        cable.reach.value() >= length.value() && cable.price(length) > 0;
+                        cable.reach.value() >= length.value() && cable.price(length) > 0 &&
+                        (cable.fabric.empty() || cable.fabric == fabric);
       if (fits && (at->second == nullptr || cable.price(length) < at->second->price(length)))
         at->second = &cable;
     }
@@ -305,8 +299,10 @@ class Counter {
   const topology::FabricSpec fabric_;
   const Catalogue& catalogue_;
   const CostSpec& cost_;
+  const OpticalCircuits optics_;
   std::map<std::tuple<BomCategory, std::string, std::string>, BomItem> items_;  // by id and name
-  std::map<std::pair<double, double>, const topology::CableEntry*> cable_for_;  // by rate and length
+  std::map<std::tuple<double, double, std::string>, const topology::CableEntry*>
+      cable_for_;  // by rate, length and fabric
   std::multimap<std::string, std::string> known_ids_;
   std::vector<std::string> remarks_;
 };

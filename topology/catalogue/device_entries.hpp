@@ -46,6 +46,7 @@ struct SwitchEntry {
 // configs/hardware/cables.json: one way to make a connection, with all its parts.
 struct CableEntry {
   std::string id, name, kind, source;  // kind: dac, acc, aec, aoc, transceiver (two of them and fibre)
+  std::string fabric;                  // "infiniband": sold for nothing else; empty: for any
   BytesPerSecond rate{};
   Metres reach{};                                // longest length sold or standardised
   Watts power{};                                 // per end

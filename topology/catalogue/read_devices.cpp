@@ -77,6 +77,7 @@ const config::Object<RawCable>& table(config::Type<RawCable>) {
           .field("name", &CableEntry::name, "for people", config::required())
           .field("kind", &CableEntry::kind, "copper, active or optical", config::required(),
                  config::one_of({"dac", "acc", "aec", "aoc", "transceiver"}))
+          .field("fabric", &CableEntry::fabric, "sold for this one alone", config::one_of({"infiniband"}))
           .field("rate", &CableEntry::rate, "of the connection", config::required(), figure<BytesPerSecond>())
           .field("reach", &CableEntry::reach, "longest", config::required(), figure<Metres>())
           .field("power", &CableEntry::power, "per end", figure<Watts>())

@@ -1,0 +1,109 @@
+// Bills of the shipped scenarios, counted by hand as who buys such a cluster would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "sim/report/bill_of_materials.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/build.hpp"
+
+namespace topsim::scenario::bill_test {
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using Counts = std::map<std::string, std::int64_t>;
+
+struct Bill {
+  Counts switches, cables;
+  std::vector<std::string> remarks;
+};
+
+Bill bill_of(const std::string& name) {
+  const config::Library library({"configs"});
+  static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const Scenario scenario = read_scenario("configs/" + name + ".json", {}, library);
+  const report::BillOfMaterials bill = report::bill_of_materials(
+      topology::build(scenario.topology, catalogue), scenario.topology, catalogue, scenario.cost);
+  Bill counted;
+  counted.remarks = bill.remarks;
+  for (const report::BomItem& item : bill.items) {
+    if (item.category == report::BomCategory::network_switch) counted.switches[item.id] += item.count;
+    if (item.category == report::BomCategory::cable) counted.cables[item.id] += item.count;
+  }
+  return counted;
+}
+
+// Boxes of 64 ports of 400 Gbit/s. Eight rails of 8 nodes: 8 leaves, 64 uplinks on one spine. 64 nodes: two
+// units of 8 leaves, 512 uplinks on 8 spines of 64; 256 nodes: 8 units and 32. 36 trays of four NICs: rails
+// of 36 ports need two leaves each, their 144 uplinks three spines.
+TEST(BillOfMaterials, of_infiniband_rails) {
+  EXPECT_EQ(bill_of("8xH100-ib").switches, (Counts{{"qm9700", 8 + 1}}));
+  EXPECT_EQ(bill_of("8xH100-ib").cables, (Counts{{"aoc-400", 64 + 64}}));
+  EXPECT_EQ(bill_of("superpod-h100").switches, (Counts{{"qm9700", 16 + 8}}));
+  EXPECT_EQ(bill_of("superpod-h100").cables, (Counts{{"aoc-400", 512}, {"sr4-400", 512}}));
+  EXPECT_EQ(bill_of("deepseek-v3-2048xH800").switches, (Counts{{"qm9700", 64 + 32}}));
+  EXPECT_EQ(bill_of("rail-only").switches, (Counts{{"qm9700", 8}}));
+  EXPECT_EQ(bill_of("gb200-nvl72").switches, (Counts{{"qm9700", 8 + 3}}));
+  EXPECT_EQ(bill_of("gb200-nvl72").cables, (Counts{{"aoc-400", 144}, {"sr4-400", 144}}));
+}
+
+// HPN 7.0: 512 NICs with a port of 200 Gbit/s on either of a rail's two ToRs; 64 x 200 / 1.067 = 12 Tbit/s up
+// are 30 ports of 400; a plane's 8 x 30 need two switches of 128. MegaScale: ports of 400 cut in two, 64 NICs
+// and 32 uplinks a leaf, 8 leaves, 256 uplinks on 4 spines. Llama 3: 18 racks of 16 GPUs with 32 uplinks; a
+// chassis a pod, whose 192 / 7 = 27.4 uplinks are 28, and one above.
+TEST(BillOfMaterials, of_ethernet_in_planes_and_pods) {
+  const Bill hpn = bill_of("alibaba-hpn7");
+  EXPECT_EQ(hpn.switches, (Counts{{"th5-64x800", 16 + 4}}));
+  EXPECT_EQ(hpn.cables, (Counts{{"sr4-200", 1024}, {"sr4-400", 480}}));
+  EXPECT_THAT(hpn.remarks, Contains(HasSubstr("1024 cables of 200 Gbit/s end in ports of th5-64x800 that are "
+                                              "split in 4")));
+  const Bill megascale = bill_of("megascale");
+  EXPECT_EQ(megascale.switches, (Counts{{"th4-64x400", 8 + 4}}));
+  EXPECT_EQ(megascale.cables, (Counts{{"sr4-200", 512}, {"sr4-400", 256}}));
+  EXPECT_THAT(megascale.remarks, Contains(HasSubstr("split in 2")));
+  const Bill llama = bill_of("llama3-roce");
+  EXPECT_EQ(llama.switches, (Counts{{"arista-7800r3", 3 + 1}, {"th4-64x400", 18}}));
+  EXPECT_EQ(llama.cables, (Counts{{"dac-400", 288}, {"sr4-400", 18 * 32 + 3 * 28}}));
+}
+
+// 98,304 ports: leaves and spines of 64 down and 64 up, 1,536 of each. 24 pods of 64 spines: as many cables
+// from every spine to every core are four to each of 16, on which 24 x 4 = 96 of 128 ports are used; 98,304 /
+// 128 = 768 would hold them.
+TEST(BillOfMaterials, says_where_cores_stay_partly_empty) {
+  const Bill bill = bill_of("spectrum-x-100k");
+  EXPECT_EQ(bill.switches, (Counts{{"sn5600", 1536 + 1536 + 1024}}));
+  EXPECT_EQ(bill.cables, (Counts{{"aoc-400", 98304}, {"sr4-400", 2 * 98304}}));
+  EXPECT_THAT(bill.remarks, Contains(HasSubstr("the 1024 cores of sn5600 use 75 % of their ports")));
+  EXPECT_THAT(bill.remarks, Contains(HasSubstr("768 would hold all cables")));
+}
+
+// Three ports out of each of 8 x 16 cards; Ethernet's cables, not InfiniBand's of the same speed.
+TEST(BillOfMaterials, of_gaudi_has_ethernet_cables) {
+  const Bill bill = bill_of("gaudi2");
+  EXPECT_EQ(bill.switches, (Counts{{"th4-64x400", 3}}));
+  EXPECT_EQ(bill.cables, (Counts{{"aoc-100", 384}}));
+}
+
+// Two groups of 16 switches: 256 NICs; two cables between any two of a group, 2 x 120 x 2; 17 from each to
+// the other group, 272.
+TEST(BillOfMaterials, of_a_dragonfly) {
+  const Bill bill = bill_of("dragonfly");
+  EXPECT_EQ(bill.switches, (Counts{{"rosetta", 32}}));
+  EXPECT_EQ(bill.cables, (Counts{{"sr4-200", 256 + 480 + 272}}));
+}
+
+// A cube of 4 x 4 x 4: 3 x 64 links, 64 of them on the hosts' boards, 3 x 16 around an axis by optical
+// switches, 80 in copper. 4 x 4 x 8 are two cubes: 3 x 128 links, 128 on boards, 2 x 16 around the short axes
+// and 2 x 16 between the cubes along the long one, 160 in copper. 3 x 16 switches either way.
+TEST(BillOfMaterials, of_tpu_cubes_has_optical_circuit_switches) {
+  const Bill cube = bill_of("tpu-v4");
+  EXPECT_EQ(cube.switches, (Counts{{"palomar-ocs", 48}}));
+  EXPECT_EQ(cube.cables, (Counts{{"dac-400", 80}, {"aoc-400", 48}}));
+  const Bill slice = bill_of("tpu-v5p");
+  EXPECT_EQ(slice.switches, (Counts{{"palomar-ocs", 48}}));
+  EXPECT_EQ(slice.cables, (Counts{{"acc-800", 160}, {"lpo-800", 2 * 32 + 32}}));
+  EXPECT_THAT(slice.remarks, Contains(HasSubstr("48 of them, each with two ports a cube")));
+  EXPECT_THAT(slice.remarks, Not(Contains(HasSubstr(" 0 W"))));
+}
+}  // namespace topsim::scenario::bill_test
