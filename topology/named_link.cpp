@@ -42,16 +42,15 @@ bool joined(const LinkEnd& a, const LinkEnd& b) {
   return more.count % fewer.count == 0 && *more.single / (more.count / fewer.count) == *fewer.single;
 }
 
-std::optional<NamedLink> between(const Topology& topology, const std::string& name) {
-  const auto at = name.find(kArrow);
-  if (at == std::string::npos) return {};
-  const std::string from = name.substr(0, at), to = name.substr(at + kArrow.size());
-  const auto a = link_end(topology, from), b = link_end(topology, to);
-  if (!a || !b || !joined(*a, *b)) return {};
-  const auto link = topology.find_link(a->device, b->device);
-  if (!link) return {};
-  const std::uint32_t of = std::max(a->single ? a->count : 1, b->single ? b->count : 1);
-  return NamedLink{*link, of, from, to};
+// "leaf0 -> spine1 #2" without its number, and the number; none where it ends in none.
+std::pair<std::string, std::optional<std::uint32_t>> split_cable(const std::string& name) {
+  const auto at = name.rfind(" #");
+  if (at == std::string::npos) return {name, {}};
+  std::uint32_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [last, error] = std::from_chars(name.data() + at + 2, end, number);
+  if (error != std::errc{} || last != end) return {name, {}};
+  return {name.substr(0, at), number};
 }
 
 // What the device that the name begins with is joined to, else any link.
@@ -73,13 +72,38 @@ std::string remedy(const Topology& topology, const std::string& name) {
 }
 }  // namespace
 
-NamedLink named_link(const Topology& topology, const std::string& name) {
-  if (auto found = between(topology, name)) return *found;
-  for (std::size_t l = 0; l < topology.links().size(); ++l) {  // parallel cables have names of their own
-    const Link& link = topology.links()[l];
-    if (topology.name(LinkId(l)) == name)
-      return {LinkId(l), 1, topology.name(link.from), topology.name(link.to)};
+std::vector<NamedLink> find_links(const Topology& topology, const std::string& name) {
+  const auto [ends, cable] = split_cable(name);
+  const auto at = ends.find(kArrow);
+  if (at == std::string::npos) return {};
+  const std::string from = ends.substr(0, at), to = ends.substr(at + kArrow.size());
+  const auto a = link_end(topology, from), b = link_end(topology, to);
+  if (!a || !b || !joined(*a, *b)) return {};
+  const LinkEnd& narrow = (a->single ? a->count : 1) > (b->single ? b->count : 1) ? *a : *b;
+  const std::uint32_t of = narrow.single ? narrow.count : 1;
+  std::vector<NamedLink> links;
+  for (const LinkId link : topology.links_from(a->device))
+    if (topology.link(link).to == b->device)
+      links.push_back({link, of, narrow.single.value_or(0), from, to, {}});
+  if (!cable || links.empty()) return links;
+  NamedLink one = links.front();
+  const std::uint32_t side_by_side = topology.link(one.link).count / of;
+  if (links.size() > 1) {
+    if (*cable >= links.size()) return {};
+    one = links[*cable];
+  } else if (*cable >= std::max(side_by_side, 1U)) {
+    return {};
+  } else if (side_by_side > 1) {
+    one.of = of * side_by_side;
+    one.part = one.part * side_by_side + *cable;
   }
+  one.cable = fmt::format(" #{}", *cable);
+  return {one};
+}
+
+std::vector<NamedLink> named_links(const Topology& topology, const std::string& name) {
+  auto found = find_links(topology, name);
+  if (!found.empty()) return found;
   throw ConfigError("the topology has no link \"" + name + '"', remedy(topology, name));
 }
 }  // namespace topsim::topology

@@ -1,5 +1,5 @@
-// Links by the names that people write: "leaf3 -> node7/nic0", "leaf0 -> spine1 #2" (the third of parallel
-// cables).
+// Links by the names that people write: "leaf3 -> node7/nic0". Several cables side by side are all meant by
+// the names of their ends, whether they are links of their own or one; "leaf0 -> spine1 #2" is the third.
 //
 // Switches that traffic divides over evenly are one device that stands for Device::count of them; single ones
 // are written "spine0[0]", "spine0[1]", ...
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/topology.hpp"
 
@@ -16,10 +17,14 @@ namespace topsim::topology {
 // A link, or one of `of` equal parts of it.
 struct NamedLink {
   LinkId link;
-  std::uint32_t of = 1;
+  std::uint32_t of = 1, part = 0;
   std::string from, to;
+  std::string cable;  // " #2" where the name says so
 };
 
+// Empty where there is none.
+[[nodiscard]] std::vector<NamedLink> find_links(const Topology& topology, const std::string& name);
+
 // Throws ConfigError, saying which links there are, when this is none.
-[[nodiscard]] NamedLink named_link(const Topology& topology, const std::string& name);
+[[nodiscard]] std::vector<NamedLink> named_links(const Topology& topology, const std::string& name);
 }  // namespace topsim::topology

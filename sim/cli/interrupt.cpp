@@ -11,11 +11,15 @@ namespace topsim::cli {
 namespace {
 // A signal handler gets no argument: what it sets has to be reachable from here.
 std::atomic<std::atomic<bool>*> watched{nullptr};
-static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<const std::atomic<std::uint64_t>*> work_begun{nullptr};
+static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 void on_signal(int) {
   std::atomic<bool>* stop = watched.load();
-  if (stop != nullptr && !stop->exchange(true)) return;
+  const std::atomic<std::uint64_t>* begun = work_begun.load();
+  const bool has_begun = begun == nullptr || *begun != 0;
+  if (stop != nullptr && has_begun && !stop->exchange(true)) return;
   constexpr std::string_view kSaid = "interrupted\n";
   if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) _exit(kInterrupted);  // nobody to tell
   _exit(kInterrupted);  // what stdout still holds is not the whole: it is dropped
@@ -29,11 +33,13 @@ void end_at_interrupts() {
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
-InterruptGuard::InterruptGuard(std::atomic<bool>& stop) {
+InterruptGuard::InterruptGuard(std::atomic<bool>& stop, const std::atomic<std::uint64_t>* begun) {
+  work_begun.store(begun);
   watched.store(&stop);
 }
 
 InterruptGuard::~InterruptGuard() {
   watched.store(nullptr);
+  work_begun.store(nullptr);
 }
 }  // namespace topsim::cli

@@ -58,7 +58,7 @@ std::optional<topology::Topology> topology_of_members(const Options& options) {
   for (const std::uint32_t rank : options.ranks)
     if (rank >= topology.accelerators().size())
       throw report::no_such_rank(rank, topology.accelerators().size());
-  for (const std::string& link : options.links) (void)topology::named_link(topology, link);
+  for (const std::string& link : options.links) (void)topology::named_links(topology, link);
   return topology;
 }
 
@@ -118,7 +118,7 @@ int run(const Options& options) {
   if (!options.out.empty()) report::make_directory(options.out);
   const std::optional<topology::Topology> members = topology_of_members(options);
   executor::Progress progress;
-  const InterruptGuard guard(progress.stop);
+  const InterruptGuard guard(progress.stop, &progress.ops_total);
   const scenario::Simulated simulated = simulate(options, progress);
   const report::Timeline* timeline = simulated.timeline ? &*simulated.timeline : nullptr;
   std::string result_file;
@@ -130,8 +130,9 @@ int run(const Options& options) {
   print(options, simulated, result_file, members);
   Written written(options.quiet);
   if (!options.out.empty())
-    written.add(options.out + (report::has_page() ? "/{result.json, report.html, run.json, tables as CSV}"
-                                                  : "/{result.json, run.json, tables as CSV}"));
+    written.add(fmt::format("{}/{{result.json, {}run.json, tables as CSV{}}}", options.out,
+                            report::has_page() ? "report.html, " : "",
+                            report::has_packed_timeline(options.out) ? ", the timeline packed" : ""));
   if (!options.html.empty()) written.add(options.html);
   if (!options.trace.empty()) written.add(options.trace);
   written.say();

@@ -182,9 +182,13 @@ std::string compare_table(const Comparison& comparison, bool all_rows, int colum
   const std::size_t rest = rest_of(widths);
   widths[0] = std::max<std::size_t>(std::min(widths[0], window > rest ? window - rest : 0), 15);
   for (const auto& line : table) {
-    std::string row = pad_right(clip(line[0], widths[0]), widths[0]);
+    // A name that the window has no room for goes on below its figures.
+    std::vector<std::string> name = wrap(line[0], widths[0], 2);
+    if (name.empty()) name.emplace_back();
+    std::string row = pad_right(clip(name[0], widths[0]), widths[0]);
     for (std::size_t i = 1; i < line.size(); ++i) row += "  " + pad_left(line[i], widths[i]);
     text += row + "\n";
+    for (std::size_t i = 1; i < name.size(); ++i) text += clip(name[i], widths[0]) + "\n";
   }
   text += "\n";
   const auto sentences = [&](const std::string& all) {

@@ -72,23 +72,24 @@ Members find_members(const Result& result, const topology::Topology& topology,
     members.ranks.emplace_back(std::move(row), alike);
   }
   for (const std::string& id : links) {
-    const auto [link, of, from, to] = topology::named_link(topology, id);
-    const LinkRow* const known = class_of(result, link);
-    LinkRow row = known != nullptr ? *known : LinkRow{};
-    const std::uint32_t alike = known != nullptr ? known->count * of : 0;
-    topology::Link facts = topology.link(link);
-    facts.count = static_cast<std::uint16_t>(std::max(1U, facts.count / of));
-    facts.capacity = facts.capacity / of, facts.line_rate = facts.line_rate / of;
-    row.id = of > 1 ? from + " -> " + to : topology.name(link);
-    row.count = 1;
-    row.members = to_spans(std::array{link.value});
-    row.kind = name_of(facts.kind);
-    row.type = name_with_speed(topology, facts);
-    row.from = from;
-    row.to = to;
-    row.capacity = facts.capacity.value();
-    row.bytes = Bytes(std::llround(static_cast<double>(row.bytes.value()) / of));
-    members.links.emplace_back(std::move(row), alike);
+    for (const topology::NamedLink& each : topology::named_links(topology, id)) {
+      const LinkRow* const known = class_of(result, each.link);
+      LinkRow row = known != nullptr ? *known : LinkRow{};
+      const std::uint32_t alike = known != nullptr ? known->count * each.of : 0;
+      topology::Link facts = topology.link(each.link);
+      facts.count = static_cast<std::uint16_t>(std::max(1U, facts.count / each.of));
+      facts.capacity = facts.capacity / each.of, facts.line_rate = facts.line_rate / each.of;
+      row.id = each.of > 1 ? each.from + " -> " + each.to + each.cable : topology.name(each.link);
+      row.count = 1;
+      row.members = to_spans(std::array{each.link.value});
+      row.kind = name_of(facts.kind);
+      row.type = name_with_speed(topology, facts);
+      row.from = each.from;
+      row.to = each.to;
+      row.capacity = facts.capacity.value();
+      row.bytes = Bytes(std::llround(static_cast<double>(row.bytes.value()) / each.of));
+      members.links.emplace_back(std::move(row), alike);
+    }
   }
   return members;
 }

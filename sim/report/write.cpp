@@ -21,6 +21,8 @@ bool ends_with(std::string_view text, std::string_view ending) {
 }
 
 constexpr std::string_view kPacked = ".gz";
+constexpr const char* kTimeline = "timeline.csv";
+constexpr const char* kPackedTimeline = "timeline.csv.gz";
 std::string_view unpacked_name(std::string_view file) {
   return ends_with(file, kPacked) ? file.substr(0, file.size() - kPacked.size()) : file;
 }
@@ -57,17 +59,29 @@ void make_directory(const std::string& directory) {
 }
 
 std::string write_directory(const std::string& directory, const Result& result, const RunRecord& record,
-                            const Timeline* timeline) {
+                            const Timeline* timeline, std::size_t largest_plain) {
   const std::filesystem::path folder(directory);
   make_directory(directory);
   write_file(folder / "run.json", to_json(record));
   write_file(folder / "links.csv", links_csv(result));
   write_file(folder / "ranks.csv", ranks_csv(result));
   write_file(folder / "collectives.csv", collectives_csv(result));
-  if (timeline != nullptr) write_file(folder / "timeline.csv", timeline_csv(result.name, *timeline));
+  // Neither form of an earlier run stays beside this one's.
+  for (const char* const form : {kTimeline, kPackedTimeline}) std::filesystem::remove(folder / form);
+  if (timeline != nullptr) {
+    const std::string table = timeline_csv(result.name, *timeline);
+    if (table.size() > largest_plain)
+      write_packed(folder / kPackedTimeline, table);
+    else
+      write_file(folder / kTimeline, table);
+  }
   const std::string main = folder / "result.json";
   write_file(main, to_json(result));
   return main;
+}
+
+bool has_packed_timeline(const std::string& directory) {
+  return std::filesystem::exists(std::filesystem::path(directory) / kPackedTimeline);
 }
 
 void check_trace(const std::string& file) {

@@ -18,7 +18,10 @@ void write_file(const std::string& file, std::string_view text);
 
 // Makes the folder and those above it. Throws ConfigError where that cannot be.
 void make_directory(const std::string& directory);
-// Makes the folder. `timeline` may be null. Returns the path of result.json.
+// Makes the folder. `timeline` may be null; of more than so many bytes its table is packed
+// (timeline.csv.gz). Returns the path of result.json.
+inline constexpr std::size_t kLargestPlainTable = 32'000'000;
 std::string write_directory(const std::string& directory, const Result& result, const RunRecord& record,
-                            const Timeline* timeline);
+                            const Timeline* timeline, std::size_t largest_plain = kLargestPlainTable);
+[[nodiscard]] bool has_packed_timeline(const std::string& directory);
 }  // namespace topsim::report

@@ -9,19 +9,41 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "topology/named_link.hpp"
 
 namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
+using topology::NamedLink;
 using topology::Topology;
 
-// From `begin` to `end` a link or a rank has this factor of what it would have.
+// From `begin` to `end` a link or a rank, or one of `of` equal parts of it, has this factor of what it would
+// have.
 template <class Item>
 struct Spell {
   Item item;
   Duration begin, end;
   double factor;
+  std::uint32_t of = 1, part = 0;
 };
+
+// Factors of one part multiply; of what is whole, each part is an equal share.
+template <class Item>
+double factor_at(const std::vector<const Spell<Item>*>& spells, Duration at) {
+  double whole = 1;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> parts;
+  for (const Spell<Item>* spell : spells) {
+    if (at < spell->begin || spell->end <= at) continue;
+    if (spell->of == 1) {
+      whole *= spell->factor;
+    } else {
+      parts.try_emplace({spell->of, spell->part}, 1).first->second *= spell->factor;
+    }
+  }
+  double left = 1;
+  for (const auto& [part, factor] : parts) left -= (1 - factor) / part.first;
+  return whole * std::max(left, 0.0);
+}
 
 // Spells as changes in time: where several hold at once their factors multiply.
 template <class Change, class Item>
@@ -35,9 +57,7 @@ std::vector<Change> changes_of(const std::vector<Spell<Item>>& spells) {
     double before = 1;
     for (const Duration at : instants) {
       if (at == Duration::max()) continue;
-      double factor = 1;
-      for (const Spell<Item>* spell : own)
-        if (spell->begin <= at && at < spell->end) factor *= spell->factor;
+      const double factor = factor_at(own, at);
       if (factor != before) changes.push_back({SimTime(at), item, factor});
       before = factor;
     }
@@ -87,82 +107,100 @@ class Faults {
     problems_.push_back(std::move(p));
   }
 
-  // "node0/nic0 -> leaf0", or both directions of "node0/nic0 - leaf0".
-  [[nodiscard]] std::vector<LinkId> links_named(const std::string& target) const {
-    std::vector<LinkId> found;
-    for (std::size_t i = 0; i < topology_.links().size(); ++i) {
-      const topology::Link& link = topology_.links()[i];
-      const std::string from = topology_.name(link.from), to = topology_.name(link.to);
-      // One of several cables side by side has a number of its own ("#1").
-      const std::string number = topology_.name(LinkId(i)).substr((from + " -> " + to).size());
-      for (const std::string& name : {from + " -> " + to, from + " - " + to, to + " - " + from}) {
-        if (target != name && target != name + number) continue;
-        found.emplace_back(i);
-        break;
-      }
-    }
+  // "node0/nic0 -> leaf0", or both directions of "node0/nic0 - leaf0"; " #1" behind it names one of several
+  // cables side by side.
+  [[nodiscard]] std::vector<NamedLink> links_named(const std::string& target) const {
+    const std::size_t at = target.find(" - ");
+    if (at == std::string::npos) return topology::find_links(topology_, target);
+    const std::size_t cable = std::min(target.rfind(" #"), target.size());
+    const std::string one = target.substr(0, at), other = target.substr(at + 3, cable - at - 3);
+    std::vector<NamedLink> found =
+        topology::find_links(topology_, one + " -> " + other + target.substr(cable));
+    const auto back = topology::find_links(topology_, other + " -> " + one + target.substr(cable));
+    found.insert(found.end(), back.begin(), back.end());
     return found;
   }
-  [[nodiscard]] std::vector<LinkId> links_of(const std::string& target, DeviceKind kind) const {
-    std::vector<LinkId> found;
+  [[nodiscard]] std::vector<NamedLink> links_of(const std::string& target, DeviceKind kind) const {
+    std::vector<NamedLink> found;
     const auto device = topology_.find_device(target);
     if (!device || topology_.device(*device).kind != kind) return found;
     for (std::size_t i = 0; i < topology_.links().size(); ++i) {
       const topology::Link& link = topology_.links()[i];
-      if (link.from == *device || link.to == *device) found.emplace_back(i);
+      if (link.from == *device || link.to == *device) found.push_back({LinkId(i), 1, 0, {}, {}, {}});
     }
     return found;
   }
 
   // False, and said so: there are none.
-  bool found(const std::vector<LinkId>& links, const FaultSpec& fault, const std::string& path) {
+  bool found(const std::vector<NamedLink>& links, const FaultSpec& fault, const std::string& path) {
     const bool other = topology_.find_device(fault.target).has_value();
     if (links.empty())
       problem(path + ".target",
               other ? '"' + fault.target + "\" is another kind of part than this fault is of"
                     : "the topology has no \"" + fault.target + '"',
               "topsim topo show names devices; a link is \"node0/nic0 -> leaf0\", both its directions "
-              "\"node0/nic0 - leaf0\"");
+              "\"node0/nic0 - leaf0\", one of several cables \"leaf0 - spine0 #1\"");
     return !links.empty();
   }
 
-  void change(const FaultSpec& fault, const std::string& path, const std::vector<LinkId>& links,
+  // Cables that the target names, one way: links of their own where messages keep to one, else one link.
+  [[nodiscard]] std::size_t cables_of(const std::vector<NamedLink>& links) const {
+    std::size_t cables = 0;
+    for (const NamedLink& each : links)
+      if (each.from == links.front().from) cables += topology_.link(each.link).count / each.of;
+    return cables;
+  }
+  static std::vector<LinkId> ids(const std::vector<NamedLink>& links) {
+    std::vector<LinkId> all;
+    for (const NamedLink& each : links) all.push_back(each.link);
+    return all;
+  }
+
+  void change(const FaultSpec& fault, const std::string& path, const std::vector<NamedLink>& links,
               double factor) {
     if (!found(links, fault, path)) return;
-    // Messages that take any of several cables have them as one.
-    const int cables = topology_.link(links.front()).count;
-    if (fault.kind == FaultKind::link_down && cables > 1)
+    if (fault.kind == FaultKind::link_down && cables_of(links) > 1)
       applied_.notes.push_back(fmt::format(
-          "{} is {} cables side by side and all are down; link_degraded with factor {:.4g} cuts one",
-          fault.target, cables, 1.0 - 1.0 / cables));
+          "{0} is {1} cables side by side and all are down; \"{0} #0\" to \"#{2}\" are single ones",
+          fault.target, cables_of(links), cables_of(links) - 1));
+    // What carries any of several cables goes on with the others at once.
+    const bool a_part = links.front().of > 1;
+    if (a_part) return degrade(fault, links, factor);
     if (factor == 0 && fault.at.count() == 0 && !fault.lasts) {
-      applied_.dead.insert(applied_.dead.end(), links.begin(), links.end());
+      const std::vector<LinkId> dead = ids(links);
+      applied_.dead.insert(applied_.dead.end(), dead.begin(), dead.end());
       applied_.notes.push_back(fault.target + " is down for the whole run: what used it takes other paths");
       return;
     }
     if (factor == 0) {
       const Duration failover = after(fault.at, fault.failover);
-      outages_.push_back({failover, end_of(fault), links});
+      outages_.push_back({failover, end_of(fault), ids(links)});
       if (failover < end_of(fault))
         applied_.notes.push_back(
             fmt::format("{} is down from {:.6g} s on; where other paths are left they are taken from "
                         "{:.6g} s on",
                         fault.target, seconds(fault.at), seconds(failover)));
     }
-    for (const LinkId link : links) capacities_.push_back({link, fault.at, end_of(fault), factor});
+    degrade(fault, links, factor);
+  }
+  void degrade(const FaultSpec& fault, const std::vector<NamedLink>& links, double factor) {
+    for (const NamedLink& each : links)
+      capacities_.push_back({each.link, fault.at, end_of(fault), factor, each.of, each.part});
   }
 
   void flap(const FaultSpec& fault, const std::string& path) {
-    const std::vector<LinkId> links = links_named(fault.target);
+    const std::vector<NamedLink> links = links_named(fault.target);
     if (!found(links, fault, path)) return;
+    const bool a_part = links.front().of > 1;
     constexpr std::int64_t kMostOutages = 100000;
     if (*fault.lasts / *fault.period > kMostOutages)
       return problem(path + ".period", "more than 100,000 outages", "a longer period, or a shorter \"for\"");
     const Duration end = end_of(fault);
     for (Duration outage = fault.at; outage < end; outage = after(outage, *fault.period)) {
-      outages_.push_back({after(outage, fault.failover), std::min(after(outage, *fault.down), end), links});
-      for (const LinkId link : links)
-        capacities_.push_back({link, outage, std::min(after(outage, *fault.down), end), 0});
+      const Duration over = std::min(after(outage, *fault.down), end);
+      if (!a_part) outages_.push_back({after(outage, fault.failover), over, ids(links)});
+      for (const NamedLink& each : links)
+        capacities_.push_back({each.link, outage, over, 0, each.of, each.part});
     }
   }
 
@@ -228,7 +266,7 @@ class Faults {
       options_.slow_ranks.emplace_back(*rank, 1 / fault.factor);
       return;
     }
-    paces_.push_back({*rank, fault.at, end_of(fault), fault.factor});
+    paces_.push_back({*rank, fault.at, end_of(fault), fault.factor, 1, 0});
   }
 
   const Topology& topology_;

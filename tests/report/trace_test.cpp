@@ -16,6 +16,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/protobuf_writer.hpp"
 #include "sim/report/csv.hpp"
+#include "sim/report/write.hpp"
 #include "tests/report/sample.hpp"
 
 namespace topsim::report::trace_test {
@@ -123,6 +124,19 @@ TEST(Trace, IsPackedWhereTheNameEndsInGz) {
   read.pop_back();
   EXPECT_EQ(read, text);
   std::filesystem::remove(file);
+}
+
+// A table of every slice of a large run would be hundreds of megabytes.
+TEST(Directory, PacksATimelineThatIsLarge) {
+  const auto folder = std::filesystem::temp_directory_path() / "topsim_directory_test";
+  const Timeline timeline = sample_timeline();
+  write_directory(folder, sample_result(), {}, &timeline);
+  EXPECT_TRUE(std::filesystem::exists(folder / "timeline.csv"));
+  EXPECT_FALSE(has_packed_timeline(folder));
+  write_directory(folder, sample_result(), {}, &timeline, 10);
+  EXPECT_FALSE(std::filesystem::exists(folder / "timeline.csv"));
+  EXPECT_TRUE(has_packed_timeline(folder));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Csv, EveryRowHasAsManyFieldsAsItsHeader) {

@@ -51,8 +51,32 @@ TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
   scenario.topology.fabric.kind = "fat-tree", scenario.topology.fabric.nodes_per_leaf = 1;
   std::string said;
   for (const report::Finding& finding : result_of(scenario).findings) said += finding.message + '\n';
-  EXPECT_THAT(said, testing::ContainsRegex(
-                        "leaf0 - spine0 is [0-9]+ cables side by side and all are down; link_degraded"));
+  EXPECT_THAT(said,
+              testing::ContainsRegex(
+                  "leaf0 - spine0 is 8 cables side by side and all are down; .leaf0 - spine0 #0. to .#7."));
+}
+
+// Eight NICs a leaf at 1:1: eight cables up to the one spine. Cut one of them, and messages have seven
+// eighths, as if the whole had lost an eighth; seven of them, and an eighth is left.
+TEST(Faults, ASingleCableOfABundleIsItsShareOfIt) {
+  const auto step = [](const std::string& faults) {
+    Scenario scenario = with_faults("[" + faults + "]");
+    scenario.topology.fabric.kind = "fat-tree", scenario.topology.fabric.nodes_per_leaf = 1;
+    return result_of(scenario).step;
+  };
+  const auto cut = [](const char* cable) {
+    return std::string(R"({"kind": "link_down", "target": "leaf0 - spine0 #)") + cable + "\"}";
+  };
+  const auto left = [](const char* factor) {
+    return std::string(R"({"kind": "link_degraded", "target": "leaf0 - spine0", "factor": )") + factor + "}";
+  };
+  std::string seven;
+  for (const char* cable : {"0", "1", "2", "3", "4", "5", "7"})
+    seven += (seven.empty() ? "" : ", ") + cut(cable);
+  EXPECT_GT(step(seven), step(""));
+  EXPECT_EQ(step(seven), step(left("0.125")));
+  EXPECT_EQ(step(seven + ", " + cut("3")), step(left("0.125")));
+  EXPECT_EQ(step(cut("3")), step(left("0.875")));
 }
 
 // From the beginning as from later on.

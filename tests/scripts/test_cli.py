@@ -310,6 +310,12 @@ class Interruption(unittest.TestCase):
             with self.subTest(words[0]):
                 self.assertEqual(self.interrupted(*words, after=0.5), (130, "", "interrupted\n"))
 
+    def test_a_run_that_has_not_begun_its_steps_ends_at_once(self):
+        begin = time.monotonic()
+        words = ["run", "configs/131072xH100-llama3-405b.json", "--no-fold"]  # more than ten seconds of preparation
+        self.assertEqual(self.interrupted(*words, after=1), (130, "", "interrupted\n"))
+        self.assertLess(time.monotonic() - begin, 5)
+
     def test_a_second_one_ends_at_once(self):
         child = subprocess.Popen([program.TOPSIM, "validate"], cwd=program.ROOT, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=program.environment())

@@ -29,16 +29,22 @@ Topology merged() {
 std::string refusal(const std::string& name) {
   const Topology topology = merged();
   try {
-    (void)named_link(topology, name);
+    (void)named_links(topology, name);
   } catch (const ConfigError& error) {
     return error.problems().front().message + "; " + error.problems().front().help;
   }
   return "";
 }
 
+NamedLink only(const Topology& topology, const std::string& name) {
+  const std::vector<NamedLink> links = named_links(topology, name);
+  EXPECT_EQ(links.size(), 1U) << name;
+  return links.front();
+}
+
 TEST(NamedLink, IsTheWholeLinkWhereBothEndsAreDevices) {
   const Topology topology = merged();
-  const NamedLink link = named_link(topology, "leaf0 -> spine0");
+  const NamedLink link = only(topology, "leaf0 -> spine0");
   EXPECT_EQ(topology.name(link.link), "leaf0 -> spine0");
   EXPECT_EQ(link.of, 1U);
 }
@@ -46,16 +52,43 @@ TEST(NamedLink, IsTheWholeLinkWhereBothEndsAreDevices) {
 TEST(NamedLink, ToOneOfFourSpinesIsAQuarter) {
   const Topology topology = merged();
   for (const char* name : {"leaf0 -> spine0[3]", "spine0[0] -> leaf0"})
-    EXPECT_EQ(named_link(topology, name).of, 4U) << name;
+    EXPECT_EQ(only(topology, name).of, 4U) << name;
 }
 
 // Two cores a spine: cores 4 and 5 are those of spine 2.
 TEST(NamedLink, FromASpineToACoreIsThereWhereTheTwoAreCabled) {
   const Topology topology = merged();
-  EXPECT_EQ(named_link(topology, "spine0 -> core0[5]").of, 8U);
-  EXPECT_EQ(named_link(topology, "spine0[2] -> core0[5]").of, 8U);
-  EXPECT_EQ(named_link(topology, "core0 -> spine0[2]").of, 4U);
+  EXPECT_EQ(only(topology, "spine0 -> core0[5]").of, 8U);
+  EXPECT_EQ(only(topology, "spine0[2] -> core0[5]").of, 8U);
+  EXPECT_EQ(only(topology, "core0 -> spine0[2]").of, 4U);
   EXPECT_THAT(refusal("spine0[2] -> core0[6]"), HasSubstr("no link"));
+}
+
+// The second of two cables to the fourth spine is number 7 of eight; three are not there.
+TEST(NamedLink, IsASingleCableOfABundleByItsNumber) {
+  const Topology topology = merged();
+  const NamedLink cable = only(topology, "leaf0 -> spine0[3] #1");
+  EXPECT_EQ(cable.of, 8U);
+  EXPECT_EQ(cable.part, 7U);
+  EXPECT_EQ(only(topology, "spine0 -> leaf0 #5").part, 5U);
+  EXPECT_THAT(refusal("leaf0 -> spine0[3] #2"), HasSubstr("no link"));
+  EXPECT_THAT(refusal("leaf0 -> spine0 #8"), HasSubstr("no link"));
+}
+
+// Cables that messages keep to one of are links of their own: the names of the ends mean all of them.
+TEST(NamedLink, WithoutANumberIsEveryCableBetweenItsEnds) {
+  TopologyBuilder builder;
+  builder.set_nodes(1);
+  const auto type = builder.link_type({"roce-400g", "RoCE", "test"});
+  const auto box = builder.model("sn5600");
+  const DeviceId leaf = builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, 0, box});
+  const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, 1, Id<void>::kNone, 0, box});
+  for (int i = 0; i < 3; ++i)
+    builder.cable({leaf, spine, LinkKind::ethernet, 1, type, 50_GBps, 50_GBps, 0_ns});
+  const Topology topology = std::move(builder).finish();
+  EXPECT_EQ(named_links(topology, "leaf0 -> spine0").size(), 3U);
+  EXPECT_EQ(topology.name(only(topology, "leaf0 -> spine0 #2").link), "leaf0 -> spine0 #2");
+  EXPECT_TRUE(find_links(topology, "leaf0 -> spine0 #3").empty());
 }
 
 TEST(NamedLink, ThatIsNoneIsRefusedWithThoseThatThereAre) {
