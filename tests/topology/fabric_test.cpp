@@ -248,8 +248,9 @@ TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
   spec.fabric.link.use = "roce-400g";
   spec.fabric.link.latency = 700_ns;
   const Topology said = build(spec, catalogue());
-  for (const Link& link : said.links())
+  for (const Link& link : said.links()) {
     if (said.device(link.to).tier == 2) EXPECT_EQ(link.latency, 700_ns);
+  }
 }
 
 // 4096 B in 4096 + 82 on RoCE, 4096 + 26 on InfiniBand; packets of 1 KiB leave 1024 / 1106 and 1024 / 1050 of

@@ -53,9 +53,8 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::
     };
   };
   // Recipes make them in order.
-  const auto sort = [](auto& cables, const auto& before) {
-    if (!std::is_sorted(cables.begin(), cables.end(), before))
-      std::sort(cables.begin(), cables.end(), before);
+  const auto sort = [](auto& some, const auto& before) {
+    if (!std::is_sorted(some.begin(), some.end(), before)) std::sort(some.begin(), some.end(), before);
   };
   sort(ups, by_port_and_switch(true));
   sort(downs, by_port_and_switch(false));
