@@ -249,7 +249,9 @@ TEST(Fabric, ASwitchSlowerThanAMeasuredHopTakesItsOwnTime) {
   spec.fabric.link.latency = 700_ns;
   const Topology said = build(spec, catalogue());
   for (const Link& link : said.links()) {
-    if (said.device(link.to).tier == 2) EXPECT_EQ(link.latency, 700_ns);
+    if (said.device(link.to).tier == 2) {
+      EXPECT_EQ(link.latency, 700_ns);
+    }
   }
 }
 
