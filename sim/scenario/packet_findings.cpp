@@ -6,6 +6,8 @@
 #include <array>
 #include <string>
 
+#include "sim/network/packet/packet_network.hpp"
+
 namespace topsim::scenario {
 namespace {
 namespace packet = network::packet;
@@ -21,11 +23,8 @@ class Check {
   Check(const Scenario& scenario, const topology::Topology& topology)
       : scenario_(scenario), topology_(topology), spec_(scenario.network.packet.spec) {
     infiniband_ = topology.fabric_is_infiniband;
-    control_ = spec_.flow_control.value_or(infiniband_         ? FlowControl::credit
-                                           : spec_.pfc.enabled ? FlowControl::pfc
-                                                               : FlowControl::none);
-    congestion_ = spec_.congestion_control.kind.value_or(infiniband_ ? CongestionControlKind::none
-                                                                     : CongestionControlKind::dcqcn);
+    control_ = spec_.flow_control_on(infiniband_);
+    congestion_ = spec_.congestion_on(infiniband_);
   }
 
   std::vector<report::Finding> all() {
@@ -130,13 +129,8 @@ class Check {
   }
 
   void recovery() {
-    const packet::PathChoice path =
-        spec_.path.value_or(topology_.routing == topology::Routing::adaptive ? packet::PathChoice::adaptive
-                            : topology_.routing == topology::Routing::spray  ? packet::PathChoice::spray
-                                                                             : packet::PathChoice::flow_hash);
-    const bool reorders = path == packet::PathChoice::spray || path == packet::PathChoice::adaptive;
-    const packet::Recovery recovery =
-        spec_.recovery.value_or(reorders ? packet::Recovery::selective_repeat : packet::Recovery::go_back_n);
+    const packet::PathChoice path = spec_.path.value_or(packet::usual_path(topology_.routing));
+    const packet::Recovery recovery = spec_.recovery_on(path);
     if (recovery == packet::Recovery::go_back_n)
       idle("loss.reorder_window", "recovery is go-back-n", "\"recovery\": \"selective-repeat\" has one");
     else

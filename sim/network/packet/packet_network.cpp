@@ -29,21 +29,7 @@ void refuse_another_routing(const topology::Topology& topology, PathChoice path)
 
 PacketSpec for_topology(const topology::Topology& topology, PacketSpec spec) {
   if (spec.path) refuse_another_routing(topology, *spec.path);
-  if (!spec.path) {
-    switch (topology.routing) {
-      case topology::Routing::static_:
-        spec.path = PathChoice::destination;
-        break;
-      case topology::Routing::ecmp:
-        spec.path = PathChoice::flow_hash;
-        break;
-      case topology::Routing::adaptive:
-        spec.path = PathChoice::adaptive;
-        break;
-      case topology::Routing::spray:
-        spec.path = PathChoice::spray;
-    }
-  }
+  spec.path = spec.path.value_or(usual_path(topology.routing));
   return spec;
 }
 std::vector<double> capacities_of(const topology::Topology& topology) {
@@ -52,6 +38,20 @@ std::vector<double> capacities_of(const topology::Topology& topology) {
   return capacities;
 }
 }  // namespace
+
+PathChoice usual_path(topology::Routing routing) {
+  switch (routing) {
+    case topology::Routing::static_:
+      return PathChoice::destination;
+    case topology::Routing::ecmp:
+      return PathChoice::flow_hash;
+    case topology::Routing::adaptive:
+      return PathChoice::adaptive;
+    case topology::Routing::spray:
+      return PathChoice::spray;
+  }
+  throw InternalError("unknown routing");
+}
 
 Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
   Graph graph;
@@ -79,11 +79,7 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     // behind.
     if (port.framed) port.latency = link.latency;
     port.flow_control = FlowControl::credit;
-    if (link.kind == LinkKind::ethernet) {
-      port.flow_control = spec.flow_control.value_or(spec.pfc.enabled ? FlowControl::pfc : FlowControl::none);
-    } else if (port.framed) {
-      port.flow_control = spec.flow_control.value_or(FlowControl::credit);
-    }
+    if (port.framed) port.flow_control = spec.flow_control_on(link.kind == LinkKind::infiniband);
     graph.ports.push_back(port);
   }
   return graph;

@@ -22,6 +22,9 @@
 
 namespace topsim::network::packet {
 
+// Of packets on a fabric with such routing, where the specification leaves it open.
+[[nodiscard]] PathChoice usual_path(topology::Routing routing);
+
 // Ports in the order of the topology's links. Throws ConfigError for a link without a way back.
 [[nodiscard]] Graph graph_of(const topology::Topology& topology, const PacketSpec& spec);
 

@@ -14,14 +14,12 @@ Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
   });
   Settings s;
   s.framing = spec.framing.value_or(infiniband ? Framing::infiniband() : Framing::roce());
-  s.congestion = spec.congestion_control.kind.value_or(infiniband ? CongestionControlKind::none
-                                                                  : CongestionControlKind::dcqcn);
+  s.congestion = spec.congestion_on(infiniband);
   s.path = spec.path.value_or(PathChoice::flow_hash);
-  const bool reorders = s.path == PathChoice::spray || s.path == PathChoice::adaptive;
-  s.recovery = spec.recovery.value_or(reorders ? Recovery::selective_repeat : Recovery::go_back_n);
+  s.recovery = spec.recovery_on(s.path);
   // On several paths overtaking is no sign of loss: unless told otherwise, only the timer is.
   s.reorder_window = spec.loss.reorder_window ? static_cast<std::uint32_t>(*spec.loss.reorder_window)
-                                              : (reorders ? kNone : 3U);
+                                              : (PacketSpec::reorders(s.path) ? kNone : 3U);
   if (spec.lanes.count < 1 || spec.lanes.count >= static_cast<int>(kMaxClasses)) {
     throw ConfigError(fmt::format("{} virtual lanes or priorities cannot be modelled", spec.lanes.count),
                       fmt::format("use 1 to {}", kMaxClasses - 1));

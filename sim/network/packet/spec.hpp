@@ -243,5 +243,22 @@ struct PacketSpec {
   std::optional<bool>
       control_first;  // ACK, CNP in a strict-priority class of their own; unset: RoCE yes, InfiniBand no
   std::uint64_t seed = 1;
+
+  // What runs, where it is left open too.
+  [[nodiscard]] FlowControl flow_control_on(bool infiniband) const {
+    const FlowControl ethernet = pfc.enabled ? FlowControl::pfc : FlowControl::none;
+    return flow_control.value_or(infiniband ? FlowControl::credit : ethernet);
+  }
+  [[nodiscard]] CongestionControlKind congestion_on(bool infiniband) const {
+    return congestion_control.kind.value_or(infiniband ? CongestionControlKind::none
+                                                       : CongestionControlKind::dcqcn);
+  }
+  // Packets that choose their paths one by one overtake each other.
+  [[nodiscard]] static bool reorders(PathChoice chosen) {
+    return chosen == PathChoice::spray || chosen == PathChoice::adaptive;
+  }
+  [[nodiscard]] Recovery recovery_on(PathChoice chosen) const {
+    return recovery.value_or(reorders(chosen) ? Recovery::selective_repeat : Recovery::go_back_n);
+  }
 };
 }  // namespace topsim::network::packet
