@@ -5,14 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/lower_case.hpp"
+
 namespace topsim {
 namespace {
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 // What other programs, or other people, call a thing. The keys of published config.json files and of
 // Megatron-LM's arguments are among them: scenarios are often written beside one.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
@@ -62,7 +58,7 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
 };
 
 const std::string* meant(std::string_view word, std::span<const std::string> known) {
-  const std::string small = lower(word);
+  const std::string small = lower_case(word);
   for (const auto& [theirs, ours] : kSynonyms) {
     if (small != theirs) continue;
     const auto found = std::find(known.begin(), known.end(), ours);
@@ -100,12 +96,12 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   for (const std::string& candidate : known) {
     // "h100" stands for h100-nvl, the first of its kind, rather than for b100.
     if (word.size() >= 3 && candidate.size() > word.size() && candidate[word.size()] == '-' &&
-        lower(candidate).starts_with(lower(word)) && best > 1) {
+        lower_case(candidate).starts_with(lower_case(word)) && best > 1) {
       best = 1;
       found = &candidate;
     }
-    const std::size_t distance = edit_distance(lower(word), lower(candidate));
-    const bool begins_alike = lower(word).substr(0, 1) == lower(candidate).substr(0, 1);
+    const std::size_t distance = edit_distance(lower_case(word), lower_case(candidate));
+    const bool begins_alike = lower_case(word).substr(0, 1) == lower_case(candidate).substr(0, 1);
     const std::size_t rank = 2 * distance + (begins_alike ? 0 : 1);
     if (distance <= most && rank < best) {
       best = rank;

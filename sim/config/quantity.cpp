@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "sim/base/error.hpp"
+#include "sim/base/lower_case.hpp"
 #include "sim/base/suggest.hpp"
 
 namespace topsim::config {
@@ -78,21 +79,24 @@ struct Facts {
   const Unit* units;
   std::size_t count;
   std::size_t base;  // index of the unit whose factor is 1
+  double most;       // beyond what there is by far: memories move some 1e16 B/s, clusters some 1e21 FLOP/s
 };
+constexpr double kLeast = 1e-9;
 
 template <std::size_t N>
-constexpr Facts facts(std::string_view name, std::string_view example, const std::array<Unit, N>& units) {
+constexpr Facts facts(std::string_view name, std::string_view example, const std::array<Unit, N>& units,
+                      double most = 1e18) {
   std::size_t base = 0;
   while (units[base].factor != 1) ++base;
-  return {name, example, units.data(), N, base};
+  return {name, example, units.data(), N, base, most};
 }
 
 // In the order of Dimension.
 constexpr std::array kDimensions = {facts("a duration", "500 ns", kTime),
                                     facts("a size", "16 MiB", kSize),
                                     facts("a bandwidth", "400 Gbit/s", kBandwidth),
-                                    facts("an amount of work", "5 TFLOP", kFlops),
-                                    facts("a compute rate", "989 TFLOP/s", kFlopRate),
+                                    facts("an amount of work", "5 TFLOP", kFlops, 1e30),
+                                    facts("a compute rate", "989 TFLOP/s", kFlopRate, 1e30),
                                     facts("a power", "700 W", kPower),
                                     facts("a length", "20 m", kLength),
                                     facts("an energy price", "0.1 USD/kWh", kEnergyPrice),
@@ -176,12 +180,6 @@ std::optional<std::int64_t> scale_exactly(std::string_view decimal, std::int64_t
   return static_cast<std::int64_t>(negative ? -value : value);
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 std::string quoted(std::string_view number, std::string_view unit) {
   return '"' + std::string(number) + ' ' + std::string(unit) + '"';
 }
@@ -199,14 +197,14 @@ std::string_view spelled_out(std::string_view unit) {
       Spelling{"watts", "W"},   Spelling{"watt", "W"},      Spelling{"metres", "m"},
       Spelling{"meters", "m"},  Spelling{"$", "USD"},       Spelling{"flops", "FLOP/s"}};
   for (const Spelling& s : kSpellings) {
-    if (s.written == lower(unit)) return s.unit;
+    if (s.written == lower_case(unit)) return s.unit;
   }
   return {};
 }
 
 // "Gb/s", "Gbps", "GBps", "G": bits or bytes, thousands or 1024s?
 std::string explain_prefix(Dimension dimension, std::string_view number, std::string_view unit) {
-  const std::string text = lower(unit);
+  const std::string text = lower_case(unit);
   if (dimension == Dimension::size && text.size() == 2 && text[1] == 'b' && unit[1] == 'b') {
     const char prefix =
         text[0] == 'k' ? 'k' : static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
@@ -321,13 +319,10 @@ ParsedQuantity parse_quantity(Dimension dimension, std::string_view text) {
     return result;
   }
   result.value = value * found->factor;
-  // Beyond what there is by far: memories move some 1e16 B/s, clusters compute some 1e21 FLOP/s.
-  const bool work = dimension == Dimension::flops || dimension == Dimension::flop_rate;
-  const double most = work ? 1e30 : 1e18, least = 1e-9;
-  if (found->whole == 0 && !(std::abs(result.value) <= most))
-    return fail('"' + shown + "\" is too large", "at most " + format_quantity(dimension, most));
-  if (found->whole == 0 && value != 0 && std::abs(result.value) < least)
-    return fail('"' + shown + "\" is too small", "0, or at least " + format_quantity(dimension, least));
+  if (found->whole == 0 && !(std::abs(result.value) <= facts.most))
+    return fail('"' + shown + "\" is too large", "at most " + format_quantity(dimension, facts.most));
+  if (found->whole == 0 && value != 0 && std::abs(result.value) < kLeast)
+    return fail('"' + shown + "\" is too small", "0, or at least " + format_quantity(dimension, kLeast));
   if (found->whole != 0) {
     const auto scaled = scale_exactly(number, found->whole);
     if (!scaled) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.hpp"
+#include "sim/base/lower_case.hpp"
 #include "sim/base/suggest.hpp"
 
 namespace topsim::scenario {
@@ -23,12 +24,6 @@ constexpr BenchCollective kCollectives[] = {{CollectiveKind::all_reduce, "all_re
                                             {CollectiveKind::reduce, "reduce", "sum", 0},
                                             {CollectiveKind::all_to_all, "alltoall", "none", -1},
                                             {CollectiveKind::send_recv, "sendrecv", "sum", -1}};
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 ConfigError unknown(const std::string& what, const std::string& text, const std::vector<std::string>& known) {
   const auto close = closest(text, known);
