@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "workloads/framework.hpp"
@@ -117,6 +118,11 @@ struct Plan : KernelFacts, ExchangeFacts {
   // or empty: the network carries them). The step is then the schedule alone, without gradients' reduction
   // and optimiser.
   StageTimes stage_times;
+  [[nodiscard]] int first_layer_of(int global_stage) const {
+    return std::accumulate(stage_layers.begin(), stage_layers.begin() + global_stage, 0);
+  }
+  // Stages update without a norm over all of them, which is checked afterwards (zero bubble).
+  [[nodiscard]] bool validates_afterwards() const { return schedule == Schedule::zb_2p; }
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
   // Attention with stored scores is a line an operator (ddp, fsdp), not a fused softmax.

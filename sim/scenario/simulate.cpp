@@ -7,7 +7,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <utility>
@@ -27,11 +26,10 @@
 #include "sim/scenario/faults.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
+#include "sim/scenario/replayed.hpp"
 #include "sim/scenario/sharp_faults.hpp"
 #include "topology/routes.hpp"
 #include "workloads/memory/memory.hpp"
-#include "workloads/trace/load.hpp"
-#include "workloads/trace/replay.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::scenario {
@@ -99,42 +97,6 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
   return memory;
 }
 
-// What is wrong with a trace as a whole (no such file) is wrong where the scenario names it.
-ConfigError said_by_path(const ConfigError& error) {
-  std::vector<Problem> problems = error.problems();
-  for (Problem& problem : problems) {
-    if (problem.place.line > 0) continue;
-    if (!problem.place.file.empty()) problem.message = problem.place.file + ": " + problem.message;
-    problem.place = {};
-    problem.path = "workload.trace.path";
-  }
-  return ConfigError(std::move(problems));
-}
-
-program::Program replay(const Scenario& scenario, const topology::Accelerator& accelerator,
-                        std::uint32_t ranks) {
-  const workloads::TraceSpec& spec = *scenario.workload.trace;
-  const std::string folder = scenario.topology.directory;
-  const workloads::trace::Trace trace = [&] {
-    try {
-      return workloads::trace::load(spec, folder, ranks);
-    } catch (const ConfigError& error) {
-      throw said_by_path(error);
-    }
-  }();
-  if (trace.ranks != ranks) {
-    Problem problem;
-    problem.path = "workload.trace";
-    problem.message = "the trace has " + std::to_string(trace.ranks) + " ranks, the topology " +
-                      std::to_string(ranks) + " accelerators";
-    problem.help = trace.ranks < ranks ? "set topology.accelerators to " + std::to_string(trace.ranks)
-                                       : "add nodes, or replay it on a topology of " +
-                                             std::to_string(trace.ranks) + " accelerators";
-    throw ConfigError({problem});
-  }
-  return workloads::trace::to_program(trace, accelerator);
-}
-
 Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                            const SimulateOptions& options) {
   require_workload(scenario);
@@ -145,7 +107,7 @@ Prepared prepare_unlocated(const Scenario& scenario, const topology::Catalogue& 
   if (scenario.workload.trace && ranks > 0) {
     const topology::Accelerator& accelerator =
         catalogue.accelerator(prepared.topology.model_of(prepared.topology.accelerators().front()));
-    prepared.program = replay(scenario, accelerator, ranks);
+    prepared.program = replayed(scenario, accelerator, ranks);
     return prepared;
   }
   if (!scenario.workload.trace) {

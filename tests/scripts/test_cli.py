@@ -25,32 +25,6 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(self.code("run", IB), 0)
         self.assertEqual(self.code("doctor"), 0)
 
-    def test_one_when_a_requested_check_fails(self):
-        done = program.topsim("run", IB, "--fail-if", "step_time > 1 ms")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("failed: step_time > 1 ms", done.stderr)
-        self.assertIn("step time", done.stdout)
-        self.assertEqual(self.code("run", IB, "--fail-if", "step_time > 1 h"), 0)
-
-    def test_something_where_the_baseline_has_nothing_is_more_than_any_percentage(self):
-        # One stage has no bubble, two have.
-        words = ["compare", IB, "--set", "workload.plan.pp=1", "--set", "workload.plan.dp=null",
-                 "--with", "workload.plan.pp=2", "--seeds", "1", "--no-cost", "--allow-oom", "--fail-if"]
-        key = "accelerators.idle_seconds.pipeline_bubble"
-        done = program.topsim(*words, f"{key} > 5 %")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("where the baseline has none", done.stderr)
-        self.assertEqual(self.code(*words, f"{key} < -5 %"), 0)
-
-    def test_a_row_of_a_comparison_can_be_the_check(self):
-        words = ["compare", IB, "--with", "topology.fabric.link=ib-hdr", "--seeds", "1", "--no-cost", "--fail-if"]
-        done = program.topsim(*words, "collectives.pipeline.sendrecv.16777216.bus_bandwidth < -10 %")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertEqual(self.code(*words, "links.fabric.utilization > 200 %"), 0)
-        done = program.topsim(*words, "collectives.pipeline.sendrecv.1.bus_bandwidth < -10 %")
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("rows of its kind: ", done.stderr)
-
     def test_two_for_mistakes_of_the_user_and_nothing_on_standard_output(self):
         for words in (["rum"], ["run"], ["run", "missing.json"], ["run", IB, "--frmat", "json"],
                       ["run", IB, "--format", "xml"], ["run", IB, "--set", "topology.nods=2"],

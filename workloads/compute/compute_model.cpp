@@ -271,9 +271,7 @@ double eager_softmax_bytes(Precision precision, double softmax) {
   const double casts = element < 4 ? 2 * (element + 4) : 0;
   return 5 * element + casts + softmax;
 }
-}  // namespace
 
-namespace {
 // Megatron before it had kernels for them (NVIDIA/Megatron-LM of 2019, mpu/transformer.py: scores / sqrt,
 // torch.mul by the mask, less 10000 (1 - mask), Softmax): each read and written in the model's format;
 // backward the softmax's three, two of the product and two of the quotient.

@@ -31,8 +31,7 @@ double rows_kept(const Plan& plan) {
 double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
   const int again = plan.layers_recomputed(layers);
-  int first = 0;
-  for (int i = 0; i < global; ++i) first += plan.stage_layers[static_cast<std::size_t>(i)];
+  const int first = plan.first_layer_of(global);
   double bytes = 0;
   for (int i = 0; i < layers && !plan.offload_activations; ++i)
     bytes += layer_activation_bytes(model, plan, plan.recompute_of(i < again), kind_of(model, first + i));
@@ -99,8 +98,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const int global = plan.global_stage(stage, chunk);
     if (global == 0) units.push_back(result.ends = embedding_parameters(model) / plan.tp);
-    int index = 0;
-    for (int i = 0; i < global; ++i) index += plan.stage_layers[static_cast<std::size_t>(i)];
+    int index = plan.first_layer_of(global);
     for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, index));
       const double routed = layer.routed() / (plan.ep * plan.etp);

@@ -46,8 +46,7 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
 double bytes_until_weight(const ModelSpec& model, const Plan& plan, int stage) {
   const double element = bytes_of(plan.activations);
   const Kept kept{plan.wide_inputs ? element : std::min(element, bytes_of(plan.gemm)), element};
-  int first = 0;
-  for (int i = 0; i < stage; ++i) first += plan.stage_layers[static_cast<std::size_t>(i)];
+  const int first = plan.first_layer_of(stage);
   double bytes = 0;
   for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(stage)]; ++i)
     bytes += of_layer(model, plan, kind_of(model, first + i), kept);

@@ -171,7 +171,7 @@ std::uint8_t add_embedding(Program& program, const Plan& plan, const Layout& lay
 // the sum is checked in the next step (post-validation; arXiv:2401.10241, section 4).
 std::uint8_t add_norm(Program& program, const Plan& plan, const Layout& layout) {
   const bool sharded = plan.optimizer_shards > 1;
-  const bool by_stage = plan.schedule == Schedule::zb_2p;
+  const bool by_stage = plan.validates_afterwards();
   Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
   // One group for each of the outer coordinates, of all inner ones.
   const auto of = [&](int whole, bool inside) { return std::pair(inside ? 1 : whole, inside ? whole : 1); };
@@ -223,7 +223,7 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
   // stages.
   if (shared_embedding && plan.pp > 1 && !plan.ends_meet())
     slots.embedding = add_embedding(program, plan, layout);
-  const int stages = plan.schedule == Schedule::zb_2p ? 1 : plan.pp;
+  const int stages = plan.validates_afterwards() ? 1 : plan.pp;
   if (plan.tp * stages > 1 || plan.optimizer_shards > 1) slots.norm = add_norm(program, plan, layout);
   if (plan.pp > 1) add_neighbours(program, plan, layout, slots);
   return slots;

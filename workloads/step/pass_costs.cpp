@@ -36,8 +36,7 @@ class PassTimes {
 
 schedule::PassCosts modelled(const ModelSpec& model, const Plan& plan, const StepPieces& pieces, int stage) {
   PassTimes times(plan);
-  int first = 0;
-  for (int s = 0; s < stage; ++s) first += plan.stage_layers[static_cast<std::size_t>(s)];
+  const int first = plan.first_layer_of(stage);
   const int layers = plan.stage_layers[static_cast<std::size_t>(stage)];
   const int recomputed = plan.layers_recomputed(layers);
   if (stage == 0) times.add(pieces.embedding);

@@ -67,7 +67,7 @@ class StageProgram {
     Chunk chunk;
     chunk.index = index;
     const int global = plan_.global_stage(stage_, index);
-    for (int i = 0; i < global; ++i) chunk.first_layer += plan_.stage_layers[static_cast<std::size_t>(i)];
+    chunk.first_layer = plan_.first_layer_of(global);
     chunk.layers = plan_.stage_layers[static_cast<std::size_t>(global)];
     chunk.first = global == 0;
     chunk.last = global == plan_.global_stages() - 1;

@@ -1,0 +1,14 @@
+// The trace of a scenario as what its ranks do.
+#pragma once
+
+#include "sim/program/program.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::scenario {
+
+// REQUIRES: scenario.workload.trace. Throws ConfigError where the trace cannot be read, or has another number
+// of ranks than `ranks`; mistakes of the trace as a whole are located at workload.trace.
+[[nodiscard]] program::Program replayed(const Scenario& scenario, const topology::Accelerator& accelerator,
+                                        std::uint32_t ranks);
+}  // namespace topsim::scenario
