@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import tempfile
 
@@ -22,10 +23,15 @@ def environment(**changes):
     return {key: value for key, value in clean.items() if value is not None}
 
 
-def topsim(*words, cwd=ROOT, env=None, program=TOPSIM):
-    """Returns the finished process with .returncode, .stdout and .stderr as text."""
+def topsim(*words, cwd=ROOT, env=None, program=TOPSIM, limits=None):
+    """Returns the finished process with .returncode, .stdout and .stderr as text. `limits`: RLIMIT_* -> most."""
+    def apply():
+        for limit, most in {resource.RLIMIT_CORE: 0, **limits}.items():
+            resource.setrlimit(limit, (most, most))
+
     return subprocess.run([program, *map(str, words)], cwd=cwd, env=env or environment(), text=True,
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_SECONDS, check=False)
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_SECONDS, check=False,
+                          preexec_fn=apply if limits else None)
 
 
 def output(*words, **options):
