@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "tests/trace/fixtures.hpp"
+#include "workloads/trace/chakra_nodes.hpp"
 
 namespace topsim::workloads::trace::chakra_test {
 // An input of 1000 bytes a rank: NCCL counts 2000 for the gather and 1000 for the all-reduce. 5e6 operations
@@ -49,8 +50,6 @@ TEST(Chakra, WrittenAndReadAgainIsTheSame) {
   const Trace trace = read_aicb(kLayers, "x.txt", 0);
   const ChakraFiles files = write_chakra(trace);
   const Trace again = chakra(files.ranks, files.groups);
-  // Micro-seconds are what Chakra can say: 0.1 us after a call is lost, and all times here are whole
-  // otherwise.
   const auto calls = [](const program::Program& program) {
     std::vector<std::tuple<CollectiveKind, std::int64_t, std::uint32_t>> result;
     for (const auto& op : program.classes[program.class_of_rank[5]].ops)
@@ -60,6 +59,19 @@ TEST(Chakra, WrittenAndReadAgainIsTheSame) {
     return result;
   };
   EXPECT_EQ(calls(to_program(again, accelerator())), calls(to_program(trace, accelerator())));
+}
+
+// 0.3 us would be 0, which is no time at all. A tool that makes 7 us of 2.4 means 7.
+TEST(Chakra, TimesBetweenMicrosecondsAreKept) {
+  const std::string rank = file_of({node(1, 4, {}, {}, 3), node(2, 4, {1}, {}, 7)});
+  Trace trace = chakra({rank, rank});
+  trace.programs[0].nodes[0].duration = Duration(300'000);
+  trace.programs[0].nodes[1].duration = Duration(2'400'001);
+  const auto again = chakra(write_chakra(trace).ranks).programs[0].nodes;
+  EXPECT_EQ(again[0].duration, Duration(300'000));
+  EXPECT_EQ(again[1].duration, Duration(2'400'001));
+  const std::string changed = file_of({node(1, 4, {}, {{std::string(kPicoseconds), 2'400'001}}, 7)});
+  EXPECT_EQ(chakra({changed, changed}).programs[0].nodes[0].duration, from_microseconds(7));
 }
 
 TEST(Chakra, HasNoSendrecvOfAGroup) {

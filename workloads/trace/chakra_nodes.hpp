@@ -18,6 +18,9 @@ enum NodeType : std::uint64_t {
   kCollective
 };
 
+// Chakra has whole microseconds: what topsim writes beside them where there is more to say, of the same time.
+inline constexpr std::string_view kPicoseconds = "duration_picos";
+
 struct Attribute {
   double number = 0;
   std::string_view text;

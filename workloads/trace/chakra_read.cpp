@@ -32,7 +32,7 @@ struct Message {
   std::uint64_t id = 0, type = 0, duration_us = 0;
   std::string_view name, inputs;
   std::vector<std::uint64_t> dependencies;
-  Attribute cpu, operations, tensor, comm_type, comm_size, source, destination, tag, group;
+  Attribute cpu, operations, tensor, comm_type, comm_size, source, destination, tag, group, picoseconds;
 };
 
 class Chakra {
@@ -192,15 +192,16 @@ class Chakra {
         value = attribute(*field);
       }
     }
-    const std::array<std::pair<std::string_view, Attribute*>, 9> known{{{"is_cpu_op", &out.cpu},
-                                                                        {"num_ops", &out.operations},
-                                                                        {"tensor_size", &out.tensor},
-                                                                        {"comm_type", &out.comm_type},
-                                                                        {"comm_size", &out.comm_size},
-                                                                        {"comm_src", &out.source},
-                                                                        {"comm_dst", &out.destination},
-                                                                        {"comm_tag", &out.tag},
-                                                                        {"pg_name", &out.group}}};
+    const std::array<std::pair<std::string_view, Attribute*>, 10> known{{{"is_cpu_op", &out.cpu},
+                                                                         {"num_ops", &out.operations},
+                                                                         {"tensor_size", &out.tensor},
+                                                                         {"comm_type", &out.comm_type},
+                                                                         {"comm_size", &out.comm_size},
+                                                                         {"comm_src", &out.source},
+                                                                         {"comm_dst", &out.destination},
+                                                                         {"comm_tag", &out.tag},
+                                                                         {"pg_name", &out.group},
+                                                                         {kPicoseconds, &out.picoseconds}}};
     for (const auto& [word, attribute] : known)
       if (word == name && value.given) *attribute = value;
   }
@@ -262,14 +263,21 @@ class Chakra {
     return result;
   }
 
+  // Picoseconds count where they are the same time: a tool may have changed the microseconds alone.
+  [[nodiscard]] Duration duration(std::uint32_t rank, const Message& from) const {
+    const double microseconds = static_cast<double>(from.duration_us);
+    if (microseconds * 1e6 > 9e18) wrong(rank, from, "its duration is longer than 106 days");
+    if (from.picoseconds.given && std::abs(from.picoseconds.number / 1e6 - microseconds) <= 0.5)
+      return Duration(std::llround(from.picoseconds.number));
+    return Duration(static_cast<std::int64_t>(from.duration_us) * 1'000'000);
+  }
+
   Node node(std::uint32_t rank, const Message& from) {
     Node result;
     result.id = from.id;
     result.name = names_.of(from.name);
     const bool cpu = from.cpu.number != 0;
-    if (static_cast<double>(from.duration_us) * 1e6 > 9e18)
-      wrong(rank, from, "its duration is longer than 106 days");
-    result.duration = Duration(static_cast<std::int64_t>(from.duration_us) * 1'000'000);
+    result.duration = duration(rank, from);
     switch (from.type) {
       case kMetadata:
         result.duration = {};

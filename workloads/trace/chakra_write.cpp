@@ -1,7 +1,6 @@
 // Chakra execution traces, written; chakra_read.cpp says what they hold.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "sim/base/protobuf_writer.hpp"
@@ -59,73 +58,96 @@ std::pair<std::uint64_t, std::int64_t> chakra_collective(const Node& node, std::
   }
   return {};
 }
+
+void put_duration(ProtobufWriter& node, Duration duration) {
+  if (duration.count() <= 0) return;
+  constexpr std::int64_t kMicrosecond = 1'000'000;
+  node.integer(7, static_cast<std::uint64_t>((duration.count() + kMicrosecond / 2) / kMicrosecond));
+  if (duration.count() % kMicrosecond != 0)
+    put(node, kPicoseconds, 13, static_cast<std::uint64_t>(duration.count()));
+}
+
+void put_message(ProtobufWriter& node, const Node& from, const std::string& file) {
+  if (from.peer == kAny || from.tag == kAny)
+    fail(file, fmt::format("node {} receives from anybody", from.id), "GOAL alone can say that");
+  put(node, "comm_size", 9, static_cast<std::uint64_t>(from.bytes));
+  put(node, "comm_tag", 9, static_cast<std::uint64_t>(from.tag));
+  put(node, from.kind == Kind::send ? "comm_dst" : "comm_src", 7, static_cast<std::uint64_t>(from.peer));
+}
+
+// Groups of the file have one set of ranks each: every set of a trace's group has a number.
+class Sets {
+ public:
+  explicit Sets(const Trace& trace) : of_(trace.groups.size()) {
+    for (std::size_t g = 0; g < trace.groups.size(); ++g) {
+      of_[g].assign(trace.ranks, {});
+      for (const auto& members : trace.groups[g].members) {
+        ++count_;
+        lines_ += fmt::format("{}\"{}\": [{}]", count_ == 1 ? "" : ",\n ", count_, fmt::join(members, ", "));
+        for (const std::uint32_t rank : members)
+          of_[g][rank] = {count_, static_cast<std::int64_t>(members.size())};
+      }
+    }
+  }
+  [[nodiscard]] std::string text() const { return '{' + lines_ + "}\n"; }
+
+  void put_collective(ProtobufWriter& node, const Node& from, std::uint32_t rank,
+                      const std::string& file) const {
+    if (from.collective == CollectiveKind::send_recv)
+      fail(file, fmt::format("node {} is a sendrecv of a group", from.id),
+           "Chakra has none; write it as a send and a receive");
+    const Set& set = of_[from.group][rank];
+    const auto [type, size] = chakra_collective(from, set.ranks);
+    put(node, "comm_type", 9, type);
+    put(node, "comm_size", 9, static_cast<std::uint64_t>(size));
+    ProtobufWriter group;
+    group.text(1, "pg_name");
+    group.text(29, fmt::format("{}", set.number));
+    node.text(10, group.bytes());
+  }
+
+ private:
+  struct Set {
+    std::uint32_t number = 0;
+    std::int64_t ranks = 0;
+  };
+  std::vector<std::vector<Set>> of_;  // by group and rank
+  std::uint32_t count_ = 0;
+  std::string lines_;
+};
+
+std::string rank_file(const Trace& trace, const RankTrace& program, std::uint32_t rank, const Sets& sets) {
+  ProtobufWriter file, metadata;
+  metadata.text(1, "0.0.4");
+  file.block(metadata.bytes());
+  for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+    const Node& from = program.nodes[i];
+    ProtobufWriter node;
+    node.integer(1, i + 1);
+    node.text(2, trace.names[from.name]);
+    node.integer(3, type_of(from.kind));
+    for (const std::uint32_t earlier : program.after[i]) node.integer(5, earlier + 1);
+    put_duration(node, from.duration);
+    const auto unsigned_of = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
+    put(node, "is_cpu_op", 27, from.kind == Kind::host ? 1 : 0);
+    if (from.operations > 0) put(node, "num_ops", 9, unsigned_of(from.operations));
+    if (from.operand_bytes > 0) put(node, "tensor_size", 13, unsigned_of(from.operand_bytes));
+    if (from.kind == Kind::memory) put(node, "tensor_size", 13, static_cast<std::uint64_t>(from.bytes));
+    if (from.kind == Kind::send || from.kind == Kind::recv) put_message(node, from, trace.file);
+    if (from.kind == Kind::collective) sets.put_collective(node, from, rank, trace.file);
+    file.block(node.bytes());
+  }
+  return file.bytes();
+}
 }  // namespace
 
 ChakraFiles write_chakra(const Trace& trace) {
   ChakraFiles result;
-  // Groups of the file have one set of ranks each: number every set.
-  std::vector<std::vector<std::uint32_t>> number_of(trace.groups.size());
-  std::uint32_t numbers = 0;
-  result.groups = "{";
-  for (std::size_t g = 0; g < trace.groups.size(); ++g) {
-    number_of[g].assign(trace.ranks, 0);
-    for (const auto& members : trace.groups[g].members) {
-      ++numbers;
-      result.groups +=
-          fmt::format("{}\"{}\": [{}]", numbers == 1 ? "" : ",\n ", numbers, fmt::join(members, ", "));
-      for (const std::uint32_t rank : members) number_of[g][rank] = numbers;
-    }
-  }
-  result.groups += "}\n";
+  const Sets sets(trace);
+  result.groups = sets.text();
   result.ranks.resize(trace.ranks);
   for (const RankTrace& program : trace.programs)
-    for (const std::uint32_t rank : program.ranks) {
-      ProtobufWriter file, metadata;
-      metadata.text(1, "0.0.4");
-      file.block(metadata.bytes());
-      for (std::size_t i = 0; i < program.nodes.size(); ++i) {
-        const Node& from = program.nodes[i];
-        ProtobufWriter node;
-        node.integer(1, i + 1);
-        node.text(2, trace.names[from.name]);
-        node.integer(3, type_of(from.kind));
-        for (const std::uint32_t earlier : program.after[i]) node.integer(5, earlier + 1);
-        if (from.duration.count() > 0)
-          node.integer(7, static_cast<std::uint64_t>((from.duration.count() + 500'000) / 1'000'000));
-        const auto unsigned_of = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
-        put(node, "is_cpu_op", 27, from.kind == Kind::host ? 1 : 0);
-        if (from.operations > 0) put(node, "num_ops", 9, unsigned_of(from.operations));
-        if (from.operand_bytes > 0) put(node, "tensor_size", 13, unsigned_of(from.operand_bytes));
-        if (from.kind == Kind::memory) put(node, "tensor_size", 13, static_cast<std::uint64_t>(from.bytes));
-        if (from.kind == Kind::send || from.kind == Kind::recv) {
-          if (from.peer == kAny || from.tag == kAny)
-            fail(trace.file, fmt::format("node {} receives from anybody", from.id),
-                 "GOAL alone can say that");
-          put(node, "comm_size", 9, static_cast<std::uint64_t>(from.bytes));
-          put(node, "comm_tag", 9, static_cast<std::uint64_t>(from.tag));
-          put(node, from.kind == Kind::send ? "comm_dst" : "comm_src", 7,
-              static_cast<std::uint64_t>(from.peer));
-        }
-        if (from.kind == Kind::collective) {
-          if (from.collective == CollectiveKind::send_recv)
-            fail(trace.file, fmt::format("node {} is a sendrecv of a group", from.id),
-                 "Chakra has none; write it as a send and a receive");
-          std::int64_t ranks = 0;
-          for (const auto& members : trace.groups[from.group].members)
-            if (std::find(members.begin(), members.end(), rank) != members.end())
-              ranks = static_cast<std::int64_t>(members.size());
-          const auto [type, size] = chakra_collective(from, ranks);
-          put(node, "comm_type", 9, type);
-          put(node, "comm_size", 9, static_cast<std::uint64_t>(size));
-          ProtobufWriter group;
-          group.text(1, "pg_name");
-          group.text(29, fmt::format("{}", number_of[from.group][rank]));
-          node.text(10, group.bytes());
-        }
-        file.block(node.bytes());
-      }
-      result.ranks[rank] = file.bytes();
-    }
+    for (const std::uint32_t rank : program.ranks) result.ranks[rank] = rank_file(trace, program, rank, sets);
   return result;
 }
 }  // namespace topsim::workloads::trace
