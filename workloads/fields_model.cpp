@@ -102,6 +102,12 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
                  default_text("true, or false with gates"))
           .field("clamped_ffn", &ModelSpec::clamped_ffn,
                  "the gate and what it is multiplied with are clamped before the activation")
+          .field(
+              "parallel_residual", &ModelSpec::parallel_residual,
+              "attention and network read a layer's input side by side (PaLM, GPT-J, Falcon); tensor ranks "
+              "sum both answers at once")
+          .field("shared_norm", &ModelSpec::shared_norm,
+                 "with parallel_residual: both read one norm; false: a norm each (GPT-NeoX-20B, Falcon 40B)")
           .field("tied_embeddings", &ModelSpec::tied_embeddings, "the LM head shares the embedding's weights")
           .field("attention", &ModelSpec::attention, "how a layer attends")
           .field("dense_layers", &ModelSpec::dense_layers,

@@ -95,7 +95,7 @@ LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind) {
     parameters.expert_fc1 = experts.count * gates * experts.ffn * (h + bias);
     parameters.expert_fc2 = experts.count * (experts.ffn * h + bias * h);
   }
-  parameters.norms = 2 * h * (model.gated_ffn ? 1 : 2);
+  parameters.norms = norms_of_layer(model) * h * (model.gated_ffn ? 1 : 2);
   return parameters;
 }
 

@@ -19,6 +19,14 @@ namespace topsim::workloads {
   return model.biases.value_or(!model.gated_ffn);
 }
 
+// Attention and network read the same norm's result.
+[[nodiscard]] inline bool shares_norm(const ModelSpec& model) {
+  return model.parallel_residual && model.shared_norm;
+}
+[[nodiscard]] inline double norms_of_layer(const ModelSpec& model) {
+  return shares_norm(model) ? 1 : 2;
+}
+
 // What a layer has after its attention.
 enum class LayerKind : std::uint8_t { dense, experts };
 [[nodiscard]] LayerKind kind_of(const ModelSpec& model, int layer);

@@ -84,6 +84,8 @@ struct ModelSpec {
   std::optional<bool> biases;            // of linear layers; without gates
   bool tied_embeddings = false;          // LM head shares the embedding's weights
   bool clamped_ffn = false;              // the activation's inputs are clamped first (gpt-oss)
+  bool parallel_residual = false;        // x + attention(norm(x)) + network(norm(x))
+  bool shared_norm = true;               // ... of one norm (PaLM, GPT-J), else of two (GPT-NeoX-20B)
   AttentionSpec attention;
   int dense_layers = 0;       // mixture-of-experts models: leading layers with a dense FFN
   int prediction_layers = 0;  // multi-token prediction: modules of a layer and a pass through the LM head

@@ -59,6 +59,7 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
     const double keys = kv_heads_ * shape_.head_dim;
     qkv_ = kernels.columns(kernels.tokens, {heads_ * shape_.head_dim, keys, keys_values_width_ - keys},
                            kernels.hidden, plan.qkv_apart, {kernels.column_input(true)});
+    if (shares_norm(kernels.model)) qkv_.input_gradient += kernels.sum(kernels.tokens);
     return;
   }
   const AttentionSpec& a = kernels.model.attention;
@@ -109,13 +110,21 @@ int Attention::forward(PieceList& list) const {
   kernels_.gathered_product(list, Part::attention, LayerKernels::forward_of(qkv_), before_core(Pass::forward),
                             input(), parameters_.qkv / t);
   const int answered = core_forward(list);
+  if (kernels_.model.parallel_residual) {
+    list.compute(Part::attention, proj_.forward, answered, parameters_.proj / t);
+    return Piece::kNone;
+  }
   return kernels_.reduced_product(list, Part::attention, proj_, parameters_.proj / t, answered);
 }
 
 int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   const double t = kernels_.plan.tp;
-  kernels_.gathered_product(list, Part::attention, LayerKernels::input_gradient_of(proj_), {},
-                            kernels_.gathered_gradient(kernels_.bytes), 0);
+  if (kernels_.model.parallel_residual) {
+    list.compute(Part::attention, proj_.input_gradient);
+  } else {
+    kernels_.gathered_product(list, Part::attention, LayerKernels::input_gradient_of(proj_), {},
+                              kernels_.gathered_gradient(kernels_.bytes), 0);
+  }
   list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
   if (recompute == RecomputeKind::selective) {
     PieceList again;
@@ -128,8 +137,9 @@ int Attention::backward(PieceList& list, RecomputeKind recompute) const {
   }
   const int answered = core_backward(list);
   list.compute(Part::attention, before_core(Pass::backward), answered);
-  const int projected = kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t,
-                                                 input().bytes, gathered_bytes_, recompute);
+  const double gathered = shares_norm(kernels_.model) ? 0 : input().bytes;
+  const int projected = kernels_.column_backward(list, Part::attention, qkv_, parameters_.qkv / t, gathered,
+                                                 gathered_bytes_, recompute);
   if (!latent_) return projected;
   list.compute(Part::attention, kernels_.norm_backward(kernels_.rows, latent_width_) + down_.input_gradient,
                projected);

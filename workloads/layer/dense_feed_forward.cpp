@@ -13,16 +13,24 @@ class DenseFeedForward final : public FeedForward {
         input_(kernels.gathered_input(kernels.bytes, normed)),
         fc1_(kernels.gate_and_up(kernels.tokens, ffn_, {kernels.column_input(normed)})),
         fc2_(kernels.linear(kernels.tokens, kernels.hidden, ffn_,
-                            {LayerKernels::Operand::wide, kernels.row_gradient()})) {}
+                            {LayerKernels::Operand::wide, kernels.row_gradient()})),
+        gathers_(!shares_norm(kernels.model)) {
+    if (kernels.model.parallel_residual) fc2_.forward += kernels.branches_forward();
+  }
 
   int forward(PieceList& list) const override {
     again(list);
     return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
   }
   void again(PieceList& list) const override {
-    kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_),
-                              kernels_.activation_forward(kernels_.tokens, ffn_), input_,
-                              (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp);
+    const double parameters = (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp;
+    const KernelCost activation = kernels_.activation_forward(kernels_.tokens, ffn_);
+    if (gathers_) {
+      kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_), activation, input_,
+                                parameters);
+    } else {
+      list.compute(Part::mlp, fc1_.forward + activation, Piece::kNone, parameters);
+    }
   }
 
   int backward(PieceList& list, RecomputeKind recompute) const override {
@@ -32,7 +40,7 @@ class DenseFeedForward final : public FeedForward {
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
     return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_.bytes,
-                                    kernels_.bytes, recompute);
+                                    gathers_ ? kernels_.bytes : 0, recompute);
   }
 
  private:
@@ -41,6 +49,7 @@ class DenseFeedForward final : public FeedForward {
   double ffn_;
   LayerKernels::Gathered input_;
   Linear fc1_, fc2_;
+  bool gathers_;  // else attention's input is its own, and so is the sum of both gradients
 };
 }  // namespace
 

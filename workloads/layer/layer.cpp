@@ -5,10 +5,15 @@
 namespace topsim::workloads {
 namespace {
 
-// Up to the feed-forward network's input.
+// Up to the feed-forward network's input. With a parallel residual that is a norm of the layer's, or what
+// attention read.
 PieceList first_half(const LayerKernels& kernels, LayerKind kind, const Attention& attention) {
   PieceList list;
   const int attended = attention.forward(list);
+  if (kernels.model.parallel_residual) {
+    if (!shares_norm(kernels.model)) list.compute(Part::norm, kernels.norm_before_product());
+    return list;
+  }
   const KernelCost norm = kind == LayerKind::dense ? kernels.norm_before_product() : kernels.norm_forward();
   list.compute(Part::norm, kernels.residual_forward() + norm, attended);
   return list;
@@ -18,8 +23,24 @@ PieceList forward(const LayerKernels& kernels, LayerKind kind, const Attention& 
                   const FeedForward& feed_forward) {
   PieceList list = first_half(kernels, kind, attention);
   const int done = feed_forward.forward(list);
-  list.compute(Part::norm, kernels.residual_forward(), done);
+  list.compute(
+      Part::norm,
+      kernels.model.parallel_residual ? kernels.parallel_residual_forward() : kernels.residual_forward(),
+      done);
   return list;
+}
+
+// Side by side: one gradient goes into both halves, gathered once. A shared norm's has been summed over them
+// before it was reduced; a norm each adds its own to the residual's.
+void parallel_backward(PieceList& list, const LayerKernels& kernels, const Attention& attention,
+                       const FeedForward& feed_forward, RecomputeKind recompute, double norms) {
+  list.compute(Part::norm, kernels.branches_backward());
+  const int fed = feed_forward.backward(list, recompute);
+  const KernelCost norm = kernels.norm_backward() + kernels.sum(kernels.rows);
+  const bool shared = shares_norm(kernels.model);
+  if (!shared) list.compute(Part::norm, norm, fed, norms / 2);
+  const int attended = attention.backward(list, recompute);
+  list.compute(Part::norm, norm, attended, shared ? norms : norms / 2);
 }
 
 // A checkpoint's forward pass runs before anything of the layer's backward pass, up to the last product's
@@ -61,11 +82,15 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   }
   if (recompute == RecomputeKind::selective && plan.again.norms) {
     PieceList norms;
-    norms.compute(Part::norm, kernels.norm_forward() + kernels.norm_forward());
+    norms.compute(Part::norm, kernels.norm_forward() * norms_of_layer(model));
     list.append(norms.recomputed());
   }
   if (recompute == RecomputeKind::selective && plan.again.operators)
     list.append(operators_again(kernels, attention));
+  if (model.parallel_residual) {
+    parallel_backward(list, kernels, attention, *feed_forward, recompute, parameters.norms / plan.tp);
+    return result;
+  }
   const double norm = parameters.norms / 2 / plan.tp;
   list.compute(Part::norm, kernels.residual_backward());
   const int fed = feed_forward->backward(list, recompute);

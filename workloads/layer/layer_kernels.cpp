@@ -268,6 +268,26 @@ KernelCost LayerKernels::residual_backward() const {
                               MemoryKernel::add, plan.dropout ? 2 : 1) +
          bias_gradient(rows * hidden);
 }
+KernelCost LayerKernels::sum(double count) const {
+  return compute.memory_bound(3 * count * hidden * element, MemoryKernel::add);
+}
+KernelCost LayerKernels::branches_forward() const {
+  if (adds_all_at_once()) return {};
+  const bool own_pass = plan.dropout || (plan.fused_kernels && has_biases(model));  // attention's
+  const bool apart = plan.dropout && !plan.fused_kernels;                           // the network's
+  const double passes = (own_pass ? 2 : 0) + (apart ? 2 : 0) + 3;
+  return compute.memory_bound(tokens * hidden * (passes * element + (plan.dropout ? 2 : 0)),
+                              MemoryKernel::add, 1 + int{own_pass} + int{apart});
+}
+KernelCost LayerKernels::parallel_residual_forward() const {
+  if (!adds_all_at_once()) return sum(rows);
+  return compute.memory_bound(rows * hidden * (4 * element + (plan.dropout ? 2 : 0)), MemoryKernel::add);
+}
+KernelCost LayerKernels::branches_backward() const {
+  KernelCost cost = bias_gradient(rows * hidden) * 2;
+  if (plan.dropout) cost += compute.memory_bound(2 * rows * hidden * (2 * element + 1), MemoryKernel::add, 2);
+  return cost;
+}
 KernelCost LayerKernels::bias_gradient(double elements) const {
   return has_bias_gradients(model, plan) ? compute.memory_bound(elements * element, MemoryKernel::add)
                                          : KernelCost{};
@@ -301,6 +321,7 @@ int LayerKernels::gather(PieceList& list, Part part, double whole) const {
   return Piece::kNone;
 }
 int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
+  if (whole <= 0) return Piece::kNone;
   if (copies_rows() && plan.tp > 1) list.compute(part, compute.memory_bound(2 * whole, MemoryKernel::add));
   return list.collective(part,
                          plan.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,

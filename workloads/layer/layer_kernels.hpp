@@ -85,6 +85,13 @@ class LayerKernels {
   [[nodiscard]] KernelCost residual_forward() const;  // bias, dropout (a byte of mask), residual
   // Dropout backward, the sum of the two branches' gradients, and that of a bias.
   [[nodiscard]] KernelCost residual_backward() const;
+  // Parallel residual. Of the halves' answers before their sum is reduced: attention's bias and dropout, the
+  // network's and the sum, as GPT-NeoX's ParallelTransformerLayer (megatron/model/transformer.py,
+  // gpt_j_residual); then the residual. Where nothing is reduced, one kernel adds all three.
+  [[nodiscard]] KernelCost branches_forward() const;
+  [[nodiscard]] KernelCost parallel_residual_forward() const;
+  [[nodiscard]] KernelCost branches_backward() const;  // both dropouts and biases
+  [[nodiscard]] KernelCost sum(double count) const;    // of two, each of so many rows
   // Linear layers whose bias is added by what follows leave its gradient to a kernel that reads theirs.
   [[nodiscard]] KernelCost bias_gradient(double elements) const;
   // Between FC1 and FC2 of that inner width.
@@ -142,6 +149,7 @@ class LayerKernels {
                       double reduced, RecomputeKind recompute = RecomputeKind::none) const;
 
  private:
+  [[nodiscard]] bool adds_all_at_once() const { return plan.tp == 1 && plan.fused_kernels; }
   [[nodiscard]] bool squares_apart() const {
     return model.activation == Activation::squared_relu && !plan.inference() &&
            (plan.eager_squared_relu || !plan.fused_kernels);

@@ -221,11 +221,13 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   // A frozen matrix needs its input for its adapter alone, which keeps its inner result too.
   const PlanAdapters& on = plan.adapters;
   const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
-  // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows.
+  // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows. Side by side both norms read
+  // one tensor, and both products one that nobody casts where they share the norm.
+  const bool one_input = shares_norm(model) && input >= e;
+  const double halves = one_input ? std::max(kept(on.qkv), kept(on.fc1)) : kept(on.qkv) + kept(on.fc1);
   const double products =
-      h * rows_kept(plan) *
-      (plan.gathers_narrow ? 2 * std::min(e, bytes_of(plan.gemm)) : kept(on.qkv) + kept(on.fc1));
-  double bytes = rows * h * (2 * e + 2 * mask) + products;
+      h * rows_kept(plan) * (plan.gathers_narrow ? 2 * std::min(e, bytes_of(plan.gemm)) : halves);
+  double bytes = rows * h * ((model.parallel_residual ? 1 : 2) * e + 2 * mask) + products;
   // A dense network's first product needs its normed rows, experts need theirs sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
   bytes += attention_bytes(model, plan, recompute, e, input);

@@ -14,6 +14,8 @@
 //   none, unfused attention   s b h (10 + 24/t + 5 a s/(h t))   sequence parallel: s b h/t (34 + 5 a s/h)
 //   selective, or flash       s b h (10 + 24/t)                 sequence parallel: 34 s b h/t
 //   full                      2 s b h                           sequence parallel: 2 s b h/t
+// With a parallel residual both norms read one tensor, and a shared one leaves one for both products:
+//   s b h (8 + 24/t) of two norms, s b h (6 + 24/t) of one          sequence parallel: 32 and 30 s b h/t
 // and of other shapes by the same list of tensors. A layer of experts keeps, for each of the etp x T x top_k
 // rows that arrive (T rows of the rank), the input of FC1 and what follows it. How many micro-batches are
 // held follows from the schedule's order.

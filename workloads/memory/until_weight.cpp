@@ -29,6 +29,8 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
   } else {
     bytes += kept.of(tokens, h, (model.heads + 2.0 * model.kv_heads) * model.head_dim / t);
   }
+  // Side by side: one gradient of both answers, and one input where the norm is shared.
+  if (model.parallel_residual) bytes -= kept.of(tokens, shares_norm(model) ? h : 0, h);
   // Columns of the dense network, or of the shared experts.
   const double dense = (kind == LayerKind::dense ? model.ffn : model.experts.shared * model.experts.ffn) / t;
   if (dense > 0) bytes += kept.of(tokens, h, gates * dense) + kept.of(tokens, dense, h);

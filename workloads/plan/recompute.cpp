@@ -24,7 +24,8 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
                              *plan.recompute.layers, *most),
                  "\"full\" computes all again");
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
-  const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0;
+  const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0 &&
+                         !workload.model.parallel_residual;
   plan.again = {!latent && !operators, latent, latent, false, operators, !defaults.checkpoints_stop};
   if (modules.empty()) return;
   if (plan.recompute.kind != RecomputeKind::selective)

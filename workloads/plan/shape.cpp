@@ -57,6 +57,14 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
                  "say how wide a head is: \"head_dim\": 128");
   divisible("attention heads", model.heads);
   if (count_of(model, LayerKind::dense) > 0) divisible("FFN columns", model.ffn);
+  if (model.parallel_residual && (model.experts.count > 0 || model.attention.kind == AttentionKind::mla))
+    mistakes.add("model.parallel_residual",
+                 "attention and network side by side exist for dense layers with mha or gqa attention",
+                 "leave parallel_residual out");
+  if (model.parallel_residual && plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1)
+    mistakes.add("plan.tp_overlap",
+                 "user buffers overlap an exchange of each half's own; with parallel_residual both share one",
+                 "set tp_overlap to async");
   if (model.attention.full_every > 0 && model.attention.window == 0)
     mistakes.add("model.attention.full_every", "every layer sees all keys where there is no window",
                  "add window, or leave full_every out");
