@@ -88,6 +88,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool expert_ranks = false;
   int expert_copies = 1;  // of one direction of DualPipe
   double expert_gradient_shards = 1, expert_optimizer_shards = 1;
+  int expert_shards = 1;  // of the copies, those that share one set of shards where units are gathered
+  [[nodiscard]] bool shards_experts() const { return unit_shards && expert_ranks; }
   double expert_load = 1;       // rows that the busiest rank computes over the mean
   bool expert_padding = false;  // rows are known beforehand
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;

@@ -40,6 +40,8 @@ Framework ddp() {
   // redistribution gathered, as any input.
   row.batch_first_shards = true;
   row.gathers_inputs_again = false;
+  // torchtitan/distributed/expert_parallel.py, _token_dispatch: rows alone, weighted before or afterwards.
+  row.sends_probabilities = false;
   // torchao/float8/float8_tensor_parallel.py: PrepareFloat8ModuleInput casts before it redistributes, and
   // NoopFwToFloat8BwDynamic does with the gradient of a row-parallel layer. Tensors with one scale only.
   row.gathers_narrow = true;

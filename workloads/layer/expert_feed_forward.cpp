@@ -178,7 +178,7 @@ class ExpertFeedForward final : public FeedForward {
     const int ep = kernels_.plan.ep;
     const int tokens = list.collective(part, CollectiveKind::all_to_all, sent_ * kernels_.hidden * element,
                                        ep, Group::expert, after);
-    if (!probabilities || fused_) return tokens;
+    if (!probabilities || fused_ || !kernels_.plan.sends_probabilities) return tokens;
     return list.collective(part, CollectiveKind::all_to_all, 4 * routed_, ep, Group::expert);
   }
   [[nodiscard]] double copies_of_a_token() const {

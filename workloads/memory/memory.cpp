@@ -1,6 +1,7 @@
 #include "workloads/memory/memory.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "workloads/compute/compute_model.hpp"
@@ -89,6 +90,7 @@ int stage_layers(const Plan& plan, int stage) {
 // routed experts that have ranks of their own.
 struct StageParameters {
   std::vector<double> units;
+  std::vector<double> routed_units;  // of each unit, those experts
   double routed = 0;
   double ends = 0;  // of the units: embedding and head, which no format of the matmuls touches
 };
@@ -103,7 +105,8 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       const LayerParameters layer = layer_parameters(model, kind_of(model, index));
       const double routed = layer.routed() / (plan.ep * plan.etp);
       units.push_back(layer.split() / plan.tp + layer.whole() + (plan.expert_ranks ? 0 : routed));
-      if (plan.expert_ranks) result.routed += routed;
+      result.routed_units.resize(units.size());
+      if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
     }
     const bool last = global == plan.global_stages() - 1;
     for (int i = 0; last && !plan.inference() && i < model.prediction_layers; ++i) {
@@ -112,13 +115,15 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       const double words = i == 0 && copies_embedding(model, plan) ? embedding_parameters(model) : 0;
       units.push_back((layer.split() + prediction_parameters(model) + words) / plan.tp + layer.whole() +
                       (plan.expert_ranks ? 0 : routed));
-      if (plan.expert_ranks) result.routed += routed;
+      result.routed_units.resize(units.size());
+      if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
     }
     const bool own_head = !shares_table(model, plan);
     if (!last || !own_head) continue;
     units.push_back(head_parameters(model) / plan.tp);
     result.ends += units.back();
   }
+  result.routed_units.resize(units.size());
   return result;
 }
 
@@ -133,17 +138,24 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
   return std::max(pair, std::min(parameters, plan.live_parameters));
 }
 
-// FSDP's root, embedding and head, and the layers between them.
+template <class Join>
+std::vector<double> with_experts(const StageParameters& held, const Join& join) {
+  std::vector<double> result = held.units;
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = join(result[i], held.routed_units[i]);
+  return result;
+}
+
+// FSDP's root, embedding and head; the units between them.
 struct RootUnit {
   double parameters = 0, head = 0;
-  std::vector<double> layers;
+  std::size_t first = 0, last = 0;
 };
 RootUnit root_unit(const ModelSpec& model, const Plan& plan, const std::vector<double>& units) {
   const bool own_head = !shares_table(model, plan);
   RootUnit root;
   root.head = own_head ? units.back() : units.front();
   root.parameters = units.front() + (own_head ? units.back() : 0);
-  root.layers.assign(units.begin() + 1, units.end() - (own_head ? 1 : 0));
+  root.first = 1, root.last = units.size() - (own_head ? 1 : 0);
   return root;
 }
 
@@ -268,18 +280,28 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
     const double trained =
         plan.frozen() ? stage_layers(plan, stage) * adapter_parameters(model, plan) : parameters;
-    const RootUnit root = plan.root_unit ? root_unit(model, plan, units) : RootUnit{0, 0, units};
+    const double all = parameters + (plan.shards_experts() ? held.routed : 0);
+    const RootUnit root = plan.root_unit ? root_unit(model, plan, units) : RootUnit{0, 0, 0, units.size()};
+    const auto layers_of = [&](const std::vector<double>& counts) {
+      const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
+      return std::vector<double>(at(root.first), at(root.last));
+    };
+    // A layer is gathered with its experts, which are reduced apart.
+    const std::vector<double> whole = plan.shards_experts() ? with_experts(held, std::plus<>()) : units;
+    const std::vector<double> reduced =
+        plan.shards_experts() ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
     MemoryParts parts;
     // Adapters are kept beside frozen weights as in any training.
     const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
     parts.weights =
         (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
             plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
-        (root.parameters + gathered_parameters(plan, root.layers, parameters - root.parameters)) *
+        (root.parameters + gathered_parameters(plan, layers_of(whole), all - root.parameters)) *
             plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
-    parts.weights += held.routed * plan.parameter_bytes;
+    parts.weights +=
+        held.routed * plan.parameter_bytes / plan.expert_shards * (plan.offload_parameters ? 0 : 1);
     // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
     const bool away = plan.offload != Offload::none;
     const auto gradients = [&](double count, double shards) {
@@ -288,7 +310,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     };
     parts.gradients = gradients(trained, plan.gradient_shards) +
                       gradients(held.routed, plan.expert_gradient_shards) +
-                      gradient_buffers(plan, root.layers, trained);
+                      gradient_buffers(plan, layers_of(reduced), all - parameters + trained);
     // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer =

@@ -7,6 +7,40 @@
 
 namespace topsim::workloads {
 
+namespace {
+
+// FSDP of a layer and, within it, of its experts (torchtitan/models/llama4/infra/parallelize.py, apply_fsdp):
+// these are shared by the ranks of their layer's shard group that hold the same ones, a unit of their own.
+void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
+  if (!plan.shards_experts()) return;
+  if (defaults.family != FrameworkFamily::fsdp) {
+    mistakes.add(
+        "plan.ep",
+        "ZeRO-3 of experts on ranks of their own (ep or etp) is not supported: DeepSpeed's MoE layers have "
+        "ZeRO-2 at most",
+        "set ep to 1, zero to 2, or use framework fsdp");
+    return;
+  }
+  const int group = plan.shard_ranks * plan.tp, divided = plan.ep * plan.etp;
+  const std::vector<std::string>& order = plan.rank_order;
+  const auto place = [&](const char* name) { return std::find(order.begin(), order.end(), name); };
+  const bool runs = place("tp") < place("cp") && place("cp") < place("dp") && place("ep") < place("dp");
+  if (group % divided != 0) {
+    mistakes.add("plan.ep",
+                 fmt::format("ep {} x etp {} = {} does not divide a shard group of {} ranks", plan.ep,
+                             plan.etp, divided, group),
+                 "lower ep, or let more ranks share one set of shards");
+  } else if (plan.shard_ranks < plan.replicas() && !runs) {
+    mistakes.add("plan.rank_order", "shard groups of experts are runs of ranks in the order tp, cp, ep, dp",
+                 "leave rank_order out");
+  }
+  plan.expert_shards = std::max(1, group / divided);
+  plan.expert_optimizer_shards = plan.expert_gradient_shards = plan.expert_shards;
+  // set_modules_to_forward_prefetch: the next layer and its experts, since the host waits for counts.
+  plan.prefetch_forward = true;
+}
+}  // namespace
+
 void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                        Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
@@ -54,10 +88,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.expert_gradient_shards = plan.zero >= 2 ? expert_copies : 1;
   if (plan.schedule == Schedule::dualpipe && plan.unit_shards)
     mistakes.add("plan.zero", "DualPipe with sharded parameters is not supported", "set zero to 1");
-  if (plan.unit_shards && plan.expert_ranks)
-    mistakes.add("plan.ep",
-                 "experts on ranks of their own (ep or etp) with sharded parameters are not supported yet",
-                 "set ep to 1, or use framework megatron");
+  set_expert_shards(defaults, plan, mistakes);
 
   if (defaults.family == FrameworkFamily::fsdp) return;  // a unit is a bucket
   // DeepSpeed's pipeline reduces when all backward passes are over and their gradients sent on

@@ -5,7 +5,8 @@
 //            DistributedDataParallel, DeepSpeed ZeRO 0-2), updated parameters gathered where the optimiser is
 //            sharded. Routed experts have buckets and a group of their own.
 //   Units    parameters in shards; each unit (a layer, the embedding, the head) is gathered before it is used
-//            and its gradients are reduce-scattered (FSDP2, DeepSpeed ZeRO-3).
+//            and its gradients are reduce-scattered (FSDP2, DeepSpeed ZeRO-3). Experts on ranks of their own
+//            are units inside their layers.
 #pragma once
 
 #include <memory>
@@ -28,6 +29,8 @@ struct ChunkParameters {
   std::vector<double> units;           // all of a unit, frozen ones too
   std::vector<double> unit_gradients;  // those that are trained
   std::vector<std::vector<double>> unit_gathers;  // all of a unit, gather by gather
+  // Of a unit, experts whose shards other ranks hold (Plan::shards_experts); the above are without them.
+  std::vector<double> routed_units, routed_unit_gradients;
   std::vector<Gradient> gradients;
   [[nodiscard]] double total(Weights weights) const;
 };

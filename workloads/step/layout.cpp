@@ -79,6 +79,22 @@ std::uint8_t add_expert_groups(Program& program, const Plan& plan, const Layout&
   return groups.slot();
 }
 
+// Of the copies of the same experts `count` groups, as add_data_groups.
+std::uint8_t add_expert_data_groups(Program& program, const Plan& plan, const Layout& layout, int count,
+                                    int first_step, int size, int step) {
+  Groups groups(program, Dimension::expert_data);
+  for (int pp = 0; pp < plan.pp; ++pp)
+    for (int ep = 0; ep < plan.ep; ++ep)
+      for (int etp = 0; etp < plan.etp; ++etp)
+        for (int group = 0; group < count; ++group) {
+          groups.begin();
+          for (int i = 0; i < size; ++i)
+            groups.member(layout.rank_of(ExpertCoordinates{etp, ep, group * first_step + i * step, pp}));
+          groups.end();
+        }
+  return groups.slot();
+}
+
 std::uint8_t add_peers(Program& program, const Plan& plan, const Layout& layout, int step, bool wrap) {
   auto& column = program.peer_slots.emplace_back(program.ranks);
   program.peer_dimension.push_back(Dimension::pipeline);
@@ -148,7 +164,12 @@ void add_experts(Program& program, const Plan& plan, const Layout& layout, Slots
   if (plan.etp > 1 && !plan.sliced_experts())
     slots.expert_tensor =
         add_expert_groups(program, plan, layout, Dimension::tensor, &ExpertCoordinates::etp, plan.etp, false);
-  if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))
+  if (plan.shards_experts() && plan.expert_shards < plan.expert_copies) {
+    const int shards = plan.expert_shards, runs = plan.expert_copies / shards;
+    if (shards > 1)
+      slots.expert_data = add_expert_data_groups(program, plan, layout, runs, shards, shards, 1);
+    slots.expert_replicas = add_expert_data_groups(program, plan, layout, shards, 1, runs, shards);
+  } else if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))
     slots.expert_data = add_expert_groups(program, plan, layout, Dimension::expert_data,
                                           &ExpertCoordinates::dp, plan.expert_copies, mirrored);
 }

@@ -82,14 +82,20 @@ class StageProgram {
   ChunkParameters parameters_of(const Chunk& chunk) const {
     ChunkParameters result;
     result.stage = plan_.global_stage(stage_, chunk.index);
+    const auto apart = [&](const Piece& piece) {
+      return plan_.shards_experts() && piece.weights == Weights::routed;
+    };
     const auto walk = [&](const PiecePair& pair, const std::vector<double>& matrices = {}) {
-      double trained = 0, frozen = 0;
+      double trained = 0, frozen = 0, routed = 0, frozen_routed = 0;
       for (const Piece& piece : pair.backward.pieces()) {
         if (piece.parameters <= 0) continue;
         result.gradients.push_back({piece.parameters, piece.weights});
-        trained += piece.parameters;
+        (apart(piece) ? routed : trained) += piece.parameters;
       }
-      for (const Piece& piece : pair.forward.pieces()) frozen += piece.frozen_parameters;
+      for (const Piece& piece : pair.forward.pieces())
+        (apart(piece) ? frozen_routed : frozen) += piece.frozen_parameters;
+      result.routed_units.push_back(routed + frozen_routed);
+      result.routed_unit_gradients.push_back(routed);
       result.units.push_back(trained + frozen);
       result.unit_gradients.push_back(trained);
       result.unit_gathers.push_back(gathers_of(trained + frozen, matrices, plan_.prefetch_elements));
@@ -102,8 +108,9 @@ class StageProgram {
       walk(pieces_.layer_at(kind, i < chunk.recomputed), matrices_of(model_, kind, plan_));
     }
     if (chunk.first) walk(pieces_.embedding);
-    std::reverse(result.units.begin(), result.units.end());
-    std::reverse(result.unit_gradients.begin(), result.unit_gradients.end());
+    for (std::vector<double>* counts :
+         {&result.units, &result.unit_gradients, &result.routed_units, &result.routed_unit_gradients})
+      std::reverse(counts->begin(), counts->end());
     std::reverse(result.unit_gathers.begin(), result.unit_gathers.end());
     return result;
   }

@@ -7,6 +7,9 @@
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
 //             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
 //             one after the other, first to last, when its last backward pass is over
+//   experts   on ranks of their own are units within their layers: gathered behind them and waited for where
+//             they are read, reduced as soon as theirs are complete, over the ranks that hold the same ones
+//             (torchtitan/models/llama4/infra/parallelize.py)
 #include <algorithm>
 #include <deque>
 
@@ -23,9 +26,16 @@ class Units final : public DataParallel {
  public:
   Units(std::vector<ChunkParameters> chunks, const Plan& plan, const ComputeModel& compute,
         const Slots& slots, StageEmitter& emitter)
-      : chunks_(std::move(chunks)), plan_(plan), compute_(compute), slots_(slots), emitter_(emitter) {
+      : chunks_(std::move(chunks)),
+        plan_(plan),
+        compute_(compute),
+        emitter_(emitter),
+        dense_{Weights::dense, slots.data, slots.replicas, plan.parameter_shards, "data", "replicas"},
+        routed_{Weights::routed,       slots.expert_data,
+                slots.expert_replicas, static_cast<double>(plan.expert_shards),
+                "expert data",         "expert replicas"} {
     for (ChunkParameters& chunk : chunks_) {
-      gathers_.emplace_back(chunk.units.size());
+      for (Group* group : {&dense_, &routed_}) group->states.emplace_back(chunk.units.size());
       if (!plan.root_unit) continue;
       // With the first unit's gather the last one's parameters are there; its gradients wait for the first's.
       for (std::vector<double>* counts : {&chunk.units, &chunk.unit_gradients}) {
@@ -37,48 +47,62 @@ class Units final : public DataParallel {
   }
 
   void before_forward(int chunk, int unit, int) override {
-    use(chunk, unit, Phase::forward);
+    unit_ = unit;
+    use(dense_, chunk, unit, Phase::forward);
     if (plan_.prefetch_forward && plan_.overlap_param_gather) launch(chunk, unit + 1, copied_);
   }
   void before_backward(int chunk, int unit) override {
-    use(chunk, unit, Phase::backward);
+    unit_ = unit;
+    use(dense_, chunk, unit, Phase::backward);
+    use(routed_, chunk, unit, Phase::backward);  // the first that a layer's backward pass reads
     if (plan_.overlap_param_gather) launch(chunk, unit - 1, copied_);
   }
-  void reads(int, Weights, double, int) override {}
-  void completes(int, Weights, double, bool) override {}
+  void reads(int chunk, Weights weights, double, int) override {
+    if (weights == Weights::routed) use(routed_, chunk, unit_, Phase::forward);
+  }
+  void completes(int chunk, Weights weights, double parameters, bool last) override {
+    if (weights != Weights::routed || !reduces(last) || plan_.reduce_units_at_end) return;
+    routed_.ready += parameters;
+    if (routed_.ready < gradients_of(routed_, chunk, unit_) - 0.5) return;
+    at(routed_, chunk, unit_) = {};
+    reduce(routed_);
+  }
 
   void after_forward(int chunk, int unit) override {
     const int units = static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size());
     // The unit whose backward comes next stays whole.
     const bool stays =
         plan_.root_unit ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2) : unit == units - 1;
-    if (plan_.reshard_after_forward && !stays) at(chunk, unit) = {};
+    if (!plan_.reshard_after_forward || stays) return;
+    at(dense_, chunk, unit) = at(routed_, chunk, unit) = {};
   }
 
   void after_backward(int chunk, int unit, bool last) override {
-    if (!last && !plan_.reduce_every_micro_batch) return;  // gradients and parameters stay whole
+    if (!reduces(last)) return;  // gradients and parameters stay whole
     if (plan_.reduce_units_at_end) return;
-    at(chunk, unit) = {};
-    ready_ += chunks_[static_cast<std::size_t>(chunk)].unit_gradients[static_cast<std::size_t>(unit)];
-    if (ready_ >= plan_.bucket_elements) reduce();
+    at(dense_, chunk, unit) = {};
+    dense_.ready += gradients_of(dense_, chunk, unit);
+    if (dense_.ready >= plan_.bucket_elements) reduce(dense_);
   }
   void end_of_backward(int chunk, bool last) override {
     if (plan_.reduce_units_at_end) {
       if (!last) return;
-      const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
-      for (std::size_t unit = 0; unit < held.units.size(); ++unit) {
-        at(chunk, static_cast<int>(unit)) = {};
-        ready_ += held.unit_gradients[unit];
-        reduce();
-      }
+      const std::size_t units = chunks_[static_cast<std::size_t>(chunk)].units.size();
+      for (int unit = 0; unit < static_cast<int>(units); ++unit)
+        for (Group* group : {&routed_, &dense_}) {
+          at(*group, chunk, unit) = {};
+          group->ready += gradients_of(*group, chunk, unit);
+          reduce(*group);
+        }
       return;
     }
-    if (last || plan_.reduce_every_micro_batch) reduce();
+    if (reduces(last)) reduce(dense_);
   }
   void finish_gradients() override {
     for (const std::uint32_t op : outstanding_) emitter_.wait_for(op);
     outstanding_.clear();
-    if (replicated_ != StageEmitter::kNoOp) emitter_.wait_for(replicated_);
+    for (const Group* group : {&dense_, &routed_})
+      if (group->replicated != StageEmitter::kNoOp) emitter_.wait_for(group->replicated);
   }
   void after_optimizer() override {}
   std::span<const std::uint32_t> host_copies() const override { return copies_; }
@@ -88,97 +112,130 @@ class Units final : public DataParallel {
     std::uint32_t gather = StageEmitter::kNoOp;
     bool whole = false;  // copied out, ready to compute with
   };
-  State& at(int chunk, int unit) {
-    return gathers_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
+  // Ranks that share one set of shards, and what of the units is theirs.
+  struct Group {
+    Weights weights;
+    std::uint8_t slot, replicas;
+    double shards;
+    std::string_view stream, replica_stream;
+    std::vector<std::vector<State>> states{};
+    double ready = 0;
+    std::uint32_t replicated = StageEmitter::kNoOp;
+  };
+  bool reduces(bool last) const { return last || plan_.reduce_every_micro_batch; }
+  State& at(Group& group, int chunk, int unit) {
+    return group.states[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(unit)];
   }
-  double parameters_of(int chunk, int unit) const {
-    return chunks_[static_cast<std::size_t>(chunk)].units[static_cast<std::size_t>(unit)];
+  double parameters_of(const Group& group, int chunk, int unit) const {
+    const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
+    return (group.weights == Weights::dense ? held.units : held.routed_units)[static_cast<std::size_t>(unit)];
   }
-
-  const std::vector<double>& gathers(int chunk, int unit) const {
+  double gradients_of(const Group& group, int chunk, int unit) const {
+    const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
+    const bool dense = group.weights == Weights::dense;
+    return (dense ? held.unit_gradients : held.routed_unit_gradients)[static_cast<std::size_t>(unit)];
+  }
+  std::vector<double> gathers(const Group& group, int chunk, int unit) const {
+    if (group.weights == Weights::routed) return {parameters_of(group, chunk, unit)};
     return chunks_[static_cast<std::size_t>(chunk)].unit_gathers[static_cast<std::size_t>(unit)];
   }
 
-  // `after`: the copy that frees the gather's buffer; kNoOp: the compute emitted so far.
+  // A layer, then its experts.
   void launch(int chunk, int unit, std::uint32_t after) {
+    launch(dense_, chunk, unit, after);
+    launch(routed_, chunk, unit, after);
+  }
+  // `after`: the copy that frees the gather's buffer; kNoOp: the compute emitted so far.
+  void launch(Group& group, int chunk, int unit, std::uint32_t after) {
     if (unit < 0 || unit >= static_cast<int>(chunks_[static_cast<std::size_t>(chunk)].units.size())) return;
-    State& state = at(chunk, unit);
-    if (state.whole || state.gather != StageEmitter::kNoOp || parameters_of(chunk, unit) <= 0) return;
+    State& state = at(group, chunk, unit);
+    if (state.whole || state.gather != StageEmitter::kNoOp || parameters_of(group, chunk, unit) <= 0) return;
     if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
     if (plan_.offload_parameters) {  // the fp32 shard, from host memory
       const std::span<const std::uint32_t> before(&after, after == StageEmitter::kNoOp ? 0 : 1);
       after = emitter_.host_copy(kFromHost, "parameters from host",
-                                 parameters_of(chunk, unit) / plan_.parameter_shards * plan_.parameter_bytes,
+                                 parameters_of(group, chunk, unit) / group.shards * plan_.parameter_bytes,
                                  before, before.empty());
+      if (group.slot == Slots::kNoSlot) state.gather = after;
     }
-    const std::span<const std::uint32_t> freed(&after, after == StageEmitter::kNoOp ? 0 : 1);
-    for (const double numbers : gathers(chunk, unit))  // one after the other: the last ends last
-      state.gather = emitter_.collective("data", slots_.data, Phase::parameter_sync, "parameters",
+    if (group.slot == Slots::kNoSlot) return;  // all of it is here
+    // Gathers of all groups share one stream (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py,
+    // FSDPCommContext.all_gather_stream).
+    std::vector<std::uint32_t> before;
+    if (after != StageEmitter::kNoOp) before.push_back(after);
+    const bool follows = before.empty();
+    if (plan_.shards_experts() && gathered_ != StageEmitter::kNoOp) before.push_back(gathered_);
+    for (const double numbers : gathers(group, chunk, unit))  // one after the other: the last ends last
+      state.gather = emitter_.collective(group.stream, group.slot, Phase::parameter_sync, "parameters",
                                          CollectiveKind::all_gather, numbers * plan_.gathered_parameter_bytes,
-                                         freed, false, freed.empty());
+                                         before, false, follows);
+    gathered_ = state.gather;
   }
 
-  void use(int chunk, int unit, Phase phase) {
-    State& state = at(chunk, unit);
-    if (state.whole || parameters_of(chunk, unit) <= 0) return;
-    launch(chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
-    emitter_.wait_for(state.gather);
+  void use(Group& group, int chunk, int unit, Phase phase) {
+    State& state = at(group, chunk, unit);
+    if (state.whole || parameters_of(group, chunk, unit) <= 0) return;
+    launch(group, chunk, unit, phase == Phase::forward ? copied_before_ : copied_);
+    if (state.gather != StageEmitter::kNoOp) emitter_.wait_for(state.gather);
     // Out of the gather's buffer into the parameters: read and written.
     const double moved = plan_.copies_gathered ? 2 * plan_.gathered_parameter_bytes : 0;
-    emitter_.compute(Part::norm, phase,
-                     compute_.memory_bound(parameters_of(chunk, unit) * moved, MemoryKernel::elementwise,
-                                           static_cast<double>(gathers(chunk, unit).size())));
+    emitter_.compute(
+        Part::norm, phase,
+        compute_.memory_bound(parameters_of(group, chunk, unit) * moved, MemoryKernel::elementwise,
+                              static_cast<double>(gathers(group, chunk, unit).size())));
     emitter_.flush();
+    state = {StageEmitter::kNoOp, true};
+    if (group.weights == Weights::routed) return;
     copied_before_ = copied_;
     copied_ = emitter_.last_compute();
-    state = {StageEmitter::kNoOp, true};
   }
 
-  void reduce() {
-    if (ready_ <= 0) return;
+  void reduce(Group& group) {
+    if (group.ready <= 0) return;
     while (outstanding_.size() >= static_cast<std::size_t>(plan_.outstanding_reductions)) {
       emitter_.wait_for(outstanding_.front());
       outstanding_.pop_front();
     }
     // Gradients, as wide as activations, into the buffer that is sent.
     emitter_.compute(Part::optimizer, Phase::gradient_sync,
-                     compute_.memory_bound(ready_ * (bytes_of(plan_.activations) + plan_.gradient_bytes),
+                     compute_.memory_bound(group.ready * (bytes_of(plan_.activations) + plan_.gradient_bytes),
                                            MemoryKernel::elementwise));
-    const std::uint32_t op =
-        emitter_.collective("data", slots_.data, Phase::gradient_sync, "gradients",
-                            CollectiveKind::reduce_scatter, ready_ * plan_.gradient_bytes);
-    if (plan_.overlap_grad_reduce) {
-      outstanding_.push_back(op);
-    } else {
-      emitter_.wait_for(op);
+    std::uint32_t summed = StageEmitter::kNoOp;
+    if (group.slot != Slots::kNoSlot) {
+      summed = emitter_.collective(group.stream, group.slot, Phase::gradient_sync, "gradients",
+                                   CollectiveKind::reduce_scatter, group.ready * plan_.gradient_bytes);
+      if (plan_.overlap_grad_reduce) {
+        outstanding_.push_back(summed);
+      } else {
+        emitter_.wait_for(summed);
+      }
     }
-    std::uint32_t summed = op;
-    if (slots_.replicas != Slots::kNoSlot) {
+    if (group.replicas != Slots::kNoSlot) {
       // Hybrid sharding: every shard is then summed over the replicas, on a communicator of its own.
-      replicated_ = emitter_.collective("replicas", slots_.replicas, Phase::gradient_sync,
-                                        "shards of gradients", CollectiveKind::all_reduce,
-                                        ready_ * plan_.gradient_bytes / plan_.parameter_shards,
-                                        std::span<const std::uint32_t>(&op, 1), false, false);
-      summed = replicated_;
-      if (!plan_.overlap_grad_reduce) emitter_.wait_for(replicated_);
+      const bool alone = summed == StageEmitter::kNoOp;
+      summed = group.replicated = emitter_.collective(
+          group.replica_stream, group.replicas, Phase::gradient_sync, "shards of gradients",
+          CollectiveKind::all_reduce, group.ready * plan_.gradient_bytes / group.shards,
+          std::span<const std::uint32_t>(&summed, alone ? 0 : 1), false, alone);
+      if (!plan_.overlap_grad_reduce) emitter_.wait_for(summed);
     }
     if (plan_.offload != Offload::none)
-      copies_.push_back(
-          offload_gradients(emitter_, ready_ / plan_.gradient_shards, std::span(&summed, 1), false));
-    ready_ = 0;
+      copies_.push_back(offload_gradients(emitter_, group.ready / group.shards,
+                                          std::span(&summed, summed == StageEmitter::kNoOp ? 0 : 1),
+                                          summed == StageEmitter::kNoOp));
+    group.ready = 0;
   }
 
   std::vector<ChunkParameters> chunks_;
   const Plan& plan_;
   const ComputeModel& compute_;
-  const Slots& slots_;
   StageEmitter& emitter_;
-  std::vector<std::vector<State>> gathers_;
+  Group dense_, routed_;
   std::deque<std::uint32_t> outstanding_;
   std::vector<std::uint32_t> copies_;  // of gradients to the host
   std::uint32_t copied_ = StageEmitter::kNoOp, copied_before_ = StageEmitter::kNoOp;
-  std::uint32_t replicated_ = StageEmitter::kNoOp;
-  double ready_ = 0;
+  std::uint32_t gathered_ = StageEmitter::kNoOp;  // the gather launched last
+  int unit_ = 0;                                  // that is being computed
 };
 }  // namespace
 

@@ -1,0 +1,180 @@
+// Experts on ranks of their own under FSDP: units within their layers (torchtitan's apply_fsdp).
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "sim/base/error.hpp"
+#include "tests/workloads/mixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+#include "workloads/training_step.hpp"
+
+namespace topsim::workloads::sharded_experts_test {
+using namespace testing;
+using program::CollectiveKind;
+using program::Dimension;
+using program::OpKind;
+using program::Phase;
+using ::testing::ElementsAre;
+
+// 4 layers of 8 experts, one micro-batch of a rank; 8 ranks of which `ep` hold a set of experts.
+WorkloadSpec workload(int ep, std::optional<int> hsdp = {}) {
+  WorkloadSpec result = small_moe(1, ep, 1);
+  result.framework = "fsdp";
+  result.plan.grad_accumulation = 1;
+  result.plan.hsdp_shard = hsdp;
+  return result;
+}
+struct Parameters {
+  double dense, routed, ends;  // of a layer, all ranks together; of the root
+};
+Parameters parameters() {
+  const ModelSpec model = complete(workload(4).model);
+  const LayerParameters layer = layer_parameters(model, LayerKind::experts);
+  return {layer.split() + layer.whole(), layer.routed(),
+          embedding_parameters(model) + (model.tied_embeddings ? 0 : head_parameters(model))};
+}
+double sent(const program::Program& program, Dimension dimension, CollectiveKind kind) {
+  double bytes = 0;
+  for (const auto& op : collectives(program, dimension))
+    if (op.collective == kind) bytes += static_cast<double>(op.bytes.value());
+  return bytes;
+}
+std::vector<std::vector<std::size_t>> groups(const program::Program& program, Dimension dimension) {
+  std::vector<std::vector<std::size_t>> result;
+  for (std::size_t c = 0; c < program.communicators.size(); ++c) {
+    if (program.communicators[c].dimension != dimension) continue;
+    auto& ranks = result.emplace_back();
+    for (const RankId rank : program.members_of(CommunicatorId(c))) ranks.push_back(rank.index());
+  }
+  return result;
+}
+
+// Of 8 ranks 4 hold a set of experts: 2 share the shards of each. 16-bit gathers of a quarter of the experts
+// forward in 4 layers and backward in the 3 that were resharded; gradients in fp32, once.
+TEST(ShardedExperts, AreGatheredAndReducedOverTheRanksThatHoldThem) {
+  const auto program = training_step(workload(4), h100(), 8);
+  program::validate(program);
+  const auto [dense, routed, ends] = parameters();
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::all_gather), 2 * 7 * routed / 4);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::reduce_scatter), 4 * 4 * routed / 4);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::all_gather), 2 * (7 * dense + ends));
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::data, CollectiveKind::reduce_scatter), 4 * (4 * dense + ends));
+  EXPECT_THAT(groups(program, Dimension::expert_data),
+              ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
+}
+
+// Rows alone are exchanged, forward and backward, there and back: their weights stay (torchtitan, as
+// score_before_experts). 512 tokens x 2 experts x 1024 x 2 B = 2 MiB.
+TEST(ShardedExperts, RowsAreExchangedWithoutTheirProbabilities) {
+  const auto program = training_step(workload(4), h100(), 8);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert, CollectiveKind::all_to_all), 4 * 4 * (2 << 20));
+}
+
+// All ranks hold other experts: nothing of theirs is gathered or reduced, all of it is theirs to update.
+TEST(ShardedExperts, ThatNobodyElseHoldsAreNeitherGatheredNorReduced) {
+  const auto program = training_step(workload(8), h100(), 8);
+  program::validate(program);
+  EXPECT_TRUE(collectives(program, Dimension::expert_data).empty());
+  EXPECT_FALSE(collectives(program, Dimension::data).empty());
+}
+
+// A layer's experts are reduced before the rest of it, whose gradients come later, and gathered behind it.
+TEST(ShardedExperts, ComeBeforeTheirLayerBackwardAndBehindItForward) {
+  const auto program = training_step(workload(4), h100(), 8);
+  std::vector<Dimension> gathers, reductions;
+  for (const auto& op : program.classes[0].ops) {
+    if (op.kind != OpKind::collective) continue;
+    const auto of = program.communicators[program.communicator_slots[op.slot][0].index()].dimension;
+    if (op.collective == CollectiveKind::all_gather && op.phase == Phase::parameter_sync)
+      gathers.push_back(of);
+    if (op.collective == CollectiveKind::reduce_scatter && op.phase == Phase::gradient_sync)
+      reductions.push_back(of);
+  }
+  const Dimension d = Dimension::data, e = Dimension::expert_data;
+  EXPECT_THAT(gathers, ElementsAre(d, d, e, d, e, d, e, d, e, d, e, d, e, d, e));
+  EXPECT_THAT(reductions, ElementsAre(e, d, e, d, e, d, e, d, d));
+}
+
+// The next layer's gathers are launched before this one computes (set_modules_to_forward_prefetch): 50 us
+// each beside layers of longer, all but those of the root and the first layer hide.
+TEST(ShardedExperts, GathersArePrefetched) {
+  WorkloadSpec wide = workload(4);
+  wide.plan.micro_batch = 16;
+  const auto program = training_step(wide, h100(), 8);
+  Replay network = free_network();
+  const Duration alone = network.run(program).step;
+  network.collective = [](const program::Op& op, const program::Communicator&) {
+    return op.phase == Phase::parameter_sync ? from_microseconds(50) : Duration{};
+  };
+  const double grown = seconds(network.run(program).step - alone);
+  EXPECT_GE(grown, 50e-6);
+  EXPECT_LT(grown, 5 * 50e-6);
+}
+
+// Hybrid: shard groups of 4 of 8 ranks, each a whole set of experts on 2 x 2 ranks; shards of half the size
+// are summed over the 2 groups.
+TEST(ShardedExperts, HybridShardingSumsTheirShardsOverReplicas) {
+  const auto program = training_step(workload(2, 4), h100(), 8);
+  program::validate(program);
+  const double routed = parameters().routed / 2;  // of a rank
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::all_gather), 2 * 7 * routed);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::reduce_scatter), 4 * 4 * routed);
+  EXPECT_DOUBLE_EQ(sent(program, Dimension::expert_data, CollectiveKind::all_reduce), 4 * 4 * routed / 2);
+  EXPECT_THAT(groups(program, Dimension::expert_data),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(4, 6), ElementsAre(1, 3), ElementsAre(5, 7),
+                          ElementsAre(0, 4), ElementsAre(2, 6), ElementsAre(1, 5), ElementsAre(3, 7)));
+}
+
+// 16 bytes a parameter (fp32 weight, gradient and moments) in 8 shards, of experts' quarters in 2: as many
+// bytes. Gathered in 16 bits: the root and two layers with their experts. One unit's gradients in 16 bits and
+// in 32: experts are more than the rest of their layer.
+TEST(ShardedExperts, MemoryIsShardsAndTwoLayers) {
+  WorkloadSpec wide = workload(4);
+  wide.plan.micro_batch = 4;  // activations and logits that the root's gradients find room in
+  const MemoryParts parts = memory_use(wide, h100(), 8).peak();
+  const auto [dense, routed, ends] = parameters();
+  ASSERT_GT(routed / 4, dense);
+  const double states = 16 * (4 * dense + ends) / 8 + 16 * 4 * routed / 4 / 2;
+  EXPECT_NEAR(parts.weights + parts.gradients + parts.optimizer,
+              states + 2 * (ends + 2 * (dense + routed / 4)) + (2 + 4) * routed / 4, 1);
+}
+
+// The same model FLOPs as Megatron's.
+TEST(ShardedExperts, ComputeWhatOthersCompute) {
+  WorkloadSpec megatron = workload(4);
+  megatron.framework = "megatron";
+  const auto flops = [](const WorkloadSpec& spec) {
+    double sum = 0;
+    for (const auto& op : training_step(spec, h100(), 8).classes[0].ops) sum += op.flops.value();
+    return sum;
+  };
+  EXPECT_NEAR(flops(workload(4)), flops(megatron), 1e-9 * flops(megatron));
+}
+
+void expect_mistake(const WorkloadSpec& spec, const std::string& path, const std::string& help) {
+  try {
+    static_cast<void>(resolve(spec, 8));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    EXPECT_EQ(error.problems()[0].path, "workload." + path);
+    EXPECT_THAT(error.problems()[0].help, ::testing::HasSubstr(help));
+  }
+}
+
+TEST(ShardedExperts, MistakesSayWhatWouldDo) {
+  const auto with_model = [](WorkloadSpec spec) {
+    spec.model = complete(spec.model);
+    return spec;
+  };
+  WorkloadSpec deepspeed = with_model(workload(4));
+  deepspeed.framework = "deepspeed", deepspeed.plan.zero = 3;
+  expect_mistake(deepspeed, "plan.ep", "fsdp");
+  expect_mistake(with_model(workload(8, 4)), "plan.ep", "lower ep");
+  WorkloadSpec turned = with_model(workload(2, 4));
+  turned.plan.rank_order = {"dp", "tp", "cp", "ep", "pp"};
+  expect_mistake(turned, "plan.rank_order", "leave rank_order out");
+}
+}  // namespace topsim::workloads::sharded_experts_test
