@@ -221,4 +221,25 @@ TEST(Lora, WhatItCannotDoIsSaid) {
   workload.task = Task::pretrain;
   EXPECT_THROW((void)training_step(workload, h100(), 64), ConfigError);  // adapters without the task
 }
+// Llama-3 70B on one accelerator of 180 GiB: 70.6e9 weights are 131 GiB in 16 bits and leave too little for
+// activations; in 8 bits, half of that, they cost nothing where products are in 8 bits already.
+TEST(Lora, FrozenWeightsInFewerBitsAreARemedyWhereProductsAre) {
+  WorkloadSpec workload = adapted();
+  workload.plan.tp = 1, workload.plan.pp = 1, workload.plan.cp = 2, workload.plan.dp.reset();
+  topology::Accelerator large = h100();
+  large.memory = Bytes(180LL << 30);
+  const auto help = [&] {
+    try {
+      require_fit(workload, large, 64);
+    } catch (const ConfigError& error) {
+      return error.problems()[0].help;
+    }
+    return std::string("it fits");
+  };
+  EXPECT_THAT(help(), ::testing::StartsWith("recompute = full would fit"));
+  workload.precision.gemm = Precision::fp8;
+  EXPECT_THAT(help(), ::testing::StartsWith("precision.frozen_weights = fp8 would fit"));
+  workload.precision.frozen_weights = Precision::fp8;
+  EXPECT_EQ(help(), "it fits");
+}
 }  // namespace topsim::workloads::lora_test

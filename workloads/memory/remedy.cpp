@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sim/base/error.hpp"
+#include "workloads/compute/compute_model.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 
@@ -46,6 +47,10 @@ std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerato
   changes.emplace_back([](WorkloadSpec& w) {
     return w.plan.sequence_parallel = true, std::string("sequence_parallel = true");
   });
+  if (workload.task == Task::lora && bytes_of(workload.precision.gemm) < 2)
+    changes.emplace_back([](WorkloadSpec& w) {
+      return w.precision.frozen_weights = Precision::fp8, std::string("precision.frozen_weights = fp8");
+    });
   for (const auto& [kind, name] :
        {std::pair{RecomputeKind::selective, "selective"}, {RecomputeKind::full, "full"}})
     changes.emplace_back([kind = kind, name = name](WorkloadSpec& w) {

@@ -34,11 +34,19 @@ void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaul
   const bool split_rows = (defaults.sequence_parallel && !plan.inference()) ||
                           (workload.model.experts.count > 0 && !plan.sliced_experts());
   plan.sequence_parallel = plan.tp > 1 && spec.sequence_parallel.value_or(split_rows);
-  if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0)
+  if (plan.sequence_parallel && plan.sequence % (plan.tp * plan.cp) != 0) {
+    const bool written = spec.sequence_parallel.has_value();
+    const bool by_experts = workload.model.experts.count > 0 && !plan.sliced_experts();
     mistakes.add(
-        "plan.sequence_parallel",
-        fmt::format("a sequence of {} does not divide over tp x cp = {}", plan.sequence, plan.tp * plan.cp),
-        "switch sequence_parallel off or change the sequence");
+        written ? "plan.sequence_parallel" : "plan.tp",
+        fmt::format("a sequence of {} does not divide over tp x cp = {}{}", plan.sequence, plan.tp * plan.cp,
+                    written      ? ""
+                    : by_experts ? ", as experts need it beside tensor parallelism"
+                                 : ", as sequence_parallel, here the default, needs it"),
+        by_experts ? "choose a tp that does, or change the sequence"
+        : written  ? "switch sequence_parallel off or change the sequence"
+                   : "choose a tp that does, or set \"sequence_parallel\": false");
+  }
   if (plan.cp > 1) {
     if (plan.sequence % (2 * plan.cp) != 0)
       mistakes.add(
