@@ -95,7 +95,7 @@ struct LinkSpec {
 
 // What links and models of an explicit topology are, where the catalogue does not say it.
 struct LinkTypeSpec {
-  std::string id, label, source;
+  std::string id, label, source, transport;
 };
 struct ModelSpec {
   std::string id;

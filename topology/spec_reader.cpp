@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/routing_codec.hpp"
 
 namespace topsim::topology {
@@ -269,7 +270,9 @@ const config::Object<LinkTypeSpec>& table(config::Type<LinkTypeSpec>) {
       config::Object<LinkTypeSpec>("link type", "A kind of link of this file, beside the catalogue's")
           .field("id", &LinkTypeSpec::id, "what \"use\" of a link says", config::required())
           .field("label", &LinkTypeSpec::label, "for people")
-          .field("source", &LinkTypeSpec::source, "where the figures come from");
+          .field("source", &LinkTypeSpec::source, "where the figures come from")
+          .field("transport", &LinkTypeSpec::transport, "Ethernet: what brings messages over it",
+                 config::one_of(transports()));
   return object;
 }
 

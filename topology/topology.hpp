@@ -69,9 +69,10 @@ struct Link {
 
 // Facts of a named thing that models need and that do not change from link to link.
 struct LinkType {
-  std::string id;      // catalogue id
-  std::string label;   // "NDR 400 Gbit/s", "NVLink4 x18", "RoCE, here 200 Gbit/s", for people
-  std::string source;  // where the figures come from
+  std::string id;           // catalogue id
+  std::string label;        // "NDR 400 Gbit/s", "NVLink4 x18", "RoCE, here 200 Gbit/s", for people
+  std::string source;       // where the figures come from
+  std::string transport{};  // Ethernet: "roce", "tcp", ...; empty: not known
 };
 
 // What a device model is to the library that drives it (NCCL's choices hang on these). Defaults: unknown.

@@ -13,9 +13,9 @@ namespace {
 using topology::DeviceKind;
 
 // What congestion control runs there: cables of other kinds (Ethernet under TCP, Slingshot) have no rows.
-std::string fabric_of(const std::string& link_type) {
-  if (link_type.rfind("roce", 0) == 0) return "roce";
-  return link_type.rfind("ib-", 0) == 0 ? "infiniband" : "";
+std::string_view fabric_of(const topology::Topology& topology, LinkId link) {
+  if (topology.link(link).kind == topology::LinkKind::infiniband) return "infiniband";
+  return topology.type_of(link).transport == "roce" ? "roce" : "";
 }
 
 // What the table's ports carry of payload. Timers of congestion control are times, and what it does to
@@ -70,7 +70,7 @@ Contention::Contention(const fold::System& system, const topology::Topology& top
     const fold::LinkClass& link = system.links[l];
     if (link.members.empty()) continue;
     const topology::Link& one = topology.link(link.members.front());
-    const std::string fabric = fabric_of(topology.type_of(link.members.front()).id);
+    const std::string_view fabric = fabric_of(topology, link.members.front());
     if (fabric.empty()) continue;
     const DeviceKind from = topology.device(one.from).kind, to = topology.device(one.to).kind;
     ports_[l].capacity = ports_[l].given = link.capacity.value();

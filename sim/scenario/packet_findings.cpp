@@ -147,7 +147,7 @@ class Check {
       if (link.kind != LinkKind::ethernet || topology_.device(link.to).kind != DeviceKind::fabric_switch)
         continue;
       const topology::LinkType& type = topology_.type_of(LinkId(l));
-      if (type.id.starts_with("roce") || type.id == name_of(LinkKind::ethernet)) return;
+      if (type.transport == "roce" || type.transport.empty()) return;
       return say(report::Severity::note, "congestion_control",
                  fmt::format("packets on {} go as RoCE's do, {}under {}: its own transport and congestion "
                              "control are not modelled",

@@ -24,7 +24,8 @@ class Capacities final : public network::Network {
 // leave 0.8 of its port, four 0.6.
 class TwoSenders : public testing::Test {
  protected:
-  TwoSenders() {
+  explicit TwoSenders(topology::LinkKind kind = topology::LinkKind::ethernet, std::string transport = "roce",
+                      const char* fabric = "roce") {
     topology::TopologyBuilder builder;
     topology::Device nic{topology::DeviceKind::nic};
     nic.model = builder.model("nic");
@@ -39,8 +40,8 @@ class TwoSenders : public testing::Test {
     leaf.model = builder.model("switch");
     const DeviceId at = builder.device(leaf);
     topology::Link cable;
-    cable.kind = topology::LinkKind::ethernet;
-    cable.type = builder.link_type({"roce-400g", "400 Gbit/s", "a test"});
+    cable.kind = kind;
+    cable.type = builder.link_type({"cable", "400 Gbit/s", "a test", std::move(transport)});
     cable.capacity = cable.line_rate = BytesPerSecond(50e9);
     for (std::uint32_t l = 0; l < 3; ++l) {
       cable.from = l < 2 ? nics[l] : at;
@@ -55,7 +56,7 @@ class TwoSenders : public testing::Test {
       system_.activities.push_back(message);
     }
     network::CongestionEntry two, four;
-    two.fabric = four.fabric = "roce";
+    two.fabric = four.fabric = fabric;
     two.routing = four.routing = "any";
     two.incast_degree = 2;
     two.efficiency = two.low = two.high = 0.8;
@@ -70,6 +71,32 @@ class TwoSenders : public testing::Test {
   RunOptions options_;
   Capacities network_;
 };
+
+// The kind decides, whatever an explicit topology calls its cables; Ethernet needs RoCE on it.
+class TwoSendersOnInfiniband : public TwoSenders {
+ protected:
+  TwoSendersOnInfiniband() : TwoSenders(topology::LinkKind::infiniband, "", "infiniband") {}
+};
+class TwoSendersOverTcp : public TwoSenders {
+ protected:
+  TwoSendersOverTcp() : TwoSenders(topology::LinkKind::ethernet, "tcp") {}
+};
+
+TEST_F(TwoSendersOnInfiniband, leave_their_receiver_what_the_table_says_of_infiniband) {
+  Contention contention(system_, topology_, options_);
+  contention.started(0);
+  contention.started(1);
+  contention.settle(network_, SimTime{});
+  EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
+}
+
+TEST_F(TwoSendersOverTcp, have_no_rows_in_the_table) {
+  Contention contention(system_, topology_, options_);
+  contention.started(0);
+  contention.started(1);
+  contention.settle(network_, SimTime{});
+  EXPECT_EQ(network_.of[2], 50e9);
+}
 
 TEST_F(TwoSenders, leave_their_receiver_what_the_table_says) {
   Contention contention(system_, topology_, options_);

@@ -28,8 +28,15 @@ Topology load(const std::string& json) {
 TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
   TopologySpec ecmp = cluster("hgx-h100", 4, "fat-tree");
   ecmp.fabric.routing = Routing::ecmp;
-  for (const TopologySpec& spec : {cluster("hgx-h100", 8, "rail"), ecmp, cluster("dgx-1-v100", 2, "fat-tree"),
-                                   cluster("gb200-nvl72", 18, "rail"), cluster("srv-8x4090-dual", 1)}) {
+  TopologySpec roce = cluster("hgx-h100", 2, "rail");
+  roce.fabric.link.use = "roce-400g";
+  const Topology read = load(to_json(build(roce, catalogue())));
+  const auto up = read.find_link(device(read, "node0/nic0"), device(read, "leaf0"));
+  ASSERT_TRUE(up);
+  EXPECT_EQ(read.type_of(*up).transport, "roce");
+  for (const TopologySpec& spec :
+       {cluster("hgx-h100", 8, "rail"), ecmp, roce, cluster("dgx-1-v100", 2, "fat-tree"),
+        cluster("gb200-nvl72", 18, "rail"), cluster("srv-8x4090-dual", 1)}) {
     const std::string first = to_json(build(spec, catalogue()));
     const std::string second = to_json(load(first));
     EXPECT_TRUE(first == second) << spec.node.use;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -24,6 +25,7 @@ class Explicit {
     models();
     for (std::size_t i = 0; i < spec_.devices.size(); ++i) device(i);
     for (std::size_t i = 0; i < spec_.links.size(); ++i) link(i);
+    routing();
     dangling();
     torus();
     unused();
@@ -49,15 +51,10 @@ class Explicit {
     const auto is_switch = [](const DeviceSpec& d) { return d.kind == name_of(DeviceKind::fabric_switch); };
     if (f.fabric_kind == "none" && std::any_of(spec_.devices.begin(), spec_.devices.end(), is_switch))
       f.fabric_kind = "explicit";
-    for (const LinkTypeSpec& t : spec_.link_types) builder_.link_type({t.id, t.label, t.source});
+    for (const LinkTypeSpec& t : spec_.link_types) builder_.link_type({t.id, t.label, t.source, t.transport});
     f.sharp = spec_.fabric.sharp;
     f.peer_to_peer = spec_.peer_to_peer;
     f.nvlink_sharp = spec_.nvlink_sharp;
-    for (const LinkSpec& l : spec_.links)
-      if (l.kind == name_of(LinkKind::infiniband) || (l.kind.empty() && l.link.use.starts_with("ib-")))
-        f.fabric_is_infiniband = true;
-    f.routing = spec_.fabric.routing.value_or(
-        usual_routing(f.fabric_is_infiniband ? LinkKind::infiniband : LinkKind::ethernet));
     if (spec_.fabric.nic_latency) f.nic_latency = *spec_.fabric.nic_latency;
   }
 
@@ -135,10 +132,8 @@ class Explicit {
               "add \"bandwidth\": \"400 Gbit/s\", or \"use\" a link of the catalogue");
       return std::nullopt;
     }
-    if (known && into_switch && !routing_known_ && !spec_.fabric.routing) {
-      builder_.facts().routing = known->routing;
-      routing_known_ = true;
-    }
+    if (known && into_switch && !routing_) routing_ = known->routing;
+    if (out.kind == LinkKind::infiniband) builder_.facts().fabric_is_infiniband = true;
     const double cables = l.count;
     out.line_rate = l.link.bandwidth ? *l.link.bandwidth : known->line_rate * cables;
     // A bandwidth of one's own keeps the encoding and headers of the catalogue link it overrides.
@@ -158,7 +153,7 @@ class Explicit {
       out.latency = fibre;
     }
     if (declared != spec_.link_types.end())
-      out.type = builder_.link_type({declared->id, declared->label, declared->source});
+      out.type = builder_.link_type({declared->id, declared->label, declared->source, declared->transport});
     else if (known)
       out.type = builder_.link_type(known->type);
     else
@@ -185,6 +180,12 @@ class Explicit {
       return true;
     };
     if (add(*from, *to) && !l.one_way) add(*to, *from);
+  }
+
+  void routing() {
+    Topology& f = builder_.facts();
+    f.routing = spec_.fabric.routing.value_or(
+        routing_.value_or(usual_routing(f.fabric_is_infiniband ? LinkKind::infiniband : LinkKind::ethernet)));
   }
 
   void dangling() {
@@ -242,7 +243,7 @@ class Explicit {
   const Hardware& hardware_;
   TopologyBuilder builder_;
   std::vector<Problem> problems_;
-  bool routing_known_ = false;  // from the first cable of the fabric that the catalogue knows
+  std::optional<Routing> routing_;  // of the first cable to a switch that the catalogue knows
   std::map<std::string, std::size_t> by_name_;
   std::map<std::tuple<DeviceKind, std::uint32_t, std::uint8_t>, std::uint32_t> next_index_;
   std::vector<DeviceKind> kinds_;

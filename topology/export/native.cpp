@@ -115,9 +115,11 @@ std::string to_json(const Topology& t) {
     for (const Link& link : t.links()) used[link.type] = true;
     for (std::size_t i = 0; i < t.link_types().size(); ++i) {
       const LinkType& type = t.link_types()[i];
-      if (used[i])
-        lines.add(fmt::format("\"id\": {}, \"label\": {}, \"source\": {}", quoted(type.id),
-                              quoted(type.label), quoted(type.source)));
+      if (!used[i]) continue;
+      std::string line = fmt::format("\"id\": {}, \"label\": {}, \"source\": {}", quoted(type.id),
+                                     quoted(type.label), quoted(type.source));
+      if (!type.transport.empty()) line += fmt::format(", \"transport\": {}", quoted(type.transport));
+      lines.add(line);
     }
   }
   write_devices(t, out);
