@@ -172,8 +172,8 @@ int import(const Options& options) {
   how.name = path;
   how.accelerator = options.accelerator;
   how.nic_link = options.nic_link;
-  if (!options.accelerator.empty())
-    how.compute_capability = shipped_catalogue().accelerator(options.accelerator).compute_capability;
+  const topology::Catalogue catalogue = shipped_catalogue();
+  if (!options.accelerator.empty()) how.figures = &catalogue.accelerator(options.accelerator);
   if (options.nodes > 1)
     throw ConfigError("--nodes is for NCCL's XML: " + path + " describes what there is", "");
   if (format != "smi" && format != "ibnet" && format != "hwloc")
@@ -185,7 +185,7 @@ int import(const Options& options) {
                     : format == "hwloc" ? topology::read_hwloc_xml(text, how)
                                         : topology::read_ibnetdiscover(text, how);
   tell(read.findings);
-  print(topology::build(read.spec, shipped_catalogue()));
+  print(topology::build(read.spec, catalogue));
   return kOk;
 }
 

@@ -48,19 +48,20 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
 }
 
 // Beyond what goes along inline with the request, the NIC fetches the message from memory and writes it to
-// memory at the far end. Round trip of a fetch: 450 ns (Neugebauer et al., SIGCOMM 2018, figure 5: 400 to
-// 550). The first 4 KiB are on the bus of either side while nothing is on the wire: at MTU 256 as at 4096
-// (Potter).
+// memory at the far end. The first 4 KiB are on the bus of either side while nothing is on the wire: at MTU
+// 256 as at 4096 (Potter).
 Duration host_part(const topology::Catalogue& catalogue, const Topology& topology, DeviceId from, DeviceId to,
                    Bytes size, Verb verb) {
   // perftest's defaults for reliable connections (perftest_parameters.h, DEF_INLINE_SEND_RC_UC and _WRITE).
   const Bytes sent_inline = verb == Verb::send ? 236_B : 220_B;
   if (size <= sent_inline) return {};
-  Duration part = 450_ns;
+  Duration part{};
   for (const DeviceId nic : {from, to}) {
-    const topology::NicEntry& entry = catalogue.nic(topology.models()[topology.device(nic).model]);
-    if (!entry.pcie.empty())
-      part += std::min(size, Bytes(4_KiB)) / topology::payload_capacity(catalogue.link(entry.pcie));
+    const std::string& slot = catalogue.nic(topology.models()[topology.device(nic).model]).pcie;
+    if (slot.empty()) continue;
+    const topology::LinkEntry& bus = catalogue.link(slot);
+    part += std::min(size, Bytes(4_KiB)) / topology::payload_capacity(bus);
+    if (nic == from) part += bus.read_round_trip;
   }
   return part;
 }
@@ -88,12 +89,20 @@ Duration between_messages(const Scenario& scenario, const topology::Catalogue& c
   return longest;
 }
 
-// Between accelerators that NVLink joins p2pBandwidthLatencyTest times one copy kernel after another: the
-// kernel takes 2.03 us where it copies to its own memory (diagonal of the matrix on eight H100; A100: 2.1 to
-// 2.3), and what it writes is there one way later. 2.78 us were measured between H100, 2.8 between A100.
-constexpr Duration kCopyKernel = 2'030_ns;
-// A library's small message over NVLink: 3.33 us (DeepSeek, ISCA 2025, table 5: 64 B, H800) less the way.
-constexpr Duration kNvlinkLibrary = 2'730_ns;
+// What is known of NVLink between accelerators: p2pBandwidthLatencyTest times one copy kernel after another,
+// and what a kernel writes is there one way later; a library adds its own. Null: of none in the catalogue.
+const topology::LinkEntry* nvlink_of(const topology::Catalogue& catalogue, const Topology& topology,
+                                     DeviceId accelerator, LinkId link) {
+  const auto known = catalogue.entries();
+  const auto has = [&](std::string_view category, const std::string& id) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const auto& entry) { return entry.category == category && entry.id == id; });
+  };
+  std::string id = topology.type_of(link).id;
+  if (const std::string& model = topology.model_of(accelerator); has("accelerator", model))
+    id = catalogue.accelerator(model).scale_up_link;
+  return has("link", id) ? &catalogue.link(id) : nullptr;
+}
 
 Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size) {
   Duration end{};
@@ -130,6 +139,9 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
                          std::all_of(route.links.begin(), route.links.end(), [&](const auto& share) {
                            return topology.link(share.link).kind == topology::LinkKind::nvlink;
                          });
+    const topology::LinkEntry* nvlink =
+        result.over_nvlink ? nvlink_of(catalogue, topology, from, route.links.front().link) : nullptr;
+    const Duration kernel = nvlink != nullptr ? nvlink->copy_kernel : Duration{};
     std::optional<Ground> bare;
     if (verbs) {
       bare.emplace(*verbs, catalogue, stop);
@@ -139,10 +151,10 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
           "times "
           "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
     }
-    Duration interval =
-        result.over_nvlink ? kCopyKernel : between_messages(scenario, catalogue, topology, route);
+    Duration interval = result.over_nvlink ? kernel : between_messages(scenario, catalogue, topology, route);
     if (interval == Duration{}) {  // a torus of chips, or a bus
       interval = one_message(ground, from, to, Bytes(1));
+      if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
       result.note +=
           "; no NIC is on the way, and how many messages such ports take is not published: here "
           "one in the time of the smallest";
@@ -152,7 +164,8 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
       row.size = size;
       const Duration wire = one_message(ground, from, to, size);
       row.library = row.latency = wire;
-      if (result.over_nvlink) row.latency += kCopyKernel, row.library += kNvlinkLibrary;
+      row.latency += kernel;
+      if (nvlink != nullptr) row.library += nvlink->library;
       if (bare)
         row.latency =
             one_message(*bare, from, to, size) + host_part(catalogue, topology, from, to, size, options.verb);

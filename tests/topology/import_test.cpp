@@ -93,7 +93,7 @@ TEST(Import, TheSameNvlinkCountEverywhereIsAnNvswitch) {
 // HGX A100 4-GPU: 12 links of each, 4 to each of three others; as cables 4 x 25 GB/s a pair.
 TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
   ImportOptions options;
-  options.compute_capability = 80;
+  options.figures = &catalogue().accelerator("a100-sxm4-80gb");
   std::string text = kMatrix;
   for (std::size_t at = 0; (at = text.find("NV12")) != std::string::npos;) text.replace(at, 4, "NV4");
   const Topology t = build(read_nvidia_smi(text, options).spec, catalogue());
@@ -119,19 +119,22 @@ TEST(Import, GpusBesideTheSameCpusShareASocket) {
   EXPECT_EQ(sockets(text), 1);
 }
 
-// 12 links: NVLink 3 by their number; a B200 has NVLink 5 however many are up, and switches that reduce.
+// 12 links: NVLink 3 by their number; a B200 has NVLink 5 however many are up, and switches that reduce. Of
+// PCIe the matrix says nothing: 32 GB/s a direction is an A100's slot, 64 GB/s what is taken else.
 TEST(Import, TheAcceleratorTellsTheNvlink) {
-  const auto speed = [](int capability) {
+  const auto speed = [](const char* accelerator) {
     ImportOptions options;
-    options.compute_capability = capability;
+    if (*accelerator != '\0') options.figures = &catalogue().accelerator(accelerator);
     const Topology t = build(read_nvidia_smi(kMatrix, options).spec, catalogue());
-    const auto link = t.find_link(device(t, "node0/gpu0"), device(t, "node0/nvswitch0"));
-    return std::pair(t.link(*link).line_rate.value() / 1e9, t.nvlink_sharp);
+    const auto rate = [&](const char* to) {
+      return t.link(*t.find_link(device(t, "node0/gpu0"), device(t, to))).line_rate.value() / 1e9;
+    };
+    return std::tuple(rate("node0/nvswitch0"), rate("node0/pcie0"), t.nvlink_sharp);
   };
-  EXPECT_EQ(speed(0), std::pair(12 * 25.0, false));
-  EXPECT_EQ(speed(80), std::pair(12 * 25.0, false));
-  EXPECT_EQ(speed(90), std::pair(12 * 25.0, true));
-  EXPECT_EQ(speed(100), std::pair(12 * 50.0, true));
+  EXPECT_EQ(speed(""), std::tuple(12 * 25.0, 64.0, false));
+  EXPECT_EQ(speed("a100-sxm4-80gb"), std::tuple(12 * 25.0, 32.0, false));
+  EXPECT_EQ(speed("h100-sxm5"), std::tuple(12 * 25.0, 64.0, true));
+  EXPECT_EQ(speed("b200"), std::tuple(12 * 50.0, 64.0, true));
 }
 
 // Some versions print wide cells without the tab between: "PXBNODE" is two.

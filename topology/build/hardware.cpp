@@ -43,7 +43,7 @@ const FabricRecipe& Hardware::fabric(std::string_view id, const std::string& pat
 LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) const {
   LinkEntry link = at(path, [&]() -> const LinkEntry& { return catalogue_.link(choice.use); });
   std::string id = link.id;
-  if (choice.bandwidth) {  // part of the id, since kinds of links are told apart by it
+  if (choice.bandwidth) {  // part of the id, by which types of links are told apart
     link.line_rate = *choice.bandwidth;
     const std::string rate = fmt::format("{:g} Gbit/s", link.line_rate.value() * 8e-9);
     id += " at " + rate;
@@ -55,7 +55,7 @@ LinkFigures Hardware::link(const LinkChoice& choice, const std::string& path) co
     link.mtu = packets->payload, link.header = packets->around;
   LinkFigures f;
   f.kind = link.kind;
-  f.type = {id, link.label, link.source};
+  f.type = {id, link.label, link.source, link.transport};
   f.line_rate = link.line_rate;
   f.capacity = choice.capacity.value_or(payload_capacity(link));
   f.capacity_at_nic = choice.capacity.value_or(payload_capacity_at_nic(link));
@@ -84,8 +84,8 @@ const SwitchEntry& Hardware::usual_switch(const std::string& link, const std::st
     const SwitchEntry& candidate = catalogue_.network_switch(entry.id);
     const auto& links = candidate.links;
     const bool speaks = std::find(links.begin(), links.end(), link) != links.end();
-    const bool ethernet =
-        !links.empty() && (links.front().starts_with("roce-") || links.front().starts_with("eth-"));
+    const std::string first = links.empty() ? std::string() : catalogue_.link(links.front()).transport;
+    const bool ethernet = first == "roce" || first == "tcp";
     if (!speaks && !(ethernet && candidate.port_rate == rate)) continue;
     if (candidate.ports > kMostPortsOfABox) continue;
     const std::pair rank(!speaks ? 0 : links.front() == link ? 2 : 1, candidate.ports);

@@ -2,6 +2,11 @@
 
 namespace topsim::topology {
 
+const std::vector<std::string>& transports() {
+  static const std::vector<std::string> names = {"roce", "tcp", "srd", "slingshot", "gaudi"};
+  return names;
+}
+
 BytesPerSecond payload_capacity(const LinkEntry& link, Bytes mtu) {
   const auto payload = static_cast<double>((mtu.value() > 0 ? mtu : link.mtu).value());
   const auto header = static_cast<double>(link.header.value());

@@ -3,11 +3,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/base/units.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::topology {
+
+// What brings messages over Ethernet.
+[[nodiscard]] const std::vector<std::string>& transports();
 
 // configs/hardware/links.json. All rates are per direction of ONE link ("nvlink4" is one NVLink, "pcie5-x16"
 // is one slot, "ib-ndr" is one port); who bundles links multiplies.
@@ -16,6 +20,7 @@ struct LinkEntry {
   std::string label;  // "InfiniBand NDR 400 Gbit/s", for people
   std::string source;
   LinkKind kind = LinkKind::other;
+  std::string transport;  // Ethernet: one of transports(); empty: not known
 
   BytesPerSecond line_rate;  // signalling rate after forward error correction, before `encoding`
   double encoding = 1;       // line coding: 128/130 for PCIe 3-5; 1 where the name already counts data bits
@@ -36,6 +41,11 @@ struct LinkEntry {
   std::optional<Duration> hop;               // per switch passed: contains the switch, FEC and its fibre
   Duration fec{};                            // per switch passed when `hop` is absent
   std::optional<Routing> routing;            // of fabrics of this link that say none
+
+  // What is measured around it and no crossing: of NVLink, a kernel that copies to its own memory
+  // (p2pBandwidthLatencyTest's diagonal) and what a library adds to a small message; of PCIe, a device's
+  // round trip to read host memory. 0: not known.
+  Duration copy_kernel{}, library{}, read_round_trip{};
 
   [[nodiscard]] bool is_fabric() const {
     return kind == LinkKind::infiniband || kind == LinkKind::ethernet || nic_base.count() > 0;

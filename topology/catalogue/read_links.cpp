@@ -25,6 +25,8 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
                                           {"ethernet", LinkKind::ethernet},
                                           {"torus", LinkKind::torus},
                                           {"other", LinkKind::other}}))
+          .field("transport", &LinkEntry::transport, "Ethernet: what brings messages over it",
+                 config::one_of(transports()))
           .field("line_rate", &LinkEntry::line_rate, "data bits on the wire before `encoding`",
                  config::required(), figure<BytesPerSecond>())
           .field("encoding", &LinkEntry::encoding, "share the line code leaves", figure<double>())
@@ -41,6 +43,12 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("hop", &LinkEntry::hop, "measured, per switch passed, all included", figure<Duration>())
           .field("fec", &LinkEntry::fec, "per switch passed where hop is not measured", figure<Duration>())
           .field("routing", &LinkEntry::routing, "of fabrics of this link that say none")
+          .field("copy_kernel", &LinkEntry::copy_kernel, "NVLink: of a kernel that copies to its own memory",
+                 figure<Duration>())
+          .field("library", &LinkEntry::library, "NVLink: what a library adds to a small message",
+                 figure<Duration>())
+          .field("read_round_trip", &LinkEntry::read_round_trip, "PCIe: a device reads host memory",
+                 figure<Duration>())
           .field("notes", &RawLink::notes, "remarks");
   return object;
 }

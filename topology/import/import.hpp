@@ -5,15 +5,16 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/catalogue.hpp"
 #include "topology/spec.hpp"
 
 namespace topsim::topology {
 
 struct ImportOptions {
-  std::string name = "input";  // of the file, for messages
-  std::string accelerator;     // catalogue id; these tools do not say it
-  int compute_capability = 0;  // of the accelerator, 90 for Hopper; 0: unknown
-  std::string nic_link;        // nvidia-smi: link its NICs speak ("ib-ndr"); empty: NICs stay unconnected
+  std::string name = "input";            // of the file, for messages
+  std::string accelerator;               // catalogue id; these tools do not say it
+  const Accelerator* figures = nullptr;  // of the accelerator; null: unknown
+  std::string nic_link;  // nvidia-smi: link its NICs speak ("ib-ndr"); empty: NICs stay unconnected
 };
 
 struct Imported {

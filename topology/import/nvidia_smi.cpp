@@ -79,6 +79,9 @@ std::vector<int> groups(const Matrix& m, const std::set<std::string>& kinds) {
   return group;
 }
 
+// Of an accelerator that is not named: as many as Hopper and Blackwell have.
+constexpr int kMostNvlinks = 18;
+
 class Builder {
  public:
   Builder(const Matrix& m, const ImportOptions& options) : m_(m), options_(options) {}
@@ -152,11 +155,11 @@ class Builder {
         const std::string hub = fmt::format("pcie{}", found->second);
         if (fresh) {
           device(hub, "pcie-switch");
-          link(hub, parent, "pcie5-x16");
+          link(hub, parent, pcie());
         }
         parent = hub;
       }
-      link(names_[i], parent, "pcie5-x16");
+      link(names_[i], parent, pcie());
       if (gpu || options_.nic_link.empty()) continue;
       DeviceSpec leaf;
       leaf.name = fmt::format("rail{}", nics - 1);
@@ -164,28 +167,23 @@ class Builder {
       result_.spec.devices.push_back(leaf);
       link(names_[i], leaf.name, options_.nic_link);
     }
-    result_.findings.push_back("the matrix tells no PCIe speed: Gen5 x16 is assumed everywhere");
+    result_.findings.push_back(fmt::format("the matrix tells no PCIe speed: {} is assumed everywhere{}",
+                                           pcie(),
+                                           options_.figures != nullptr ? ", as the accelerator's slot" : ""));
   }
 
   static int bonded(const std::string& cell) {
     return cell.starts_with("NV") ? std::stoi(cell.substr(2)) : 0;
   }
   // By the accelerator, else by how many links there are: 18 on Hopper and Blackwell, 12 on A100, 6 on V100.
-  [[nodiscard]] const char* nvlink_of(int links) const {
-    if (const int capability = options_.compute_capability; capability > 0)
-      return capability >= 100  ? "nvlink5"
-             : capability >= 90 ? "nvlink4"
-             : capability == 86 ? "nvlink3-ga102"
-             : capability >= 80 ? "nvlink3"
-                                : "nvlink2";
+  [[nodiscard]] std::string nvlink_of(int links) const {
+    if (options_.figures != nullptr && !options_.figures->scale_up_link.empty())
+      return options_.figures->scale_up_link;
     return links > 12 ? "nvlink4" : links > 6 ? "nvlink3" : "nvlink2";
   }
-
-  // NVLinks of an accelerator, by its data sheet; the most of any where it is not known.
-  [[nodiscard]] int nvlinks_of_accelerator() const {
-    const int capability = options_.compute_capability;
-    if (capability == 0 || capability >= 90) return 18;
-    return capability == 86 ? 4 : capability >= 80 ? 12 : 6;
+  [[nodiscard]] std::string pcie() const {
+    const bool known = options_.figures != nullptr && !options_.figures->pcie_link.empty();
+    return known ? options_.figures->pcie_link : "pcie5-x16";
   }
 
   // The same count everywhere, and more than could be cables to each of the others, is an NVSwitch.
@@ -199,13 +197,14 @@ class Builder {
         if (a != b) counts.insert(bonded(m_.cell(a, b)));
     const int most = counts.empty() ? 0 : *counts.rbegin();
     if (most == 0) return;
-    if (options_.compute_capability == 0)
+    const Accelerator* figures = options_.figures;
+    if (figures == nullptr)
       result_.findings.push_back(fmt::format(
           "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));
-    if (counts.size() == 1 && most * (static_cast<int>(gpus.size()) - 1) > nvlinks_of_accelerator()) {
+    if (counts.size() == 1 &&
+        most * (static_cast<int>(gpus.size()) - 1) > (figures != nullptr ? figures->nvlinks : kMostNvlinks)) {
       // NVSwitches reduce since Hopper's.
-      result_.spec.nvlink_sharp =
-          options_.compute_capability > 0 ? options_.compute_capability >= 90 : most > 12;
+      result_.spec.nvlink_sharp = figures != nullptr ? figures->compute_capability >= 90 : most > 12;
       device("nvswitch0", "nvswitch");
       for (const std::size_t g : gpus) link(names_[g], "nvswitch0", nvlink_of(most), most);
       return;
