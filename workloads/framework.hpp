@@ -31,7 +31,9 @@ struct KernelFacts {
   bool eager_norms = false;         // norms and rotary embedding are written in single operators of PyTorch
   bool eager_squared_relu = false;  // squared ReLU in single operators
   bool complex_rotary = false;      // rotary embedding as a product of complex numbers
-  bool bias_kernels = false;        // biases are added, and their gradients summed, beside the matmuls
+  // Keys that Megatron's fused softmax takes at most; it wants heads x sequences in fours. 0: any shape.
+  int fused_softmax_keys = 0;
+  bool bias_kernels = false;  // biases are added, and their gradients summed, beside the matmuls
   CoreCopies core_copies = CoreCopies::packed;
   // A gated network's gate and up are products of their own; with CoreCopies::pytorch queries, keys and
   // values of such models are, too.

@@ -112,6 +112,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false;
+  bool plain_softmax = false;  // stored scores that do not fit KernelFacts::fused_softmax_keys
   bool qkv_apart = false;  // queries, keys and values are products of their own (KernelFacts::gate_apart)
   double logit_bytes = 4;
   int loss_chunks = 1;

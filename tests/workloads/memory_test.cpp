@@ -50,6 +50,14 @@ TEST(Memory, LayerActivationsAreTheClosedForms) {
   }
 }
 
+// Two heads a rank do not fit Megatron's fused softmax: its operators keep the softmax's answer in fp32, 4
+// bytes a score in the place of 2, beside the 3 of dropout's mask and answer.
+TEST(Memory, SoftmaxInOperatorsKeepsItsAnswerInFp32) {
+  const Case narrow{24, 2048, 16, 8, 1, 1, 1};
+  const double sbh = 2048.0 * narrow.hidden, scores = 7.0 * narrow.heads * 2048 / narrow.hidden;
+  EXPECT_DOUBLE_EQ(layer_bytes(narrow, false, RecomputeKind::none), sbh * (10 + 24.0 / 8 + scores / 8));
+}
+
 // Qi et al., arXiv:2401.10241, table 1: 32 s b h a layer, of the 34 s b h and the scores that were kept.
 // Inputs of the four matrices have 1 + 1 + 1 + 4 h columns, gradients of their outputs 3 + 1 + 4 + 1 h, of 2
 // bytes.

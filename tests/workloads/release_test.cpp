@@ -125,6 +125,49 @@ TEST(Release, ScoresPassOneByOneWhereNoKernelFusesThem) {
   EXPECT_NEAR(backward - fused_backward, pass * (7 / 0.5 - 3 / 0.8), 1e-9);
 }
 
+// Two heads of one sequence are no multiple of four, eight are; 4096 keys are more than the kernel of 2021
+// takes. The operators in its place: cast 2 + 4 bytes a score, scale 8, mask 8, softmax 8, cast back 6, for 4;
+// backward 6, 12, copied and masked 16, 8, 6, for 6. 2 x 1024 x 1024 scores at 0.8 of 3.35 TB/s.
+TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
+  const auto plan = [](const char* framework, int micro_batch, int sequence, Precision precision) {
+    WorkloadSpec workload = job(framework);
+    workload.model.heads = workload.model.kv_heads = 16;
+    workload.model.head_dim = 0;
+    workload.model = complete(workload.model);
+    workload.plan.tp = 8;
+    workload.plan.micro_batch = micro_batch;
+    workload.plan.global_batch = micro_batch;
+    workload.sequence = sequence;
+    workload.precision.gemm = precision;
+    return resolve(workload, 8);
+  };
+  EXPECT_TRUE(plan("megatron@2021", 1, 1024, Precision::fp16).plain_softmax);
+  EXPECT_FALSE(plan("megatron@2021", 2, 1024, Precision::fp16).plain_softmax);
+  EXPECT_TRUE(plan("megatron@2021", 2, 4096, Precision::fp16).plain_softmax);
+  EXPECT_FALSE(plan("megatron@2022", 2, 4096, Precision::fp16).plain_softmax);
+  EXPECT_TRUE(plan("megatron@2022", 2, 1022, Precision::bf16).plain_softmax);
+  EXPECT_TRUE(plan("megatron@2022", 2, 1024, Precision::fp32).plain_softmax);
+  EXPECT_FALSE(plan("megatron@2019", 1, 1024, Precision::fp16).plain_softmax);
+  EXPECT_FALSE(plan("megatron@2024", 1, 1024, Precision::fp16).plain_softmax);
+
+  const AttentionShape shape{1, 2, 2, 1024, 1024, 64, 64};
+  const auto costs = [&](bool plain) {
+    ComputeSettings settings;
+    settings.plain_softmax = plain;
+    static const topology::Accelerator accelerator = h100();
+    const ComputeModel compute(accelerator, settings);
+    return std::pair(compute.attention_forward(shape, AttentionKernel::unfused, Precision::fp16),
+                     compute.attention_backward(shape, AttentionKernel::unfused, Precision::fp16));
+  };
+  const double byte_each = 2 * 1024.0 * 1024 / (0.8 * 3.35e12);
+  const auto [forward, backward] = costs(true);
+  const auto [fused_forward, fused_backward] = costs(false);
+  EXPECT_NEAR(forward.seconds - fused_forward.seconds, (36 - 4) * byte_each, 1e-12);
+  EXPECT_NEAR(backward.seconds - fused_backward.seconds, (48 - 6) * byte_each, 1e-12);
+  EXPECT_EQ(forward.kernels - fused_forward.kernels, 5 - 1);
+  EXPECT_EQ(backward.kernels - fused_backward.kernels, 6 - 1);
+}
+
 // Three releases that users of older papers and of nanoGPT ask for: what is theirs and not their elder's.
 TEST(Release, OlderScriptsKeepTheirScores) {
   const auto plan = [](const char* framework) {

@@ -278,6 +278,27 @@ double eager_softmax_bytes(Precision precision, double softmax) {
 constexpr double kApartForward = 8, kApartBackward = 7;
 }  // namespace
 
+// Fused, scale, mask and softmax read and write the scores; backward reads the gradient and the probabilities
+// and writes the gradient.
+//
+// Megatron where its fused kernel does not fit (megatron/model/fused_softmax.py; the scale is the layer's
+// number, --apply-query-key-layer-scaling, which asks for fp32): cast, scaled 8, masked in place 8, softmax
+// 8, cast back. Backward the softmax's 12, the gradient copied and masked 16, scaled 8, between casts.
+KernelCost ComputeModel::softmax(double scores, Precision precision, bool forward) const {
+  const double element = bytes_of(precision);
+  const bool narrow = element < 4;
+  double bytes = element * (settings_.fused ? (forward ? 2 : 3) : (forward ? kApartForward : kApartBackward));
+  double kernels = settings_.fused ? 1 : (forward ? 4 : 3);
+  if (settings_.plain_softmax) {
+    bytes = (narrow ? 2 * (element + 4) : 0) + (forward ? 24 : 36);
+    kernels = (narrow ? 2 : 0) + (forward ? 3 : 4);
+  } else if (settings_.eager_softmax) {
+    bytes = eager_softmax_bytes(precision, forward ? 8 : 12);
+    kernels = 6;
+  }
+  return memory_bound(scores * bytes, MemoryKernel::elementwise, kernels);
+}
+
 // Tensor cores load 16 bytes at a time: "efficiency is best" (cuBLAS 11), or they work at all (before), where
 // dimensions are multiples of 8 in 16 bits (NVIDIA, Matrix Multiplication Background User's Guide, 4). Heads
 // of 150, 180 or 108 numbers put every other head off that grid; their products then run at the rate of plain
@@ -303,12 +324,8 @@ KernelCost ComputeModel::attention_forward(const AttentionShape& shape, Attentio
     const double batch = shape.batch * shape.heads;
     const double scores = batch * shape.queries * shape.keys;
     cost = product_of_heads({shape.queries, shape.keys, shape.head_dim, batch}, shape.head_dim, precision);
-    // Fused scale + mask + softmax reads and writes the scores; dropout reads, writes, and keeps a byte of
-    // mask.
-    cost += settings_.eager_softmax
-                ? memory_bound(scores * eager_softmax_bytes(precision, 8), MemoryKernel::elementwise, 6)
-                : memory_bound(scores * (settings_.fused ? 2 : kApartForward) * bytes_of(precision),
-                               MemoryKernel::elementwise, settings_.fused ? 1 : 4);
+    // Dropout reads, writes, and keeps a byte of mask.
+    cost += softmax(scores, precision, true);
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
     cost += product_of_heads({shape.queries, shape.value_dim, shape.keys, batch}, shape.value_dim, precision);
@@ -356,11 +373,7 @@ KernelCost ComputeModel::attention_backward(const AttentionShape& shape, Attenti
     cost += product(shape.keys, shape.head_dim, shape.queries, shape.head_dim);    // dK = dS^T Q
     if (shape.dropout)
       cost += memory_bound(scores * (2 * bytes_of(precision) + 1), MemoryKernel::elementwise);
-    // Softmax backward reads the gradient and the probabilities, writes the gradient.
-    cost += settings_.eager_softmax
-                ? memory_bound(scores * eager_softmax_bytes(precision, 12), MemoryKernel::elementwise, 6)
-                : memory_bound(scores * (settings_.fused ? 3 : kApartBackward) * bytes_of(precision),
-                               MemoryKernel::elementwise, settings_.fused ? 1 : 3);
+    cost += softmax(scores, precision, false);
     cost.kernels += 4;
   }
   cost.flops = 2 * score_flops(shape);

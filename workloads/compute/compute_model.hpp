@@ -82,6 +82,7 @@ struct ComputeSettings {
   double clock = 1;                       // derating of the compute rate
   bool fused = true;                      // memory-bound kernels are fused
   bool eager_softmax = false;             // attention with stored scores is written in PyTorch's operators
+  bool plain_softmax = false;             // ... Megatron's operators, where its fused kernel does not fit
   int sm_margin = 0;                      // units that matrix products leave free
   Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
 };
@@ -121,6 +122,8 @@ class ComputeModel {
   [[nodiscard]] const double* measured_best(Precision precision) const;
   [[nodiscard]] FlashRates flash_rates_of(AttentionKernel kernel,
                                           Precision precision) const;  // that it holds
+  // What passes through stored scores between their two products, dropout apart.
+  [[nodiscard]] KernelCost softmax(double scores, Precision precision, bool forward) const;
   // A product for each head, between heads of `head_dim` numbers that lie side by side.
   [[nodiscard]] KernelCost product_of_heads(const GemmShape& shape, double head_dim,
                                             Precision precision) const;

@@ -53,6 +53,7 @@ Framework deepspeed_2022() {
   row.recompute = RecomputeKind::full;
   row.tp_overlap = TensorOverlap::none;
   row.attention = AttentionKernel::unfused;
+  row.fused_softmax_keys = 2048;
   row.fused_kernels = row.apex_norms = row.dropout = true;
   // deepspeed/runtime/pipe/engine.py: is_pipe_partitioned wherever there is model parallelism.
   row.splits_messages = true;

@@ -11,6 +11,8 @@ namespace {
 // bias, baddbmm, dropout, bmm, contiguous, 2 norms, softmax, GeLU, 2 bias-dropout-adds, and 4 reads and
 // writes of random states around the dropout; 28 views; Functions: 2 norms, 2 copy_to, 2 reduce_from,
 // softmax, GeLU, and 3 scripts. Backward: 8 + 4 matmuls, 4 bias sums, 12 gradient accumulations, 10 others.
+// Softmax in operators (fused_softmax.py), not its Function: cast, product, mask, nn.Softmax, cast; backward
+// as many, and a copy.
 // Checkpoint (tensor_parallel/random.py): 12 reads and writes of states, the nested backward.
 // A micro-batch (megatron/data/data_samplers, mpu/data.py: broadcast_data; utils.py:
 // get_ltor_masks_and_position_ids): lengths to the accelerator, broadcast and read back; tokens flattened,
@@ -21,8 +23,18 @@ namespace {
 // tp1 pp1 60.1 ms, tp1 pp2 95.2, tp2 pp2 128.5, tp1 pp4 120.9, tp4 204.2. With 43 us of calls a parameter of
 // --log-num-zeros-in-grad and a view of --log-params-norm beside them, each asks for 1.59, 2.01, 1.76, 1.87,
 // 1.88 times the time of a loop on that host (1.35 of a DGX H100's).
-constexpr HostProfile kMegatron2022{
-    {19, 28, 11, 11}, {38, 28, 11, 0}, {12, 0, 2, 0}, 12, 2, {13, 8, 0, 0}, 2, true, true, {}, 1.85};
+constexpr HostProfile kMegatron2022{{19, 28, 11, 11},
+                                    {38, 28, 11, 0},
+                                    {12, 0, 2, 0},
+                                    12,
+                                    2,
+                                    {13, 8, 0, 0},
+                                    2,
+                                    true,
+                                    true,
+                                    {},
+                                    1.85,
+                                    {{5, 0, -1, 1}, {6, 0, -1, 0}}};
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
 // Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
@@ -133,6 +145,7 @@ Framework megatron_2022() {
   row.release = "2022";
   row.summary = "Megatron-LM of Korthikanti et al. 2022: unfused attention, no distributed optimiser";
   row.attention = AttentionKernel::unfused;
+  row.fused_softmax_keys = 4096;  // megatron/model/fused_softmax.py: is_kernel_available
   row.sequence_parallel = false;
   row.zero = 0;
   row.overlap_grad_reduce = row.overlap_param_gather = row.overlap_p2p = false;
@@ -168,6 +181,7 @@ Framework megatron_2021() {
   row.release = "2021";
   row.summary = "Megatron-LM of SC'21 and Megatron-DeepSpeed: nothing hides behind matmuls";
   row.tp_overlap = TensorOverlap::none;
+  row.fused_softmax_keys = 2048;  // key_seq_len <= 2048
   row.fused_accumulation = false;
   row.apex_norms = true;       // megatron/model/fused_layer_norm.py: MixedFusedLayerNorm
   row.gradients_fp32 = false;  // --accumulate-allreduce-grads-in-fp32 is off in fp16
@@ -183,6 +197,7 @@ Framework megatron_2019() {
   row.release = "2019";
   row.summary = "the first Megatron-LM: scale, mask, softmax, dropout and residual one by one";
   row.fused_kernels = row.apex_norms = row.splits_messages = false;
+  row.fused_softmax_keys = 0;
   return row;
 }
 
@@ -196,6 +211,7 @@ Framework megatron_2023_llama() {
   row.fused_kernels = false;
   row.eager_norms = true;
   row.attention = AttentionKernel::flash2;
+  row.fused_softmax_keys = 4096;
   row.overlap_grad_reduce = row.overlap_param_gather = false;
   row.core_copies = CoreCopies::own;
   row.gradient_passes = 2;

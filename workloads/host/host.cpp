@@ -133,7 +133,11 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
                    RecomputeKind recompute) {
   if (!plan.counts_host_calls) return;
   if (kind == LayerKind::experts) return set_expert_host_time(layer, model, plan, recompute);
-  const HostProfile& host = plan.host;
+  HostProfile host = plan.host;
+  if (plan.plain_softmax) {
+    host.forward = host.forward + host.plain_softmax.forward;
+    host.backward = host.backward + host.plain_softmax.backward;
+  }
   const auto scaled = [&](const HostCalls& calls) {
     const double kept =
         (plan.graph_attention ? 0 : kAttentionShare) + (plan.graph_mlp ? 0 : 1 - kAttentionShare);

@@ -54,5 +54,6 @@ struct HostProfile {
   bool batch_everywhere = false;   // stages between the first and the last fetch it too
   ExpertCalls experts{};
   double in_step = 1;  // how much longer a call of Python takes in a step than in a loop of its own
+  HostPasses plain_softmax{};  // beside forward and backward, where Megatron's fused softmax does not fit
 };
 }  // namespace topsim::workloads

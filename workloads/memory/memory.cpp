@@ -257,9 +257,9 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
     bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, input);
   }
   if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
-    // Softmax output, and after dropout its mask and output; in fp32 under autocast, and cast for the
-    // product.
-    const bool wide = plan.eager_softmax() && e < 4;
+    // Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's
+    // operators, and cast for the product.
+    const bool wide = (plan.eager_softmax() || plan.plain_softmax) && e < 4;
     bytes += heads * tokens * plan.sequence * (e + (wide ? 4 : 0) + (plan.dropout ? 1 + (wide ? 0 : e) : 0));
   }
   return bytes;

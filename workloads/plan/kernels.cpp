@@ -1,12 +1,25 @@
 // Which kernels a framework has: its facts (framework.hpp), less what the workload has no use for.
+#include <algorithm>
+
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
+namespace {
+
+// megatron/model/fused_softmax.py: 16 bits, queries and heads x sequences in fours.
+bool fits_fused_softmax(const WorkloadSpec& workload, const Plan& plan) {
+  const int keys = plan.sequence, each = workload.model.heads / std::max(1, plan.tp) * plan.micro_batch;
+  return bytes_of(plan.activations) < 4 && keys > 16 && keys <= plan.fused_softmax_keys && keys % 4 == 0 &&
+         each % 4 == 0;
+}
+}  // namespace
 
 void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   static_cast<KernelFacts&>(plan) = defaults;
   if (const auto kernel = workload.model.attention.kernel) plan.attention = *kernel;
+  plan.plain_softmax = plan.attention == AttentionKernel::unfused && plan.fused_softmax_keys > 0 &&
+                       !fits_fused_softmax(workload, plan);
   if (workload.dropout) plan.dropout = *workload.dropout;
   plan.timed_passes = plan.timed_passes && !plan.inference();
   plan.splits_messages = plan.splits_messages && plan.tp > 1 && !plan.sequence_parallel;
