@@ -168,6 +168,30 @@ TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
   EXPECT_EQ(backward.kernels - fused_backward.kernels, 6 - 1);
 }
 
+// 8192 tokens meet 50,257 words and 50,304: tiles are the same to a row, and on an A100, not on an H100, the
+// head's three products load and store odd rows number by number. Two ranks share 50,258 words, 25,129 each.
+TEST(Release, AnOddVocabularyDoublesTheHeadsProductsOnAnA100) {
+  const auto head_seconds = [](int vocab, int tp, const topology::Accelerator& accelerator) {
+    WorkloadSpec workload = job("megatron@2021");
+    workload.model = complete(gpt(8, 1024, 16, vocab));
+    workload.plan.tp = tp;
+    workload.precision.gemm = Precision::fp16;
+    const Plan plan = resolve(workload, 8);
+    const ComputeModel compute(accelerator, {});
+    double seconds = 0;
+    const PiecePair pair = head(workload.model, plan, compute);
+    for (const PieceList* list : {&pair.forward, &pair.backward})
+      for (const Piece& piece : list->pieces())
+        if (piece.part == Part::head && !piece.collective) seconds += piece.cost.seconds;
+    return seconds;
+  };
+  const topology::Accelerator old = a100(), hopper = h100();
+  EXPECT_NEAR(head_seconds(50257, 1, old) / head_seconds(50304, 1, old), 2, 0.06);
+  EXPECT_NEAR(head_seconds(50258, 2, old) / head_seconds(50304, 2, old), 2, 0.1);
+  EXPECT_NEAR(head_seconds(50258, 1, old) / head_seconds(50304, 1, old), 1, 0.01);
+  EXPECT_NEAR(head_seconds(50257, 1, hopper) / head_seconds(50304, 1, hopper), 1, 0.01);
+}
+
 // Three releases that users of older papers and of nanoGPT ask for: what is theirs and not their elder's.
 TEST(Release, OlderScriptsKeepTheirScores) {
   const auto plan = [](const char* framework) {

@@ -57,6 +57,14 @@ constexpr std::pair<double, double> kNarrowTile{16, 256};
 // of).
 constexpr double kFewRows = 64;
 
+// Rows of an odd number of 16-bit numbers are loaded one number at a time (cuBLAS on an A100: cutlass_75_...
+// _align1, pegainfer pull request 1046): twice as long there. GPT-2's 50,257 columns cost 8.8 ms more than
+// 50,304 in a step of 8,192 tokens (rasbt/LLMs-from-scratch, ch05/10: 112,046 and 127,345 tokens/s on an
+// A100), its head's three products, of 768 wide rows, 8.5 here. An H100 showed no difference for 2,501
+// (float8_experimental pull request 145); other chips were not seen.
+constexpr double kOddRows = 2;
+constexpr int kOddRowsCapability = 80;
+
 double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
   return constants.peak_fraction / (1 + constants.tile_penalty * (1 / tile.first + 1 / tile.second));
 }
@@ -146,8 +154,10 @@ KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmO
     tiling.seconds = missing * flops / (peak_rate * *settings_.gemm_efficiency * settings_.clock);
   else if (const double* best = measured_best(precision); best != nullptr)
     tiling.seconds = std::max(tiling.seconds, missing * flops / (*best * held(precision)));
-  const double compute = tiling.seconds;
   const double element = bytes_of(precision);
+  if (shape.odd_rows && element == 2 && accelerator_.compute_capability == kOddRowsCapability)
+    tiling.seconds *= kOddRows;
+  const double compute = tiling.seconds;
   const double result = output == GemmOutput::accumulate_32 ? 8 : std::max(2.0, element);
   const double weight = shape.weight_bytes > 0 ? shape.weight_bytes : element;
   const double bytes =

@@ -57,6 +57,7 @@ struct GemmShape {
   double m = 0, n = 0, k = 0;
   double batch = 1;
   double weight_bytes = 0;  // of one of the N x K numbers in memory; 0: as the product takes them
+  bool odd_rows = false;    // an operand's or the result's rows in memory are an odd number of numbers
 };
 
 // Where a GEMM puts its result.

@@ -1,4 +1,6 @@
 // What the first and the last stage do beyond layers.
+#include <cmath>
+
 #include "workloads/layer/layer_kernels.hpp"
 #include "workloads/model.hpp"
 
@@ -69,8 +71,12 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   forward.compute(Part::norm, compute.memory_bound(2 * rows * h * element, MemoryKernel::norm));
   const int gathered = kernels.gather(forward, Part::head, bytes);
   const double parameters = head_parameters(model) / plan.tp;
-  forward.compute(Part::head, compute.gemm({part, vocab, h}, plan.activations) * chunks, gathered,
-                  parameters);
+  // Rows of logits, where a rank's vocabulary is odd (Megatron pads it).
+  const bool odd = std::fmod(vocab, 2) == 1;
+  const auto product = [&](double m, double n, double k, GemmOutput output = GemmOutput::fresh) {
+    return compute.gemm({m, n, k, 1, 0, odd}, plan.activations, output) * chunks;
+  };
+  forward.compute(Part::head, product(part, vocab, h), gathered, parameters);
   // Maximum, predicted logit, sum of exponentials: fp32 a token each.
   KernelCost third = loss_forward * (1.0 / 3);
   int reduced = Piece::kNone;
@@ -85,14 +91,13 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const bool exposed = plan.tp_overlap == TensorOverlap::none;
   const int input =
       kernels.gathers_again(RecomputeKind::none) ? kernels.gather(backward, Part::head, bytes) : Piece::kNone;
-  backward.compute(Part::head, compute.gemm({part, h, vocab}, plan.activations) * chunks,
-                   exposed ? input : Piece::kNone);
+  backward.compute(Part::head, product(part, h, vocab), exposed ? input : Piece::kNone);
   const int gradient = kernels.reduce(backward, Part::head, bytes);
   // Chunks behind the first add their gradient to those before.
   const GemmOutput output = gradient_output(plan);
   const double added = output == GemmOutput::fresh ? 3 * element * (chunks - 1) : 0;
   backward.weight_gradient(Part::head,
-                           compute.gemm({vocab, h, part}, plan.activations, output) * chunks +
+                           product(vocab, h, part, output) +
                                compute.memory_bound(added * vocab * h, MemoryKernel::add, chunks) +
                                accumulated(plan, compute, vocab * h),
                            exposed ? gradient : input, parameters);
