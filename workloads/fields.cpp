@@ -254,6 +254,13 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
                                    {"int8", WeightFormat::int8},
                                    {"int4", WeightFormat::int4, "GPTQ, AWQ"}}),
               default_text("as gemm"))
+          .field("amax_reduction", &PrecisionSpec::amax_reduction,
+                 "delayed scaling (fp8 with scales known beforehand): ranks that share tensors' maxima after "
+                 "every forward and backward pass",
+                 names<AmaxReduction>({{"none", AmaxReduction::none, "each its own"},
+                                       {"tensor", AmaxReduction::tensor, "tensor and context ranks"},
+                                       {"all", AmaxReduction::all, "all ranks of a stage"}}),
+                 default_text("the framework's"))
           .field("dispatch", &PrecisionSpec::dispatch, "tokens on their way to experts",
                  default_text("as activations"))
           .shorthand("gemm");
@@ -261,10 +268,14 @@ const Object<PrecisionSpec>& table(config::Type<PrecisionSpec>) {
 }
 
 const Object<LoraSpec>& table(config::Type<LoraSpec>) {
-  static const auto object = Object<LoraSpec>("lora", "Low-rank adapters")
-                                 .field("rank", &LoraSpec::rank, "of the adapters", at_least(1))
-                                 .field("targets", &LoraSpec::targets, "matrices with an adapter",
-                                        config::list_of<std::string>(one_of({"qkv", "proj", "fc1", "fc2"})));
+  static const auto object =
+      Object<LoraSpec>("lora", "Low-rank adapters")
+          .field("rank", &LoraSpec::rank, "of the adapters", at_least(1))
+          .field("targets", &LoraSpec::targets, "matrices with an adapter",
+                 config::list_of<std::string>(one_of({"qkv", "proj", "fc1", "fc2"})))
+          .field("share_expert_adapters", &LoraSpec::share_expert_adapters,
+                 "routed experts of a rank have one adapter together, else each its own",
+                 default_text("the framework's"));
   return object;
 }
 

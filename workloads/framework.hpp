@@ -96,7 +96,9 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool overlap_grad_reduce = true, overlap_param_gather = true;
   bool overlap_p2p = true;  // with virtual stages only: 1F1B sends and receives in exposed pairs
   TensorOverlap tp_overlap = TensorOverlap::async;
-  bool gathers_narrow_blocks = false;  // gathers_narrow of formats with block scales
+  AmaxReduction amax_reduction = AmaxReduction::none;  // of delayed scaling
+  bool shares_expert_adapters = false;                 // task lora: one for all experts of a rank
+  bool gathers_narrow_blocks = false;                  // gathers_narrow of formats with block scales
   double logit_bytes = 4;  // held of each logit at the peak, from the LM head to its gradient; where the loss
   double fused_logit_bytes = 2;  // is fused: Transformer Engine's gradient overwrites the logits
 

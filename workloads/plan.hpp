@@ -28,6 +28,7 @@ struct PlanAdapters {
   // Queries, keys, values, gate and up are layers of their own with an adapter each (PEFT on transformers'
   // and torchtitan's modules); else Megatron's two fused ones.
   bool apart = false;
+  bool one_for_experts = false;  // of a rank, else each expert has its own
 };
 
 struct Plan : KernelFacts, ExchangeFacts {
@@ -64,6 +65,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   Precision activations = Precision::bf16;  // stored, sent, LM head
   Precision attention_core = Precision::bf16;
   Precision kv_cache = Precision::bf16;
+  AmaxReduction amax_reduction = AmaxReduction::none;
   double gradient_bytes = 4;            // reduced over the data-parallel group, per parameter
   double parameter_bytes = 2;           // working copy
   double gathered_parameter_bytes = 2;  // sent by the parameter all-gather

@@ -37,6 +37,9 @@ enum class TensorOverlap : std::uint8_t { none, async, userbuffers };
 // How tokens reach their experts: one copy for each expert (Megatron), or one for each node or rank that
 // holds some of them (DeepEP; HybridEP also pads each expert's rows for 8-bit products as they are sorted).
 enum class TokenDispatcher : std::uint8_t { alltoall, deepep, hybridep };
+// Over which ranks the maxima of delayed scaling are shared after every pass: all of a stage, or its tensor
+// and context ranks.
+enum class AmaxReduction : std::uint8_t { none, tensor, all };
 enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
 
 struct AttentionSpec {
@@ -137,11 +140,13 @@ struct PrecisionSpec {
   std::optional<Precision> frozen_weights;  // task lora
   std::optional<Precision> kv_cache;        // inference
   std::optional<WeightFormat> weights;      // inference: of layers, as memory holds them
+  std::optional<AmaxReduction> amax_reduction;
 };
 
 struct LoraSpec {
   int rank = 16;
   std::vector<std::string> targets;
+  std::optional<bool> share_expert_adapters;  // one for all experts of a rank
 };
 
 // Measured times of one micro-batch through one stage, replayed instead of the compute model; one entry for

@@ -41,7 +41,7 @@ ComputeSettings settings_of(const ComputeSpec& spec, const Plan& plan) {
 
 StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
   const auto layer = [&](LayerKind kind, RecomputeKind recompute) {
-    return plan.frozen() ? adapted_layer(model, plan, compute, recompute)
+    return plan.frozen() ? adapted_layer(model, kind, plan, compute, recompute)
                          : transformer_layer(model, kind, plan, compute, recompute);
   };
   StepPieces pieces;

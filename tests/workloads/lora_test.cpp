@@ -173,7 +173,8 @@ TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
   workload.plan.micro_batch = 1, workload.plan.grad_accumulation = 4;
   const auto kernels = [&](const Plan& plan) {
     double sum = 0;
-    const PiecePair layer = adapted_layer(workload.model, plan, compute, RecomputeKind::none);
+    const PiecePair layer =
+        adapted_layer(workload.model, LayerKind::dense, plan, compute, RecomputeKind::none);
     for (const Piece& piece : layer.backward.pieces())
       if (piece.weight_gradient) sum += piece.cost.kernels;
     return sum;
@@ -195,7 +196,7 @@ TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
     workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
     workload.model.ffn = 14336;
     workload.model = complete(workload.model);
-    return 32 * adapter_parameters(workload.model, resolve(workload, 8));
+    return 32 * adapter_parameters(workload.model, LayerKind::dense, resolve(workload, 8)).dense;
   };
   for (const char* framework : {"ddp", "fsdp", "deepspeed"}) EXPECT_EQ(trained(framework), 41'943'040);
   EXPECT_EQ(trained("megatron"), 41'943'040 - 16 * 32 * 3 * 4096);

@@ -165,7 +165,7 @@ TEST(ParallelLayers, AdaptersFindTheirMatrices) {
   const Plan plan = resolve(spec, 8);
   static const topology::Accelerator accelerator = h100();
   const PiecePair pieces =
-      adapted_layer(spec.model, plan, ComputeModel(accelerator, {}), RecomputeKind::none);
+      adapted_layer(spec.model, LayerKind::dense, plan, ComputeModel(accelerator, {}), RecomputeKind::none);
   double trained = 0;
   for (const Piece& piece : pieces.backward.pieces()) trained += piece.parameters;
   const double h = 6144, widths = (h + 3 * h / 8) + (h / 8 + h) + (h + 4 * h / 8) + (4 * h / 8 + h);

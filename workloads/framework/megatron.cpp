@@ -86,6 +86,7 @@ constexpr ExpertCalls kMegatronExperts{true,
 // What its modules do with fp8.
 void without_transformer_engine(Framework& row) {
   row.gathers_narrow = row.gathers_narrow_blocks = row.casts_in_norms = false;
+  row.amax_reduction = AmaxReduction::none;
   row.reads_either_layout = row.scatters_narrow = false;
 }
 }  // namespace
@@ -98,6 +99,11 @@ Framework megatron_2024() {
   row.host = kMegatron2024;
   row.host.experts = kMegatronExperts;
   row.core_copies = CoreCopies::engine;
+  // megatron/core/transformer/transformer_block.py: fp8_autocast around all layers of a block, its group
+  // get_amax_reduction_group: tensor, data and context ranks unless tp_only_amax_red is set
+  // (model_parallel_config.py: False).
+  row.amax_reduction = AmaxReduction::all;
+  row.shares_expert_adapters = true;  // Megatron-Bridge, peft/lora.py: share_expert_adapters
   // Transformer Engine reads logits for the softmax, then reads them and writes the gradient, which backward
   // multiplies by the loss's (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel,
   // element_mul_kernel).

@@ -139,6 +139,7 @@ Framework fsdp_2023() {
   row.checkpoints_stop = false;  // that came with PyTorch 2.1
   // Its amp_fp8 is Transformer Engine's delayed scaling (composer/core/precision.py).
   row.dynamic_scales = row.wide_inputs = false;
+  row.amax_reduction = AmaxReduction::all;  // no group: the default one of all ranks
   // torch/distributed/fsdp/_flat_param.py: all_gather_into_tensor into the unsharded flat parameter, of which
   // the parameters are views; the gradients of these views are joined.
   row.copies_gathered = false;

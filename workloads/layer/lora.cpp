@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "workloads/layer/layer_kernels.hpp"
@@ -12,11 +13,13 @@ namespace {
 
 using program::CollectiveKind;
 
-// Of one frozen matrix, on one tensor rank.
+// Of one frozen matrix on one rank, or of `count` experts' matrices, each with rows of its own.
 struct Adapter {
   Part part;
   bool row = false;  // row-parallel
   double n = 0, k = 0;
+  double rows = 0, count = 1;  // of each
+  Weights weights = Weights::dense;
 };
 
 // Those of the matrices that are one target, in forward order.
@@ -24,75 +27,101 @@ using Target = std::vector<Adapter>;
 
 class Adapters {
  public:
-  Adapters(const ModelSpec& model, const Plan& plan, const ComputeModel& compute)
-      : plan_(plan), compute_(compute), rank_(plan.adapters.rank), tokens_(plan.tokens()) {
-    const double t = plan.tp, d = model.head_dim;
-    const double heads = model.heads / t, kv_heads = std::max(1.0, model.kv_heads / t), ffn = model.ffn / t;
-    const double h = model.hidden;
+  Adapters(const ModelSpec& model, LayerKind kind, const Plan& plan, const ComputeModel& compute)
+      : plan_(plan), compute_(compute), rank_(plan.adapters.rank) {
+    const double t = plan.tp, d = model.head_dim, h = model.hidden, tokens = plan.tokens();
+    const double heads = model.heads / t, kv_heads = std::max(1.0, model.kv_heads / t);
     const PlanAdapters& on = plan.adapters;
     const bool gate_apart = on.apart && model.gated_ffn;
-    const auto columns = [&](Part part, const std::vector<double>& widths) {
+    using Widths = std::vector<double>;
+    const auto columns = [&](Adapter like, const Widths& widths) {
       Target target;
-      for (const double n : widths) target.push_back({part, false, n, h});
+      for (const double n : widths) like.n = n, like.k = h, target.push_back(like);
       return target;
     };
-    using Widths = std::vector<double>;
+    const auto gates = [&](double ffn) {
+      return gate_apart ? Widths{ffn, ffn} : Widths{(model.gated_ffn ? 2 : 1) * ffn};
+    };
     if (on.qkv)
-      qkv_ = columns(Part::attention, on.apart ? Widths{heads * d, kv_heads * d, kv_heads * d}
-                                               : Widths{(heads + 2 * kv_heads) * d});
-    if (on.proj) proj_ = {{Part::attention, true, h, heads * d}};
-    if (on.fc1)
-      fc1_ = columns(Part::mlp, gate_apart ? Widths{ffn, ffn} : Widths{(model.gated_ffn ? 2 : 1) * ffn});
-    if (on.fc2) fc2_ = {{Part::mlp, true, h, ffn}};
+      qkv_ = columns(
+          {Part::attention, false, 0, 0, tokens},
+          on.apart ? Widths{heads * d, kv_heads * d, kv_heads * d} : Widths{(heads + 2 * kv_heads) * d});
+    if (on.proj) proj_ = {{Part::attention, true, h, heads * d, tokens}};
+    const bool mixture = kind == LayerKind::experts;
+    const ExpertSpec& experts = model.experts;
+    const double ffn = (mixture ? static_cast<double>(experts.shared) * experts.ffn : model.ffn) / t;
+    if (on.fc1 && ffn > 0) fc1_ = columns({Part::mlp, false, 0, 0, tokens}, gates(ffn));
+    if (on.fc2 && ffn > 0) fc2_ = {{Part::mlp, true, h, ffn, tokens}};
+    if (!mixture) return;
+    const double count = expert_adapters(model, plan);
+    const double rows = expert_rows(model, plan) / count, width = experts.ffn / static_cast<double>(plan.etp);
+    const Weights whose = plan.expert_ranks ? Weights::routed : Weights::dense;
+    if (on.fc1) expert_fc1_ = columns({Part::experts, false, 0, 0, rows, count, whose}, gates(width));
+    if (on.fc2) expert_fc2_ = {{Part::experts, true, h, width, rows, count, whose}};
   }
   // In the order in which a backward list completes their weights: of each half the row-parallel one first.
   const Target& of(Part part, int index) const {
     if (part == Part::attention) return index == 0 ? proj_ : qkv_;
     if (part == Part::mlp) return index == 0 ? fc2_ : fc1_;
+    if (part == Part::experts) return index == 0 ? expert_fc2_ : expert_fc1_;
     return none_;
   }
-  const Target& qkv() const { return qkv_; }
-  const Target& proj() const { return proj_; }
-  const Target& fc1() const { return fc1_; }
-  const Target& fc2() const { return fc2_; }
-
-  void forward(PieceList& list, const Target& target) const {
-    for (const Adapter& adapter : target) forward(list, adapter);
+  // Behind a frozen piece of that part, the `index`-th that has weights. Of networks both products are one.
+  void forward(PieceList& list, Part part, int index) const {
+    if (part == Part::attention) forward(list, index == 0 ? qkv_ : proj_);
+    if (part == Part::mlp) forward(list, fc1_), forward(list, fc2_);
+    if (part == Part::experts) forward(list, expert_fc1_), forward(list, expert_fc2_);
   }
   void backward(PieceList& list, const Target& target) const {
     for (auto adapter = target.rbegin(); adapter != target.rend(); ++adapter) backward(list, *adapter);
   }
 
  private:
+  void forward(PieceList& list, const Target& target) const {
+    for (const Adapter& adapter : target) forward(list, adapter);
+  }
   void forward(PieceList& list, const Adapter& a) const {
-    list.compute(a.part, compute_.gemm({tokens_, rank_, a.k}, plan_.gemm), Piece::kNone, rank_ * a.k);
-    const int summed = a.row ? sum(list, a.part) : Piece::kNone;
-    list.compute(a.part, compute_.gemm({tokens_, a.n, rank_}, plan_.gemm) + add(a.n), summed, rank_ * a.n);
+    list.compute(a.part, product(a, {a.rows, rank_, a.k}), Piece::kNone, a.count * rank_ * a.k, a.weights);
+    const int summed = a.row ? sum(list, a) : Piece::kNone;
+    list.compute(a.part, product(a, {a.rows, a.n, rank_}) + add(a, a.n), summed, a.count * rank_ * a.n,
+                 a.weights);
   }
   void backward(PieceList& list, const Adapter& a) const {
-    list.compute(a.part, compute_.gemm({tokens_, rank_, a.n}, plan_.gemm));  // gradient of X A
-    const int summed = a.row ? Piece::kNone : sum(list, a.part);
-    list.weight_gradient(a.part, weights(a.n), Piece::kNone, rank_ * a.n);
-    list.compute(a.part, compute_.gemm({tokens_, a.k, rank_}, plan_.gemm) + add(a.k), summed);
-    list.weight_gradient(a.part, weights(a.k), Piece::kNone, rank_ * a.k);
+    list.compute(a.part, product(a, {a.rows, rank_, a.n}));  // gradient of X A
+    const int summed = a.row ? Piece::kNone : sum(list, a);
+    list.weight_gradient(a.part, weights(a, a.n), Piece::kNone, a.count * rank_ * a.n, a.weights);
+    list.compute(a.part, product(a, {a.rows, a.k, rank_}) + add(a, a.k), summed);
+    list.weight_gradient(a.part, weights(a, a.k), Piece::kNone, a.count * rank_ * a.k, a.weights);
   }
 
-  int sum(PieceList& list, Part part) const {
-    return list.collective(part, CollectiveKind::all_reduce, tokens_ * rank_ * bytes_of(plan_.activations),
-                           plan_.tp);
+  // Rows beyond a rank's own share are no model work, as of the experts themselves.
+  KernelCost product(const Adapter& a, GemmShape shape, GemmOutput output = GemmOutput::fresh) const {
+    shape.batch = a.count;
+    KernelCost cost = compute_.gemm(shape, plan_.gemm, output);
+    if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.expert_load);
+    // PEFT's are modules, one after the other; grouped products are one operator (LayerKernels::grouped).
+    cost.kernels = plan_.adapters.apart ? a.count : 1 + (a.count - 1) / 3;
+    return cost;
   }
-  KernelCost add(double width) const {
-    return compute_.memory_bound(3 * tokens_ * width * bytes_of(plan_.activations), MemoryKernel::add);
+  int sum(PieceList& list, const Adapter& a) const {
+    const bool experts = a.part == Part::experts;
+    return list.collective(a.part, CollectiveKind::all_reduce,
+                           a.count * a.rows * rank_ * bytes_of(plan_.activations),
+                           experts ? plan_.etp : plan_.tp, experts ? Group::expert_tensor : Group::tensor);
   }
-  KernelCost weights(double width) const {
-    return compute_.gemm({width, rank_, tokens_}, plan_.gemm, gradient_output(plan_)) +
-           accumulated(plan_, compute_, width * rank_);
+  KernelCost add(const Adapter& a, double width) const {
+    return compute_.memory_bound(3 * a.count * a.rows * width * bytes_of(plan_.activations),
+                                 MemoryKernel::add);
+  }
+  KernelCost weights(const Adapter& a, double width) const {
+    return product(a, {width, rank_, a.rows}, gradient_output(plan_)) +
+           accumulated(plan_, compute_, a.count * width * rank_);
   }
 
   const Plan& plan_;
   const ComputeModel& compute_;
-  double rank_, tokens_;
-  Target qkv_, proj_, fc1_, fc2_, none_;
+  double rank_;
+  Target qkv_, proj_, fc1_, fc2_, expert_fc1_, expert_fc2_, none_;
 };
 
 // Copies a list piece by piece; `rewrite` appends what takes a piece's place and returns where it is.
@@ -114,22 +143,19 @@ PieceList adapted_forward(const PieceList& list, const Adapters& adapters) {
     piece.frozen_parameters = piece.parameters;
     piece.parameters = 0;
     const int index = out.add(piece);
-    if (matrix && part == Part::attention)
-      adapters.forward(out, attention++ == 0 ? adapters.qkv() : adapters.proj());
-    if (matrix && part == Part::mlp)
-      adapters.forward(out, adapters.fc1()), adapters.forward(out, adapters.fc2());
+    if (matrix) adapters.forward(out, part, part == Part::attention ? attention++ : 0);
     return index;
   });
 }
 
 PieceList adapted_backward(const PieceList& list, const Adapters& adapters) {
-  int seen[2] = {0, 0};  // weight gradients of attention and mlp
+  std::map<Part, int> seen;  // weight gradients
   return rewritten(list, [&](PieceList& out, Piece piece) {
     if (!piece.weight_gradient) {
       piece.parameters = 0;
       return out.add(piece);
     }
-    const Target& target = adapters.of(piece.part, seen[piece.part == Part::mlp ? 1 : 0]++);
+    const Target& target = adapters.of(piece.part, seen[piece.part]++);
     const int before = static_cast<int>(out.pieces().size());
     if (target.empty() && piece.wait == Piece::kNone) return before - 1;
     // What the weight gradient waited for (the layer's input) its adapter's does.
@@ -140,12 +166,12 @@ PieceList adapted_backward(const PieceList& list, const Adapters& adapters) {
 }
 }  // namespace
 
-PiecePair adapted_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
+PiecePair adapted_layer(const ModelSpec& model, LayerKind kind, const Plan& plan, const ComputeModel& compute,
                         RecomputeKind recompute) {
   const bool full = recompute == RecomputeKind::full;
   const PiecePair layer =
-      transformer_layer(model, LayerKind::dense, plan, compute, full ? RecomputeKind::none : recompute);
-  const Adapters adapters(model, plan, compute);
+      transformer_layer(model, kind, plan, compute, full ? RecomputeKind::none : recompute);
+  const Adapters adapters(model, kind, plan, compute);
   PiecePair result;
   result.forward = adapted_forward(layer.forward, adapters);
   if (full) result.backward = result.forward.recomputed();
@@ -177,29 +203,61 @@ double inputs_of_attention(const PlanAdapters& on) {
 double inputs_of_network(const ModelSpec& model, const PlanAdapters& on) {
   return on.apart && model.gated_ffn ? 2 : 1;
 }
-// Sum of k + n over the adapted matrices, on one of `t` tensor ranks.
-double width(const ModelSpec& model, const PlanAdapters& on, double t) {
-  const double h = model.hidden, d = model.head_dim, f = model.ffn;
-  double sum = 0;
+double inputs_width(const ModelSpec& model, const PlanAdapters& on, double ffn, double gates) {
+  const double h = model.hidden;
+  return (on.fc1 ? inputs_of_network(model, on) * h + gates * ffn : 0) + (on.fc2 ? ffn + h : 0);
+}
+// Sum of k + n over the adapted matrices that are no expert's own, on one of `t` tensor ranks.
+double width(const ModelSpec& model, LayerKind kind, const PlanAdapters& on, double t) {
+  const double h = model.hidden, d = model.head_dim, gates = model.gated_ffn ? 2 : 1;
+  const double ffn =
+      kind == LayerKind::dense ? model.ffn : static_cast<double>(model.experts.shared) * model.experts.ffn;
+  double sum = ffn > 0 ? inputs_width(model, on, ffn / t, gates) : 0;
   if (on.qkv) sum += inputs_of_attention(on) * h + (model.heads + 2.0 * model.kv_heads) * d / t;
   if (on.proj) sum += model.heads * d / t + h;
-  if (on.fc1) sum += inputs_of_network(model, on) * h + (model.gated_ffn ? 2 : 1) * f / t;
-  if (on.fc2) sum += f / t + h;
   return sum;
+}
+// Of one expert's, of which `t` ranks hold a part each.
+double expert_width(const ModelSpec& model, const PlanAdapters& on, double t) {
+  return inputs_width(model, on, model.experts.ffn / t, model.gated_ffn ? 2 : 1);
+}
+double network_matrices(const ModelSpec& model, const PlanAdapters& on) {
+  return (on.fc1 ? inputs_of_network(model, on) : 0) + int{on.fc2};
 }
 }  // namespace
 
-double adapter_matrices(const ModelSpec& model, const Plan& plan) {
-  const PlanAdapters& on = plan.adapters;
-  return (on.qkv ? inputs_of_attention(on) : 0) + int{on.proj} + (on.fc1 ? inputs_of_network(model, on) : 0) +
-         int{on.fc2};
+double expert_adapters(const ModelSpec& model, const Plan& plan) {
+  return plan.adapters.one_for_experts ? 1 : model.experts.count / static_cast<double>(plan.ep);
+}
+double expert_rows(const ModelSpec& model, const Plan& plan) {
+  return plan.etp * plan.tokens() / plan.tp * model.experts.top_k * plan.expert_load;
 }
 
-double adapter_parameters(const ModelSpec& model, const Plan& plan) {
-  return plan.adapters.rank * width(model, plan.adapters, plan.tp);
+double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  const PlanAdapters& on = plan.adapters;
+  const bool mixture = kind == LayerKind::experts;
+  const double network = mixture && model.experts.shared == 0 ? 0 : network_matrices(model, on);
+  double numbers = plan.tokens() * ((on.qkv ? inputs_of_attention(on) : 0) + int{on.proj} + network);
+  if (mixture) numbers += expert_rows(model, plan) * network_matrices(model, on);
+  return numbers * on.rank;
+}
+
+AdapterParameters adapter_parameters(const ModelSpec& model, LayerKind kind, const Plan& plan) {
+  const PlanAdapters& on = plan.adapters;
+  AdapterParameters result{on.rank * width(model, kind, on, plan.tp), 0};
+  if (kind == LayerKind::dense) return result;
+  const double experts = on.rank * expert_adapters(model, plan) * expert_width(model, on, plan.etp);
+  (plan.expert_ranks ? result.routed : result.dense) += experts;
+  return result;
 }
 
 double adapter_flops_per_sequence(const ModelSpec& model, const Plan& plan) {
-  return 3 * 2.0 * plan.sequence * model.layers * plan.adapters.rank * width(model, plan.adapters, 1);
+  const PlanAdapters& on = plan.adapters;
+  double widths = 0;
+  for (const LayerKind kind : {LayerKind::dense, LayerKind::experts}) {
+    const double visited = kind == LayerKind::experts ? model.experts.top_k * expert_width(model, on, 1) : 0;
+    widths += count_of(model, kind) * (width(model, kind, on, 1) + visited);
+  }
+  return 3 * 2.0 * plan.sequence * on.rank * widths;
 }
 }  // namespace topsim::workloads

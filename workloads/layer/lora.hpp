@@ -5,20 +5,30 @@
 // B's, the gradient of X A, A's, and its part of the input's gradient. Column-parallel layers (QKV, FC1) have
 // A on every tensor rank and B split, row-parallel ones (projection, FC2) A split and B on every rank: X A is
 // summed over the tensor group, forward for rows and backward for columns (PEFT, tuners/lora/tp_layer.py).
+//
+// Routed experts: an adapter for each matrix of each expert (PEFT), multiplied in groups, or one for all
+// experts of a rank (Megatron-Bridge, peft/lora.py: share_expert_adapters), which all rows that arrive pass.
 #pragma once
 
 #include "workloads/layer/pieces.hpp"
 
 namespace topsim::workloads {
 
-// The layer with its weights frozen and the plan's adapters. REQUIRES: a dense layer of mha or gqa attention.
-[[nodiscard]] PiecePair adapted_layer(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
-                                      RecomputeKind recompute);
+// The layer with its weights frozen and the plan's adapters. REQUIRES: mha or gqa attention.
+[[nodiscard]] PiecePair adapted_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
+                                      const ComputeModel& compute, RecomputeKind recompute);
 // Embedding or head: frozen, so no gradient of weights; `needed`: that of the input still is.
 [[nodiscard]] PiecePair frozen(const PiecePair& pieces, bool needed);
-// Of one layer, on one tensor rank.
-[[nodiscard]] double adapter_matrices(const ModelSpec& model, const Plan& plan);
-[[nodiscard]] double adapter_parameters(const ModelSpec& model, const Plan& plan);
+// Of the routed experts of a rank: adapters of each of their matrices, and rows that pass them.
+[[nodiscard]] double expert_adapters(const ModelSpec& model, const Plan& plan);
+[[nodiscard]] double expert_rows(const ModelSpec& model, const Plan& plan);
+// Of one layer, on one rank: what its adapters keep between their two matrices, in numbers; their weights,
+// `routed` those of experts on ranks of their own.
+[[nodiscard]] double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& plan);
+struct AdapterParameters {
+  double dense = 0, routed = 0;
+};
+[[nodiscard]] AdapterParameters adapter_parameters(const ModelSpec& model, LayerKind kind, const Plan& plan);
 // FLOPs of the adapters of all layers, forward and backward, for one sequence.
 [[nodiscard]] double adapter_flops_per_sequence(const ModelSpec& model, const Plan& plan);
 }  // namespace topsim::workloads

@@ -86,6 +86,18 @@ int stage_layers(const Plan& plan, int stage) {
   return layers;
 }
 
+AdapterParameters stage_adapters(const ModelSpec& model, const Plan& plan, int stage) {
+  AdapterParameters sum;
+  for (int chunk = 0; chunk < plan.chunks() && plan.frozen(); ++chunk) {
+    const int global = plan.global_stage(stage, chunk), first = plan.first_layer_of(global);
+    for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i) {
+      const AdapterParameters layer = adapter_parameters(model, kind_of(model, first + i), plan);
+      sum.dense += layer.dense, sum.routed += layer.routed;
+    }
+  }
+  return sum;
+}
+
 // What one rank of a stage holds: its units (embedding, layers, head) in forward order, and beside them the
 // routed experts that have ranks of their own.
 struct StageParameters {
@@ -243,18 +255,18 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   // A dense network's first product needs its normed rows, experts need theirs sorted.
   if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
   bytes += attention_bytes(model, plan, recompute, e, input);
-  bytes += tokens * e * on.rank * adapter_matrices(model, plan);
+  if (plan.frozen()) bytes += e * adapter_activations(model, kind, plan);
   if (kind == LayerKind::dense) {
     bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, kept(on.fc2));
   } else {
     // Scores before and after softmax in fp32; rows that arrive at the experts, and the shared ones.
     const ExpertSpec& experts = model.experts;
     const double arrived = plan.etp * rows * experts.top_k * plan.expert_load;
-    bytes += 8 * rows * experts.count + arrived * h * input;
+    bytes += 8 * rows * experts.count + arrived * h * kept(on.fc1);
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
-    bytes += feed_forward_bytes(model, plan, arrived, ffn, e, input);
+    bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
     if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;
-    bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, input);
+    bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, kept(on.fc2));
   }
   if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
     // Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's
@@ -278,8 +290,9 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const StageParameters held = stage_parameters(model, plan, stage);
     const std::vector<double>& units = held.units;
     const double parameters = std::accumulate(units.begin(), units.end(), 0.0);
-    const double trained =
-        plan.frozen() ? stage_layers(plan, stage) * adapter_parameters(model, plan) : parameters;
+    const AdapterParameters adapters = stage_adapters(model, plan, stage);
+    const double trained = plan.frozen() ? adapters.dense : parameters;
+    const double routed_trained = plan.frozen() ? adapters.routed : held.routed;
     const double all = parameters + (plan.shards_experts() ? held.routed : 0);
     const RootUnit root = plan.root_unit ? root_unit(model, plan, units) : RootUnit{0, 0, 0, units.size()};
     const auto layers_of = [&](const std::vector<double>& counts) {
@@ -300,23 +313,25 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
             plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
-    parts.weights +=
-        held.routed * plan.parameter_bytes / plan.expert_shards * (plan.offload_parameters ? 0 : 1);
+    const double routed_bytes =
+        plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + routed_trained * plan.parameter_bytes
+                      : held.routed * plan.parameter_bytes;
+    parts.weights += routed_bytes / plan.expert_shards * (plan.offload_parameters ? 0 : 1);
     // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
     const bool away = plan.offload != Offload::none;
     const auto gradients = [&](double count, double shards) {
       if (!away || (shards <= 1 && !plan.offload_gradients)) return count * plan.gradient_bytes / shards;
       return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
     };
-    parts.gradients = gradients(trained, plan.gradient_shards) +
-                      gradients(held.routed, plan.expert_gradient_shards) +
-                      gradient_buffers(plan, layers_of(reduced), all - parameters + trained);
+    parts.gradients =
+        gradients(trained, plan.gradient_shards) + gradients(routed_trained, plan.expert_gradient_shards) +
+        gradient_buffers(plan, layers_of(reduced), trained + (plan.shards_experts() ? routed_trained : 0));
     // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer =
         away ? 0
              : (2 * plan.optimizer_bytes + master) *
-                   (trained / plan.optimizer_shards + held.routed / plan.expert_optimizer_shards);
+                   (trained / plan.optimizer_shards + routed_trained / plan.expert_optimizer_shards);
     parts.activations =
         peak_activations(model, plan, stage) + layers_in_flight(model, plan, stage_layers(plan, stage));
     // The head's gradients wait for the embedding's, in the place of the logits; when the root's are reduced,

@@ -80,12 +80,19 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
     return spec.targets.empty() ||
            std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
   };
-  plan.adapters = {spec.rank, on("qkv"), on("proj"),
-                   on("fc1"), on("fc2"), defaults.family != FrameworkFamily::megatron};
+  plan.adapters = {spec.rank,
+                   on("qkv"),
+                   on("proj"),
+                   on("fc1"),
+                   on("fc2"),
+                   defaults.family != FrameworkFamily::megatron,
+                   spec.share_expert_adapters.value_or(defaults.shares_expert_adapters)};
   const ModelSpec& model = workload.model;
-  if (model.experts.count > 0 || model.attention.kind == AttentionKind::mla)
-    mistakes.add("task", "adapters exist for dense layers with mha or gqa attention",
-                 "choose such a model, or task finetune");
+  if (model.attention.kind == AttentionKind::mla)
+    mistakes.add("task", "adapters exist beside mha or gqa attention",
+                 "choose a model that has it, or task finetune");
+  if (spec.share_expert_adapters && model.experts.count == 0)
+    mistakes.add("lora.share_expert_adapters", "the model has no experts", "leave it out");
   if (plan.single_process || plan.replays())
     mistakes.add("task", "adapters need a framework that trains stage by stage",
                  "use framework megatron, ddp, fsdp or deepspeed");

@@ -30,6 +30,13 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.gathers_narrow = trains && narrow && plan.sequence_parallel && plan.tp > 1 &&
                         (one_scale ? defaults.gathers_narrow : defaults.gathers_narrow_blocks);
   plan.casts_in_norms = plan.casts_in_norms && trains && one_scale && narrow;
+  const AmaxReduction shared = workload.precision.amax_reduction.value_or(defaults.amax_reduction);
+  const bool delayed = !plan.inference() && one_scale && narrow && !plan.dynamic_scales;
+  plan.amax_reduction = delayed ? shared : AmaxReduction::none;
+  if (workload.precision.amax_reduction.value_or(AmaxReduction::none) != AmaxReduction::none && !delayed)
+    mistakes.add("precision.amax_reduction",
+                 "only delayed scaling keeps maxima: training in fp8 whose scales are known beforehand",
+                 "leave it out, or gemm fp8 in framework megatron@2024");
   plan.reads_either_layout = plan.reads_either_layout && one_scale;
   plan.scatters_narrow = plan.scatters_narrow && trains && one_scale;
   plan.gate_apart = plan.gate_apart && workload.model.gated_ffn && !plan.inference();

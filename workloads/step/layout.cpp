@@ -213,6 +213,21 @@ std::uint8_t add_norm(Program& program, const Plan& plan, const Layout& layout) 
   return groups.slot();
 }
 
+std::uint8_t add_amax(Program& program, const Plan& plan, const Layout& layout) {
+  const bool all = plan.amax_reduction == AmaxReduction::all;
+  if (plan.tp * plan.cp * (all ? plan.dp : 1) == 1) return Slots::kNoSlot;
+  Groups groups(program, all ? Dimension::world : Dimension::tensor);
+  for_each(1, 1, all ? 1 : plan.dp, plan.pp, [&](const Coordinates& outer) {
+    groups.begin();
+    for_each(plan.tp, plan.cp, all ? plan.dp : 1, 1, [&](Coordinates at) {
+      at.dp += outer.dp, at.pp = outer.pp;
+      groups.member(layout.rank_of(at));
+    });
+    groups.end();
+  });
+  return groups.slot();
+}
+
 void add_neighbours(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
   const bool turned = plan.ends_meet();
   const bool wrap = (plan.virtual_stages > 1 && !turned) || plan.task == Task::decode;
@@ -246,6 +261,7 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
     slots.embedding = add_embedding(program, plan, layout);
   const int stages = plan.validates_afterwards() ? 1 : plan.pp;
   if (plan.tp * stages > 1 || plan.optimizer_shards > 1) slots.norm = add_norm(program, plan, layout);
+  if (plan.amax_reduction != AmaxReduction::none) slots.amax = add_amax(program, plan, layout);
   if (plan.pp > 1) add_neighbours(program, plan, layout, slots);
   return slots;
 }

@@ -43,6 +43,7 @@ struct Slots {
   std::uint8_t expert = kNoSlot, expert_tensor = kNoSlot, expert_data = kNoSlot;
   std::uint8_t replicas = kNoSlot;  // hybrid sharding: ranks that hold the same shard
   std::uint8_t expert_replicas = kNoSlot;
+  std::uint8_t amax = kNoSlot;  // ranks that share the maxima of delayed scaling
   // Peers: to the next stage and to the previous one; `turned` for the second chunk of V-shaped schedules,
   // where activations flow towards the first stage.
   std::uint8_t next = kNoSlot, previous = kNoSlot, turned_next = kNoSlot, turned_previous = kNoSlot;

@@ -120,7 +120,9 @@ void StageEmitter::emit_next(Walk& walk, OnParameters&& on_parameters) {
     return;
   }
   if (awaited != kNoOp) wait_for(awaited);
-  if (forward && piece.parameters > 0) on_parameters(piece.parameters, piece.weights);
+  // Frozen experts may be shards that have to be there, too.
+  const bool frozen_experts = piece.frozen_parameters > 0 && piece.weights == Weights::routed;
+  if (forward && (piece.parameters > 0 || frozen_experts)) on_parameters(piece.parameters, piece.weights);
   compute(piece.part, walk.weights == WeightGradients::only ? program::Phase::weight_gradient : walk.phase,
           piece.cost, piece.host_sync);
   if (!forward && piece.parameters > 0) on_parameters(piece.parameters, piece.weights);

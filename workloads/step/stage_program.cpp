@@ -292,6 +292,7 @@ class StageProgram {
     fetch_batch(task);
     ChunkPass pass(model_, plan_, pieces_, chunk, task, emitter_, *data_);
     while (!pass.done()) pass.advance();
+    share_maxima(task);
     if (plan_.timed_passes) emitter_.compute(Part::batch, Phase::other, {}, true);
   }
   // Two tasks whose all-to-alls hide behind each other's kernels.
@@ -307,6 +308,35 @@ class StageProgram {
     };
     ChunkPass one = pass(first), other = pass(second);
     take_turns(one, other);
+    share_maxima(first);
+    share_maxima(second);
+  }
+  // Transformer Engine, pytorch/fp8.py: reduce_and_update_fp8_tensors, as fp8_autocast ends and in the first
+  // module's backward pass. Maxima of every product's input, weights and result, backward of the gradients of
+  // its result and input, fp32, are joined, reduced, copied back, and made scales.
+  void share_maxima(const StageTask& task) {
+    const bool forward = task.action == Action::forward;
+    if (slots_.amax == Slots::kNoSlot || task.action == Action::backward_weight) return;
+    const Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
+    double products = 0;
+    for (int i = 0; i < chunk.layers; ++i) products += linear_products(chunk.first_layer + i);
+    if (products <= 0) return;
+    const double bytes = 4 * (forward ? 3 : 2) * products;
+    const Phase phase = forward ? Phase::forward : Phase::backward;
+    emitter_.at({task.micro_batch, chunk.first_layer});
+    emitter_.compute(Part::layers, phase, compute_.memory_bound(2 * bytes, MemoryKernel::elementwise));
+    emitter_.wait_for(
+        emitter_.collective("maxima", slots_.amax, phase, "maxima", CollectiveKind::all_reduce, bytes));
+    emitter_.compute(Part::layers, phase, compute_.memory_bound(4 * bytes, MemoryKernel::elementwise, 2));
+    emitter_.flush();
+  }
+  // Of a layer on this rank: QKV, projection, FC1, FC2; of a mixture each local expert's two, and the shared
+  // ones'. Latent attention projects down and up.
+  double linear_products(int layer) const {
+    const bool latent = model_.attention.kind == AttentionKind::mla;
+    const double attention = latent ? (model_.attention.q_lora_rank > 0 ? 5 : 4) : 2;
+    if (kind_of(model_, layer) == LayerKind::dense) return attention + 2;
+    return attention + 2.0 * model_.experts.count / plan_.ep + (model_.experts.shared > 0 ? 2 : 0);
   }
   bool receives_next(const StageTask& task) const {
     const auto input = routes_.input_of(task);
