@@ -43,7 +43,9 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   plan.recompute = {};
   plan.parameter_bytes = bytes_of(plan.gemm);
   if (workload.precision.weights) {
-    plan.parameter_bytes = *workload.precision.weights == WeightFormat::int4 ? 0.5 : 1;
+    // A 16-bit scale for 128 numbers of 4 bits (GPTQ's and AWQ's group_size, Marlin's groupsize), of 8 bits
+    // one for a channel.
+    plan.parameter_bytes = *workload.precision.weights == WeightFormat::int4 ? 0.5 + 2.0 / 128 : 1;
     if (plan.parameter_bytes > bytes_of(plan.gemm))
       mistakes.add("precision.weights", "weights are never wider than the products that read them",
                    "set precision.gemm to bf16, or leave precision.weights out");
