@@ -117,6 +117,14 @@ class Topology {
   // The NIC a GPU's traffic uses by affinity (same PCIe switch, else same socket); invalid when the node has
   // none.
   [[nodiscard]] std::span<const DeviceId> nics_of_node(std::uint32_t node) const;
+  // Links between nodes, outside them, and to and from fabric switches, ascending: most links are none.
+  [[nodiscard]] std::span<const LinkId> cables() const { return cables_; }
+  // The first `nodes` nodes are copies of the first one: `devices` devices and `links` links each, first of
+  // all in node order; what stands at a place of one stands at it of all. No nodes where that is not known.
+  struct Copies {
+    std::uint32_t nodes = 0, devices = 0, links = 0;
+  };
+  [[nodiscard]] const Copies& copies() const { return copies_; }
   [[nodiscard]] std::optional<LinkId> find_link(DeviceId from, DeviceId to) const;
   // "node3/gpu5", "node3/nvswitch0", "leaf7", "spine2"; unique, stable, also what faults and explicit links
   // refer to.
@@ -131,6 +139,7 @@ class Topology {
   template <class Change>
   [[nodiscard]] Topology with_links(Change&& change) const {
     Topology copy = *this;
+    copy.copies_ = {};
     for (Link& link : copy.links_) change(link);
     return copy;
   }
@@ -162,6 +171,8 @@ class Topology {
   std::vector<Link> links_;
   std::vector<LinkId> out_links_;
   std::vector<std::uint32_t> out_begin_;
+  std::vector<LinkId> cables_;
+  Copies copies_;
   std::vector<DeviceId> accelerators_;
   std::vector<DeviceId> nics_;             // grouped by node
   std::vector<std::uint32_t> nics_begin_;  // nodes + 1
@@ -186,11 +197,16 @@ class TopologyBuilder {
   LinkId link(Link link);  // one direction
   void cable(Link link);   // both directions, same figures
   void reserve(std::size_t devices, std::size_t links);
+  // Nodes that are copies of one; ends of links are positions in `devices`. REQUIRES: nothing was added yet.
+  void nodes(std::uint32_t count, std::span<const Device> devices, std::span<const Link> links);
   void set_nodes(std::uint32_t nodes) { result_.nodes_ = nodes; }
   Topology& facts() { return result_; }  // routing, fabric_kind, ...
   [[nodiscard]] Topology finish() &&;
 
  private:
+  void check(std::size_t link) const;
+  void sort_links();
+  void list_devices();
   Topology result_;
 };
 }  // namespace topsim::topology

@@ -24,7 +24,8 @@ struct Tier {
 
 std::array<Tier, kTiers> tiers_of(const Topology& topology) {
   std::array<Tier, kTiers> tiers{};
-  for (const Link& link : topology.links()) {
+  for (const LinkId cable : topology.cables()) {
+    const Link& link = topology.link(cable);
     const topology::Device& from = topology.device(link.from);
     const topology::Device& to = topology.device(link.to);
     if (to.kind != DeviceKind::fabric_switch || to.tier >= kTiers) continue;
@@ -105,7 +106,9 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
   for (const executor::LinkClass& each : context.outcome.links) {
     if (each.bytes > 0 && !each.members.empty() && fabric(topology.link(each.members.front()))) return;
   }
-  if (std::none_of(topology.links().begin(), topology.links().end(), fabric)) return;
+  const auto cables = topology.cables();
+  if (std::none_of(cables.begin(), cables.end(), [&](LinkId id) { return fabric(topology.link(id)); }))
+    return;
   out.push_back({Severity::warning, "the fabric carried no traffic; this comparison cannot differ",
                  "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
 }

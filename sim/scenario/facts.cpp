@@ -27,12 +27,9 @@ std::string cluster_text(const topology::Topology& topology, const topology::Cat
             accelerator.name.substr(vendor_first ? accelerator.vendor.size() + 1 : 0);
   }
   text += " (" + std::to_string(topology.nodes()) + (topology.nodes() == 1 ? " node)" : " nodes)");
-  for (std::size_t i = 0; i < topology.links().size(); ++i) {
-    const topology::Link& link = topology.links()[i];
-    if (topology.device(link.to).kind == topology::DeviceKind::fabric_switch) {
-      return text + " over " + topology.type_of(LinkId(i)).label;
-    }
-  }
+  for (const LinkId cable : topology.cables())
+    if (topology.device(topology.link(cable).to).kind == topology::DeviceKind::fabric_switch)
+      return text + " over " + topology.type_of(cable).label;
   return text;
 }
 

@@ -36,22 +36,8 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
        "workload.precision", "topsim list hardware " + entry.id + " shows its formats"});
 }
 
-// Links between nodes, and to and from switches: a small part of a topology, looked for once.
-std::vector<LinkId> cables_of(const topology::Topology& topology) {
-  std::vector<LinkId> cables;
-  const auto links = topology.links();
-  for (std::size_t l = 0; l < links.size(); ++l) {
-    const topology::Device &from = topology.device(links[l].from), &to = topology.device(links[l].to);
-    if (from.node != to.node || from.kind == DeviceKind::fabric_switch ||
-        to.kind == DeviceKind::fabric_switch)
-      cables.push_back(LinkId(l));
-  }
-  return cables;
-}
-
-void find_links(const topology::Topology& topology, const std::vector<LinkId>& cables,
-                const topology::Catalogue& catalogue, const topology::LinkChoice& choice,
-                std::vector<report::Finding>& out) {
+void find_links(const topology::Topology& topology, const topology::Catalogue& catalogue,
+                const topology::LinkChoice& choice, std::vector<report::Finding>& out) {
   topology::LinkEntry link = catalogue.link(choice.use);
   if (choice.bandwidth) {
     link.line_rate = *choice.bandwidth;
@@ -62,7 +48,7 @@ void find_links(const topology::Topology& topology, const std::vector<LinkId>& c
     return std::none_of(spoken.begin(), spoken.end(),
                         [&](const std::string& id) { return catalogue.link(id).kind == link.kind; });
   };
-  for (const LinkId cable : cables) {
+  for (const LinkId cable : topology.cables()) {
     const topology::Link& each = topology.link(cable);
     if (each.kind != link.kind) continue;
     const topology::Device& device = topology.device(each.from);
@@ -98,10 +84,10 @@ void find_links(const topology::Topology& topology, const std::vector<LinkId>& c
 // nodes do not need they are left alone, for who varies the nodes. Whole cables and switches seldom make
 // just the ratio that was asked for: a leaf that nodes do not fill has all of its uplinks.
 void find_other_ratios(const Scenario& scenario, const topology::Topology& topology,
-                       const std::vector<LinkId>& cables, std::vector<report::Finding>& out) {
+                       std::vector<report::Finding>& out) {
   const std::vector<double>& ratios = scenario.topology.fabric.oversubscription;
   std::vector<double> below(ratios.size()), above(ratios.size());  // line rates into a tier, and out of it
-  for (const LinkId id : cables) {
+  for (const LinkId id : topology.cables()) {
     const topology::Link& link = topology.link(id);
     const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
     const std::size_t low = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
@@ -186,10 +172,9 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
-  const std::vector<LinkId> cables = cables_of(topology);
-  find_other_ratios(scenario, topology, cables, out);
+  find_other_ratios(scenario, topology, out);
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
-  if (!fabric.link.use.empty()) find_links(topology, cables, catalogue, fabric.link, out);
+  if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
   return out;
 }
 

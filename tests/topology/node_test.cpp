@@ -124,6 +124,41 @@ TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
   }
 }
 
+// Lists that the builder makes of the first of equal nodes, against a look at each device and link.
+TEST(Node, ListsOfCopiesAreThoseOfEveryDeviceAndLink) {
+  for (const char* recipe : {"hgx-h100", "dgx-a100", "gb200-nvl72", "hgx-a100-4nic"}) {
+    SCOPED_TRACE(recipe);
+    const Topology t = build(cluster(recipe, 3, "fat-tree"), catalogue());
+    std::vector<std::vector<LinkId>> from(t.devices().size());
+    std::vector<LinkId> cables;
+    std::vector<DeviceId> accelerators;
+    std::vector<std::vector<DeviceId>> nics(t.nodes());
+    for (std::size_t l = 0; l < t.links().size(); ++l) {
+      const Link& link = t.links()[l];
+      from[link.from.index()].push_back(LinkId(l));
+      if (t.device(link.from).node != t.device(link.to).node ||
+          t.device(link.from).kind == DeviceKind::fabric_switch)
+        cables.push_back(LinkId(l));
+    }
+    for (std::size_t d = 0; d < t.devices().size(); ++d) {
+      EXPECT_THAT(t.links_from(DeviceId(d)), testing::ElementsAreArray(from[d])) << t.name(DeviceId(d));
+      if (t.devices()[d].kind == DeviceKind::accelerator) accelerators.push_back(DeviceId(d));
+      if (t.devices()[d].kind == DeviceKind::nic) nics[t.devices()[d].node].push_back(DeviceId(d));
+    }
+    EXPECT_THAT(t.cables(), testing::ElementsAreArray(cables));
+    EXPECT_THAT(t.accelerators(), testing::ElementsAreArray(accelerators));
+    for (std::uint32_t n = 0; n < t.nodes(); ++n)
+      EXPECT_THAT(t.nics_of_node(n), testing::ElementsAreArray(nics[n])) << "node " << n;
+    const Topology::Copies& copies = t.copies();  // trays of a rack share switches, which stand between them
+    EXPECT_EQ(copies.nodes, std::string(recipe) == "gb200-nvl72" ? 0U : 3U);
+    for (std::uint32_t l = 0; l < copies.nodes * copies.links; ++l) {
+      const Link &first = t.links()[l % copies.links], &link = t.links()[l];
+      EXPECT_EQ(link.from.value - first.from.value, l / copies.links * copies.devices);
+      EXPECT_EQ(link.to.value - first.to.value, l / copies.links * copies.devices);
+    }
+  }
+}
+
 TEST(Node, EveryRecipeWithNicsJoinsAFatTree) {
   for (const CatalogueEntry& entry : catalogue().entries()) {
     if (entry.category != "node" || catalogue().node(entry.id).compute_nics() == 0) continue;

@@ -78,6 +78,35 @@ TEST_P(Sketch, a_node_is_one_cell_like_the_next_one) {
   EXPECT_EQ(router.kind_of_cell(0), router.kind_of_cell(1));
 }
 
+// The same links without what the builder knew of the nodes (with_links() may have changed any of them): each
+// node is looked at by itself then.
+TEST_P(Sketch, of_copies_of_a_node_is_that_of_nodes_looked_at_one_by_one) {
+  const Topology copied = cluster(GetParam()), single = copied.with_links([](Link&) {});
+  ASSERT_EQ(copied.copies().nodes, GetParam().nodes);
+  ASSERT_EQ(single.copies().nodes, 0U);
+  const Router a(copied, 7), b(single, 7);
+  ASSERT_EQ(a.cells(), b.cells());
+  for (std::uint32_t c = 0; c < a.cells(); ++c) {
+    EXPECT_EQ(a.kind_of_cell(c), b.kind_of_cell(c)) << "cell " << c;
+    EXPECT_EQ(a.links_of_cell(c), b.links_of_cell(c)) << "cell " << c;
+  }
+  for (std::size_t l = 0; l < copied.links().size(); ++l) {
+    EXPECT_EQ(a.place(LinkId(l)).cell, b.place(LinkId(l)).cell) << copied.name(LinkId(l));
+    EXPECT_EQ(a.place(LinkId(l)).at, b.place(LinkId(l)).at) << copied.name(LinkId(l));
+  }
+}
+
+TEST_P(Sketch, a_node_with_a_slower_link_is_of_another_kind) {
+  const Topology topology = cluster(GetParam());
+  const auto gpu = topology.find_device("node1/gpu0"), nvswitch = topology.find_device("node1/nvswitch0");
+  ASSERT_TRUE(gpu && nvswitch);
+  const Topology slower = topology.with_links([&](Link& link) {
+    if (link.from == *gpu && link.to == *nvswitch) link.capacity = link.capacity * 0.5;
+  });
+  const Router router(slower, 7);
+  EXPECT_NE(router.kind_of_cell(0), router.kind_of_cell(1));
+}
+
 // What is said of a trip holds for every route between such nodes: resolved in the cells of the two ends, its
 // stops are the stretches of the sketch.
 TEST_P(Sketch, of_a_route_is_that_of_its_trip) {

@@ -217,6 +217,12 @@ NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware, Topology
 
 std::vector<std::uint32_t> place_nodes(const NodeStamp& stamp, int nodes, TopologyBuilder& builder) {
   std::vector<std::uint32_t> first;
+  if (stamp.domain_nodes <= 1) {
+    builder.nodes(static_cast<std::uint32_t>(nodes), stamp.devices, stamp.links);
+    for (std::uint32_t n = 0; n < static_cast<std::uint32_t>(nodes); ++n)
+      first.push_back(n * static_cast<std::uint32_t>(stamp.devices.size()));
+    return first;
+  }
   std::uint32_t base = 0, domain = 0;
   for (int n = 0; n < nodes; ++n) {
     first.push_back(base);
@@ -231,7 +237,7 @@ std::vector<std::uint32_t> place_nodes(const NodeStamp& stamp, int nodes, Topolo
     }
     base += static_cast<std::uint32_t>(stamp.devices.size());
     const bool last_of_domain = (n + 1) % stamp.domain_nodes == 0 || n + 1 == nodes;
-    if (stamp.domain_nodes <= 1 || !last_of_domain) continue;
+    if (!last_of_domain) continue;
     Device nvswitch{};
     nvswitch.kind = DeviceKind::nvswitch;
     nvswitch.count = static_cast<std::uint16_t>(stamp.chips);

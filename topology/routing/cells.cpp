@@ -56,11 +56,11 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
     sizes_[cell] = at;
   }
   cable_begin_.assign(nodes_ + 1, 0);
-  for (const LinkId id : nodes.cables())
+  for (const LinkId id : topology.cables())
     if (of_a_node(id)) ++cable_begin_[places_.cell[id.index()] + 1];
   std::partial_sum(cable_begin_.begin(), cable_begin_.end(), cable_begin_.begin());
   cables_.resize(cable_begin_.back());
-  for (const LinkId id : nodes.cables()) {
+  for (const LinkId id : topology.cables()) {
     const std::size_t i = id.index();
     std::uint32_t& cell = places_.cell[i];
     if (cell == kNone) {

@@ -19,11 +19,6 @@ std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
   return mirrored;
 }
 
-bool joins_switch(const Topology& t, const Link& l) {
-  return t.device(l.from).kind == DeviceKind::fabric_switch ||
-         t.device(l.to).kind == DeviceKind::fabric_switch;
-}
-
 bool is_scale_up(const Topology& t, const Link& l) {
   const DeviceKind a = t.device(l.from).kind, b = t.device(l.to).kind;
   const auto ours = [](DeviceKind k) { return k == DeviceKind::accelerator || k == DeviceKind::nvswitch; };
@@ -247,7 +242,7 @@ void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
 NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
   seat_devices(t);
   place_inner_links(t, dead, places);
-  find_shapes(t, place_cables(t, dead, places));
+  find_shapes(t, dead.empty() ? t.copies().nodes : 0, place_cables(t, dead, places));
 }
 
 void NodePaths::seat_devices(const Topology& t) {
@@ -263,7 +258,6 @@ void NodePaths::seat_devices(const Topology& t) {
     const std::uint32_t node = devices[i].node;
     seats_.push_back({node, kNone});
     if (node == kNone) continue;
-    switches_in_nodes_ |= devices[i].kind == DeviceKind::fabric_switch;
     seats_[i].position = next[node] - members_begin_[node];
     members_[next[node]++] = DeviceId(i);
   }
@@ -271,17 +265,26 @@ void NodePaths::seat_devices(const Topology& t) {
 
 void NodePaths::place_inner_links(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
   const auto links = t.links();
-  places.cell.assign(links.size(), kNone);
-  places.at.assign(links.size(), kNone);
+  const Topology::Copies copies = dead.empty() ? t.copies() : Topology::Copies{};
+  const std::size_t copied = std::size_t{copies.nodes} * copies.links;
+  places.cell.reserve(links.size());
+  places.at.reserve(links.size());
   links_begin_.assign(t.nodes() + 1, 0);
-  links_.reserve(links.size());
-  std::uint32_t last = 0;
+  links_.reserve(links.size() - t.cables().size());
+  links_.resize(copied);
+  for (std::uint32_t node = 0; node < copies.nodes; ++node) {
+    links_begin_[node + 1] = copies.links;
+    places.cell.insert(places.cell.end(), copies.links, node);
+    for (std::uint32_t at = 0; at < copies.links; ++at) places.at.push_back(at);
+  }
+  for (std::size_t i = 0; i < copied; ++i) links_[i] = LinkId(i);
+  places.cell.resize(links.size(), kNone);
+  places.at.resize(links.size(), kNone);
+  std::uint32_t last = copied == 0 ? 0 : copies.nodes - 1;
   bool grouped = true;  // recipes make node after node
-  for (std::size_t i = 0; i < links.size(); ++i) {
+  for (std::size_t i = copied; i < links.size(); ++i) {
     const std::uint32_t node = node_of(links[i].from);
-    const bool inside = node != kNone && node == node_of(links[i].to);
-    if (!inside || (switches_in_nodes_ && joins_switch(t, links[i]))) cables_.push_back(LinkId(i));
-    if (!inside) continue;
+    if (node == kNone || node != node_of(links[i].to)) continue;
     places.cell[i] = node;
     if (!dead.empty() && dead[i]) continue;
     places.at[i] = links_begin_[node + 1]++;
@@ -301,7 +304,7 @@ NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<boo
   out.ports.assign(t.devices().size(), 0);
   out.joined.assign(t.devices().size(), 0);
   std::vector<std::uint32_t> cables(t.nodes(), kCables);
-  for (const LinkId id : cables_) {
+  for (const LinkId id : t.cables()) {
     const Link& l = t.link(id);
     const std::uint32_t from = node_of(l.from), to = node_of(l.to), node = from != kNone ? from : to;
     if (from == to) continue;  // inside a node or in none
@@ -320,7 +323,8 @@ NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<boo
   return out;
 }
 
-void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
+// The first `copies` nodes have the same links.
+void NodePaths::find_shapes(const Topology& t, std::uint32_t copies, const Ways& ways) {
   using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;
   std::map<Key, std::uint32_t> known;
   Key previous;
@@ -331,7 +335,8 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
     return NodeShape::Member{d.kind, d.local, ways.ports[id.index()] != 0, ways.joined[id.index()] == 3};
   };
   // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
-  const auto like_previous = [&](std::span<const DeviceId> its, std::span<const LinkId> links) {
+  const auto like_previous = [&](std::uint32_t node, std::span<const DeviceId> its,
+                                 std::span<const LinkId> links) {
     const auto same_member = [&](DeviceId id, const NodeShape::Member& other) { return member(id) == other; };
     const auto same_link = [&](LinkId id, const LocalLink& other) {  // between the same kinds of devices
       const Link& l = t.link(id);
@@ -341,13 +346,13 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
     };
     return shape != kNone &&
            std::equal(its.begin(), its.end(), members.begin(), members.end(), same_member) &&
-           std::equal(links.begin(), links.end(), inner.begin(), inner.end(), same_link);
+           (node < copies || std::equal(links.begin(), links.end(), inner.begin(), inner.end(), same_link));
   };
   for (std::uint32_t node = 0; node < t.nodes(); ++node) {
     const auto its =
         std::span(members_).subspan(members_begin_[node], members_begin_[node + 1] - members_begin_[node]);
     const auto links = std::span(links_).subspan(links_begin_[node], inner_links(node));
-    if (!like_previous(its, links)) {
+    if (!like_previous(node, its, links)) {
       members.clear();
       inner.clear();
       for (const DeviceId id : its) members.push_back(member(id));

@@ -130,8 +130,6 @@ class NodePaths {
   NodePaths(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
 
   [[nodiscard]] const NodeShape& shape(std::uint32_t node) const { return *shapes_[shape_of_[node]]; }
-  // Links between nodes, and to and from fabric switches, ascending: most links are inside nodes.
-  [[nodiscard]] std::span<const LinkId> cables() const { return cables_; }
   [[nodiscard]] std::uint32_t shape_number(std::uint32_t node) const { return shape_of_[node]; }
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(shape_of_.size()); }
   [[nodiscard]] std::uint32_t inner_links(std::uint32_t node) const {
@@ -178,15 +176,13 @@ class NodePaths {
   void seat_devices(const Topology& topology);
   void place_inner_links(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
   Ways place_cables(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
-  void find_shapes(const Topology& topology, const Ways& ways);
+  void find_shapes(const Topology& topology, std::uint32_t copies, const Ways& ways);
 
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
   std::vector<Seat> seats_;              // by device
   std::vector<DeviceId> members_;        // grouped by node
   std::vector<LinkId> links_;            // grouped by node, only working ones, ascending
-  std::vector<LinkId> cables_;
-  bool switches_in_nodes_ = false;  // fabric switches, that is
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

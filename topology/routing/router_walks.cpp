@@ -42,8 +42,8 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
       nodes(t, dead, places),
       turns(nodes.turns()),
       accelerator_turns(nodes.turns(&NodeShape::accelerator_turns)),
-      ports(t, dead, nodes.cables()) {
-  fabric = make_clos_routes(t, ports, seed, dead, nodes.cables());
+      ports(t, dead, t.cables()) {
+  fabric = make_clos_routes(t, ports, seed, dead, t.cables());
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
   if (t.routing == Routing::static_)
     accelerator_turns = std::lcm(accelerator_turns, leaves_of_a_port(t, ports));
@@ -82,7 +82,7 @@ void Router::Impl::find_domains() {
     LinkId& kept = of_devices[device.index()];
     if (!kept.valid() || kept < link) kept = link;
   };
-  for (const LinkId id : nodes.cables()) {
+  for (const LinkId id : topology.cables()) {
     const Link& l = topology.link(id);
     const Device &a = topology.device(l.from), &b = topology.device(l.to);
     if (!scale_up(a) || !scale_up(b) || !works(id)) continue;
