@@ -165,10 +165,16 @@ class Assembler {
     }
   }
 
+  // Slots are few where links are many: each finds its class by one look.
   void add_links() {
+    const Alike& alike = incidence_.alike();
+    std::vector<std::uint32_t> of_slot(alike.slots_of_links(), kNone);
+    for (std::uint32_t l = 0; l < incidence_.links().size(); ++l)
+      of_slot[alike.slot(incidence_.links()[l])] = local(incidence_.first_link_item() + l);
     for (std::size_t l = 0; l < topology_.links().size(); ++l) {
-      const std::uint32_t item = incidence_.item_of_link(LinkId(l));
-      if (item != kNone) system_.links[local(item)].members.push_back(LinkId(l));
+      const std::uint32_t slot = alike.slot(LinkId(l));
+      if (slot == topology::Router::kNowhere || of_slot[slot] == kNone) continue;
+      system_.links[of_slot[slot]].members.push_back(LinkId(l));
     }
   }
 

@@ -57,7 +57,8 @@ class Partition {
     std::unordered_map<Colour, std::uint32_t> block_of;
     for (std::uint32_t i = 0; i < colours.size(); ++i) {
       const auto next = static_cast<std::uint32_t>(blocks_.size());
-      class_[i] = block_of.try_emplace(colours[i], next).first->second;
+      const bool as_before = i > 0 && colours[i] == colours[i - 1];
+      class_[i] = as_before ? class_[i - 1] : block_of.try_emplace(colours[i], next).first->second;
       if (class_[i] == next) blocks_.push_back({0, 0});
       ++blocks_[class_[i]].end;  // their numbers, until they are laid out
     }

@@ -45,6 +45,7 @@ std::vector<RankRow> rank_rows(const Outcome& outcome, const Topology& topology,
 std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology) {
   const double window = seconds(outcome.end - outcome.measured_begin);
   std::vector<LinkRow> rows;
+  rows.reserve(outcome.links.size());
   for (const executor::LinkClass& each : outcome.links) {
     const Bytes carried(std::llround(each.bytes));
     if (each.members.empty() || carried <= Bytes{}) continue;
