@@ -79,9 +79,10 @@ class Engine {
   struct Key {
     SimTime time;
     std::uint64_t sequence;
-    bool operator<(const Key& other) const {
-      return time != other.time ? time < other.time : sequence < other.sequence;
-    }
+    // As one number: which of the two decides cannot be foreseen.
+    bool operator<(const Key& other) const { return whole() < other.whole(); }
+    __extension__ using Whole = __int128;
+    [[nodiscard]] Whole whole() const { return Whole{time.time_since_epoch().count()} << 64 | sequence; }
   };
   IndexedHeap<Key> queue_;
   std::vector<std::uint64_t> payloads_;  // by handle
