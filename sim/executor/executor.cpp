@@ -25,8 +25,9 @@ Executor::Executor(const program::Program& program, const fold::System& system,
       accounting_(system.ranks.size(), options.warmup, options.steps),
       calls_(program, system),
       isolated_(program, system, options.capacity_changes, carrier, exact_sharing),
-      lock_step_({program, system, tables_, charges_, charge_of_, isolated_, calls_, ranks_},
-                 exact_sharing && !options.timeline),
+      lock_step_(
+          {program, system, tables_, charges_, charge_of_, isolated_, calls_, ranks_, options.explained},
+          exact_sharing && !options.timeline),
       walks_(lock_step_.teams()),
       enders_(static_cast<std::size_t>(options.warmup + options.steps)) {
   traces_.reserve(system.ranks.size());
@@ -34,17 +35,19 @@ Executor::Executor(const program::Program& program, const fold::System& system,
   for (const auto& rank : system.ranks) {
     const auto& cls = program.classes[rank.program_class];
     const std::uint32_t model = topology.device(rank.device).model;
-    traces_.emplace_back(tables_[rank.program_class]);
+    traces_.emplace_back(tables_[rank.program_class], options.explained);
     const auto r = static_cast<std::uint32_t>(ranks_.size());
     ranks_.emplace_back(
         cls, tables_[rank.program_class],
         model < options.accelerators.size() ? options.accelerators[model] : AcceleratorFacts{},
         traces_.back());
+    total_ops_ += cls.ops.size();
     const auto row = static_cast<std::uint32_t>(charges_.size());
+    charge_of_.push_back(row);
+    if (!options.explained) continue;
     const auto [known, first] = charge_keys.try_emplace(calls_.charge_key(r), row);
     if (first) charges_.push_back(calls_.charges(r));
-    charge_of_.push_back(known->second);
-    total_ops_ += cls.ops.size();
+    charge_of_.back() = known->second;
   }
   for (std::uint32_t team = 0; team < lock_step_.teams(); ++team)
     for (const std::uint32_t r : lock_step_.members(team))
@@ -231,7 +234,8 @@ void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
     beside.event = engine_.at(beside.end(), payload(EventKind::compute_done, r, index));
     return;
   }
-  if (accounting_.accounted_until(r) < now()) charge_wait(r, index, rank.blocker(index), now());
+  if (options_.explained && accounting_.accounted_until(r) < now())
+    charge_wait(r, index, rank.blocker(index), now());
   if (work == 0) return finish_op(r, index);
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now());
   rank.compute.event = engine_.at(rank.compute.end(), payload(EventKind::compute_done, r, index));
@@ -295,7 +299,8 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
   OpTrace& trace = rank.trace->edit(index);
   trace.end = now();
   rank.finish(index, now());
-  if (op.kind == OpKind::compute && op.stream == 0) accounting_.busy(r, trace.begin, now());
+  if (options_.explained && op.kind == OpKind::compute && op.stream == 0)
+    accounting_.busy(r, trace.begin, now());
   if (options_.timeline && measuring(r)) {
     timeline_.push_back({r, index,
                          static_cast<std::uint16_t>(rank.step - static_cast<std::uint32_t>(options_.warmup)),
@@ -307,7 +312,7 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
 }
 
 void Executor::finish_step(std::uint32_t r, std::uint32_t last_op) {
-  charge_wait(r, kNoOp, last_op, now());
+  if (options_.explained) charge_wait(r, kNoOp, last_op, now());
   ranks_[r].last_op = last_op;
   auto& [end, ender] = enders_[ranks_[r].step++];
   if (end < now() || ender < r) ender = r;

@@ -31,6 +31,7 @@ void Executor::snapshot() {
   end_all_walks();
   carrier_.advance(now(), done_);  // brings the byte counts up to now
   network_.settle();
+  if (!options_.explained) return;
   before_.clear();
   for (std::uint32_t l = 0; l < system_.links.size(); ++l) before_.push_back(record(l));
   if (options_.timeline) {
@@ -71,6 +72,10 @@ Outcome Executor::outcome() {
   for (std::size_t s = warmup; s < boundaries.size(); ++s) {
     out.step_times.push_back(boundaries[s] - (s == 0 ? SimTime{} : boundaries[s - 1]));
   }
+  out.events = engine_.events() + network_.events();
+  out.flows = carrier_.transfers() + isolated_.transfers();
+  out.group_classes = system_.groups.size();
+  if (!options_.explained) return out;
   const Reason at_end = reason_at_end(program_);
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     out.ranks.push_back(
@@ -89,13 +94,10 @@ Outcome Executor::outcome() {
   out.collectives = calls_.records(carrier_);
   out.timeline = std::move(timeline_);
   out.idle = std::move(idle_);
-  if (finished_ && options_.critical_path) {
+  if (finished_) {
     const SimTime last_begin = boundaries.size() > 1 ? boundaries[boundaries.size() - 2] : SimTime{};
     out.critical_path = critical_path(ranks_, charges_, charge_of_, calls_, system_, last_rank_, last_begin);
   }
-  out.events = engine_.events() + network_.events();
-  out.flows = carrier_.transfers() + isolated_.transfers();
-  out.group_classes = system_.groups.size();
   return out;
 }
 }  // namespace topsim::executor

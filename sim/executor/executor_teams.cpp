@@ -36,7 +36,8 @@ void Executor::end_walk(std::uint32_t team) {
     if (measuring(members.front()))
       calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
   }
-  for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
+  if (options_.explained)
+    for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
   ops_done_ += std::uint64_t{walk.ops} * members.size();
   lock_step_.take_over(team, walk);
   if (walk.open) {

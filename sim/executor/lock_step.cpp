@@ -72,7 +72,8 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
       return false;
     // What is left may be rounded to the same though one began a picosecond before the other.
-    if ((*rank.trace)[first.compute.op].begin != (*first.trace)[first.compute.op].begin) return false;
+    if (world_.explained && (*rank.trace)[first.compute.op].begin != (*first.trace)[first.compute.op].begin)
+      return false;
     for (std::uint16_t s = 0; s < team.local.size(); ++s)
       if (team.local[s] && (rank.next[s] != first.next[s] || rank.running[s] != first.running[s]))
         return false;
@@ -90,8 +91,9 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
       if (!team.local[s]) continue;
       const bool computes = s == 0 && walk.compute.running;
       const bool calls = s != 0 && walk.open && rank.program->ops[walk.open->op].stream == s;
-      rank.trace->append(s, walk.trace, walk.trace_begin[s], walk.trace_begin[s + 1U] - walk.trace_begin[s],
-                         walk.from.time_since_epoch());
+      if (world_.explained)
+        rank.trace->append(s, walk.trace, walk.trace_begin[s], walk.trace_begin[s + 1U] - walk.trace_begin[s],
+                           walk.from.time_since_epoch());
       if (computes && walk.compute.op != first) rank.trace->edit(walk.compute.op) = walk.compute_trace;
       if (calls) {
         OpTrace& trace = rank.trace->edit(walk.open->op);

@@ -33,6 +33,7 @@ class LockStep {
     const IsolatedGroups& isolated;
     const Calls& calls;
     std::vector<RankState>& ranks;
+    bool explained;  // RunOptions
   };
   // REQUIRES: what `world` refers to outlives it. `allowed` false: no teams.
   LockStep(const World& world, bool allowed);
@@ -85,6 +86,7 @@ class LockStep {
   [[nodiscard]] bool inside_done(const Team& team, std::uint32_t op) const;
   bool start_heads(const Team& team, SimTime now, Walk& walk);
   void start(const Team& team, std::uint32_t op, SimTime issued, SimTime now, Walk& walk);
+  void explain(std::uint32_t op, SimTime issued, SimTime now, Walk& walk);
   void finish(std::uint32_t op, SimTime now, Walk& walk);
   void occupy(std::uint32_t op, std::uint32_t activity, int sign, SimTime now);
 

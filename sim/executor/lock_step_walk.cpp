@@ -129,7 +129,7 @@ void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
   host_ = {};
   walk.from = walk.until = walk.accounted_until = from;
   go(team, limit, walk);
-  collect_trace(team, walk);
+  if (world_.explained) collect_trace(team, walk);
   memory_.add(key_, from, host_free, host_, walk);
 }
 
@@ -214,29 +214,13 @@ bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
 void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimTime now, Walk& walk) {
   RankState& rank = *walker_;
   const Op& op = rank.program->ops[index];
-  OpTrace& trace = rank.trace->edit(index);
-  trace.begin = trace.ready = now;
-  trace.blocker = find_blocker(*rank.program, *rank.table, *rank.trace, index, now);
-  if (trace.blocker == kHost)
-    (void)comes_later(index, issued, issued - Duration(1));
-  else if (trace.blocker != kNoOp)
-    (void)comes_later(index, issued, (*rank.trace)[trace.blocker].end);
-  trace.cause_rank = trace.cause_op = kNoOp;
+  if (world_.explained) explain(index, issued, now, walk);
   if (op.kind == OpKind::collective) {
     const std::uint32_t shape = world_.system.op_shape[team.program_class][index];
     const std::uint32_t activity = world_.system.groups[team.group].activities[shape];
-    trace.cause_rank = kOwnTeam;
-    trace.cause_op = index;
     occupy(index, activity, +1, now);
     walk.open = Walk::OpenCall{index, shape, now, engine::later(now, world_.isolated.duration(activity)), {}};
     return;
-  }
-  if (walk.accounted_until < now) {
-    legs_.clear();
-    explain_wait(*rank.program, *rank.table, *rank.trace, world_.charges[world_.charge_of[leader_]], index,
-                 trace.blocker, walk.accounted_until, now, legs_);
-    for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
-    walk.accounted_until = now;
   }
   const std::int64_t work =
       nearest(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown);
@@ -244,16 +228,39 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now);
 }
 
+// What an op that begins has waited for, and with it the accelerator.
+void LockStep::explain(std::uint32_t index, SimTime issued, SimTime now, Walk& walk) {
+  const RankState& rank = *walker_;
+  OpTrace& trace = rank.trace->edit(index);
+  trace.begin = trace.ready = now;
+  trace.blocker = find_blocker(*rank.program, *rank.table, *rank.trace, index, now);
+  if (trace.blocker == kHost)
+    (void)comes_later(index, issued, issued - Duration(1));
+  else if (trace.blocker != kNoOp)
+    (void)comes_later(index, issued, (*rank.trace)[trace.blocker].end);
+  const bool calls = rank.program->ops[index].kind == OpKind::collective;
+  trace.cause_rank = calls ? kOwnTeam : kNoOp;
+  trace.cause_op = calls ? index : kNoOp;
+  if (calls || walk.accounted_until >= now) return;
+  legs_.clear();
+  explain_wait(*rank.program, *rank.table, *rank.trace, world_.charges[world_.charge_of[leader_]], index,
+               trace.blocker, walk.accounted_until, now, legs_);
+  for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
+  walk.accounted_until = now;
+}
+
 void LockStep::finish(std::uint32_t index, SimTime now, Walk& walk) {
   RankState& rank = *walker_;
-  OpTrace& trace = rank.trace->edit(index);
-  trace.end = now;
+  const Op& op = rank.program->ops[index];
   if (index == world_.ranks[leader_].compute.op) walk.first_end = now;
-  if (rank.program->ops[index].host_sync) (void)comes_later(index, rank.issue_time(index), now);
+  if (op.host_sync) (void)comes_later(index, rank.issue_time(index), now);
   rank.finish(index, now);
   hosts_agree_ |= rank.synced == index;
   ++walk.ops;
-  if (rank.program->ops[index].kind != OpKind::compute) return;
+  if (!world_.explained) return;
+  OpTrace& trace = rank.trace->edit(index);
+  trace.end = now;
+  if (op.kind != OpKind::compute) return;
   walk.busy += now - trace.begin;
   walk.accounted_until = now;
 }

@@ -34,8 +34,9 @@ using Stretch = std::shared_ptr<const std::vector<OpTrace>>;
 
 class Trace {
  public:
-  // REQUIRES: `table` outlives it.
-  explicit Trace(const StreamTable& table) : table_(&table), streams_(table.ops.size()) {}
+  // REQUIRES: `table` outlives it. `kept` false: what is written is lost, and nothing may be read.
+  explicit Trace(const StreamTable& table, bool kept = true)
+      : table_(&table), kept_(kept), streams_(kept ? table.ops.size() : 0) {}
   // The rank class that kOwnTeam stands for.
   void set_team(std::uint32_t last) { team_last_ = last; }
 
@@ -49,6 +50,7 @@ class Trace {
   }
   // REQUIRES: of its stream the op that began last, or the next; the former not by way of append().
   [[nodiscard]] OpTrace& edit(std::uint32_t op) {
+    if (!kept_) return lost_;
     Stream& stream = streams_[table_->stream[op]];
     if (table_->position[op] != stream.end) return stream.has_last ? stream.last : stream.own.back();
     stream.put_away();
@@ -128,6 +130,8 @@ class Trace {
   }
 
   const StreamTable* table_;
+  bool kept_;
+  OpTrace lost_;
   std::vector<Stream> streams_;
   std::uint32_t team_last_ = kNoOp;
 };

@@ -72,8 +72,10 @@ struct RunOptions {
   std::shared_ptr<const network::CongestionTable> congestion;
   network::Bound congestion_bound = network::Bound::middle;
   bool fold = true;
-  bool timeline = false;                              // keep every op's interval
-  bool critical_path = true;                          // of the last step, walked back at the end
+  bool timeline = false;  // keep every op's interval; REQUIRES explained
+  // Why the time passed: waits and their reasons, ranks, links, the critical path. False: step times alone,
+  // the same ones.
+  bool explained = true;
   std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer
   std::vector<CapacityChange> capacity_changes;
   std::vector<PaceChange> pace_changes;

@@ -250,7 +250,7 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
     const auto step_at = [&](network::Bound bound) {
       executor::RunOptions other = run;
       other.congestion_bound = bound;
-      other.timeline = false;
+      other.timeline = other.explained = false;
       executor::Progress own;
       if (progress != nullptr) own.stop_all = &progress->stop;
       return seconds(metrics::mean_step(runs.run(other, &own).step_times));
@@ -331,7 +331,7 @@ std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalo
   return with_places(scenario, [&]() -> std::optional<Duration> {
     AppliedFaults faults;
     executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
-    run.critical_path = false;
+    run.timeline = run.explained = false;
     add_detours(scenario, prepared, faults, run);
     const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                   scenario.network.packet.queue_pairs());

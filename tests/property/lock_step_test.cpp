@@ -10,11 +10,12 @@
 namespace topsim::property::lock_step_test {
 
 executor::Outcome run(const Case& c, const topology::Router& router, const program::Program& program,
-                      bool fold, bool event_by_event) {
+                      bool fold, bool event_by_event, bool explained = true) {
   const collective::NcclModel nccl(router, {});
   executor::RunOptions options = c.options;
   options.fold = fold;
   options.timeline = event_by_event;
+  options.explained = explained;
   return executor::simulate(program, router, nccl, options, nullptr);
 }
 
@@ -78,6 +79,10 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
       taken += slow.events;
     }
     ASSERT_EQ(quick.step_times, slow.step_times);
+    const executor::Outcome unexplained = run(c, router, program, fold, false, false);
+    ASSERT_EQ(unexplained.step_times, slow.step_times);
+    EXPECT_EQ(unexplained.flows, slow.flows);
+    EXPECT_TRUE(unexplained.ranks.empty());
     ASSERT_EQ(quick.ranks.size(), slow.ranks.size());
     for (std::size_t r = 0; r < quick.ranks.size(); ++r) {
       for (std::size_t s = 0; s < quick.ranks[r].steps.size(); ++s) {
