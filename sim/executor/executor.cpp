@@ -166,18 +166,7 @@ void Executor::begin_step(std::uint32_t r) {
   start_ready(r);
 }
 
-void Executor::start_ready(std::uint32_t r) {
-  RankState& rank = ranks_[r];
-  while (rank.open != 0 && rank.ops_left > 0) {
-    const auto first = static_cast<std::uint16_t>(std::countr_zero(rank.open));
-    const std::size_t streams = rank.table->ops.size();
-    const std::size_t end = first < kLastStreamBit ? std::min<std::size_t>(first + 1U, streams) : streams;
-    rank.open &= rank.open - 1;
-    for (std::uint16_t s = first; s < end; ++s) start_head(r, s);
-  }
-}
-
-void Executor::start_head(std::uint32_t r, std::uint16_t stream) {
+inline void Executor::start_head(std::uint32_t r, std::uint16_t stream) {
   RankState& rank = ranks_[r];
   const std::uint32_t op = rank.head(stream);
   if (op == kNoOp || !rank.dependencies_done(op)) return;
@@ -191,6 +180,16 @@ void Executor::start_head(std::uint32_t r, std::uint16_t stream) {
   }
   rank.running[stream] = true;
   start(r, op);
+}
+
+void Executor::start_ready(std::uint32_t r) {
+  RankState& rank = ranks_[r];
+  while (rank.open != 0 && rank.ops_left > 0) {
+    const auto first = static_cast<std::uint16_t>(std::countr_zero(rank.open));
+    rank.open &= rank.open - 1;
+    const std::size_t end = first < kLastStreamBit ? first + std::size_t{1} : rank.table->ops.size();
+    for (std::uint16_t s = first; s < end; ++s) start_head(r, s);
+  }
 }
 
 void Executor::start(std::uint32_t r, std::uint32_t index) {

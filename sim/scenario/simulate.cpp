@@ -228,6 +228,22 @@ class Runs {
   std::vector<SharpStop> stops_;
 };
 
+// What the first step took of a run whose steps are alike to a thousandth, which is less than is printed of
+// them; none of other runs, nor where something changes on the way.
+std::optional<Duration> like_the_first(const executor::RunOptions& run, const executor::Outcome& outcome) {
+  if (run.warmup > 1 || !run.capacity_changes.empty() || !run.pace_changes.empty() ||
+      !run.route_changes.empty())
+    return std::nullopt;
+  const Duration first =
+      run.warmup == 0 ? outcome.step_times.front() : outcome.measured_begin.time_since_epoch();
+  constexpr double kAlike = 1e-3;
+  const auto differs = [&](Duration step) {
+    return std::abs(seconds(step - first)) > kAlike * seconds(first);
+  };
+  if (std::any_of(outcome.step_times.begin(), outcome.step_times.end(), differs)) return std::nullopt;
+  return first;
+}
+
 // What the network has to say: its remarks; where flows met, by how much and how sure.
 void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
                           bool interval, executor::Progress* progress, report::Result& result) {
@@ -247,13 +263,17 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
   if (interval && outcome.events > kMostEvents) {
     met.message += "; the interval of the calibration is left out of runs of more than 2 million events";
   } else if (interval) {
+    // By their first steps alone, where that says as much.
+    const std::optional<Duration> first = like_the_first(run, outcome);
+    const double scale = first ? seconds(result.step) / seconds(*first) : 1;
     const auto step_at = [&](network::Bound bound) {
       executor::RunOptions other = run;
       other.congestion_bound = bound;
       other.timeline = other.explained = false;
+      if (first) other.warmup = 0, other.steps = 1;
       executor::Progress own;
       if (progress != nullptr) own.stop_all = &progress->stop;
-      return seconds(metrics::mean_step(runs.run(other, &own).step_times));
+      return scale * seconds(metrics::mean_step(runs.run(other, &own).step_times));
     };
     std::array<double, 2> steps{};
     parallel::in_order(steps.size(), 0, [&](std::size_t i) {

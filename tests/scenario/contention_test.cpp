@@ -2,12 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "sim/config/reader.hpp"
+#include "sim/report/text.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::scenario::contention_test {
 
 report::Result run(const std::string& nodes, const std::string& link, const std::string& contention,
-                   bool fold, bool interval = false) {
+                   bool fold, bool interval = false, network::Bound bound = network::Bound::middle) {
   const config::Library library({"configs"});
   const int ranks = std::stoi(nodes) * 8;
   const Scenario scenario = parse_scenario(
@@ -21,6 +22,7 @@ report::Result run(const std::string& nodes, const std::string& link, const std:
   SimulateOptions options;
   options.fold = fold;
   options.contention_interval = interval;
+  options.contention = bound;
   return simulate(scenario, catalogue, options, nullptr).result;
 }
 
@@ -39,6 +41,21 @@ TEST(Contention, slows_hashed_roce_paths_that_meet_and_says_so_with_an_interval)
   const auto finding = std::find_if(calibrated.findings.begin(), calibrated.findings.end(),
                                     [](const report::Finding& f) { return f.path == "network.contention"; });
   EXPECT_NE(finding->message.find("the step takes"), std::string::npos);
+}
+
+// The interval comes from first steps, its ends are what whole runs there measure.
+TEST(Contention, has_the_steps_of_runs_at_its_ends_as_interval) {
+  const auto text_at = [](network::Bound bound) {
+    return report::duration_text(run("48", "roce-400g", "calibrated", true, false, bound).step);
+  };
+  const std::string low = text_at(network::Bound::high), high = text_at(network::Bound::low);
+  ASSERT_NE(low, high);
+  const report::Result calibrated = run("48", "roce-400g", "calibrated", true, true);
+  const auto finding = std::find_if(calibrated.findings.begin(), calibrated.findings.end(),
+                                    [](const report::Finding& f) { return f.path == "network.contention"; });
+  ASSERT_NE(finding, calibrated.findings.end());
+  EXPECT_NE(finding->message.find("the step takes " + low + " to " + high), std::string::npos)
+      << finding->message;
 }
 
 // All members of a class carry the same load, so one stands for all, exactly.
