@@ -82,7 +82,31 @@ TEST(Plan, HeadsAndColumnsMustDivide) {
   const auto problems = problems_of(workload, 12);
   ASSERT_EQ(problems.size(), 4u);  // heads, columns, key-value heads, sequence
   EXPECT_EQ(problems[0].message, "tp = 12 does not divide the model's 64 attention heads");
-  EXPECT_EQ(problems[0].help, "the largest tp below it that does is 8");
+  // Eight divide 64 heads, too, and 12 accelerators four.
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(problems[i].help, "tp = 4 would fit the model, the sequence and the accelerators");
+}
+
+// Qwen2.5-7B: 28 heads, 4 key-value heads, 18944 = 8 x 2368 columns. Seven divide the heads alone.
+TEST(Plan, AProposedTensorGroupFitsEverything) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.model.heads = 28, workload.model.kv_heads = 4, workload.model.hidden = 3584;
+  workload.model.ffn = 18944;
+  workload.plan.dp.reset();
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].help, "tp = 4 would fit the model, the sequence and the accelerators");
+  workload.plan.tp = 4;
+  EXPECT_TRUE(problems_of(workload).empty());
+}
+
+TEST(Plan, AFoldedPipelineNeedsOne) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.schedule = Schedule::zb_v, workload.plan.pp = 1, workload.plan.dp = 8;
+  const auto problems = problems_of(workload);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "workload.plan.schedule");
+  EXPECT_EQ(problems[0].help, "use 1f1b, or set pp to 2 or more");
 }
 
 TEST(Plan, AGlobalBatchMustBeAMultipleOfWhatRunsAtOnce) {

@@ -22,7 +22,7 @@ class Mistakes {
   std::vector<Problem> problems_;
 };
 
-void check_shape(const WorkloadSpec& workload, Mistakes& mistakes);
+void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mistakes& mistakes);
 
 void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes);
 // Layers of every global stage. Reads pp, virtual_stages, schedule.

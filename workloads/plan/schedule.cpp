@@ -24,7 +24,10 @@ void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   } else if (plan.schedule != Schedule::interleaved && plan.virtual_stages > 1) {
     mistakes.add("plan.virtual_stages", "this schedule has one stage a rank", "use the interleaved schedule");
   }
-  if (plan.virtual_stages > 1 && plan.pp == 1)
+  if (plan.schedule == Schedule::zb_v && plan.pp == 1)
+    mistakes.add("plan.schedule", "ZB-V folds a pipeline in two, and there is none (pp = 1)",
+                 "use 1f1b, or set pp to 2 or more");
+  else if (plan.virtual_stages > 1 && plan.pp == 1)
     mistakes.add("plan.virtual_stages", "virtual stages need a pipeline (pp > 1)", "set virtual_stages to 1");
 }
 

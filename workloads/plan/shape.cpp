@@ -1,6 +1,8 @@
 // The model against the plan: counts are positive, tensor-parallel ranks divide what they split.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "workloads/model.hpp"
 #include "workloads/plan/parts.hpp"
 
@@ -20,9 +22,29 @@ void check_latent(const AttentionSpec& attention, Mistakes& mistakes) {
   needed("qk_rope_head_dim", attention.qk_rope_head_dim);
   needed("v_head_dim", attention.v_head_dim);
 }
+
+// The largest tp below the one asked for that all of this file's checks take, the sequence and the number of
+// accelerators too.
+int proposed_tp(const WorkloadSpec& workload, std::uint32_t accelerators) {
+  const ModelSpec& model = workload.model;
+  const PlanSpec& plan = workload.plan;
+  const bool latent = model.attention.kind == AttentionKind::mla;
+  const int sequence = workload.sequence.value_or(model.sequence);
+  const auto divides = [](std::int64_t divisor, std::int64_t value) { return value % divisor == 0; };
+  int tp = plan.tp;
+  while (--tp > 1) {
+    const bool layers = divides(tp, model.heads) &&
+                        (count_of(model, LayerKind::dense) == 0 || divides(tp, model.ffn)) &&
+                        (model.experts.count == 0 || plan.etp || divides(tp, model.experts.ffn)) &&
+                        (latent || divides(tp, model.kv_heads) || divides(model.kv_heads, tp));
+    const bool ranks = divides(std::int64_t{tp} * plan.pp * plan.cp, accelerators);
+    if (layers && ranks && divides(std::int64_t{tp} * plan.cp, sequence)) break;
+  }
+  return std::max(1, tp);
+}
 }  // namespace
 
-void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
+void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
   const PlanSpec& plan = workload.plan;
   const auto positive = [&](const char* path, int value) {
@@ -44,12 +66,12 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
   mistakes.finish();
   if (!sound) return;
 
+  const std::string proposed = fmt::format("tp = {} would fit the model, the sequence and the accelerators",
+                                           proposed_tp(workload, accelerators));
   const auto divisible = [&](const char* what, int value) {
     if (value % plan.tp == 0) return;
-    int fits = plan.tp;
-    while (value % fits != 0) --fits;
     mistakes.add("plan.tp", fmt::format("tp = {} does not divide the model's {} {}", plan.tp, value, what),
-                 fmt::format("the largest tp below it that does is {}", fits));
+                 proposed);
   };
   if (model.head_dim < 1 && model.hidden % model.heads != 0 && model.attention.kind != AttentionKind::mla)
     mistakes.add("model.heads",
@@ -78,7 +100,7 @@ void check_shape(const WorkloadSpec& workload, Mistakes& mistakes) {
     mistakes.add("plan.tp",
                  fmt::format("tp = {} neither divides nor is a multiple of the model's {} key-value heads",
                              plan.tp, model.kv_heads),
-                 "choose a tp that divides them");
+                 proposed);
   if (model.heads % model.kv_heads != 0)
     mistakes.add("model.kv_heads",
                  fmt::format("{} heads cannot share {} key-value heads evenly", model.heads, model.kv_heads));
