@@ -39,48 +39,79 @@ std::optional<MemoryUse> try_plan(const WorkloadSpec& workload, const topology::
   }
 }
 
-std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
-                        std::uint32_t accelerators) {
-  using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
-  std::vector<Change> changes;
-  changes.emplace_back([](WorkloadSpec& w) { return w.plan.zero = 1, std::string("zero = 1"); });
-  changes.emplace_back([](WorkloadSpec& w) {
-    return w.plan.sequence_parallel = true, std::string("sequence_parallel = true");
-  });
-  if (workload.task == Task::lora && bytes_of(workload.precision.gemm) < 2)
-    changes.emplace_back([](WorkloadSpec& w) {
-      return w.precision.frozen_weights = Precision::fp8, std::string("precision.frozen_weights = fp8");
-    });
-  for (const auto& [kind, name] :
-       {std::pair{RecomputeKind::selective, "selective"}, {RecomputeKind::full, "full"}})
-    changes.emplace_back([kind = kind, name = name](WorkloadSpec& w) {
+using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
+
+// What leaves the parallel dimensions as they are, the quicker of two first.
+void add_savings(const WorkloadSpec& workload, std::vector<Change>& changes) {
+  const auto add = [&](auto set) { changes.emplace_back(set); };
+  const auto zero = [&](int stage) {
+    add([stage](WorkloadSpec& w) { return w.plan.zero = stage, fmt::format("zero = {}", stage); });
+  };
+  const auto recompute = [&](RecomputeKind kind, const char* name) {
+    add([kind, name](WorkloadSpec& w) {
       w.plan.recompute = RecomputeSpec{kind, std::nullopt};
       return fmt::format("recompute = {}", name);
     });
-  changes.emplace_back([](WorkloadSpec& w) {
+  };
+  zero(1);
+  add([](WorkloadSpec& w) {
+    return w.plan.sequence_parallel = true, std::string("sequence_parallel = true");
+  });
+  if (workload.task == Task::lora && bytes_of(workload.precision.gemm) < 2)
+    add([](WorkloadSpec& w) {
+      return w.precision.frozen_weights = Precision::fp8, std::string("precision.frozen_weights = fp8");
+    });
+  zero(2);
+  recompute(RecomputeKind::selective, "selective");
+  zero(3);
+  recompute(RecomputeKind::full, "full");
+  // A batch keeps being a multiple of halves.
+  for (int batch = workload.plan.micro_batch.value_or(1) / 2; batch > 0; batch /= 2)
+    add([batch](WorkloadSpec& w) {
+      return w.plan.micro_batch = batch, fmt::format("micro_batch = {}", batch);
+    });
+  if (workload.task == Task::prefill || workload.task == Task::decode)
+    add([](WorkloadSpec& w) {
+      return w.precision.weights = WeightFormat::int8, std::string("precision.weights = int8");
+    });
+}
+
+Change with_full_recompute(const Change& change) {
+  return [change](WorkloadSpec& w) {
+    w.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
+    return change(w) + " with recompute = full";
+  };
+}
+
+Change larger(int PlanSpec::*dimension, const char* name, int factor) {
+  return [=](WorkloadSpec& w) {
+    w.plan.*dimension *= factor;
+    if (dimension != &PlanSpec::ep) w.plan.dp.reset();  // experts divide the ranks that there are
+    if (dimension == &PlanSpec::pp) w.plan.stage_layers.clear();
+    return fmt::format("{} = {}", name, w.plan.*dimension);
+  };
+}
+
+std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                        std::uint32_t accelerators) {
+  std::vector<Change> changes;
+  add_savings(workload, changes);
+  const auto factors = {2, 4, 8, 16, 32, 64};
+  for (const int factor : factors) {
+    changes.push_back(larger(&PlanSpec::ep, "ep", factor));
+    changes.push_back(larger(&PlanSpec::tp, "tp", factor));
+    changes.push_back(larger(&PlanSpec::pp, "pp", factor));
+    changes.push_back(larger(&PlanSpec::cp, "cp", factor));
+  }
+  changes.push_back(with_full_recompute([](WorkloadSpec& w) {
     w.plan.micro_batch = 1;
     return std::string("micro_batch = 1");
-  });
-  for (const int factor : {2, 4, 8, 16, 32, 64}) {
-    changes.emplace_back([factor](WorkloadSpec& w) {
-      w.plan.tp *= factor;
-      w.plan.dp.reset();
-      return fmt::format("tp = {}", w.plan.tp);
-    });
-    changes.emplace_back([factor](WorkloadSpec& w) {
-      w.plan.pp *= factor;
-      w.plan.dp.reset();
-      w.plan.stage_layers.clear();
-      return fmt::format("pp = {}", w.plan.pp);
-    });
-    changes.emplace_back([factor](WorkloadSpec& w) {
-      w.plan.pp *= factor;
-      w.plan.dp.reset();
-      w.plan.stage_layers.clear();
-      w.plan.recompute = RecomputeSpec{RecomputeKind::full, std::nullopt};
-      return fmt::format("pp = {} with recompute = full", w.plan.pp);
-    });
-  }
+  }));
+  for (const int factor : factors)
+    changes.push_back(with_full_recompute(larger(&PlanSpec::pp, "pp", factor)));
+  // Slowest: the optimiser's step crosses PCIe.
+  changes.emplace_back(
+      [](WorkloadSpec& w) { return w.plan.offload = Offload::cpu, std::string("offload = cpu"); });
   for (const Change& change : changes) {
     WorkloadSpec changed = workload;
     const std::string what = change(changed);
