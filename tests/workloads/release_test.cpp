@@ -126,8 +126,8 @@ TEST(Release, ScoresPassOneByOneWhereNoKernelFusesThem) {
 }
 
 // Two heads of one sequence are no multiple of four, eight are; 4096 keys are more than the kernel of 2021
-// takes. The operators in its place: cast 2 + 4 bytes a score, scale 8, mask 8, softmax 8, cast back 6, for 4;
-// backward 6, 12, copied and masked 16, 8, 6, for 6. 2 x 1024 x 1024 scores at 0.8 of 3.35 TB/s.
+// takes. The operators in its place: cast 2 + 4 bytes a score, scale 8, mask 8, softmax 8, cast back 6, for
+// 4; backward 6, 12, copied and masked 16, 8, 6, for 6. 2 x 1024 x 1024 scores at 0.8 of 3.35 TB/s.
 TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
   const auto plan = [](const char* framework, int micro_batch, int sequence, Precision precision) {
     WorkloadSpec workload = job(framework);
@@ -166,6 +166,42 @@ TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
   EXPECT_NEAR(backward.seconds - fused_backward.seconds, (48 - 6) * byte_each, 1e-12);
   EXPECT_EQ(forward.kernels - fused_forward.kernels, 5 - 1);
   EXPECT_EQ(backward.kernels - fused_backward.kernels, 6 - 1);
+}
+
+// Sequences of 2048 tokens, 1024 wide, in 16 bits. One rank finds words 2, positions 2 and adds them 3; two
+// sequences are put behind the tokens 2, on two ranks others' words are set to zero 2. Backward the tables
+// read the rows 1 + 1, zeros 4, back to sequences 2; the words' rows are read and written in the gradients, 2
+// on one rank; tables of 51,200 and 2048 rows are filled with zeros, 25 and 1 for 2048 tokens. Rotary models
+// have no table of positions.
+TEST(Release, WordsPassAsOftenAsMegatronsEmbeddingWritesThem) {
+  const auto passes = [](const char* framework, int tp, int micro_batch, Positions positions) {
+    WorkloadSpec workload = job(framework);
+    workload.model.positions = positions;
+    workload.model = complete(workload.model);
+    workload.plan.tp = tp, workload.plan.micro_batch = micro_batch;
+    workload.plan.global_batch = 8 / tp * micro_batch;
+    workload.plan.sequence_parallel = false;
+    workload.dropout = false;
+    const Plan plan = resolve(workload, 8);
+    static const topology::Accelerator accelerator = h100();
+    const ComputeModel compute(accelerator, {});
+    const PiecePair pair = embedding(workload.model, plan, compute);
+    const double bytes = plan.tokens() * 1024 * 2;
+    const auto of = [&](const PieceList& list) {
+      double seconds = 0;
+      for (const Piece& piece : list.pieces()) seconds += piece.collective ? 0 : piece.cost.seconds;
+      return seconds * 0.8 * 3.35e12 / bytes;
+    };
+    return std::pair(of(pair.forward), of(pair.backward));
+  };
+  const auto expect = [&](std::pair<double, double> found, double forward, double backward) {
+    EXPECT_NEAR(found.first, forward, 1e-9);
+    EXPECT_NEAR(found.second, backward, 1e-9);
+  };
+  expect(passes("megatron@2021", 1, 1, Positions::rotary), 2, 1 + 2 + 25);
+  expect(passes("megatron@2021", 1, 1, Positions::learned), 2 + 5, 1 + 1 + 2 + 26);
+  expect(passes("megatron@2021", 1, 2, Positions::learned), 2 + 5 + 2, 1 + 1 + 2 + 2 + 13);
+  expect(passes("megatron@2021", 2, 2, Positions::learned), 2 + 5 + 2 + 2, 1 + 1 + 2 + 4 + 1 + 6.5);
 }
 
 // 8192 tokens meet 50,257 words and 50,304: tiles are the same to a row, and on an A100, not on an H100, the

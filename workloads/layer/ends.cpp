@@ -19,6 +19,25 @@ KernelCost table_gradient(const LayerKernels& kernels, double parameters) {
   return kernels.compute.memory_bound(parameters * (fresh + added), MemoryKernel::add, added > 0 ? 2 : 1) +
          accumulated(kernels.plan, kernels.compute, parameters);
 }
+
+// Passes over the rows that words have become (Megatron: mpu/layers.py, VocabParallelEmbedding;
+// language_model.py, Embedding), and their kernels. Forward: found 2; words of other ranks set to zero 2, a
+// kernel beside 6 of a number a word; positions found 2, added 3; several sequences put behind the dimension
+// of tokens 2. Backward the table reads them, as does that of positions; masked words are copied and set to
+// zero 4; back to sequences 2.
+struct RowPasses {
+  double passes, kernels;
+};
+RowPasses row_passes(const ModelSpec& model, const Plan& plan, bool forward) {
+  if (plan.inference()) return {2, 3};
+  RowPasses rows = forward ? RowPasses{2, 1} : RowPasses{1, 3};
+  const auto add = [&](double passes, double kernels) { rows.passes += passes, rows.kernels += kernels; };
+  if (plan.tp > 1) add(forward ? 2 : 4, forward ? 7 : 2);
+  if (positions_of(model) == Positions::learned) add(forward ? 5 : 1, forward ? 2 : 3);
+  const bool tokens_first = plan.core_copies == CoreCopies::own || plan.core_copies == CoreCopies::engine;
+  if (tokens_first && plan.micro_batch > 1) add(2, 1);
+  return rows;
+}
 }  // namespace
 
 PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute) {
@@ -27,7 +46,9 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
   const double bytes = tokens * model.hidden * element;
   const double parameters = embedding_parameters(model) / plan.tp;
   PiecePair result;
-  result.forward.compute(Part::embedding, compute.memory_bound(2 * bytes, MemoryKernel::elementwise, 3),
+  const RowPasses found = row_passes(model, plan, true), left = row_passes(model, plan, false);
+  result.forward.compute(Part::embedding,
+                         compute.memory_bound(found.passes * bytes, MemoryKernel::elementwise, found.kernels),
                          Piece::kNone, parameters);
   const int reduced = kernels.reduce(result.forward, Part::embedding, bytes);
   const double rows = plan.sequence_parallel ? bytes / plan.tp : bytes;
@@ -36,11 +57,11 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
 
   const int gathered = kernels.gather(result.backward, Part::embedding, bytes);
   // Reads the gradient, adds it to the rows of this rank's vocabulary.
-  const double scatter = bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
-  result.backward.compute(
-      Part::embedding,
-      compute.memory_bound(scatter, MemoryKernel::elementwise, 3) + table_gradient(kernels, parameters),
-      gathered, parameters);
+  const double scatter = left.passes * bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
+  result.backward.compute(Part::embedding,
+                          compute.memory_bound(scatter, MemoryKernel::elementwise, left.kernels) +
+                              table_gradient(kernels, parameters),
+                          gathered, parameters);
   return result;
 }
 
