@@ -115,7 +115,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
   bool synchronises_p2p = false;
   bool plain_softmax = false;  // stored scores that do not fit KernelFacts::fused_softmax_keys
-  bool qkv_apart = false;  // queries, keys and values are products of their own (KernelFacts::gate_apart)
+  bool qkv_apart = false;      // queries, keys and values are products of their own (KernelFacts::gate_apart)
   double logit_bytes = 4;
   int loss_chunks = 1;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp

@@ -53,7 +53,7 @@ struct HostProfile {
   bool waits_for_batch = false;    // the host reads its size back from the accelerator
   bool batch_everywhere = false;   // stages between the first and the last fetch it too
   ExpertCalls experts{};
-  double in_step = 1;  // how much longer a call of Python takes in a step than in a loop of its own
+  double in_step = 1;          // how much longer a call of Python takes in a step than in a loop of its own
   HostPasses plain_softmax{};  // beside forward and backward, where Megatron's fused softmax does not fit
 };
 }  // namespace topsim::workloads
