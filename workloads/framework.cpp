@@ -17,6 +17,23 @@ std::span<const Framework> frameworks() {
   return table;
 }
 
+namespace {
+bool is_year(std::string_view release) {
+  return release.size() == 4 && release.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// The set in force in that year; years order as text.
+const Framework* set_of_year(std::string_view base, std::string_view year) {
+  const Framework* oldest = nullptr;
+  for (const Framework& row : frameworks()) {
+    if (row.name != base || !is_year(row.release)) continue;
+    if (row.release <= year) return &row;  // newest first
+    oldest = &row;
+  }
+  return oldest;
+}
+}  // namespace
+
 const Framework& framework(std::string_view name) {
   const std::size_t at = name.find('@');
   const std::string_view base = name.substr(0, at);
@@ -26,6 +43,8 @@ const Framework& framework(std::string_view name) {
     if (row.name == base && (release.empty() || row.release == release)) return row;
     known += fmt::format("{}{}@{}", known.empty() ? "" : ", ", row.name, row.release);
   }
+  if (is_year(release))
+    if (const Framework* row = set_of_year(base, release)) return *row;
   Problem problem;
   problem.path = "workload.framework";
   problem.message = fmt::format("unknown framework \"{}\"", name);

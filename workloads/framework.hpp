@@ -121,6 +121,7 @@ struct Framework : KernelFacts, ExchangeFacts {
 
 // All rows; names repeat, releases of one name newest first.
 [[nodiscard]] std::span<const Framework> frameworks();
-// "megatron" or "megatron@2022". Throws ConfigError with the known ones.
+// "megatron" or "megatron@2022"; a year without a set of its own has the one before it, the first years the
+// oldest. Throws ConfigError with the known ones.
 [[nodiscard]] const Framework& framework(std::string_view name);
 }  // namespace topsim::workloads

@@ -144,8 +144,10 @@ double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causa
     attention += h * (model.heads + 2.0 * model.kv_heads) * model.head_dim;
   }
   const double dense = gates * h * model.ffn;
-  const double sparse =
-      gates * h * experts.ffn * (static_cast<double>(experts.top_k) + experts.shared) + h * experts.count;
+  // Rows beyond an expert's capacity are dropped: with even loads, all that a factor below 1 leaves no room
+  // for.
+  const double kept = experts.capacity_factor > 0 ? std::min(1.0, experts.capacity_factor) : 1;
+  const double sparse = gates * h * experts.ffn * (experts.top_k * kept + experts.shared) + h * experts.count;
   const double matrices = model.layers * attention + count_of(model, LayerKind::dense) * dense +
                           count_of(model, LayerKind::experts) * sparse;
   const double scores =

@@ -86,7 +86,7 @@ class _Text:
 
 def _read(source: Any, assignments: List[str], name: Optional[str]) -> Any:
     if isinstance(source, Mapping):
-        source = _Text(json.dumps(source, indent=2), name or "scenario", ".")
+        source = _Text(json.dumps(source, indent=2, default=_plain), name or "scenario", ".")
     if isinstance(source, _Text):
         return _core.Scenario.parse(source.text, name or source.name, source.directory, assignments)
     return _core.Scenario.read(os.fspath(source), assignments)

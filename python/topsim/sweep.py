@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from . import _core
 from .progress import Bar, OnProgress
-from .scenario import Changes, Scenario, Source, _scenario, _Text
+from .scenario import Changes, Scenario, Source, _plain, _scenario, _Text
 from .table import Table
 
 Vary = Mapping[str, Sequence[Any]]
@@ -147,20 +147,15 @@ def _space(vary: Optional[Vary], points: Optional[Iterable[Mapping[str, Any]]]) 
         if [*point] != [*listed[0]]:
             raise ValueError(f"every point names the same paths in the same order; {point} does not")
         for values in itertools.product(*grid.values()):
-            rows.append([json.dumps(_plain(value)) for value in (*point.values(), *values)])
+            rows.append([json.dumps(value, default=_plain) for value in (*point.values(), *values)])
     return paths, rows
-
-
-def _plain(value: Any) -> Any:
-    """numpy's numbers as Python's."""
-    return value.item() if hasattr(value, "item") else value
 
 
 def _origin(scenario: Scenario) -> Tuple[str, str, str, str, List[str]]:
     """(path, text, name, directory, assignments): where to read it again with other values."""
     source, changes = scenario._source, scenario._changes
     if isinstance(source, Mapping):
-        source = _Text(json.dumps(source, indent=2), scenario.name, ".")
+        source = _Text(json.dumps(source, indent=2, default=_plain), scenario.name, ".")
     if isinstance(source, _Text):
         return "", source.text, source.name, source.directory, changes
     return os.fspath(source), "", "", "", changes

@@ -42,9 +42,17 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
   return sizes;
 }
 
+scenario::Scenario load(const Options& options) {
+  scenario::Scenario scenario = options.scenario.load_cluster();
+  if (!scenario.faults.empty())
+    std::cerr
+        << "warning: bench measures the cluster whole, without the scenario's faults; topsim run has them\n";
+  return scenario;
+}
+
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
-  scenario::Scenario scenario = options.scenario.load_cluster();
+  scenario::Scenario scenario = load(options);
   // Packets are the point of these patterns; a scenario's file usually says "flow" for its workload.
   const auto& said = options.scenario.assignments;
   const bool asked = !options.scenario.network.empty() ||
@@ -84,7 +92,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
                                    scenario::bench_size(options.end.empty() ? "8G" : options.end),
                                    options.factor};
   check_order(sizes.first, sizes.last);
-  scenario::Scenario scenario = options.scenario.load_cluster();
+  scenario::Scenario scenario = load(options);
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const std::vector<scenario::BenchRow> rows =
       scenario::bench(scenario, catalogue, what.kind, sizes, &progress);

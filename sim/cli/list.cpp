@@ -18,6 +18,7 @@
 #include "sim/scenario/shipped.hpp"
 #include "topology/catalogue.hpp"
 #include "workloads/fields.hpp"
+#include "workloads/framework.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -112,6 +113,17 @@ void list_networks() {
   print_table({"network", "what it does"}, std::move(rows));
 }
 
+void list_frameworks() {
+  std::vector<Row> rows;
+  std::string_view before;
+  for (const workloads::Framework& set : workloads::frameworks()) {
+    rows.push_back({fmt::format("{}@{}{}", set.name, set.release, set.name == before ? "" : " (default)"),
+                    std::string(set.summary)});
+    before = set.name;
+  }
+  print_table({"framework", "its set of defaults"}, std::move(rows));
+}
+
 void list_collectives() {
   using program::CollectiveKind;
   std::vector<Row> rows;
@@ -137,6 +149,7 @@ constexpr Topic kTopics[] = {
     {"scenarios", list_scenarios, "the scenarios that come with topsim"},
     {"hardware", list_hardware, "accelerators, nodes, links, switches, NICs: what topology may name"},
     {"models", list_models, "what workload.model may name"},
+    {"frameworks", list_frameworks, "what workload.framework may name, a set of defaults a release"},
     {"fabrics", list_fabrics, "what topology.fabric may name"},
     {"networks", list_networks, "what network.model may name"},
     {"collectives", list_collectives, "what topsim bench measures"}};

@@ -152,6 +152,10 @@ int import(const Options& options) {
   check_names(options);
   const std::string& path = options.file;
   const std::string text = read_text(path);
+  constexpr std::uint32_t kMostNodes = 65536;
+  if (options.nodes < 1 || options.nodes > kMostNodes)
+    throw ConfigError(fmt::format("--nodes {} builds nothing", options.nodes),
+                      fmt::format("from 1 to {} equal boxes", kMostNodes));
   const std::string format = options.from.empty() ? topology::detect_format(text) : options.from;
   const auto print = [&](const Topology& t) {
     write(options, in_format(t, format_of(options, topology_formats(), "json", "--as")));

@@ -6,6 +6,7 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
 #include "sim/network/flow.hpp"
+#include "topology/host_memory.hpp"
 
 namespace topsim::executor {
 namespace {
@@ -273,14 +274,9 @@ class Steps final : public Carrier {
 
   // A copy to host memory, or from it: fold::GroupLowering has found that the node has one.
   void add_host_memory(std::uint32_t group, std::vector<DeviceId>& ends) const {
-    const topology::Device& gpu = topology_.device(ends.front());
-    const auto devices = topology_.devices();
-    const auto memory = std::find_if(devices.begin(), devices.end(), [&](const topology::Device& device) {
-      return device.kind == topology::DeviceKind::host_memory && device.node == gpu.node;
-    });
+    const auto memory = topology::nearest_host_memory(topology_, ends.front());
     const bool reads = system_.host_group[1][system_.groups[group].members.front()] == group;
-    ends.insert(reads ? ends.begin() : ends.end(),
-                DeviceId(static_cast<std::size_t>(memory - devices.begin())));
+    ends.insert(reads ? ends.begin() : ends.end(), memory.value());
   }
 
   std::vector<RankId> members_of(std::uint32_t group) const {

@@ -125,6 +125,7 @@ std::uint32_t Calls::activity_of(std::uint32_t rank, std::uint32_t index) const 
 }
 
 std::vector<OpCharge> Calls::charges(std::uint32_t rank) const {
+  const Relation relation = relation_of(program_);
   std::vector<OpCharge> result;
   for (const program::Op& op : program_.classes[system_.ranks[rank].program_class].ops) {
     if (op.kind == OpKind::compute || op.kind == OpKind::host_work) {
@@ -135,7 +136,7 @@ std::vector<OpCharge> Calls::charges(std::uint32_t rank) const {
     if (g == fold::System::kNone) throw InternalError("a rank calls a communicator it is not a member of");
     const fold::GroupClass& group = system_.groups[g];
     result.push_back({while_running(group.dimension, op.kind != OpKind::collective),
-                      before_running(group.dimension, group.spans_programs)});
+                      before_running(group.dimension, group.spans_programs, relation)});
   }
   return result;
 }

@@ -29,19 +29,31 @@ Reason while_running(Dimension dimension, bool point_to_point) {
   return Reason::other;
 }
 
-Reason before_running(Dimension dimension, bool spans_programs) {
+Relation relation_of(const program::Program& program) {
+  const auto& peers = program.peer_dimension;
+  const auto any = [&](Dimension dimension) {
+    return std::find(peers.begin(), peers.end(), dimension) != peers.end();
+  };
+  if (program.classes.size() <= 1) return Relation::strangers;
+  if (any(Dimension::pipeline)) return Relation::stages;
+  return any(Dimension::data) ? Relation::replicas : Relation::strangers;
+}
+
+Reason before_running(Dimension dimension, bool spans_programs, Relation relation) {
   if (dimension == Dimension::offload) return Reason::offload;
-  // Replicas that do not all do the same: one of them works for all (torch.nn.DataParallel).
-  if (spans_programs && dimension == Dimension::data) return Reason::data_parallel;
-  return spans_programs ? Reason::pipeline_bubble : Reason::straggler;
+  if (!spans_programs || relation == Relation::strangers) return Reason::straggler;
+  return relation == Relation::replicas ? Reason::data_parallel : Reason::pipeline_bubble;
 }
 
 Reason reason_at_end(const program::Program& program) {
-  if (program.classes.size() <= 1) return Reason::straggler;
-  const auto& peers = program.peer_dimension;
-  const bool replicas = !peers.empty() && std::all_of(peers.begin(), peers.end(), [](Dimension dimension) {
-    return dimension == Dimension::data;
-  });
-  return replicas ? Reason::data_parallel : Reason::pipeline_bubble;
+  switch (relation_of(program)) {
+    case Relation::stages:
+      return Reason::pipeline_bubble;
+    case Relation::replicas:
+      return Reason::data_parallel;
+    case Relation::strangers:
+      break;
+  }
+  return Reason::straggler;
 }
 }  // namespace topsim::executor

@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/fold/incidence.hpp"
+#include "topology/host_memory.hpp"
 
 namespace topsim::fold {
 
@@ -47,19 +48,10 @@ std::vector<Group> enumerate_groups(const program::Program& program, const Shape
 
 GroupLowering::GroupLowering(const program::Program& program, const topology::Router& router,
                              const collective::NcclModel& nccl)
-    : program_(program), router_(router), nccl_(nccl) {
-  const auto& topology = router.topology();
-  host_memory_.assign(topology.nodes(), DeviceId());
-  for (std::size_t d = 0; d < topology.devices().size(); ++d) {
-    const topology::Device& device = topology.devices()[d];
-    if (device.kind != topology::DeviceKind::host_memory) continue;
-    if (!host_memory_[device.node].valid()) host_memory_[device.node] = DeviceId(d);
-  }
-}
+    : program_(program), router_(router), nccl_(nccl) {}
 
 DeviceId GroupLowering::host_memory(DeviceId gpu) const {
-  const DeviceId memory = host_memory_[router_.topology().device(gpu).node];
-  if (memory.valid()) return memory;
+  if (const auto memory = topology::nearest_host_memory(router_.topology(), gpu)) return *memory;
   throw ConfigError("the node has no host memory to offload to",
                     "describe one in the node recipe, or offload none");
 }

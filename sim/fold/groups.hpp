@@ -69,6 +69,5 @@ class GroupLowering {
   const program::Program& program_;
   const topology::Router& router_;
   const collective::NcclModel& nccl_;
-  std::vector<DeviceId> host_memory_;  // by node
 };
 }  // namespace topsim::fold

@@ -36,6 +36,23 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
        "workload.precision", "topsim list hardware " + entry.id + " shows its formats"});
 }
 
+// Parts of a model that are described but switched off.
+void find_idle_parts(const workloads::WorkloadSpec& workload, std::vector<report::Finding>& out) {
+  if (workload.trace || workload.model.layers == 0) return;
+  const workloads::ExpertSpec &experts = workload.model.experts, none;
+  if (experts.count == 0 &&
+      (experts.top_k != none.top_k || experts.shared != none.shared || experts.imbalance != none.imbalance ||
+       experts.capacity_factor != none.capacity_factor || experts.node_limit != none.node_limit))
+    out.push_back({report::Severity::warning, "experts are described, but there are none: the model is dense",
+                   "workload.model.experts", "add count, for example 8"});
+  const workloads::AttentionSpec& attention = workload.model.attention;
+  if (attention.kind != workloads::AttentionKind::mla &&
+      (attention.kv_lora_rank > 0 || attention.q_lora_rank > 0))
+    out.push_back({report::Severity::warning,
+                   "latent attention is described, but keys and values are not compressed",
+                   "workload.model.attention", "\"kind\": \"mla\""});
+}
+
 void find_links(const topology::Topology& topology, const topology::Catalogue& catalogue,
                 const topology::LinkChoice& choice, std::vector<report::Finding>& out) {
   topology::LinkEntry link = catalogue.link(choice.use);
@@ -168,6 +185,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
                                                const topology::Catalogue& catalogue) {
   std::vector<report::Finding> out = packet_findings(scenario, topology);
   find_lanes(scenario, out);
+  find_idle_parts(scenario.workload, out);
   find_ports_by_turns(scenario, topology, out);
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);

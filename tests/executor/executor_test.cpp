@@ -131,6 +131,32 @@ TEST(Executor, starts_a_message_when_both_sides_have_arrived) {
   EXPECT_EQ(idle(outcome, 0, Reason::pipeline_bubble), 10_us);   // then nothing to do until the step ends
 }
 
+TEST(Executor, charges_the_wait_for_a_late_rank_of_another_program_to_it_where_there_is_no_pipeline) {
+  // Two programs of a trace meet in a collective of 5 us, after 1 and after 10 us: the first waits 9.
+  SmallWorld world(2);
+  world.add_class({compute(1_us), communicate(OpKind::collective, 5000, 1)}, {{}, {0}});
+  world.add_class({compute(10_us), communicate(OpKind::collective, 5000, 1)}, {{}, {0}});
+  const Outcome outcome = world.run(Dimension::tensor);
+  EXPECT_EQ(outcome.step_times[0], 15_us);
+  EXPECT_EQ(idle(outcome, 0, Reason::straggler), 9_us);
+  EXPECT_EQ(idle(outcome, 0, Reason::tensor_parallel), 5_us);
+  EXPECT_EQ(idle(outcome, 0, Reason::pipeline_bubble), 0_us);
+}
+
+TEST(Executor, charges_a_transfer_whose_time_is_given_to_the_pipeline_and_other_work_of_the_host_to_offload) {
+  for (const auto& [phase, reason] : {std::pair{program::Phase::transfer, Reason::pipeline_transfer},
+                                      std::pair{program::Phase::optimizer, Reason::offload}}) {
+    SmallWorld world(1);
+    program::Op away;
+    away.kind = OpKind::host_work;
+    away.phase = phase;
+    away.stream = 1;
+    away.duration = 3_us;
+    world.add_class({compute(1_us), away, compute(1_us)}, {{}, {0}, {1}});
+    EXPECT_EQ(idle(world.run(Dimension::world), 0, reason), 3_us);
+  }
+}
+
 TEST(Executor, adds_up_calls_of_more_communicators_than_the_clock_has_time_for) {
   // A call of 3.6e12 bytes takes an hour, 3.6e15 ps; 2^20 communicators together 3.8e21 ps, of 9.2e18 that
   // fit.

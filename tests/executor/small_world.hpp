@@ -74,6 +74,7 @@ class SmallWorld {
         system.groups.push_back(edge);
       }
     }
+    if (dimension == program::Dimension::pipeline) program_.peer_dimension.assign(2, dimension);
     for (const auto& cls : program_.classes) {
       auto& shapes = system.op_shape.emplace_back();
       for (const program::Op& op : cls.ops) shapes.push_back(shape(system, op, ctas));

@@ -34,6 +34,13 @@ TEST(HardwareFindings, say_what_cannot_be) {
   EXPECT_THAT(words({"workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
 }
 
+TEST(HardwareFindings, say_which_parts_of_a_model_are_described_but_switched_off) {
+  EXPECT_THAT(words({R"(workload.model={"use": "llama3-8b", "experts": {"top_k": 2}})"}),
+              HasSubstr("the model is dense"));
+  EXPECT_THAT(words({R"(workload.model={"use": "llama3-8b", "attention": {"kv_lora_rank": 512}})"}),
+              HasSubstr("keys and values are not compressed"));
+}
+
 // Eight H100 nodes: NVLS within a box, no CollNet without SHARP in the fabric.
 TEST(HardwareFindings, say_what_was_forced_and_not_done) {
   const config::Library library({"configs"});

@@ -103,6 +103,14 @@ TEST(Import, AsManyNvlinksAsAnAcceleratorHasAreCables) {
   EXPECT_EQ(t.link(*link).line_rate.value() / 1e9, 4 * 25.0);
 }
 
+TEST(Import, NvlinksThatCannotBeAreASentence) {
+  std::string oneway = kMatrix, many = kMatrix;
+  oneway.replace(oneway.find("NV12"), 4, "NV4 ");
+  EXPECT_THROW((void)read_nvidia_smi(oneway, {}), ConfigError);
+  for (std::size_t at = 0; (at = many.find("NV12")) != std::string::npos;) many.replace(at, 4, "NV99");
+  EXPECT_THROW((void)read_nvidia_smi(many, {}), ConfigError);
+}
+
 // NVLinks between all GPUs hide the sockets: their CPUs tell, else one is assumed.
 TEST(Import, GpusBesideTheSameCpusShareASocket) {
   std::string text = kMatrix;

@@ -89,6 +89,21 @@ TEST(NcclXml, AcceleratorsWithoutAModelAreKnownByTheirPciIds) {
   EXPECT_THAT(findings(box()), Not(Contains(HasSubstr("known only"))));
 }
 
+TEST(NcclXml, NumbersThatCountNothingAreSentences) {
+  for (const char* width : {"-1", "4294967296", "NaN", "1.5"}) {
+    const std::string link = std::string(R"(link_speed="32.0 GT/s PCIe" link_width=")") + width + '"';
+    EXPECT_THROW((void)read(box(R"(link_speed="32.0 GT/s PCIe" link_width="16")", link)), ConfigError)
+        << width;
+  }
+  for (const char* links : {"65", "-1", "NaN", "inf"})
+    EXPECT_THROW((void)read(box("", "",
+                                std::string(R"(<nvlink target="0000:1b:00.0" count=")") + links +
+                                    R"(" tclass="0x068000"/>)")),
+                 ConfigError)
+        << links;
+  EXPECT_THROW((void)read(box("", "", "", R"(speed="NaN")")), ConfigError);
+}
+
 TEST(NcclXml, WhatIsNoTopologyIsASentence) {
   const auto message = [](const std::string& text) {
     try {

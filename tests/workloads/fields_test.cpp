@@ -4,6 +4,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/config/object.hpp"
+#include "workloads/framework.hpp"
 #include "workloads/model.hpp"
 
 namespace topsim::workloads::fields_test {
@@ -61,6 +62,15 @@ TEST(WorkloadFields, WhatIsWrittenReadsBackTheSame) {
       read(R"({"model": "mixtral-8x7b", "plan": {"zero_group": "node", "recompute": 2}})");
   const std::string text = config::write(spec);
   EXPECT_EQ(config::write(read(text)), text);
+}
+
+TEST(WorkloadFields, AYearWithoutASetOfItsOwnHasTheOneBeforeIt) {
+  // Megatron has sets of 2019, 2021, 2022, ...; FSDP's first is of 2023.
+  EXPECT_EQ(framework("megatron@2020").release, "2019");
+  EXPECT_EQ(framework("megatron@2021").release, "2021");
+  EXPECT_EQ(framework("megatron@2030").release, framework("megatron").release);
+  EXPECT_EQ(framework("fsdp@2020").release, "2023");
+  EXPECT_THROW((void)framework("megatron@main"), ConfigError);
 }
 
 TEST(WorkloadFields, AnUnknownFrameworkIsNamedWithTheKnownOnes) {

@@ -147,7 +147,7 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
     EXPECT_EQ(problem.path, "workload.plan");
     EXPECT_EQ(problem.message, fmt::format("does not fit: stage 0 needs {:.1f} GiB, h100-sxm5 has 74.5 GiB",
                                            needed.peak().total() / kGiB));
-    EXPECT_EQ(problem.help, fmt::format("tp = 8 would fit ({:.1f} GiB); --allow-oom simulates anyway",
+    EXPECT_EQ(problem.help, fmt::format("tp = 8, dp = 4 would fit ({:.1f} GiB); --allow-oom simulates anyway",
                                         fits.peak().total() / kGiB));
   }
 }

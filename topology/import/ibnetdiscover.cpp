@@ -59,7 +59,7 @@ std::string speed_in(std::string_view text) {
     const std::size_t end = std::min(text.find_first_of(" \t\r", start), text.size());
     const std::string_view word = text.substr(start, end - start);
     const std::size_t x = word.find('x');
-    if (x != std::string_view::npos && x > 0 && x < 3 && x + 1 < word.size() &&
+    if (x != std::string_view::npos && x > 0 && x < 3 && word[0] != '0' && x + 1 < word.size() &&
         word.find_first_not_of("0123456789") == x && word.find('=') == std::string_view::npos)
       found = word;
     start = end + 1;

@@ -208,7 +208,8 @@ void Importer::pci(const Element& element, DeviceId parent, std::uint32_t node) 
 void Importer::scale_up(std::uint32_t node) {
   DeviceId chips{};
   for (const ScaleUpLink& link : scale_up_) {
-    const int count = static_cast<int>(std::clamp(number(*link.element, "count", 1), 1.0, 65535.0));
+    constexpr int kMost = 64;  // links of a GPU to one neighbour
+    const int count = std::max(1, nccl::whole_number(*link.element, "count", 1, kMost));
     const int capability = capability_[link.gpu];
     // Infinity Fabric of MI300: 64 GB/s a link and direction, 48 usable (RCCL graph/topo.h).
     const double line = link.amd ? 64e9 : nccl::nvlink_line_rate(capability);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "sim/base/error.hpp"
@@ -15,21 +16,30 @@ std::string attribute(const Element& element, const char* name, const std::strin
 
 double number(const Element& element, const char* name, double missing) {
   const std::string text = attribute(element, name);
+  double value = missing;
   try {
-    if (text.starts_with("0x")) return static_cast<double>(std::stoull(text, nullptr, 16));
-    return text.empty() ? missing : std::stod(text);
+    if (text.starts_with("0x"))
+      value = static_cast<double>(std::stoull(text, nullptr, 16));
+    else if (!text.empty())
+      value = std::stod(text);
   } catch (const std::exception&) {
     return missing;
   }
+  if (!std::isfinite(value)) throw ConfigError(fmt::format("{}=\"{}\" is no number", name, text), "");
+  return value;
+}
+
+int whole_number(const Element& element, const char* name, int missing, int most) {
+  const double value = number(element, name, missing);
+  if (!(value >= 0 && value <= most && value == std::floor(value)))
+    throw ConfigError(fmt::format("{}=\"{}\" counts nothing", name, attribute(element, name)),
+                      fmt::format("a whole number from 0 to {}", most));
+  return static_cast<int>(value);
 }
 
 std::uint32_t device_number(const Element& element, const char* name, std::uint32_t missing) {
-  constexpr double kMost = 65535;
-  const double value = number(element, name, missing);
-  if (!(value >= 0 && value <= kMost))
-    throw ConfigError(fmt::format("{}=\"{}\" is no number of a device", name, attribute(element, name)),
-                      "from 0 to 65535");
-  return static_cast<std::uint32_t>(value);
+  constexpr int kMost = 65535;
+  return static_cast<std::uint32_t>(whole_number(element, name, static_cast<int>(missing), kMost));
 }
 
 BytesPerSecond PcieLink::line_rate() const {
@@ -40,7 +50,8 @@ BytesPerSecond PcieLink::line_rate() const {
 PcieLink pcie_link(const Element& pci) {
   PcieLink link;
   std::istringstream(attribute(pci, "link_speed")) >> link.transfers;  // "8 GT/s" or "8.0 GT/s PCIe"
-  link.lanes = static_cast<int>(number(pci, "link_width", 0));
+  constexpr int kWidest = 32;                                          // lanes of a PCIe link
+  link.lanes = whole_number(pci, "link_width", 0, kWidest);
   return link;
 }
 

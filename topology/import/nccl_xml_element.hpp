@@ -14,9 +14,12 @@ using Element = boost::property_tree::ptree;
 
 [[nodiscard]] std::string attribute(const Element& element, const char* name,
                                     const std::string& missing = {});
-// Of a device among its kind; throws ConfigError where it cannot be one.
-[[nodiscard]] std::uint32_t device_number(const Element& element, const char* name, std::uint32_t missing);
+// `missing` where there is none; throws ConfigError where it is not finite.
 [[nodiscard]] double number(const Element& element, const char* name, double missing);
+// From 0 to `most`; else throws ConfigError.
+[[nodiscard]] int whole_number(const Element& element, const char* name, int missing, int most);
+// Of a device among its kind.
+[[nodiscard]] std::uint32_t device_number(const Element& element, const char* name, std::uint32_t missing);
 
 // Signalling rate after the line coding: GT/s x lanes x 8/10 (generations 1, 2) or 128/130.
 struct PcieLink {

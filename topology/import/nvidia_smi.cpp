@@ -198,6 +198,17 @@ class Builder {
     const int most = counts.empty() ? 0 : *counts.rbegin();
     if (most == 0) return;
     const Accelerator* figures = options_.figures;
+    const int own = figures != nullptr && figures->nvlinks > 0 ? figures->nvlinks : kMostNvlinks;
+    if (most > own)
+      fail(options_, fmt::format("NV{}: an accelerator has {} NVLinks", most, own),
+           "the number of links between two GPUs");
+    for (const std::size_t a : gpus)
+      for (const std::size_t b : gpus)
+        if (bonded(m_.cell(a, b)) != bonded(m_.cell(b, a)))
+          fail(options_,
+               fmt::format("{} to {} is {}, back it is {}", m_.names[b], m_.names[a], m_.cell(a, b),
+                           m_.cell(b, a)),
+               "the matrix is the same both ways");
     if (figures == nullptr)
       result_.findings.push_back(fmt::format(
           "the NVLink generation follows from the count: {} taken for {} links", nvlink_of(most), most));

@@ -39,6 +39,17 @@ std::optional<MemoryUse> try_plan(const WorkloadSpec& workload, const topology::
   }
 }
 
+// What else has to be written where the scenario says it.
+std::string beside(const WorkloadSpec& workload, const WorkloadSpec& changed, std::uint32_t accelerators) {
+  const PlanSpec &before = workload.plan, &after = changed.plan;
+  std::string text;
+  if (before.dp && !after.dp)
+    text +=
+        fmt::format(", dp = {}", accelerators / static_cast<std::uint32_t>(after.tp * after.pp * after.cp));
+  if (!before.stage_layers.empty() && after.stage_layers.empty()) text += ", stage_layers left out";
+  return text;
+}
+
 using Change = std::function<std::string(WorkloadSpec&)>;  // applies it and says what it was
 
 // What leaves the parallel dimensions as they are, the quicker of two first.
@@ -118,7 +129,9 @@ std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerato
     // Beyond one node a larger tensor group is no remedy.
     if (changed.plan.tp > std::max(workload.plan.tp, workload.host.accelerators)) continue;
     const auto use = try_plan(changed, accelerator, accelerators);
-    if (use && use->fits()) return fmt::format("{} would fit ({})", what, gibibytes(use->peak().total()));
+    if (use && use->fits())
+      return fmt::format("{}{} would fit ({})", what, beside(workload, changed, accelerators),
+                         gibibytes(use->peak().total()));
   }
   return "no change of one dimension fits: use more accelerators, or accelerators with more memory";
 }

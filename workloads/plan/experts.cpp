@@ -54,6 +54,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     if (workload.plan.ep > 1 || workload.plan.etp.value_or(1) > 1)
       mistakes.add("plan.ep", "the model has no experts to divide",
                    "leave ep and etp out, or choose a mixture-of-experts model");
+    if (workload.plan.overlap_expert_exchange)
+      mistakes.add("plan.overlap_expert_exchange", "the model has no experts", "leave it out");
     plan.ep = plan.etp = 1;
     return;
   }

@@ -70,7 +70,8 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
   // neighbours wait for each other in a circle.
   const bool zero_bubble = plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p ||
                            plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
-  plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || spec.overlap_expert_exchange ||
+  const bool exchanges_beside = spec.overlap_expert_exchange && spec.ep > 1;
+  plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || exchanges_beside ||
                                                (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
