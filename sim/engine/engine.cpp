@@ -6,6 +6,7 @@ namespace topsim::engine {
 
 void too_late() {
   throw ConfigError("the run takes longer than 106 days, the most that picoseconds in 64 bits can count",
-                    "look for a latency, a launch_overhead or a bandwidth with the wrong unit");
+                    "look for a sequence or a batch of far too much, or a latency, a launch_overhead or a "
+                    "bandwidth with the wrong unit");
 }
 }  // namespace topsim::engine

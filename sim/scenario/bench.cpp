@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "sim/collective/nccl/tuner.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
 #include "sim/scenario/load_topology.hpp"
@@ -163,6 +164,17 @@ bool is_another(const collective::Overrides& forced, CollectiveKind kind, const 
          (forced.protocol && *forced.protocol != choice.protocol);
 }
 
+std::string_view why_not(const collective::Overrides& forced) {
+  using collective::Algorithm, collective::Protocol;
+  const bool low_latency =
+      !forced.algorithm || *forced.algorithm == Algorithm::ring || *forced.algorithm == Algorithm::tree;
+  if (!low_latency && forced.protocol && *forced.protocol != Protocol::simple)
+    return "rings and trees alone have LL and LL128";
+  if (forced.algorithm && *forced.algorithm != Algorithm::ring)
+    return collective::nccl::needs_of(*forced.algorithm);
+  return "LL128 needs NVLink within a node and NICs that its switches reach";
+}
+
 // NCCL, too, refuses to begin where none of what NCCL_ALGO and NCCL_PROTO name is available.
 void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                     const collective::Choice& choice) {
@@ -171,9 +183,8 @@ void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                                 forced.algorithm ? collective::name_of(*forced.algorithm) : "",
                                 forced.algorithm && forced.protocol ? " with " : "",
                                 forced.protocol ? collective::name_of(*forced.protocol) : ""),
-                    fmt::format("{} {} would be chosen; NVLS needs NVSwitches that sum, CollNet and NVLS of "
-                                "several nodes \"fabric\": {{\"sharp\": true}}",
-                                collective::name_of(choice.algorithm), collective::name_of(choice.protocol)));
+                    fmt::format("{} {} would be chosen; {}", collective::name_of(choice.algorithm),
+                                collective::name_of(choice.protocol), why_not(forced)));
 }
 
 std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "sim/collective/nccl/tuner.hpp"
 #include "sim/scenario/packet_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
@@ -18,6 +19,18 @@ namespace topsim::scenario {
 namespace {
 using topology::DeviceKind;
 
+// One scale for 32 elements within a tensor core (OCP microscaling, 2023): Blackwell's, CDNA 4's and
+// Trainium3's units are the first of their makers.
+bool scales_blocks(const topology::Accelerator& entry) {
+  return entry.compute_capability > 0 ? entry.compute_capability >= 100 : entry.year >= 2025;
+}
+
+// Their library is Transformer Engine: NVIDIA's from Ampere on, AMD's from CDNA 3 on, the first with fp8
+// (user buffers: ROCm/TransformerEngine pull request 367).
+bool has_user_buffers(const topology::Accelerator& entry) {
+  return entry.compute_capability >= 80 || (entry.vendor == "AMD" && entry.dense_flops.contains("fp8"));
+}
+
 void find_formats(const Scenario& scenario, const topology::Topology& topology,
                   const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
   const workloads::WorkloadSpec& workload = scenario.workload;
@@ -26,8 +39,25 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
     return;
   const topology::Accelerator& entry =
       catalogue.accelerator(topology.model_of(topology.accelerators().front()));
+  if (workload.plan.tp_overlap == workloads::TensorOverlap::userbuffers && workload.plan.tp > 1 &&
+      !has_user_buffers(entry))
+    out.push_back({report::Severity::warning,
+                   fmt::format("user buffers are Transformer Engine's, which does not run on {}; they are "
+                               "simulated as if it did",
+                               entry.name),
+                   "workload.plan.tp_overlap", "tp_overlap=async, or none"});
   const std::string_view units = workloads::units_of(workload.precision.gemm);
-  if (entry.dense_flops.empty() || entry.dense_flops.contains(units)) return;
+  if (entry.dense_flops.empty()) return;
+  if (entry.dense_flops.contains(units)) {
+    if (workload.precision.gemm == workloads::Precision::mxfp8 && !scales_blocks(entry))
+      out.push_back(
+          {report::Severity::warning,
+           fmt::format("{} has fp8 units, but none that scale blocks of 32; mxfp8 is simulated as if "
+                       "they did",
+                       entry.name),
+           "workload.precision", "fp8 has a scale for each tensor, fp8-blockwise one for 128 elements"});
+    return;
+  }
   out.push_back(
       {report::Severity::warning,
        fmt::format(
@@ -200,17 +230,15 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                                              const report::Result& result) {
   std::vector<report::Finding> out;
   const collective::Overrides& forced = scenario.network.nccl;
-  const auto never = [&](std::string_view wanted, std::string report::CollectiveRow::*chosen,
-                         const char* key) {
+  const auto never = [&](std::string_view wanted, std::string report::CollectiveRow::*chosen, const char* key,
+                         std::string_view why) {
     std::set<std::string> others;
     for (const report::CollectiveRow& row : result.collectives) others.insert(row.*chosen);
     if (others.empty() || others.contains(std::string(wanted))) return;
-    out.push_back(
-        {report::Severity::warning,
-         fmt::format("no collective ran with {}, which network.nccl.{} asks for, but with {}", wanted, key,
-                     fmt::join(others, ", ")),
-         std::string("network.nccl.") + key,
-         "NVLS needs NVSwitches that sum, CollNet and NVLS of several nodes topology.fabric.sharp"});
+    out.push_back({report::Severity::warning,
+                   fmt::format("no collective ran with {}, which network.nccl.{} asks for, but with {}",
+                               wanted, key, fmt::join(others, ", ")),
+                   std::string("network.nccl.") + key, std::string(why)});
   };
   // Both at once: NCCL has no LL over NVLS, say, and then takes another pair.
   if (forced.algorithm && forced.protocol) {
@@ -224,9 +252,11 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                                  wanted, fmt::join(others, ", ")),
                      "network.nccl", "NVLS and CollNet know Simple alone; leave protocol out"});
   } else if (forced.algorithm) {
-    never(name_of(*forced.algorithm), &report::CollectiveRow::algorithm, "algorithm");
+    never(name_of(*forced.algorithm), &report::CollectiveRow::algorithm, "algorithm",
+          collective::nccl::needs_of(*forced.algorithm));
   } else if (forced.protocol) {
-    never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol");
+    never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol",
+          "LL128 needs NVLink within a node; rings and trees alone have LL and LL128");
   }
   if (forced.sharp.value_or(false) && !topology.sharp)
     out.push_back({report::Severity::warning,

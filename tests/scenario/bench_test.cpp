@@ -40,6 +40,21 @@ TEST(Bench, WhatIsForcedAndUnavailableIsRefusedInBothForms) {
   }
 }
 
+// Each names what it lacks, and no other's.
+TEST(Bench, WhatIsRefusedSaysWhatItNeeds) {
+  const auto help = [](CollectiveKind kind, Algorithm algorithm) {
+    try {
+      (void)ran("hgx-h100", 2, kind, forced(algorithm), CollectiveForm::pipelined);
+    } catch (const ConfigError& error) {
+      return error.problems()[0].help;
+    }
+    return std::string("it runs");
+  };
+  EXPECT_NE(help(CollectiveKind::all_gather, Algorithm::pat).find("one accelerator"), std::string::npos);
+  EXPECT_NE(help(CollectiveKind::all_gather, Algorithm::tree).find("all-reduces alone"), std::string::npos);
+  EXPECT_NE(help(CollectiveKind::all_reduce, Algorithm::nvls).find("sharp"), std::string::npos);
+}
+
 // NVLS in one box and PAT have no messages: a ring or a tree stands in, and the row says so.
 TEST(Bench, WhatIsAvailableButHasNoMessagesIsStoodInFor) {
   EXPECT_EQ(ran("hgx-h100", 1, CollectiveKind::all_reduce, forced(Algorithm::nvls), CollectiveForm::pipelined)

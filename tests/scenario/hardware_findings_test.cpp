@@ -32,6 +32,18 @@ TEST(HardwareFindings, say_what_cannot_be) {
               HasSubstr("runs at 400 Gbit/s, which is what InfiniBand XDR 800 Gbit/s carries"));
   EXPECT_THAT(words({"topology.fabric.switch=sn5600"}), HasSubstr("has no ports for InfiniBand NDR"));
   EXPECT_THAT(words({"workload.precision=nvfp4"}), HasSubstr("has no fp4 units"));
+  EXPECT_THAT(words({"workload.precision=mxfp8"}),
+              HasSubstr("has fp8 units, but none that scale blocks of 32"));
+}
+
+// Blackwell's tensor cores scale blocks; Transformer Engine runs from Ampere on.
+TEST(HardwareFindings, say_what_a_generation_lacks) {
+  const std::vector<std::string> b200 = {"topology.node=hgx-b200", "workload.precision=mxfp8"};
+  EXPECT_THAT(words(b200), testing::Not(HasSubstr("blocks of 32")));
+  const std::vector<std::string> ring = {"workload.plan.tp_overlap=userbuffers"},
+                                 volta = {ring[0], "topology.node=dgx-1-v100", "workload.model=llama3-8b"};
+  EXPECT_THAT(words(ring), testing::Not(HasSubstr("Transformer Engine")));
+  EXPECT_THAT(words(volta), HasSubstr("Transformer Engine's, which does not run on NVIDIA V100"));
 }
 
 TEST(HardwareFindings, say_which_parts_of_a_model_are_described_but_switched_off) {

@@ -61,6 +61,27 @@ const GraphSummary& Tuner::graph(Algorithm algorithm) const {
   }
 }
 
+std::string_view needs_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::tree:
+      return "trees do all-reduces alone";
+    case Algorithm::collnet_direct:
+      return "CollNetDirect does all-reduces alone, and needs NVSwitches and topology.fabric.sharp";
+    case Algorithm::collnet_chain:
+      return "CollNetChain needs a network plugin that declares it; none is public";
+    case Algorithm::nvls:
+      return "NVLS needs NVSwitches that sum, and between nodes topology.fabric.sharp; it neither broadcasts "
+             "nor "
+             "reduces to one";
+    case Algorithm::nvls_tree:
+      return "NVLSTree does all-reduces alone, and needs NVSwitches that sum and several nodes";
+    case Algorithm::pat:
+      return "PAT gathers and scatters alone, where every node has one accelerator in the group";
+    default:
+      return "it is none of NCCL's";
+  }
+}
+
 bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
   const bool several = facts_.nodes > 1;
   switch (algorithm) {

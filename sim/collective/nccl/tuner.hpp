@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 
 #include "sim/collective/collective.hpp"
 #include "sim/collective/nccl/communicator.hpp"
@@ -27,6 +28,9 @@ struct Cost {
   double latency = 0;    // microseconds
   double told = 0;       // of it, what a network plugin says (net_plugins.hpp)
 };
+
+// Why an algorithm may not be available, in a few words.
+[[nodiscard]] std::string_view needs_of(Algorithm algorithm);
 
 class Tuner {
  public:
