@@ -156,15 +156,17 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field(
               "stage_layers", &PlanSpec::stage_layers,
               "layers of each stage, for layers that do not divide; or of each virtual stage in model order")
-          .field("schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline",
-                 names<Schedule>({named(Schedule::gpipe, "all forwards, then all backwards"),
-                                  named(Schedule::one_f_one_b, "one forward, one backward"),
-                                  named(Schedule::interleaved, "1F1B over virtual stages"),
-                                  named(Schedule::zb_h1, "zero bubble, memory of 1F1B"),
-                                  named(Schedule::zb_2p, "zero bubble, twice the memory"),
-                                  named(Schedule::zb_v, "zero bubble, two chunks in a V"),
-                                  named(Schedule::dualpipe, "micro-batches enter at both ends")}),
-                 default_text("1f1b; interleaved with virtual stages"))
+          .field(
+              "schedule", &PlanSpec::schedule, "order of micro-batches in the pipeline",
+              names<Schedule>({named(Schedule::gpipe, "all forwards, then all backwards"),
+                               named(Schedule::one_f_one_b, "one forward, one backward"),
+                               named(Schedule::interleaved, "1F1B over virtual stages"),
+                               named(Schedule::zb_h1, "zero bubble, memory of 1F1B"),
+                               named(Schedule::zb_2p,
+                                     "zero bubble, twice the memory, the norm is checked in the next step"),
+                               named(Schedule::zb_v, "zero bubble, two chunks in a V"),
+                               named(Schedule::dualpipe, "micro-batches enter at both ends")}),
+              default_text("1f1b; interleaved with virtual stages"))
           .field("micro_batch", &PlanSpec::micro_batch, "sequences of a micro-batch", between(1, 1 << 20),
                  default_text("1; decode: the replica's requests, in as many parts as there are stages"))
           .field("global_batch", &PlanSpec::global_batch, "sequences of a step", between(1, 1 << 30))
@@ -282,7 +284,9 @@ const Object<LoraSpec>& table(config::Type<LoraSpec>) {
 const Object<StageTimes>& table(config::Type<StageTimes>) {
   static const auto object =
       Object<StageTimes>("stage_times",
-                         "Measured times of a micro-batch in a stage, one for all stages or one each")
+                         "Measured times of a micro-batch in a stage, one for all stages or one each. No "
+                         "optimiser holds the end of a step: the next one's first passes fill its last "
+                         "bubbles, where a schedule lets them (run.warmup 0 and run.steps 1 show one alone)")
           .field("forward", &StageTimes::forward, "forward pass", one_or_list<Duration>())
           .field("backward_input", &StageTimes::backward_input, "gradients of activations",
                  one_or_list<Duration>())
