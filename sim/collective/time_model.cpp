@@ -60,10 +60,14 @@ constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
 // It works in rounds: every channel moves one chunk of every head. A round of small chunks takes longer than
 // its bytes: slopes between the sizes that use one chunk, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
 // (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81.
-double nvls_chunk_share(std::int64_t chunk, std::size_t generation) {
+// What it takes longer is no part of its bytes: in a domain of more heads than the sweeps' boxes a round
+// carries more of these for it.
+double nvls_chunk_share(std::int64_t chunk, double heads, std::size_t generation) {
   if (chunk >= 64 << 10) return 1;
-  if (generation == 3) return chunk >= 32 << 10 ? 0.63 : 0.53;
-  return chunk >= 32 << 10 ? 0.80 : 0.66;
+  const bool half = chunk >= 32 << 10;
+  const double share = generation == 3 ? (half ? 0.63 : 0.53) : (half ? 0.80 : 0.66);
+  constexpr double kMostHeads = 8;  // of the sweeps' boxes
+  return heads <= kMostHeads ? share : 1 / (1 + (1 / share - 1) * kMostHeads / heads);
 }
 // Before its first result stands the start of a Simple kernel, and rounds that fill the three stages
 // (scatter, reduce and gather), at the full rate: what the lines through one chunk's sizes leave at zero
@@ -299,6 +303,10 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const double heads = std::max(1, facts.nvls_graph.channels);
     if (kind == CollectiveKind::all_reduce)
       t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
+    // Unregistered buffers pass through a channel's threads, at what one SM moves (NCCL issues 689 and 1649);
+    // NCCL's own number of channels reaches the peak.
+    t.cap *= std::min(
+        1.0, choice.channels / static_cast<double>(tuner.channels(choice.algorithm, choice.protocol, bytes)));
     const std::int64_t chunk =
         chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts);
     const double round =
@@ -310,7 +318,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
       fill = kNvlsFill[gpu] * round / std::min(t.cap, nics) + hops.between * round / nics;
     }
     t.latency_us += kSteps[gpu].simple - nccl::kNvlinkLatency[4][2] + fill * 1e6;
-    t.cap *= nvls_chunk_share(chunk, gpu);
+    t.cap *= nvls_chunk_share(chunk, heads, gpu);
   }
   return t;
 }
@@ -351,8 +359,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) return t;
   if (facts.nodes > 1) {
-    const double others = n - facts.min_local_ranks,                     // of who has most of them
-        nic = facts.nic_wire * kNicShare * 1e3 / facts.max_local_ranks;  // bytes a microsecond
+    const double others = n - facts.min_local_ranks,         // of who has most of them
+        nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes a microsecond
     const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post_us = std::max(0.0, posting - sending);
