@@ -44,7 +44,7 @@ Topology load(const Options& options) {
 }
 
 void write(const Options& options, const std::string& text) {
-  if (options.out.empty()) {
+  if (options.out.empty() || options.out == "-") {
     std::cout << text;
     return;
   }
@@ -118,9 +118,10 @@ int check(const Options& options) {
   return failed > 0 ? kCheckFailed : kOk;
 }
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& given) {
+  const std::string path = given == "-" ? "/dev/stdin" : given;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError("cannot read " + path, "is the path right?");
+  if (!file) throw ConfigError("cannot read " + given, "is the path right?");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -161,9 +162,10 @@ int import(const Options& options) {
     write(options, in_format(t, format_of(options, topology_formats(), "json", "--as")));
   };
   if (format == "nccl") {
-    if (!options.nic_link.empty())
-      throw ConfigError("NCCL's XML says what its NICs speak: --nic-link is for nvidia-smi and hwloc", "");
+    const topology::Catalogue catalogue = shipped_catalogue();
     topology::NcclXmlOptions how;
+    how.catalogue = &catalogue;
+    how.nic_link = options.nic_link;
     how.nodes = options.nodes;
     how.accelerator = options.accelerator;
     how.name = path;
@@ -264,7 +266,8 @@ Action configure_topo(CLI::App& app) {
       .type_name("nccl|hwloc|smi|ibnet");
   add_option(importer, "--nodes", options->nodes, "NCCL: equal boxes to build").type_name("N");
   add_option(importer, "--gpu", options->accelerator, "Catalogue name of the accelerators").type_name("ID");
-  add_option(importer, "--nic-link", options->nic_link, "nvidia-smi, hwloc: link of the NICs, e.g. ib-ndr")
+  add_option(importer, "--nic-link", options->nic_link,
+             "Link of NICs whose speed the file does not tell, e.g. ib-ndr")
       .type_name("LINK");
   output(importer);
   CLI::App& bom =

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "sim/base/suggest.hpp"
 #include "sim/scenario/directories.hpp"
 #include "topology/build.hpp"
 
@@ -14,6 +15,17 @@ bool is_node(const topology::Catalogue& catalogue, const std::string& name) {
   const auto entries = catalogue.entries();
   return std::any_of(entries.begin(), entries.end(),
                      [&](const auto& entry) { return entry.category == "node" && entry.id == name; });
+}
+
+// What is neither a file nor shipped may be a node, misspelt: of all names the closest.
+void suggest_node(const topology::Catalogue& catalogue, const std::string& name) {
+  if (name.find_first_of("./") != std::string::npos) return;
+  std::vector<std::string> known;
+  for (const auto& entry : catalogue.entries())
+    if (entry.category == "node") known.push_back(entry.id);
+  if (const auto close = closest(name, known))
+    throw ConfigError("no scenario and no node is called \"" + name + '"',
+                      "did you mean the node " + *close + "?");
 }
 
 bool is_shipped(const std::string& name) {
@@ -74,6 +86,14 @@ topology::Topology load_topology(const std::string& what, const topology::Catalo
     spec.node.use = what;
     return topology::build(spec, catalogue);
   }
-  return build_topology(read_scenario(), catalogue);
+  try {
+    return build_topology(read_scenario(), catalogue);
+  } catch (const ConfigError& error) {
+    const bool here = what == "-" || std::filesystem::exists(what) ||
+                      std::filesystem::exists(what + ".json") || is_shipped(what);
+    const std::string& help = error.problems().front().help;
+    if (!here && help.find("did you mean") == std::string::npos) suggest_node(catalogue, what);
+    throw;
+  }
 }
 }  // namespace topsim::scenario

@@ -161,11 +161,13 @@ std::optional<Problem> unreachable_rank(const topology::Router& router, bool fau
     router.route(query, route);
     if (rank == ranks.front() || route.reachable()) continue;
     Problem problem;
-    problem.path = faulty ? "faults" : "topology.fabric";
+    const bool listed = router.topology().has_explicit_names();
+    problem.path = faulty ? "faults" : listed ? "topology" : "topology.fabric";
     problem.message = router.why_unreachable(query.from, query.to);
     problem.help =
-        faulty ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
-               : "topsim topo check finds what is not joined; topsim list fabrics names what joins nodes";
+        faulty   ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
+        : listed ? "topsim topo check finds what is not joined"
+                 : "topsim topo check finds what is not joined; topsim list fabrics names what joins nodes";
     return problem;
   }
   return std::nullopt;

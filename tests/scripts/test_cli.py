@@ -64,6 +64,56 @@ class ExitCodes(unittest.TestCase):
             self.assertIn('--nic-link: unknown link "ib-nrd"', done.stderr)
             self.assertEqual(self.code("topo", "import", matrix, "--gpu", "h100-sxm5"), 0)
 
+    def test_an_import_reads_a_stream_and_what_it_writes_is_accepted(self):
+        # As clouds ship them: no NVLink, no network. With both named the file runs on two boxes.
+        gpus = "".join(f'<pci busid="0000:1{i}:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>'
+                       for i in range(8))
+        xml = ('<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">'
+               f'{gpus}<pci busid="0000:20:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/></cpu></system>')
+        words = ["topo", "import", "-", "--gpu", "a100-sxm4-40gb", "--nodes", "2", "-o", "-"]
+        with program.temporary_folder() as folder:
+            for extra, code in ((["--nic-link", "ib-hdr"], 0), ([], 2)):
+                done = subprocess.run([program.TOPSIM, *words, *extra], input=xml, capture_output=True, text=True,
+                                      cwd=program.ROOT, env=program.environment(), check=True)
+                self.assertIn("12 to NVSwitches are assumed", done.stderr)
+                (pathlib.Path(folder) / "box.json").write_text(done.stdout)
+                scenario = pathlib.Path(folder) / "scenario.json"
+                scenario.write_text(json.dumps({"topology": {"file": "box.json"}, "workload": {"model": "llama2-7b",
+                                                "plan": {"tp": 8, "recompute": "full"}, "sequence": 2048}}))
+                run = program.topsim("run", scenario, "--allow-oom")
+                self.assertEqual(run.returncode, code, run.stderr)
+                if code == 2:
+                    self.assertIn("no cable leaves node0's NICs", run.stderr)
+                    self.assertIn("--nic-link", run.stderr)
+
+    def test_a_name_that_is_neither_a_scenario_nor_a_node_gets_the_closest(self):
+        self.assertIn("did you mean the node dgx-h100?", program.topsim("topo", "show", "dgx_h100").stderr)
+
+    def test_what_has_no_effect_on_a_pattern_is_refused(self):
+        for words in (["alltoall", "--algorithm", "ring"], ["incast", "-e", "8M"], ["incast", "--protocol", "ll"]):
+            with self.subTest(words):
+                self.assertEqual(self.code("bench", words[0], IB, *words[1:]), 2)
+
+    def test_mistakes_of_a_change_name_the_option_that_made_it(self):
+        done = program.topsim("compare", IB, "--with", "topology.nods=2")
+        self.assertIn("--> --with:1:", done.stderr)
+        done = program.topsim("sweep", IB, "--vary", "topology.nods=2,4,8")
+        self.assertIn("point of the sweep:1:", done.stderr)
+        self.assertEqual(done.stderr.count("unknown key"), 1, done.stderr)
+
+    def test_a_database_is_not_called_text(self):
+        self.assertEqual(self.code("sweep", IB, "--vary", "topology.nodes=8", "--out", "rows.csv"), 2)
+
+    def test_a_damaged_result_is_told_by_what_is_missing(self):
+        with program.temporary_folder() as folder:
+            file = pathlib.Path(folder) / "result.json"
+            result = json.loads(program.output("run", IB, "--format", "json"))
+            del result["name"]
+            file.write_text(json.dumps(result))
+            done = program.topsim("explain", file)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("damaged result: key 'name' not found", done.stderr)
+
     def test_a_cluster_needs_no_workload_to_be_looked_at_or_measured(self):
         with program.temporary_folder() as folder:
             file = pathlib.Path(folder) / "cluster.json"

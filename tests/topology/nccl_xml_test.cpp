@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/base/error.hpp"
+#include "tests/topology/fixtures.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::topology::nccl_xml_test {
@@ -102,6 +103,74 @@ TEST(NcclXml, NumbersThatCountNothingAreSentences) {
                  ConfigError)
         << links;
   EXPECT_THROW((void)read(box("", "", "", R"(speed="NaN")")), ConfigError);
+}
+
+// As clouds ship them: eight GPUs and a NIC known by their classes, no <gpu>, no <nvlink>, no <net>.
+std::string cloud_box(const std::string& gpu = "") {
+  std::string text = R"(<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">)";
+  for (int i = 0; i < 8; ++i)
+    text += "<pci busid=\"0000:1" + std::to_string(i) +
+            R"(:00.0" class="0x030200" link_speed="16 GT/s" link_width="16">)" + gpu + "</pci>";
+  return text + R"(<pci busid="0000:20:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/>
+    </cpu></system>)";
+}
+
+NcclXmlImport of_cloud(const std::string& accelerator, const std::string& nic_link = "",
+                       const std::string& text = cloud_box()) {
+  NcclXmlOptions options;
+  options.accelerator = accelerator;
+  options.nic_link = nic_link;
+  options.catalogue = &test::catalogue();
+  return read_nccl_xml(text, options);
+}
+
+// 12 NVLinks of 25 GB/s each: 300 GB/s a GPU and direction to the NVSwitches of its board.
+TEST(NcclXml, NvlinksThatTheFileLeavesToNvmlAreTheBoardsAndSaid) {
+  const NcclXmlImport import = of_cloud("a100-sxm4-40gb");
+  EXPECT_THAT(import.findings,
+              Contains(HasSubstr("names no NVLink though a100-sxm4-40gb has 12: NCCL reads")));
+  EXPECT_NEAR(line_rate(import.topology, "node0/gpu0", "node0/nvswitch0"), 300e9, 1);
+  EXPECT_EQ(import.topology.facts_of(*import.topology.find_device("node0/gpu7")).compute_capability, 80);
+}
+
+// Eight V100 are wired as a mesh of cubes, or by NVSwitches: nothing is made up.
+TEST(NcclXml, NvlinksOfUnknownWiringAreLeftOutAndSaid) {
+  const NcclXmlImport import = of_cloud("v100-sxm2-32gb");
+  EXPECT_THAT(import.findings, Contains(HasSubstr("how they are wired is not known")));
+  for (const Link& link : import.topology.links()) EXPECT_NE(link.kind, LinkKind::nvlink);
+}
+
+TEST(NcclXml, AMachineThatNcclLookedAtHasTheNvlinksOfItsDump) {
+  std::string asked = cloud_box();
+  for (int i = 0; i < 8; ++i)
+    asked.insert(asked.find("\"></pci>") + 2, "<gpu dev=\"" + std::to_string(i) + "\" sm=\"90\"/>");
+  const NcclXmlImport import = of_cloud("a100-sxm4-40gb", "", asked);
+  EXPECT_THAT(import.findings, Contains(HasSubstr("NCCL found none on that machine")));
+  EXPECT_THAT(import.findings, Contains(HasSubstr("of compute capability 90 (sm), a100-sxm4-40gb is of 80")));
+  for (const Link& link : import.topology.links()) EXPECT_NE(link.kind, LinkKind::nvlink);
+}
+
+TEST(NcclXml, NicsWithoutANetworkGetTheCableThatIsNamed) {
+  EXPECT_THAT(of_cloud("a100-sxm4-40gb").findings,
+              Contains(HasSubstr("NICs without <net> in the file: 1 a machine; they have no cable")));
+  const NcclXmlImport import = of_cloud("a100-sxm4-40gb", "ib-hdr");
+  EXPECT_EQ(import.topology.fabric_kind, "rail");
+  EXPECT_TRUE(import.topology.fabric_is_infiniband);
+  EXPECT_DOUBLE_EQ(line_rate(import.topology, "node0/nic0", "leaf0"), 25e9);  // HDR: 200 Gbit/s
+}
+
+TEST(NcclXml, AMachineReadTwiceIsASentence) {
+  const auto refused = [](const std::string& text) {
+    try {
+      (void)of_cloud("a100-sxm4-40gb", "", text);
+    } catch (const ConfigError& error) {
+      return error.problems().front().message;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refused(cloud_box(R"(<gpu dev="0"/>)")), HasSubstr("two GPUs of a machine are dev=\"0\""));
+  EXPECT_THAT(refused(R"(<system><cpu host_hash="0x1"/><cpu host_hash="0x2"/></system>)"),
+              HasSubstr("describes 2 machines (host_hash)"));
 }
 
 TEST(NcclXml, WhatIsNoTopologyIsASentence) {

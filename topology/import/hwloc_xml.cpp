@@ -49,9 +49,9 @@ int devices_below(const Element& object) {
   return count;
 }
 
-class Importer {
+class HwlocImporter {
  public:
-  explicit Importer(const ImportOptions& options) : options_(options) {}
+  explicit HwlocImporter(const ImportOptions& options) : options_(options) {}
 
   Imported run(const Element& topology) {
     for (const auto& [name, child] : topology)
@@ -243,7 +243,7 @@ class Importer {
 }  // namespace
 
 Imported read_hwloc_xml(std::string_view text, const ImportOptions& options) {
-  return Importer(options).run(
+  return HwlocImporter(options).run(
       parse_xml(text, "topology", options.name, "the XML that lstopo --of xml writes"));
 }
 }  // namespace topsim::topology

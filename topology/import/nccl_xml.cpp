@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "topology/catalogue/link_entry.hpp"
 #include "topology/import/nccl_assumptions.hpp"
 #include "topology/import/nccl_xml_element.hpp"
 #include "topology/import/xml.hpp"
@@ -23,7 +25,11 @@ constexpr double kPcieEfficiency = 55.0 / 63.0;  // measured copies over Gen5 x1
 
 class Importer {
  public:
-  Importer(const Element& system, const NcclXmlOptions& options) : system_(system), options_(options) {}
+  Importer(const Element& system, const NcclXmlOptions& options) : system_(system), options_(options) {
+    if (options.catalogue == nullptr) return;
+    if (!options.accelerator.empty()) figures_ = &options.catalogue->accelerator(options.accelerator);
+    if (!options.nic_link.empty()) nic_link_ = &options.catalogue->link(options.nic_link);
+  }
   NcclXmlImport run();
 
  private:
@@ -37,7 +43,10 @@ class Importer {
   DeviceId accelerator(const Element& element, std::uint32_t node);
   DeviceId nic(const Element& element, std::uint32_t node);
   void ports(const Element& element, DeviceId nic, LinkKind kind);
+  void uncabled(DeviceId nic);
   void scale_up(std::uint32_t node);
+  void unnamed_nvlinks(std::uint32_t node);
+  void one_machine() const;
   void sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus);
   DeviceId rail(std::uint32_t number);
   nccl::PcieLink checked(const Element& element);
@@ -47,11 +56,17 @@ class Importer {
 
   const Element& system_;
   const NcclXmlOptions& options_;
+  const Accelerator* figures_ = nullptr;  // null: not named, or no catalogue
+  const LinkEntry* nic_link_ = nullptr;   // of NICs without <net>
   TopologyBuilder builder_;
   std::vector<std::string> findings_;
   std::map<std::string, DeviceId> by_bus_id_;  // of the box in work
   std::vector<ScaleUpLink> scale_up_;
+  std::vector<DeviceId> gpus_of_box_;
+  std::set<std::uint32_t> numbers_;  // of the box's GPUs
   std::map<DeviceId, int> capability_;
+  bool asked_ = false;          // some GPU says its capability: NCCL ran on the machine
+  std::uint32_t uncabled_ = 0;  // NICs without <net>, all boxes
   std::uint32_t gpus_ = 0, switches_ = 0, nics_ = 0, cpus_ = 0;  // of the box in work
   std::vector<DeviceId> rails_;
   bool infiniband_ = false;
@@ -118,7 +133,12 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   static const Element kNothing;
   const auto found = element.find("gpu");
   const Element& gpu = found == element.not_found() ? kNothing : found->second;
-  const int capability = static_cast<int>(number(gpu, "sm", 0));
+  int capability = static_cast<int>(number(gpu, "sm", 0));
+  asked_ |= capability > 0;
+  if (figures_ != nullptr && capability > 0 && figures_->compute_capability != capability)
+    find(fmt::format("the file's GPUs are of compute capability {} (sm), {} is of {}: is it the right one?",
+                     capability, figures_->id, figures_->compute_capability));
+  if (figures_ != nullptr && capability == 0) capability = figures_->compute_capability;
   std::string model = options_.accelerator;
   if (model.empty()) {
     model = fmt::format("pci-{}-{}", attribute(element, "vendor", "?"), attribute(element, "device", "?"));
@@ -127,16 +147,38 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   const std::uint32_t id = builder_.model(std::move(model));
   builder_.model_facts(
       id, {.compute_capability = capability, .gpu_direct = number(gpu, "gdr", 1) != 0, .cpu_family = {}});
-  const DeviceId device = builder_.device({.kind = DeviceKind::accelerator,
-                                           .node = node,
-                                           .local = nccl::device_number(gpu, "dev", gpus_),
-                                           .model = id});
+  const std::uint32_t local = nccl::device_number(gpu, "dev", gpus_);
+  if (!numbers_.insert(local).second)
+    throw ConfigError(fmt::format("{}: two GPUs of a machine are dev=\"{}\"", options_.name, local),
+                      "dev counts the GPUs of a machine, 0 first");
+  const DeviceId device =
+      builder_.device({.kind = DeviceKind::accelerator, .node = node, .local = local, .model = id});
   ++gpus_;
+  gpus_of_box_.push_back(device);
   capability_[device] = capability;
   by_bus_id_[attribute(element, "busid")] = device;
   for (const auto& [name, link] : gpu)
     if (name == "nvlink" || name == "xgmi") scale_up_.push_back({device, &link, name == "xgmi"});
   return device;
+}
+
+// The payload of a NIC's cable and its latency, a switch included, are the catalogue's.
+void Importer::uncabled(DeviceId nic) {
+  ++uncabled_;
+  if (nic_link_ == nullptr) return;
+  Link link{};
+  link.from = nic;
+  link.to = rail(nics_);
+  link.kind = nic_link_->kind;
+  link.count = 1;
+  link.type = builder_.link_type({nic_link_->id, nic_link_->label, nic_link_->source, nic_link_->transport});
+  link.capacity = payload_capacity_at_nic(*nic_link_);
+  link.line_rate = nic_link_->line_rate;
+  link.latency = nic_link_->hop.value_or(nic_link_->fec);
+  builder_.link(link);
+  std::swap(link.from, link.to);
+  link.latency = Duration{};
+  builder_.link(link);
 }
 
 void Importer::ports(const Element& element, DeviceId nic, LinkKind kind) {
@@ -175,6 +217,10 @@ DeviceId Importer::nic(const Element& element, std::uint32_t node) {
       builder_.device({.kind = DeviceKind::nic, .node = node, .local = nics_, .model = id});
   for (const auto& [name, child] : element)
     if (name == "nic") ports(child, device, ethernet ? LinkKind::ethernet : LinkKind::infiniband);
+  const bool says_net = std::any_of(element.begin(), element.end(), [](const auto& child) {
+    return child.first == "nic" && child.second.count("net") != 0;
+  });
+  if (!says_net) uncabled(device);
   ++nics_;
   return device;
 }
@@ -235,6 +281,52 @@ void Importer::scale_up(std::uint32_t node) {
   }
 }
 
+// NCCL adds what NVML tells of a GPU that has no <nvlink>. Which GPU each link leads to is nobody's to know
+// here, but for boards of eight since Ampere: their GPUs have all links to NVSwitches (HGX A100, H100, B200).
+void Importer::unnamed_nvlinks(std::uint32_t node) {
+  if (!scale_up_.empty() || figures_ == nullptr || figures_->nvlinks == 0) return;
+  constexpr std::size_t kBoard = 8;
+  constexpr int kAmpere = 80;
+  const int links = figures_->nvlinks;
+  const std::string has =
+      fmt::format("the file names no {} though {} has {}",
+                  figures_->compute_capability > 0 ? "NVLink" : figures_->scale_up_link, figures_->id, links);
+  if (asked_)
+    return find(has +
+                ": NCCL found none on that machine, and copies go over PCIe; is it the right "
+                "accelerator, and are its links up (nvidia-smi nvlink -s)?");
+  if (!figures_->form.starts_with("SXM") || figures_->compute_capability < kAmpere ||
+      gpus_of_box_.size() != kBoard)
+    return find(has +
+                ": NCCL would ask the driver for them; how they are wired is not known, and copies go "
+                "over PCIe here, many times slower. A recipe has them: topology.node.use in place of "
+                "topology.file (topsim topo list)");
+  find(
+      fmt::format("{}: NCCL reads them from NVML; {} to NVSwitches are assumed from every GPU, as on every "
+                  "board of eight",
+                  has, links));
+  const DeviceId chips = builder_.device(
+      {.kind = DeviceKind::nvswitch, .node = node, .local = 0, .model = builder_.model("nvswitch")});
+  for (const DeviceId gpu : gpus_of_box_) {
+    const int capability = capability_[gpu];
+    cable(gpu, chips, LinkKind::nvlink,
+          {fmt::format("nvlink-x{}", links), fmt::format("NVLink x{}", links), "assumed: the accelerator's"},
+          nccl::nvlink_line_rate(capability) * links, nccl::nvlink_bandwidth(capability) * 1e9 * links,
+          links);
+  }
+}
+
+// NCCL writes all machines of an NVLink domain into one file, told apart by a hash of their names.
+void Importer::one_machine() const {
+  std::set<std::string> hosts;
+  for (const auto& [name, cpu] : system_)
+    if (name == "cpu") hosts.insert(attribute(cpu, "host_hash"));
+  if (hosts.size() > 1)
+    throw ConfigError(
+        fmt::format("{} describes {} machines (host_hash), and one is read", options_.name, hosts.size()),
+        "dump the topology of one machine (NCCL_MNNVL_ENABLE=0); --nodes N builds N of it");
+}
+
 void Importer::sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus) {
   for (std::size_t a = 0; a < cpus.size(); ++a)
     for (std::size_t b = a + 1; b < cpus.size(); ++b) {
@@ -249,6 +341,8 @@ void Importer::box(std::uint32_t node) {
   gpus_ = switches_ = nics_ = cpus_ = 0;
   by_bus_id_.clear();
   scale_up_.clear();
+  gpus_of_box_.clear();
+  numbers_.clear();
   std::vector<std::pair<DeviceId, std::string>> cpus;
   for (const auto& [name, cpu] : system_) {
     if (name != "cpu") continue;
@@ -271,23 +365,34 @@ void Importer::box(std::uint32_t node) {
     }
   }
   scale_up(node);
+  unnamed_nvlinks(node);
   sockets(cpus);
 }
 
 NcclXmlImport Importer::run() {
+  one_machine();
   builder_.set_nodes(options_.nodes);
   for (std::uint32_t node = 0; node < options_.nodes; ++node) box(node);
   if (gpus_ == 0)
     throw ConfigError(fmt::format("{} describes no accelerator", options_.name),
                       "expected <gpu> inside <pci>");
+  if (uncabled_ == 0 && nic_link_ != nullptr)
+    throw ConfigError(fmt::format("{} says what its NICs speak", options_.name), "leave --nic-link out");
+  if (uncabled_ > 0)
+    find(fmt::format("NICs without <net> in the file: {} a machine; {}", uncabled_ / options_.nodes,
+                     nic_link_ == nullptr
+                         ? "they have no cable, --nic-link ib-hdr (or what they speak) gives each one"
+                         : "each has a cable of " + nic_link_->label));
   if (!rails_.empty()) find("the file ends at the NICs; each is cabled to one switch of its own rail");
   Topology& facts = builder_.facts();
   facts.fabric_kind = rails_.empty() ? "none" : "rail";
-  facts.fabric_is_infiniband = infiniband_;
+  const bool infiniband = nic_link_ != nullptr ? nic_link_->kind == LinkKind::infiniband : infiniband_;
+  facts.fabric_is_infiniband = infiniband;
   facts.sharp = options_.in_network_reduction;
   facts.nvlink_sharp =
       std::any_of(capability_.begin(), capability_.end(), [](const auto& gpu) { return gpu.second >= 90; });
-  facts.nic_latency = from_microseconds(infiniband_ ? 2.35 : 2.6);  // DeepSeek, ISCA 2025, table 5
+  facts.nic_latency = from_microseconds(infiniband ? 2.35 : 2.6);  // DeepSeek, ISCA 2025, table 5
+  if (nic_link_ != nullptr && nic_link_->nic_base > Duration{}) facts.nic_latency = nic_link_->nic_base;
   return {std::move(builder_).finish(), std::move(findings_)};
 }
 

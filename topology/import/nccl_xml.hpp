@@ -2,6 +2,10 @@
 // variant of it. It describes one box down to PCIe speeds, NVLink counts and NICs; what lies beyond the NICs
 // it does not know, so every NIC gets a cable to one switch of its number (one rail a NIC) and a finding says
 // so. Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
+//
+// Files that clouds ship leave to the running NCCL what it asks NVML and the NICs' drivers: no <gpu>, no
+// <nvlink>, no <net>. What an accelerator's data sheet and its usual board say stands in, each with a
+// finding.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +13,18 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/catalogue.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::topology {
 
 struct NcclXmlOptions {
-  std::uint32_t nodes = 1;            // equal boxes to build
-  std::string accelerator;            // catalogue id of the GPUs; the file has only PCI ids
-  std::string name = "topo.xml";      // for messages
-  bool in_network_reduction = false;  // the fabric reduces (SHARP)
+  std::uint32_t nodes = 1;               // equal boxes to build
+  std::string accelerator;               // catalogue id of the GPUs; the file has only PCI ids
+  std::string name = "topo.xml";         // for messages
+  bool in_network_reduction = false;     // the fabric reduces (SHARP)
+  std::string nic_link;                  // catalogue link of NICs without <net>; empty: they have no cable
+  const Catalogue* catalogue = nullptr;  // of `accelerator` and `nic_link`; null: neither is looked up
 };
 
 struct NcclXmlImport {
