@@ -174,6 +174,17 @@ class Explicit {
     const auto add = [&](std::size_t a, std::size_t b) {
       auto link = figures(l, path, kinds_[b] == DeviceKind::fabric_switch);
       if (!link) return false;
+      if (kinds_[a] != DeviceKind::fabric_switch && kinds_[b] != DeviceKind::fabric_switch) {
+        const auto [first, fresh] = joined_.emplace(std::tuple(a, b, link->kind), i);
+        if (!fresh) {
+          problem(path,
+                  fmt::format("links[{}] joins \"{}\" and \"{}\" already, and messages take one of the two",
+                              first->second, l.from, l.to),
+                  fmt::format("several links side by side are one entry with \"count\": {}",
+                              l.count + spec_.links[first->second].count));
+          return false;
+        }
+      }
       link->from = DeviceId(a);
       link->to = DeviceId(b);
       builder_.link(*link);
@@ -248,6 +259,8 @@ class Explicit {
   std::map<std::tuple<DeviceKind, std::uint32_t, std::uint8_t>, std::uint32_t> next_index_;
   std::vector<DeviceKind> kinds_;
   std::vector<bool> linked_;
+  // By ends and kind: the entry. Between switches, routes spread over entries side by side; elsewhere not.
+  std::map<std::tuple<std::size_t, std::size_t, LinkKind>, std::size_t> joined_;
   std::uint32_t nodes_ = 1;
 };
 
