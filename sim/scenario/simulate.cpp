@@ -349,16 +349,19 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
 
 std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalogue& catalogue,
                                 const Prepared& prepared, const SimulateOptions& options,
-                                executor::Progress* progress) {
+                                executor::Progress* progress,
+                                std::vector<executor::CollectiveRecord>* collectives) {
   return with_places(scenario, [&]() -> std::optional<Duration> {
     AppliedFaults faults;
     executor::RunOptions run = run_options(scenario, options, prepared.topology, catalogue, faults);
-    run.timeline = run.explained = false;
+    run.timeline = false;
+    run.explained = collectives != nullptr;
     add_detours(scenario, prepared, faults, run);
     const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                   scenario.network.packet.queue_pairs());
-    const executor::Outcome outcome = Runs(scenario, prepared, router, run).run(run, progress);
+    executor::Outcome outcome = Runs(scenario, prepared, router, run).run(run, progress);
     if (!outcome.complete) return {};
+    if (collectives != nullptr) *collectives = std::move(outcome.collectives);
     return metrics::mean_step(outcome.step_times);
   });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sim/executor/options.hpp"
+#include "sim/executor/outcome.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/html/picture.hpp"
 #include "sim/report/result.hpp"
@@ -55,8 +56,10 @@ struct Simulated {
 [[nodiscard]] Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
                                  const Prepared& prepared, const SimulateOptions& options,
                                  executor::Progress* progress);
-// Result::step alone, for runs of which nothing else is asked; none where it was stopped before its end.
+// Result::step alone, for runs of which nothing else is asked but, perhaps, what the library chose; none
+// where it was stopped before its end.
 [[nodiscard]] std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalogue& catalogue,
                                               const Prepared& prepared, const SimulateOptions& options,
-                                              executor::Progress* progress);
+                                              executor::Progress* progress,
+                                              std::vector<executor::CollectiveRecord>* collectives = nullptr);
 }  // namespace topsim::scenario

@@ -34,16 +34,34 @@ void path(std::string& text, const std::string& title, const std::vector<metrics
   }
 }
 
-void gains(std::string& text, const WhatIfs& what_ifs) {
+// NCCL plans with speeds from a list; links a little faster than one of them may be used like the slower
+// ones.
+constexpr const char* kListed = "NCCL plans with speeds from a fixed list, and these reach no other of it";
+
+// A link that the step waits for, though a faster one buys nothing.
+bool waits_for(const std::string& part, const std::vector<metrics::PathShare>& links) {
+  constexpr double kMuch = 0.05;
+  double share = 0;
+  for (const metrics::PathShare& each : links)
+    if (each.what.starts_with(part)) share += each.share;
+  return share >= kMuch;
+}
+
+void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std::size_t window) {
   text += fmt::format("\na part {} faster would make the step (simulated again)\n",
                       percent_text(what_ifs.factor - 1));
   for (const WhatIf& each : what_ifs.parts) {
     // A thousandth is below what anyone would pay for; rounding makes such differences too.
+    const bool none = std::abs(each.gain) < 5e-4;
     const std::string change =
-        std::abs(each.gain) < 5e-4
-            ? std::string("no shorter")
-            : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
+        none ? std::string("no shorter")
+             : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
     text += fmt::format("  {} {:>9}  {}\n", pad_right(each.part, 44), duration_text(each.step), change);
+    const std::string why = !each.choices.empty()                                      ? each.choices
+                            : none && waits_for(each.part, result.critical_path_links) ? kListed
+                                                                                       : std::string();
+    if (why.empty()) continue;
+    for (const std::string& line : wrap("    " + why, window, 6)) text += line + "\n";
   }
 }
 
@@ -51,6 +69,7 @@ json json_of(const WhatIfs& what_ifs) {
   json parts = json::array();
   for (const WhatIf& each : what_ifs.parts) {
     parts.push_back({{"part", each.part}, {"step_seconds", report::si(each.step)}, {"gain", each.gain}});
+    if (!each.choices.empty()) parts.back()["choices"] = each.choices;
   }
   return {
       {"factor", what_ifs.factor}, {"step_seconds", report::si(what_ifs.step)}, {"parts", std::move(parts)}};
@@ -66,7 +85,7 @@ std::string explain_text(const Result& result, const std::optional<WhatIfs>& wha
   text += fmt::format("step {}, accelerators busy {}\n", duration_text(result.step), percent_text(busy));
   path(text, "critical path of the last step, by what was done", result.critical_path);
   path(text, "the same, by what limited it", result.critical_path_links);
-  if (what_ifs) gains(text, *what_ifs);
+  if (what_ifs) gains(text, *what_ifs, result, window);
   if (!result.findings.empty()) text += "\nfindings\n";
   for (const Finding& each : result.findings) {
     const char* kind = each.severity == Severity::warning ? "warning" : "note";

@@ -1,11 +1,16 @@
 #include "sim/study/what_if.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "sim/base/parallel.hpp"
 #include "sim/report/findings.hpp"
+#include "sim/report/text.hpp"
 #include "sim/scenario/simulate.hpp"
 
 namespace topsim::study {
@@ -93,17 +98,57 @@ std::vector<Part> parts_of(const Topology& topology, const program::Program& pro
   return parts;
 }
 
-Duration step_of(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
-                 const scenario::Prepared& prepared, const Part* part, const scenario::SimulateOptions& how,
-                 executor::Progress* progress) {
-  const auto step = [&](const scenario::Prepared& machine) {
-    return scenario::step_of(scenario, catalogue, machine, how, progress).value_or(Duration{});
+struct Step {
+  Duration time{};
+  std::vector<executor::CollectiveRecord> collectives;
+};
+
+Step step_of(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
+             const scenario::Prepared& prepared, const Part* part, const scenario::SimulateOptions& how,
+             executor::Progress* progress) {
+  Step step;
+  const auto simulate = [&](const scenario::Prepared& machine) {
+    step.time = scenario::step_of(scenario, catalogue, machine, how, progress, &step.collectives)
+                    .value_or(Duration{});
   };
-  if (part == nullptr) return step(prepared);
+  if (part == nullptr) {
+    simulate(prepared);
+    return step;
+  }
   scenario::Prepared faster = prepared;
   if (part->machine) faster.topology = part->machine(prepared.topology);
   if (part->work) part->work(faster.program);
-  return step(faster);
+  simulate(faster);
+  return step;
+}
+
+std::string choice_text(const collective::Choice& choice) {
+  return fmt::format("{} {} of {}", name_of(choice.algorithm), name_of(choice.protocol),
+                     report::plural(choice.channels, "channel"));
+}
+
+// The collective that takes longest of those for which the library chose otherwise, and how many there are.
+std::string other_choices(const std::vector<executor::CollectiveRecord>& usual,
+                          const std::vector<executor::CollectiveRecord>& faster) {
+  using Call = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t>;
+  const auto call_of = [](const executor::CollectiveRecord& each) {
+    return Call(each.dimension, each.kind, each.bytes.value(), each.group_size);
+  };
+  std::map<Call, std::set<std::string>> choices;
+  for (const auto& each : faster) choices[call_of(each)].insert(choice_text(each.choice));
+  const executor::CollectiveRecord* longest = nullptr;
+  int changed = 0;
+  for (const auto& each : usual) {
+    const auto now = choices.find(call_of(each));
+    if (now == choices.end() || now->second.contains(choice_text(each.choice))) continue;
+    ++changed;
+    if (longest == nullptr || each.seconds > longest->seconds) longest = &each;
+  }
+  if (longest == nullptr) return {};
+  return fmt::format("NCCL chooses otherwise: {} of {} over {}, {} in place of {}{}", name_of(longest->kind),
+                     report::bytes_text(static_cast<double>(longest->bytes.value())), longest->group_size,
+                     *choices[call_of(*longest)].begin(), choice_text(longest->choice),
+                     changed > 1 ? fmt::format("; {} more", changed - 1) : "");
 }
 }  // namespace
 
@@ -113,7 +158,7 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   how.allow_oom = true;  // whoever asks about a result has decided that already
   const scenario::Prepared prepared = scenario::prepare(scenario, catalogue, how);
   const std::vector<Part> parts = parts_of(prepared.topology, prepared.program, factor);
-  std::vector<Duration> steps(parts.size() + 1);
+  std::vector<Step> steps(parts.size() + 1);
   if (progress != nullptr) progress->runs_total += steps.size();
   const auto run = [&](std::size_t i) {
     executor::Progress own;
@@ -123,12 +168,14 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   };
   parallel::in_order(steps.size(), 0, run, [&] { return progress != nullptr && progress->stop; });
   WhatIfs result;
-  result.step = steps[0];
+  result.step = steps[0].time;
   result.factor = factor;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (steps[i + 1] == Duration{}) continue;  // stopped before its end
-    const double gain = steps[0] > Duration{} ? 1 - seconds(steps[i + 1]) / seconds(steps[0]) : 0;
-    result.parts.push_back({parts[i].name, steps[i + 1], gain});
+    const Step& faster = steps[i + 1];
+    if (faster.time == Duration{}) continue;  // stopped before its end
+    const double gain = result.step > Duration{} ? 1 - seconds(faster.time) / seconds(result.step) : 0;
+    result.parts.push_back(
+        {parts[i].name, faster.time, gain, other_choices(steps[0].collectives, faster.collectives)});
   }
   std::stable_sort(result.parts.begin(), result.parts.end(),
                    [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });

@@ -16,6 +16,9 @@ struct WhatIf {
       part;  // "computation", "NVLink", "PCIe", "NIC to leaf", "host launch", ...: parts_of() names them
   Duration step{};
   double gain = 0;  // share of the step that the faster part saves
+  // What NCCL does otherwise around the faster part, in words; empty: nothing. It plans by the speeds of
+  // links, so a faster one may make it choose what is slower.
+  std::string choices;
 };
 
 struct WhatIfs {

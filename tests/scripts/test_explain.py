@@ -53,6 +53,16 @@ class Explain(unittest.TestCase):
         gain = self.gains(explained)["computation"]
         self.assertAlmostEqual(gain, SAVED, delta=0.02)
 
+    def test_a_part_that_buys_nothing_or_less_says_what_nccl_does(self):
+        # NCCL searches a DGX-1's rings among speeds 20 and 10 to 30 % more apart: NVLinks a tenth faster are used as before.
+        text = program.output("explain", "8xV100-dgx1")
+        after = text.split("\n  NVLink ", 1)[1].split("\n  computation", 1)[0]
+        self.assertIn("no shorter", after.splitlines()[0])
+        self.assertIn("NCCL plans with speeds from a fixed list", " ".join(after.split()))
+        for part in self.explained("configs/8xH100-ib.json")["what_if"]["parts"]:
+            if part["gain"] < -0.001:
+                self.assertIn("NCCL chooses otherwise", part.get("choices", ""), part)
+
     def test_the_page_shows_the_gains_that_explain_prints(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.html"
