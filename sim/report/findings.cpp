@@ -59,12 +59,21 @@ void find_launch_bound(const FindingContext& context, Findings& out) {
   out.push_back({Severity::warning,
                  fmt::format("launch-bound: accelerators wait {} of the step for the host to launch kernels",
                              percent_text(share)),
-                 "workload.compute.cuda_graph", "CUDA graphs, fused kernels or a larger micro_batch"});
+                 context.facts.trace ? "workload.trace" : "workload.compute.cuda_graph",
+                 "CUDA graphs, fused kernels or a larger micro_batch"});
 }
 
 void find_bubble(const FindingContext& context, Findings& out) {
   const double share = share_of_step(context.result, Reason::pipeline_bubble);
   if (share < 0.05) return;
+  if (context.facts.trace) {
+    out.push_back({Severity::note,
+                   fmt::format("accelerators wait {} of the step for other ranks' part of the trace",
+                               percent_text(share)),
+                   "workload.trace",
+                   "the trace holds the order of its work; topsim run --html shows who waits"});
+    return;
+  }
   const double ideal = closed_form_bubble(context.facts);
   std::string message = fmt::format("the pipeline bubble takes {} of the step", percent_text(share));
   if (ideal >= 0) {

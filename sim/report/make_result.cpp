@@ -72,12 +72,15 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
   return rows;
 }
 
-std::vector<CollectiveRow> collective_rows(const Outcome& outcome) {
+std::vector<CollectiveRow> collective_rows(const Outcome& outcome, std::size_t ranks) {
+  // Of a trace that names groups without saying what for: less than the world is none.
+  constexpr const char* kNamed = "process_group";
   std::vector<CollectiveRow> rows;
   for (const executor::CollectiveRecord& each : outcome.collectives) {
     if (each.calls == 0) continue;
     CollectiveRow row;
-    row.group = name_of(each.dimension);
+    const bool part = each.dimension == program::Dimension::world && each.group_size < ranks;
+    row.group = part ? kNamed : name_of(each.dimension);
     row.kind = name_of(each.kind);
     row.group_size = each.group_size;
     row.bytes = each.bytes;
@@ -113,7 +116,7 @@ Result make_result(const ScenarioFacts& facts, const Topology& topology, const p
   result.account = metrics::mean_account(outcome.ranks);
   result.ranks = rank_rows(outcome, topology, program);
   result.links = link_rows(outcome, topology);
-  result.collectives = collective_rows(outcome);
+  result.collectives = collective_rows(outcome, program.ranks);
   result.critical_path = metrics::path_by_op(outcome, program);
   result.critical_path_links = metrics::path_by_link(outcome, program, topology);
   result.network_model = facts.network_model;

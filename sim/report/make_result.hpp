@@ -15,6 +15,7 @@ struct ScenarioFacts {
   std::string left_open = "{}";  // of the scenario's workload, as the run took it (scenario/left_open.hpp)
   std::string network_model = "flow";
   std::uint64_t seed = 0;
+  bool trace = false;    // replayed, not computed from a model
   std::string schedule;  // "" when the workload has no pipeline
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
 };

@@ -58,6 +58,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.headline = cluster_text(topology, catalogue);
   const workloads::WorkloadSpec& workload = scenario.workload;
   if (workload.trace) {
+    facts.trace = true;
     facts.headline += kDot + workload.trace->format + " trace " + workload.trace->path;
     return facts;
   }

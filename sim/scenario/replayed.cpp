@@ -23,6 +23,29 @@ ConfigError said_by_path(const ConfigError& error) {
 }
 }  // namespace
 
+std::vector<report::Finding> idle_beside_trace(const Scenario& scenario) {
+  std::vector<report::Finding> found;
+  if (!scenario.workload.trace || !scenario.document) return found;
+  const auto add = [&](const config::Node& node) {
+    if (node.is(config::Kind::null) || config::is_remark(node.key()) || node.key() == "description") return;
+    found.push_back({report::Severity::warning,
+                     node.path() + " has no effect: what runs, and how long, is the trace's", node.path(),
+                     "leave it out, or leave workload.trace out"});
+  };
+  const config::Node workload = scenario.document->root().find("workload");
+  for (std::size_t i = 0; i < workload.size(); ++i) {
+    const config::Node key = workload[i];
+    if (key.key() == "trace") continue;
+    if (key.key() != "compute") {
+      add(key);
+      continue;
+    }
+    for (std::size_t k = 0; k < key.size(); ++k)
+      if (key[k].key() != "slow_ranks") add(key[k]);
+  }
+  return found;
+}
+
 program::Program replayed(const Scenario& scenario, const topology::Accelerator& accelerator,
                           std::uint32_t ranks) {
   const workloads::TraceSpec& spec = *scenario.workload.trace;

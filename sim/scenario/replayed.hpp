@@ -1,7 +1,10 @@
 // The trace of a scenario as what its ranks do.
 #pragma once
 
+#include <vector>
+
 #include "sim/program/program.hpp"
+#include "sim/report/result.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 
@@ -11,4 +14,7 @@ namespace topsim::scenario {
 // of ranks than `ranks`; mistakes of the trace as a whole are located at workload.trace.
 [[nodiscard]] program::Program replayed(const Scenario& scenario, const topology::Accelerator& accelerator,
                                         std::uint32_t ranks);
+
+// Keys of the workload that a replayed trace leaves without effect, a warning each; none without a trace.
+[[nodiscard]] std::vector<report::Finding> idle_beside_trace(const Scenario& scenario);
 }  // namespace topsim::scenario

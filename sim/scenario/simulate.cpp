@@ -330,6 +330,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : forced_findings(scenario, prepared.topology, simulated.result))
     simulated.result.findings.push_back(std::move(finding));
+  for (report::Finding& finding : idle_beside_trace(scenario))
+    simulated.result.findings.push_back(std::move(finding));
   add_missed_faults(scenario, outcome, simulated.result);
   for (const std::string& note : faults.notes)
     simulated.result.findings.push_back(

@@ -150,6 +150,20 @@ TEST(Findings, TheBubbleIsHeldAgainstItsClosedForm) {
                    "would lose 11.1 % (2 stages, 8 micro-batches)"));
 }
 
+// Its micro-batches are the recording's: no key of a plan changes them.
+TEST(Findings, AReplayedTraceIsNotAdvisedAnotherPlan) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  for (auto& step : outcome.ranks[1].steps)
+    step = account(4_ms, {{Reason::pipeline_bubble, 4_ms}, {Reason::host, 2_ms}});
+  ScenarioFacts replayed = facts();
+  replayed.trace = true;
+  const Result result = make_result(replayed, topology, two_ranks(), memory(), outcome);
+  EXPECT_TRUE(says(result, "wait 20.0 % of the step for other ranks' part of the trace"));
+  for (const Finding& each : result.findings)
+    EXPECT_FALSE(each.path.starts_with("workload.plan")) << each.message;
+}
+
 TEST(Findings, APartialRunSaysSo) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
