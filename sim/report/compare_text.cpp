@@ -21,7 +21,7 @@ std::string value_text(double value, Unit unit) {
     case Unit::share:
       return percent_text(value);
     case Unit::bytes:
-      return bytes_text(value);
+      return memory_text(Bytes(std::llround(value)));  // an accelerator's memory, as run prints it
     case Unit::watts:
       return three_digits(value / 1000) + " kW";
     case Unit::dollars:

@@ -215,10 +215,16 @@ std::vector<std::string> warnings(const Comparison& comparison, std::span<const 
   return list;
 }
 
-nlohmann::json model_of(const Result& result) {
-  static const nlohmann::json::json_pointer model("/workload/model");
-  const nlohmann::json scenario = nlohmann::json::parse(result.scenario, nullptr, /*allow_exceptions=*/false);
-  return scenario.contains(model) ? scenario.at(model) : nlohmann::json();
+// A key of the workload as the run took it: the scenario's, else what was left open; null where neither has
+// it.
+nlohmann::json workload_of(const Result& result, const std::string& key) {
+  const auto member = [&](const std::string& text, const std::string& path) {
+    const nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json::json_pointer at(path);
+    return whole.is_object() && whole.contains(at) ? whole.at(at) : nlohmann::json();
+  };
+  nlohmann::json value = member(result.scenario, "/workload/" + key);
+  return value.is_null() ? member(result.left_open, "/" + key) : value;
 }
 
 std::string model_name(const nlohmann::json& model) {
@@ -226,13 +232,41 @@ std::string model_name(const nlohmann::json& model) {
   return model.contains("use") ? model["use"].get<std::string>() : "a model of its own";
 }
 
-// Another model is other work: faster by the step or the token says little then.
-std::string other_model(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
-  const nlohmann::json base = model_of(candidates[0].result), other = model_of(candidates[c].result);
-  if (base == other || base.is_null() || other.is_null()) return "";
-  return fmt::format("{} computes {}, {} {}: not the same work", comparison.names[0], model_name(base),
-                     comparison.names[c],
-                     model_name(base) == model_name(other) ? "a variant of it" : model_name(other));
+// Another model, task or length of sequence is other work: faster by the step or the token says little then.
+std::string other_work(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
+  const Result &base = candidates[0].result, &other = candidates[c].result;
+  const std::string &a = comparison.names[0], &b = comparison.names[c];
+  const auto differs = [&](const char* key) { return workload_of(base, key) != workload_of(other, key); };
+  const auto is_trace = [](const Result& result) { return !workload_of(result, "trace").is_null(); };
+  if (is_trace(base) != is_trace(other))
+    return fmt::format("{} replays a trace and {} computes a model: not the same work",
+                       is_trace(base) ? a : b, is_trace(base) ? b : a);
+  if (is_trace(base))
+    return differs("trace") ? fmt::format("{} and {} replay different traces: not the same work", a, b) : "";
+  const nlohmann::json model = workload_of(base, "model"), model_there = workload_of(other, "model");
+  if (model != model_there && !model.is_null() && !model_there.is_null())
+    return fmt::format(
+        "{} computes {}, {} {}: not the same work", a, model_name(model), b,
+        model_name(model) == model_name(model_there) ? "a variant of it" : model_name(model_there));
+  const auto task = [](const Result& result) {
+    const nlohmann::json said = workload_of(result, "task");
+    return said.is_string() ? said.get<std::string>() : std::string("pretrain");
+  };
+  if (task(base) != task(other))
+    return fmt::format("{} does {}, {} {}: not the same work", a, task(base), b, task(other));
+  const nlohmann::json tokens = workload_of(base, "sequence"), tokens_there = workload_of(other, "sequence");
+  if (tokens.is_number() && tokens_there.is_number() && tokens != tokens_there)
+    return fmt::format("sequences have {} tokens in {}, {} in {}: not the same work",
+                       tokens.get<std::int64_t>(), a, tokens_there.get<std::int64_t>(), b);
+  return "";
+}
+
+std::string other_network(const Comparison& comparison, std::span<const Candidate> candidates,
+                          std::size_t c) {
+  const std::string &base = candidates[0].result.network_model, &other = candidates[c].result.network_model;
+  if (base == other) return "";
+  return fmt::format("{} is simulated with network model {}, {} with {}: a part of the difference is theirs",
+                     comparison.names[0], base, comparison.names[c], other);
 }
 
 bool fabric_unused(const Result& result) {
@@ -276,7 +310,8 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
       add(fmt::format("costs of {} count failures (its section reliability), those of {} do not",
                       comparison.names[counts ? c : 0], comparison.names[counts ? 0 : c]));
     }
-    if (const std::string said_of = other_model(comparison, candidates, c); !said_of.empty()) add(said_of);
+    if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
+    if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {
       add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));

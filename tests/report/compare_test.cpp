@@ -328,6 +328,30 @@ TEST(Compare, AnotherModelIsSaidToBeOtherWork) {
   EXPECT_THAT(of({a, a}).remarks, ::testing::Not(::testing::Contains(HasSubstr("same work"))));
 }
 
+TEST(Compare, AnotherTaskSequenceTraceOrNetworkModelIsSaid) {
+  const auto remarks = [](const std::string& base, const std::string& other, const std::string& left_open) {
+    Candidate a = candidate("a", 10_ms), b = candidate("b", 4_ms);
+    a.result.scenario = R"({"workload": )" + base + "}";
+    b.result.scenario = R"({"workload": )" + other + "}";
+    a.result.left_open = left_open;
+    b.result.network_model = "analytic";
+    return of({a, b}).remarks;
+  };
+  using ::testing::Contains;
+  const std::string model = R"({"model": "llama3-8b"})";
+  EXPECT_THAT(remarks(model, R"({"model": "llama3-8b", "task": "prefill"})", "{}"),
+              Contains("a does pretrain, b prefill: not the same work"));
+  // What the scenario leaves out is what the run took.
+  EXPECT_THAT(remarks(model, R"({"model": "llama3-8b", "sequence": 512})", R"({"sequence": 8192})"),
+              Contains("sequences have 8192 tokens in a, 512 in b: not the same work"));
+  EXPECT_THAT(remarks(model, R"({"trace": {"format": "goal", "path": "x.goal"}})", "{}"),
+              Contains("b replays a trace and a computes a model: not the same work"));
+  EXPECT_THAT(
+      remarks(model, model, "{}"),
+      Contains(
+          "a is simulated with network model flow, b with analytic: a part of the difference is theirs"));
+}
+
 TEST(Compare, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
   Candidate ib = candidate("ib", 10_ms, {10_ms, 10_ms, 10_ms, 10_ms});
   Candidate roce = candidate("roce", 12_ms, {10'500_us, 10'500_us, 10'500_us, 10'500_us});
