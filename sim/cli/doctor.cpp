@@ -8,6 +8,7 @@
 #include "sim/cli/commands.hpp"
 #include "sim/cli/scenario_options.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/network/simgrid_network.hpp"
 #include "sim/report/version.hpp"
 #include "sim/scenario/directories.hpp"
 #include "topology/catalogue.hpp"
@@ -49,16 +50,24 @@ int doctor() {
   checks.fact("compiler", __VERSION__);
   checks.fact("executable", fs::read_symlink("/proc/self/exe", error).string());
   const std::vector<std::string> directories = scenario::config_directories();
-  checks.check("configs", !directories.empty(), directories.empty() ? "not found" : directories.front(),
-               "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");
+  constexpr const char* kSet = "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/";
+  for (const std::string& directory : directories) {
+    const bool there = fs::is_directory(directory, error);
+    checks.check("configs", there, there ? directory : "there is no folder " + directory, kSet);
+  }
+  const std::string layers = scenario::catalogue_layers(directories);
+  if (layers.empty())
+    checks.check("catalogue", false, "not found", kSet);
+  else
+    check_catalogue(checks, layers);
   if (!directories.empty()) {
-    check_catalogue(checks, directories.front());
     const std::size_t models = config::Library(directories).names("models").size();
     checks.check("models", models > 0, std::to_string(models), "the folder models/ is empty");
   }
   std::string names;
   for (const network::Model& model : network::models())
-    names += (names.empty() ? "" : ", ") + std::string(model.name);
+    names += (names.empty() ? "" : ", ") + std::string(model.name) +
+             (model.name == "simgrid" && !network::simgrid_is_installed() ? " (not installed)" : "");
   checks.fact("networks", names);
   checks.fact("stdout", isatty(STDOUT_FILENO) == 1 ? "a terminal" : "no terminal: no colours, no progress");
   for (const char* variable : {"TOPSIM_CONFIG_PATH", "NO_COLOR", "COLUMNS", "TERM"}) {

@@ -68,8 +68,8 @@ std::string page() {
       ".TP\n70\na mistake of topsim itself\n"
       ".TP\n130\ninterrupted; the partial result was written and says so\n"
       ".SH ENVIRONMENT\n"
-      ".TP\nTOPSIM_CONFIG_PATH\nfolders that hold hardware/ and models/, separated by colons, before the "
-      "installed ones\n"
+      ".TP\nTOPSIM_CONFIG_PATH\nfolders that hold hardware/ and models/, separated by colons; what "
+      "they say of an entry comes before the installed ones\n"
       ".TP\nNO_COLOR\nno colours\n.TP\nCOLUMNS\nwidth of what is printed\n";
   return text;
 }

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "sim/base/error.hpp"
 
@@ -41,6 +42,16 @@ void refuse(const std::string& feature, const std::string& help) {
 constexpr const char* kConstantLinks =
     "faults without \"at\" and \"for\" hold for the whole run, which it takes; ";
 }  // namespace
+
+bool simgrid_is_installed() {
+  const std::string program = child_program();
+  if (program.find('/') != std::string::npos) return true;
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0) return true;
+  return false;
+}
 
 SimGridNetwork::SimGridNetwork(std::span<const double> capacities) : records_(capacities.size()) {
   int ends[2];

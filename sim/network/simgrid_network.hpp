@@ -16,6 +16,9 @@
 
 namespace topsim::network {
 
+// Beside the program or on PATH.
+[[nodiscard]] bool simgrid_is_installed();
+
 class SimGridNetwork final : public Network {
  public:
   // Throws ConfigError when there is no topsim-simgrid beside the program or on PATH.

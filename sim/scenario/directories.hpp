@@ -1,6 +1,7 @@
 // Where the shipped configurations are, wherever topsim is installed and from whichever folder it is called.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,4 +10,6 @@ namespace topsim::scenario {
 // "hardware" folder at or above the executable, or above this library (a Python module): PREFIX/share/topsim
 // when installed, the source tree when not.
 [[nodiscard]] std::vector<std::string> config_directories();
+// Those that hold hardware/, separated by colons: the layers of a catalogue. Empty where none does.
+[[nodiscard]] std::string catalogue_layers(std::span<const std::string> directories);
 }  // namespace topsim::scenario

@@ -5,6 +5,7 @@
 #include "sim/base/suggest.hpp"
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/cluster.hpp"
+#include "sim/scenario/directories.hpp"
 #include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/tables.hpp"
@@ -97,17 +98,9 @@ Problem no_workload() {
   return problem;
 }
 
-// Where a catalogue is; empty: nowhere, as in a library of models only.
-std::string hardware_beside(const config::Library& library) {
-  std::error_code error;
-  for (const std::string& directory : library.directories())
-    if (fs::is_directory(fs::path(directory) / "hardware", error)) return directory;
-  return {};
-}
-
 // What can be said in the same breath as mistakes of reading.
 void add_mistakes_beside(const Scenario& partial, const config::Library& library, config::Reader& reader) {
-  const std::string directory = hardware_beside(library);
+  const std::string directory = catalogue_layers(library.directories());
   if (directory.empty()) return;
   const auto catalogue = topology::Catalogue::load(directory);
   std::vector<Problem> of_reading;

@@ -1,8 +1,5 @@
 #include "sim/scenario/shipped.hpp"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "sim/base/error.hpp"
 #include "sim/scenario/directories.hpp"
 
@@ -19,12 +16,8 @@ config::Library shipped_library() {
 
 std::string catalogue_directory() {
   const config::Library library = shipped_library();
-  const auto& all = library.directories();
-  std::error_code error;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const std::string& directory) {
-    return std::filesystem::is_directory(std::filesystem::path(directory) / "hardware", error);
-  });
-  return found == all.end() ? all.front() : *found;
+  const std::string layers = catalogue_layers(library.directories());
+  return layers.empty() ? library.directories().front() : layers;
 }
 
 topology::Catalogue shipped_catalogue() {

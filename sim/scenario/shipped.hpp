@@ -5,7 +5,8 @@
 #include "topology/catalogue.hpp"
 
 namespace topsim::scenario {
-// They throw ConfigError when there are none, with what to set. The directory is the one that has hardware/.
+// They throw ConfigError when there are none, with what to set. The directory is
+// those that have hardware/, separated by colons.
 [[nodiscard]] config::Library shipped_library();
 [[nodiscard]] std::string catalogue_directory();
 [[nodiscard]] topology::Catalogue shipped_catalogue();

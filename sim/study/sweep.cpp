@@ -86,9 +86,11 @@ std::string inputs_digest(const std::string& config_directory) {
   digest.add(report::version()).add(report::commit());
   std::error_code ignored;
   std::set<fs::path> files;
-  for (const char* folder : {"hardware", "calibration"})
-    for (const auto& entry : fs::directory_iterator(fs::path(config_directory) / folder, ignored))
-      if (entry.path().extension() == ".json") files.insert(entry.path());
+  std::istringstream layers(config_directory);
+  for (std::string layer; std::getline(layers, layer, ':');)
+    for (const char* folder : {"hardware", "calibration"})
+      for (const auto& entry : fs::directory_iterator(fs::path(layer) / folder, ignored))
+        if (entry.path().extension() == ".json") files.insert(entry.path());
   for (const fs::path& file : files) digest.add(content(file));
   return digest.text();
 }

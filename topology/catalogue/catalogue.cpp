@@ -1,5 +1,9 @@
 #include "topology/catalogue.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -9,6 +13,32 @@
 
 namespace topsim::topology {
 namespace {
+using config::Document;
+using config::Kind;
+using config::Value;
+using Order = std::map<std::string, std::map<std::string, std::size_t>>;  // of a section's entries
+
+Order order_of(const Document& document) {
+  Order order;
+  for (const auto& section : document.root().value().children)
+    for (const auto& entry : section->children)
+      order[section->key].emplace(entry->key, order[section->key].size());
+  return order;
+}
+
+// An entry stands before those that are like it.
+void put_in(const Order& order, Value& root) {
+  for (const auto& section : root.children) {
+    const auto places = order.find(section->key);
+    if (section->kind != Kind::object || places == order.end()) continue;
+    const auto place = [&](const auto& entry) {
+      const auto found = places->second.find(entry->key);
+      return found == places->second.end() ? places->second.size() : found->second;
+    };
+    std::stable_sort(section->children.begin(), section->children.end(),
+                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  }
+}
 template <class T>
 const T& find_entry(const ById<T>& entries, std::string_view what, std::string_view id) {
   if (const auto entry = entries.find(id); entry != entries.end()) return entry->second;
@@ -25,10 +55,30 @@ const T* find_or_null(const ById<T>& entries, std::string_view id) {
 }
 }  // namespace
 
+Document hardware_document(const std::string& directories, const std::string& file) {
+  std::vector<std::string> paths;
+  std::istringstream words(directories);
+  for (std::string word; std::getline(words, word, ':');)
+    paths.push_back(word + "/hardware/" + file + ".json");
+  std::optional<Document> whole;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error) && (path != paths.back() || whole)) continue;
+    Document layer = Document::read_file(path);
+    if (!whole) {
+      whole = std::move(layer);
+      continue;
+    }
+    const Order order = order_of(layer);
+    whole->merge_below(whole->tree(), std::move(layer));
+    put_in(order, whole->tree());
+  }
+  return std::move(*whole);
+}
 template <class T, class Read>
 const ById<T>& Catalogue::Impl::get(Category<T>& category, const char* file, Read read) {
   std::call_once(category.once, [&] {
-    const auto document = config::Document::read_file(directory_ + "/hardware/" + file + ".json");
+    const auto document = hardware_document(directory_, file);
     config::Reader reader;
     ById<T> entries;
     read(document, entries, reader);

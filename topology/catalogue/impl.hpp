@@ -18,6 +18,11 @@
 
 namespace topsim::topology {
 
+// Files of the catalogue in layers: hardware/FILE.json of all of `directories`, which are separated by
+// colons, as one document. What the first says of an entry wins, the others have the rest; entries stand in
+// the order of the last, new ones behind.
+[[nodiscard]] config::Document hardware_document(const std::string& directories, const std::string& file);
+
 template <class T>
 using ById = std::map<std::string, T, std::less<>>;
 
@@ -47,7 +52,7 @@ class Catalogue::Impl {
   template <class T, class Read>
   const ById<T>& get(Category<T>& category, const char* file, Read read);
 
-  std::string directory_;
+  std::string directory_;  // or several: hardware_document()
   Category<LinkEntry> links_;
   Category<Accelerator> accelerators_;
   Category<NicEntry> nics_;

@@ -10,6 +10,7 @@
 #include "sim/config/quantity.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/fabric_recipe.hpp"
+#include "topology/catalogue/impl.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 
@@ -149,7 +150,7 @@ void collect_entry(const Node& section, const Node& sources, const Node& entry,
 // What it is sold at; of a node, else of the one that it is like.
 void collect_offers(const std::string& config_directory, const Node& section, Node entry,
                     std::vector<FigureRow>& figures) {
-  const auto document = config::Document::read_file(config_directory + "/hardware/prices.json");
+  const auto document = hardware_document(config_directory, "prices");
   const Node prices = document.root().find("prices"), sources = document.root().find("sources");
   while (entry) {
     if (const Node price = prices.find(entry.key()); price) {
@@ -183,7 +184,7 @@ std::vector<FigureRow> figures_of(const std::string& config_directory, std::stri
   constexpr std::array kFiles = {"accelerators", "nodes", "nics", "switches", "links", "cables", "fabrics"};
   std::vector<std::string> names;
   for (const char* file : kFiles) {
-    const auto document = config::Document::read_file(config_directory + "/hardware/" + file + ".json");
+    const auto document = hardware_document(config_directory, file);
     const Node section = document.root().find(file), entry = section.find(id);
     if (!entry) {
       for (std::size_t i = 0; i < section.size(); ++i) names.push_back(section[i].key());
