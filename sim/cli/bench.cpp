@@ -50,8 +50,20 @@ scenario::Scenario load(const Options& options) {
   return scenario;
 }
 
+// Messages go straight to their receivers: there is nothing to choose.
+void refuse_choices(const Options& options, const std::string& what) {
+  for (const auto& [option, given] : {std::pair("--algorithm", !options.algorithm.empty()),
+                                      {"--protocol", !options.protocol.empty()},
+                                      {"--channels", options.channels > 0}})
+    if (given)
+      throw ConfigError(
+          fmt::format("{} has no effect on {}, whose messages go straight to their receivers", option, what),
+          "leave it out");
+}
+
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
+  refuse_choices(options, std::string(what.name));
   scenario::Scenario scenario = load(options);
   // Packets are the point of these patterns; a scenario's file usually says "flow" for its workload.
   const auto& said = options.scenario.assignments;
@@ -81,6 +93,8 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
     const scenario::PointToPoint result = scenario::point_to_point(scenario, catalogue, traffic, &stop);
     return json ? scenario::point_to_point_json(result) : scenario::point_to_point_table(result);
   }
+  if (!options.end.empty())
+    throw ConfigError(fmt::format("{} is of one size", what.name), "-b is each flow's; leave -e out");
   traffic.sizes = {scenario::bench_size(options.begin.empty() ? "1M" : options.begin)};
   const scenario::Traffic result = scenario::run_traffic(scenario, catalogue, what.pattern, traffic, &stop);
   return json ? scenario::traffic_json(what, result) : scenario::traffic_table(what, result);
@@ -93,6 +107,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
                                    options.factor};
   check_order(sizes.first, sizes.last);
   scenario::Scenario scenario = load(options);
+  if (what.kind > program::CollectiveKind::reduce) refuse_choices(options, std::string(what.name));
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const std::vector<scenario::BenchRow> rows =
       scenario::bench(scenario, catalogue, what.kind, sizes, &progress);

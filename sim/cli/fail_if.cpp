@@ -60,15 +60,22 @@ constexpr std::array kKinds = {Kind{"bytes_per_second", "a bandwidth", Dimension
                                Kind{"goodput", "a share", {}},
                                Kind{"utilization", "a share", {}}};
 
-double parse_limit(std::string_view whole, const std::string& key, std::string_view text, Percent percent) {
+// `short_name`: the key says no unit itself, as step.seconds does.
+double parse_limit(std::string_view whole, const std::string& key, std::string_view text, Percent percent,
+                   bool short_name) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = trim(text.substr(static_cast<std::size_t>(result.ptr - text.data())));
   const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
                                  [&](const Kind& each) { return key.find(each.word) != std::string::npos; });
   if (result.ec == std::errc{} && std::isfinite(value)) {
+    const bool known_share = kind != kKinds.end() && kind->name == std::string_view("a share");
+    const bool share = kind == kKinds.end() || known_share;
+    if (unit.empty() && known_share && value > 1)
+      throw no_condition(whole, fmt::format("{} is a share, at most 1: write {} %", key, text));
+    if (unit.empty() && short_name && kind != kKinds.end() && kind->dimension && value != 0)
+      throw no_condition(whole, fmt::format("{} is {}, and \"{}\" has no unit", key, kind->name, text));
     if (unit.empty()) return value;
-    const bool share = kind == kKinds.end() || kind->name == std::string_view("a share");
     if (unit == "%" && (share || percent == Percent::of_baseline)) return value / 100;
   }
   for (const Dimension dimension : {Dimension::time, Dimension::size, Dimension::bandwidth,
@@ -117,10 +124,12 @@ Condition parse_condition(std::string_view text, Percent percent) {
   }
   condition.key = trim(text.substr(0, at));
   if (condition.key.empty()) throw no_condition(text, "there is no key before the comparison");
+  if (condition.key.back() == '!') throw no_condition(text, "comparisons are <, <=, >, >= and ==");
+  const std::string typed = condition.key;
   for (const Alias& alias : kAliases) {
     if (condition.key == alias.name) condition.key = alias.path;
   }
-  condition.limit = parse_limit(text, condition.key, trim(rest), percent);
+  condition.limit = parse_limit(text, condition.key, trim(rest), percent, typed != condition.key);
   return condition;
 }
 

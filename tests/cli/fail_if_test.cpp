@@ -40,6 +40,14 @@ TEST(FailIf, RefusesAFigureOfAnotherKind) {
   }
 }
 
+// 'mfu < 90' would hold of every run, 'step_time > 1' may mean milliseconds.
+TEST(FailIf, ASharesFigureIsAtMostOneAndATimeHasItsUnit) {
+  for (const char* text : {"mfu < 90", "step_time > 1", "memory > 80", "step_time != 1 s"})
+    EXPECT_THROW((void)parse_condition(text), ConfigError) << text;
+  for (const char* text : {"mfu < 90 %", "mfu < 0.9", "step_time > 0", "step.seconds > 1", "mfu > 105 %"})
+    EXPECT_NO_THROW((void)parse_condition(text)) << text;
+}
+
 TEST(FailIf, AnUnknownKeyGetsTheClosest) {
   try {
     (void)judge(parse_condition("step_tim > 1 s"), kResult);
