@@ -51,15 +51,27 @@ void check(const Options& options) {
   }
 }
 
+// Mistakes of a change are shown in the option that made it.
+StudyInput read_changed(const Options& options, const std::string& change) {
+  ScenarioOptions changes = options.changes;
+  changes.assignments.push_back(change);
+  try {
+    return read_study_input(options.files.front(), changes);
+  } catch (const ConfigError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems)
+      if (problem.source_line == change) problem.place.file = "--with";
+    throw ConfigError(std::move(problems));
+  }
+}
+
 // Results are taken as they are, once; scenarios are simulated. Interrupted, those that were not simulated to
 // their end are left out: what they have is no step to compare.
 std::vector<report::Candidate> gather(const Options& options, executor::Progress& progress) {
   std::vector<StudyInput> inputs;
   for (const std::string& file : options.files) inputs.push_back(read_study_input(file, options.changes));
   for (const std::string& change : options.with) {
-    ScenarioOptions changes = options.changes;
-    changes.assignments.push_back(change);
-    inputs.push_back(read_study_input(options.files.front(), changes));
+    inputs.push_back(read_changed(options, change));
     inputs.back().scenario.name += " " + change.substr(change.rfind('.', change.find('=')) + 1);
   }
   const auto is_result = [](const StudyInput& input) { return input.result.has_value(); };

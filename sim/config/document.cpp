@@ -185,7 +185,15 @@ void Document::set(std::string_view assignment) {
   try {
     // Blanks in front keep the columns of what follows.
     value = std::move(*parse(std::string(equals + 1, ' ') + value_text, "--set").root_);
-  } catch (const ConfigError&) {
+  } catch (const ConfigError& error) {
+    // What begins as an object, a list or a string was meant as one.
+    const std::size_t first = value_text.find_first_not_of(' ');
+    if (first != std::string::npos &&
+        std::string_view("{[\"").find(value_text[first]) != std::string_view::npos) {
+      std::vector<Problem> problems = error.problems();
+      for (Problem& problem : problems) problem.source_line = assignment;
+      throw ConfigError(std::move(problems));
+    }
     value = Value::of(std::string_view(value_text));
     value.span = {1, static_cast<int>(equals) + 2, std::max(1, static_cast<int>(value_text.size()))};
   }

@@ -246,6 +246,10 @@ bool Handler::explain_word(std::size_t start, const Span& place) {
       return true;
     }
   }
+  if (word == "None" || word == "nil" || word == "undefined") {
+    problem(span_from(start, last), "not JSON: " + word, "", "write null");
+    return true;
+  }
   if (open_.empty()) {
     problem(span_from(start, last), "not JSON: a file begins with {", "",
             "a scenario is a JSON object, see configs/8xH100-ib.json");

@@ -146,6 +146,13 @@ Result read(const json& document) {
   return result;
 }
 
+// What is wrong, without the library's codes: "key 'name' not found", "type must be number, but is string".
+std::string words_of(const json::exception& error) {
+  const std::string text = error.what();
+  const std::size_t code = text.find("] ");
+  return code == std::string::npos ? text : text.substr(code + 2);
+}
+
 [[noreturn]] void refuse(const std::string& file, std::string message, std::string help) {
   throw ConfigError({Problem{Place{file, 0, 0, 1}, {}, std::move(message), {}, std::move(help), {}}});
 }
@@ -162,7 +169,7 @@ Result result_from_json(std::string_view text, const std::string& file) {
   try {
     return read(document);
   } catch (const json::exception& error) {
-    refuse(file, fmt::format("{} is a broken result: {}", file, error.what()), std::string(kMake));
+    refuse(file, fmt::format("{} is a damaged result: {}", file, words_of(error)), std::string(kMake));
   }
 }
 

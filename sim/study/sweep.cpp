@@ -6,6 +6,7 @@
 #include <iterator>
 #include <new>
 #include <set>
+#include <sstream>
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
@@ -95,8 +96,17 @@ std::string inputs_digest(const std::string& config_directory) {
   return digest.text();
 }
 
+// A mistake in a path is one, however many values it has.
 void check_values(const SweepSpace& space, const SweepBase& base) {
   std::vector<Problem> mistakes;
+  const auto add = [&](Problem problem) {
+    const bool known = std::any_of(mistakes.begin(), mistakes.end(), [&](const Problem& each) {
+      return each.message == problem.message && each.path == problem.path;
+    });
+    if (known) return;
+    problem.place.file = "point of the sweep";
+    mistakes.push_back(std::move(problem));
+  };
   for (std::size_t p = 0; p < space.paths.size(); ++p) {
     std::set<std::string> seen;
     for (const auto& point : space.points) {
@@ -106,7 +116,7 @@ void check_values(const SweepSpace& space, const SweepBase& base) {
         (void)base.read(std::span(&assignment, 1));
       } catch (const ConfigError& error) {
         for (const Problem& problem : error.problems()) {
-          if (problem.source_line == assignment) mistakes.push_back(problem);
+          if (problem.source_line == assignment) add(problem);
         }
       }
     }

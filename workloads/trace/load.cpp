@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "sim/base/error.hpp"
 #include "workloads/trace/formats.hpp"
 
 namespace topsim::workloads::trace {
@@ -76,6 +77,9 @@ ChakraPaths chakra_paths(const std::string& path) {
     const auto [base, rank] = rank_of(entry.path().filename().string());
     if (rank >= 0 && (prefix.empty() || base == prefix)) found[base].emplace(rank, entry.path().string());
   }
+  if (std::error_code none; found.empty() && fs::is_regular_file(path, none))
+    fail(path, "is no file of a Chakra trace, which are called NAME.0.et, NAME.1.et, ...",
+         fmt::format("its content looks like format \"{}\"", detect_format(path)));
   if (error || found.empty())
     fail(path,
          fs::is_directory(path, error)
@@ -149,10 +153,26 @@ std::vector<std::string> files_of(const TraceSpec& spec, const std::string& fold
   return files;
 }
 
+namespace {
+// A file of another kind than it is said to be, before its first line is called a mistake.
+void check_format(const std::string& path, const std::string& said) {
+  std::string seen;
+  try {
+    seen = detect_format(path);
+  } catch (const ConfigError&) {
+    return;  // its reader says what is wrong
+  }
+  if (seen != said)
+    fail(path, fmt::format("looks like format \"{}\", not \"{}\"", seen, said),
+         "change workload.trace.format");
+}
+}  // namespace
+
 Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks) {
   const std::string path = find_path(spec.path, folder);
   const std::string format = spec.format.empty() ? detect_format(path) : spec.format;
   if (format == "chakra") return load_chakra(spec, path, folder);
+  if (!spec.format.empty()) check_format(path, format);
   const std::string text = read_file(path);
   if (format == "goal") return read_goal(text, path);
   if (format == "aicb") return read_aicb(text, path, ranks);
