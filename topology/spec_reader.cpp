@@ -233,7 +233,7 @@ const config::Object<DeviceSpec>& table(config::Type<DeviceSpec>) {
           .field("index", &DeviceSpec::index, "among its kind in the node or tier",
                  config::between(0, 999'999), config::default_text("counted"))
           .field("tier", &DeviceSpec::tier, "of a fabric switch: 1 leaf, 2 spine, 3 core",
-                 config::between(1, 255))
+                 config::between(1, 255), config::default_text("1 of a switch"))
           .field("count", &DeviceSpec::count, "equal ones that it stands for", config::between(1, 65535));
   return object;
 }

@@ -371,6 +371,18 @@ const Object<TraceSpec>& table(config::Type<TraceSpec>) {
   return object;
 }
 
+namespace {
+// "megatron", "megatron@core-0.12", ...: a name alone is its first release.
+std::vector<std::string> names_of_frameworks() {
+  std::vector<std::string> names;
+  for (const Framework& row : frameworks()) {
+    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.emplace_back(row.name);
+    names.push_back(std::string(row.name) + "@" + std::string(row.release));
+  }
+  return names;
+}
+}  // namespace
+
 const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
   static const auto object =
       Object<WorkloadSpec>("workload", "What is trained, and how")
@@ -391,18 +403,11 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
                  "several documents share a sequence: true, or how many of equal length")
           .field("precision", &WorkloadSpec::precision, "number formats")
           .field("framework", &WorkloadSpec::framework,
-                 "whose communication schedule and defaults; name or name@release")
+                 "whose communication schedule and defaults; name or name@release",
+                 one_of(names_of_frameworks()))
           .field("compute", &WorkloadSpec::compute, "overrides of the compute model")
           .field("trace", &WorkloadSpec::trace, "replays a trace instead")
           .check([](const WorkloadSpec& spec, const config::Node& node, config::Reader& reader) {
-            std::vector<std::string> known;
-            for (const Framework& row : frameworks()) {
-              if (std::find(known.begin(), known.end(), row.name) == known.end())
-                known.emplace_back(row.name);
-              known.push_back(std::string(row.name) + "@" + std::string(row.release));
-            }
-            if (std::find(known.begin(), known.end(), spec.framework) == known.end())
-              reader.unknown_name(node.find("framework"), "framework", spec.framework, known);
             if (!node.find("model") && !spec.trace)
               reader.problem(node, "a workload needs a model", "or a trace",
                              "for example \"model\": \"llama3-70b\"");

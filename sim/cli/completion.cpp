@@ -24,13 +24,32 @@ std::string catalogue_ids() {
   return words;
 }
 
+std::string join_words(const std::vector<std::string>& list) {
+  std::string words;
+  for (const std::string& word : list) words += (words.empty() ? "" : " ") + word;
+  return words;
+}
+
+std::string link_ids() {
+  std::string words;
+  for (const topology::ListRow& row : topology::list_hardware(shipped_catalogue()))
+    if (row.category == "link") words += (words.empty() ? "" : " ") + row.id;
+  return words;
+}
+
 // What a value may be, between blanks; empty where it is anything.
 std::string words_of(const Flag& flag) {
   if (flag.type == "ID") return catalogue_ids();
+  if (flag.type == "LINK") return link_ids();
   if (flag.type.find('|') == std::string::npos) return {};
   std::string words = flag.type;
   std::replace(words.begin(), words.end(), '|', ' ');
   return words;
+}
+
+bool takes_file(const Flag& flag) {
+  return flag.type.empty() || flag.type == "CASE" || flag.type.find("FILE") != std::string::npos ||
+         flag.type.find(".json") != std::string::npos;
 }
 
 bool takes_path(const Flag& flag) {
@@ -77,8 +96,10 @@ std::string bash_values(const Flag& flag) {
   if (takes_path(flag)) return "_topsim_path";
   if (flag.type == "DIR") return "mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")";
   if (flag.type == "SCENARIO")
-    return "mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- \"$cur\"; compgen -d -- \"$cur\")";
-  return "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")";
+    return "mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- \"$cur\"; compgen -d -- \"$cur\"; "
+           "compgen -W \"" +
+           join_words(shipped_library().names("")) + "\" -- \"$cur\")";
+  return takes_file(flag) ? "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")" : "COMPREPLY=()";
 }
 
 std::string bash() {
@@ -131,7 +152,7 @@ std::string zsh_values(const Flag& flag) {
   if (takes_path(flag)) return "_topsim_paths";
   if (flag.type == "DIR") return "_files -/";
   if (flag.type == "SCENARIO") return "_files -g \"*.json\"";
-  return "_files";
+  return takes_file(flag) ? "_files" : "";
 }
 
 // What _arguments is told of a command: options that repeat begin with a star, arguments have their place,
@@ -184,7 +205,8 @@ std::string fish() {
     for (const Flag& flag : entry.flags) {
       const std::string words = words_of(flag);
       const std::string known = takes_path(flag) ? path_words("=") : words;
-      const std::string values = known.empty() ? " -F" : " -x -a " + single_quoted(known);
+      const bool file = flag.type == "DIR" || flag.type == "SCENARIO" || takes_file(flag);
+      const std::string values = !known.empty() ? " -x -a " + single_quoted(known) : file ? " -F" : " -x";
       std::string line = when;
       for (const std::string& name : flag.names) {
         line += name.substr(0, 2) == "--" ? " -l " + name.substr(2) : " -s " + name.substr(1);

@@ -113,9 +113,10 @@ int run(const Options& options) {
     condition = parse_condition(options.fail_if);
     check_key(*condition);
   }
-  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  if (!options.html.empty()) report::require_page();
+  if (!options.out.empty()) report::make_directory(options.out);  // others may go into it
+  if (!options.html.empty()) report::check_place(options.html);
   if (!options.trace.empty()) report::check_trace(options.trace);
-  if (!options.out.empty()) report::make_directory(options.out);
   const std::optional<topology::Topology> members = topology_of_members(options);
   executor::Progress progress;
   const InterruptGuard guard(progress.stop, &progress.ops_total);
@@ -167,7 +168,7 @@ Action configure_run(CLI::App& app) {
       .type_name("RANK")
       .one_each_kept_in_order();
   add_option(app, "--link", options->links, "Print one link, e.g. 'node0/nic0 -> leaf0'; may be repeated")
-      .type_name("ID")
+      .type_name("DEVICE -> DEVICE")
       .one_each_kept_in_order();
   add_option(app, "--progress", options->progress,
              "How far it is, on stderr: a line on terminals, or JSON lines")

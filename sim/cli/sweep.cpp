@@ -56,10 +56,21 @@ std::string progress_text(const study::SweepProgress& progress, double wall_seco
   return text;
 }
 
+// A name that another program would open as text holds a database.
+void check_store(const std::string& out) {
+  const std::string extension = std::filesystem::path(out).extension().string();
+  for (const char* text : {".csv", ".json", ".html", ".txt"})
+    if (extension == text)
+      throw ConfigError(fmt::format("--out {} would be an SQLite file", out),
+                        fmt::format("name it {}.sqlite; --format csv and --format json print the rows",
+                                    std::filesystem::path(out).stem().string()));
+}
+
 // Figures are named before anything runs: a mistake in a name must not cost hours.
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
   if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  check_store(options.out);
   study::SweepReport report;
   report.space = space_of(options);
   for (const std::string& name : options.pareto) report.pareto_figures.push_back(study::sweep_figure(name));

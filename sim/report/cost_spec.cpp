@@ -21,10 +21,10 @@ const config::Object<CostSpec>& table(config::Type<CostSpec>) {
                  config::one_or_list(config::quantity(Dimension::energy_price)),
                  config::default_text("the catalogue's range"), config::example("\"0.08 USD/kWh\""))
           .field("pue", &CostSpec::pue, "power usage effectiveness, one value or [low, high]",
-                 config::one_or_list(config::codec_for<double>(config::at_least(1))),
+                 config::one_or_list(config::codec_for<double>(config::between(1, 10))),
                  config::default_text("the catalogue's range"))
-          .field("years", &CostSpec::years, "over which the purchase is written off", config::positive(),
-                 config::default_text("the catalogue's range"))
+          .field("years", &CostSpec::years, "over which the purchase is written off",
+                 config::between(0.01, 100), config::default_text("the catalogue's range"))
           .field("tokens", &CostSpec::tokens, "of one training run, for the cost of a run",
                  config::positive())
           .check([ends_of_range](const CostSpec& spec, const config::Node& node, config::Reader& reader) {

@@ -396,6 +396,34 @@ class Installation(unittest.TestCase):
             self.assertIn(f'.SS "topsim {name}"', page)
 
 
+class ConfigPath(unittest.TestCase):
+    def with_path(self, folder, *words):
+        return subprocess.run([program.TOPSIM, *words], capture_output=True, text=True, cwd=program.ROOT, check=False,
+                              env={**program.environment(), "TOPSIM_CONFIG_PATH": str(folder)})
+
+    def test_a_folder_adds_to_the_installed_entries(self):
+        with program.temporary_folder() as folder:
+            hardware = pathlib.Path(folder) / "hardware"
+            hardware.mkdir()
+            links = json.loads((program.ROOT / "configs/hardware/links.json").read_text())
+            mine = {"description": "ours", "sources": links["sources"], "links": {"my-ndr": links["links"]["ib-ndr"]}}
+            (hardware / "links.json").write_text(json.dumps(mine))
+            done = self.with_path(folder, "run", IB, "--set", "topology.fabric.link=my-ndr", "--format", "json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            usual = program.output("run", IB, "--format", "json")
+            self.assertEqual(json.loads(done.stdout)["step"], json.loads(usual)["step"])
+            done = self.with_path(folder, "doctor")
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_a_folder_of_models_alone_is_no_fault_and_one_that_is_not_there_is(self):
+        with program.temporary_folder() as folder:
+            (pathlib.Path(folder) / "models").mkdir()
+            self.assertEqual(self.with_path(folder, "doctor").returncode, 0)
+            done = self.with_path(pathlib.Path(folder) / "nowhere", "doctor")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("there is no folder", done.stdout)
+
+
 class Completion(unittest.TestCase):
     def complete(self, *words):
         """What bash offers after the given words."""
@@ -414,6 +442,12 @@ class Completion(unittest.TestCase):
         self.assertIn(IB, self.complete("topsim", "bench", "all_reduce", "configs/8xH100"))
         self.assertEqual(self.complete("topsim", "list", "hardw"), ["hardware"])
         self.assertIn("h100-sxm5", self.complete("topsim", "list", "hardware", "h100"))
+
+    def test_bash_offers_what_an_option_takes(self):
+        self.assertIn("8xH100-ib", self.complete("topsim", "run", "8xH100-i"))
+        self.assertEqual(self.complete("topsim", "topo", "import", "x.xml", "--nic-link", "ib-hd"), ["ib-hdr"])
+        for option in ("--link", "--rank", "--seed"):
+            self.assertEqual(self.complete("topsim", "run", IB, option, ""), [])
 
     def test_bash_completes_the_paths_of_a_scenario(self):
         for option in (("run", IB, "--set"), ("sweep", IB, "--vary")):
