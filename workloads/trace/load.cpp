@@ -156,6 +156,8 @@ std::vector<std::string> files_of(const TraceSpec& spec, const std::string& fold
 namespace {
 // A file of another kind than it is said to be, before its first line is called a mistake.
 void check_format(const std::string& path, const std::string& said) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;
   std::string seen;
   try {
     seen = detect_format(path);
