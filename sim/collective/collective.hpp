@@ -66,10 +66,19 @@ struct TimeOptions {
 };
 
 // One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
+// What of an activity's cap is its wires': seconds a byte takes on them where nothing else holds it up (0:
+// they set no limit), and seconds a byte that pass whatever they do.
+struct CapParts {
+  double wires = 0, own = 0;
+};
+// The cap where wires are `slow` times slower than those it was made for.
+[[nodiscard]] double slowed(double cap, const CapParts& parts, double slow);
+
 struct Activity {
   std::vector<topology::LinkShare> usage;  // bytes on the link per byte of S; sorted by link, merged
   BytesPerSecond
       cap{};  // what the wire does not limit: protocol and channel limits, as bytes of S per second; 0: none
+  CapParts cap_parts;
   Duration latency{};         // latency term, before the last byte counts as arrived
   double weight = 1;          // connections it opens (channels x queue pairs)
   int ctas = 0;               // SMs its channels occupy on each member while it runs

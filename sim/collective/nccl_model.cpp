@@ -245,6 +245,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     lowered.way = entry->second;
     Activity& activity = lowered.activity;
     activity.cap = BytesPerSecond(timing.cap);
+    activity.cap_parts = timing.cap_parts;
     activity.latency = from_microseconds(timing.latency_us);
     activity.weight = choice.channels;
     activity.ctas = block ? 0 : choice.channels;  // a torus is fed by DMA engines

@@ -238,6 +238,11 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   return pipe;
 }
 
+double slowed(double cap, const CapParts& parts, double slow) {
+  if (cap <= 0 || parts.wires <= 0) return cap;
+  return 1 / (std::max(1 / cap - parts.own, parts.wires * slow) + parts.own);
+}
+
 Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
                        const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
@@ -285,6 +290,7 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const double whole =
         bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + per_byte(rates.own_copy) / n;
     t.cap = whole > 0 ? 1 / whole : 0;
+    t.cap_parts = {bus * per_byte(rates.wire), per_byte(rates.own_copy) / n};
   }
   // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow it.
   if (ring && t.cap > 0 && kind != CollectiveKind::all_reduce && !gathers(kind)) {

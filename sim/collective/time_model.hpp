@@ -19,8 +19,9 @@ struct Timing {
   double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)
   double network_us = 0;  // of it, one message's way between boxes (all-to-all, send/recv)
   double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own; 0: no limit
-  double wire = 1;        // bytes on the wire per byte of payload (flags of LL and LL128)
-  double post_us = 0;     // by which each further message between boxes leaves later (all-to-all)
+  CapParts cap_parts;
+  double wire = 1;     // bytes on the wire per byte of payload (flags of LL and LL128)
+  double post_us = 0;  // by which each further message between boxes leaves later (all-to-all)
 };
 
 // `network_us`: how much longer one network hop takes here than on the InfiniBand that NCCL's constants were

@@ -53,6 +53,8 @@ class Pipelined final : public Carrier {
   }
 
   void scale_capacity(std::uint32_t link, double factor, SimTime now) override {
+    factors_.resize(system_.links.size(), 1);
+    factors_[link] = factor;
     if (varies(link))
       contention_->scale(link, factor);
     else
@@ -96,7 +98,6 @@ class Pipelined final : public Carrier {
     transfer.bytes = static_cast<double>(a.bytes.value());
     transfer.usage = fold::Activity::view(a.usage);
     if (alone_) transfer.own_usage = fold::Activity::view(a.own_usage);
-    transfer.rate_cap = a.rate_cap;
     transfer.weight = a.weight;
     transfer.latency = a.latency;
     transfer.tag = call;
@@ -106,15 +107,31 @@ class Pipelined final : public Carrier {
       if (alone_) transfer.own_usage = fold::Activity::view(detour->own_usage);
       transfer.latency = detour->latency;
     }
+    transfer.rate_cap =
+        collective::slowed(a.rate_cap, a.cap_parts, slowdown(alone_ ? transfer.own_usage : transfer.usage));
     return transfer;
+  }
+
+  // By how much faults have made the tightest of its links tighter. A call that is under way when one comes
+  // keeps its cap: the link alone holds it up.
+  [[nodiscard]] double slowdown(std::span<const network::Usage> usages) const {
+    if (factors_.empty()) return 1;
+    double healthy = std::numeric_limits<double>::infinity(), now = healthy;
+    for (const network::Usage& use : usages) {
+      const double rate = system_.links[use.link].capacity.value() / use.coefficient;
+      healthy = std::min(healthy, rate);
+      now = std::min(now, rate * factors_[use.link]);
+    }
+    return now > 0 && now < healthy ? healthy / now : 1;
   }
 
   const fold::System& system_;
   network::Network& network_;
   bool alone_;
   std::unique_ptr<Contention> contention_;
-  bool remembers_ = false;  // what runs
-  RouteChange routes_;      // those in force
+  bool remembers_ = false;       // what runs
+  RouteChange routes_;           // those in force
+  std::vector<double> factors_;  // what faults have left of link classes; empty before the first
   std::vector<Of> calls_;
   std::vector<network::Completion> completed_;
 };

@@ -182,6 +182,7 @@ class Assembler {
     const collective::Activity& from = lowered.activity;
     Activity a;
     a.rate_cap = from.cap.value();
+    a.cap_parts = from.cap_parts;
     a.weight = from.weight;
     a.latency = from.latency;
     a.ctas = from.ctas;

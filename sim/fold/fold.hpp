@@ -29,6 +29,7 @@ struct Activity {
   Usages usage;         // over link classes, times how many activities of this class cross one link
   Usages own_usage;     // the same without its siblings: what one activity alone would see
   double rate_cap = 0;  // bytes/s; 0 = none
+  collective::CapParts cap_parts;
   double weight = 1;
   Duration latency{};
   int ctas = 0;               // SMs it takes on each member
