@@ -13,6 +13,7 @@
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
+#include "topology/catalogue/node_recipe.hpp"
 #include "workloads/compute/compute_model.hpp"
 
 namespace topsim::scenario {
@@ -173,6 +174,28 @@ void find_minimal_paths(const topology::Topology& topology, std::vector<report::
        "another, its non-minimal paths would carry more",
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
+
+// Neuron's collectives (awsdocs-neuron, "Inter-node Collective Communications") sum over the torus of a node
+// first, then between the chips of one place on all nodes, every one by its own NIC.
+void find_node_torus(const Scenario& scenario, const topology::Topology& topology,
+                     const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
+  const topology::NodeRecipe& node = catalogue.node(scenario.topology.node.use);
+  if (node.scale_up.kind != topology::ScaleUp::Kind::torus || topology.accelerators().size() < 2) return;
+  constexpr int kFound = 16;  // chips of a node whose rings the search still finds
+  const bool few = node.accelerators > kFound;
+  out.push_back(
+      {few ? report::Severity::warning : report::Severity::note,
+       fmt::format(
+           "collectives of {} are simulated as NCCL's rings; its own library sums over the torus of a "
+           "node first, then between chips of the same place{}",
+           node.name,
+           few ? fmt::format(", and of the rings that {} chips have room for the search finds few: "
+                             "large collectives are several times too slow here",
+                             node.accelerators)
+               : ""),
+       "topology.node", "topsim bench all_reduce prints the channels"});
+}
+
 // One queue pair keeps to one port of a bond, on either model.
 void find_ports_by_turns(const Scenario& scenario, const topology::Topology& topology,
                          std::vector<report::Finding>& out) {
@@ -220,6 +243,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   if (scenario.topology.node.use.empty()) return out;
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
+  find_node_torus(scenario, topology, catalogue, out);
   find_other_ratios(scenario, topology, out);
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
   if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
