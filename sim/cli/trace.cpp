@@ -48,71 +48,84 @@ struct Row {
   double bytes = 0;
 };
 
-int info(const Options& options) {
-  check_format(options.format, {"table", "json"});
-  const trace::Trace t = load(options);
-  std::array<std::uint64_t, 7> nodes{};
+struct Totals {
+  std::array<std::uint64_t, 7> nodes{};    // by kind
   std::map<std::string, Row> collectives;  // by kind and group
   Row messages;
   double compute = 0, operations = 0;
+};
+
+Totals totals_of(const trace::Trace& t) {
+  Totals sum;
   for (const trace::RankTrace& program : t.programs) {
     const auto ranks = static_cast<double>(program.ranks.size());
     for (const trace::Node& node : program.nodes) {
-      nodes[static_cast<std::size_t>(node.kind)] += program.ranks.size();
+      sum.nodes[static_cast<std::size_t>(node.kind)] += program.ranks.size();
       const auto bytes = static_cast<double>(node.bytes);
       if (node.kind == trace::Kind::collective) {
-        Row& row = collectives[fmt::format("{} over {}", program::name_of(node.collective),
-                                           t.groups[node.group].name)];
+        Row& row = sum.collectives[fmt::format("{} over {}", program::name_of(node.collective),
+                                               t.groups[node.group].name)];
         row.count += program.ranks.size();
         row.bytes += ranks * bytes;
       }
       if (node.kind == trace::Kind::send)
-        messages.count += program.ranks.size(), messages.bytes += ranks * bytes;
+        sum.messages.count += program.ranks.size(), sum.messages.bytes += ranks * bytes;
       if (node.kind == trace::Kind::compute)
-        compute += ranks * seconds(node.duration), operations += ranks * node.operations;
+        sum.compute += ranks * seconds(node.duration), sum.operations += ranks * node.operations;
     }
   }
-  if (options.format == "json") {
-    using config::Value;
-    const auto whole = [](std::uint64_t n) { return Value::of(static_cast<std::int64_t>(n)); };
-    const auto amount = [&](const char* name, const Row& row) {
-      Value value(config::Kind::object);
-      value.add(name, whole(row.count));
-      value.add("bytes", Value::of(row.bytes));
-      return value;
-    };
-    Value kinds(config::Kind::object), calls(config::Kind::object), root(config::Kind::object);
-    for (std::size_t k = 0; k < nodes.size(); ++k)
-      kinds.add(std::string(name_of(static_cast<trace::Kind>(k))), whole(nodes[k]));
-    for (const auto& [name, row] : collectives) calls.add(name, amount("calls", row));
-    root.add("format", Value::of(t.format));
-    root.add("ranks", whole(t.ranks));
-    root.add("nodes", std::move(kinds));
-    root.add("messages", amount("count", messages));
-    root.add("collectives", std::move(calls));
-    root.add("compute_seconds", Value::of(compute));
-    root.add("operations", Value::of(operations));
-    std::cout << config::to_text(root) << '\n';
-    return kOk;
-  }
+  return sum;
+}
+
+config::Value json_of(const trace::Trace& t, const Totals& sum) {
+  using config::Value;
+  const auto whole = [](std::uint64_t n) { return Value::of(static_cast<std::int64_t>(n)); };
+  const auto amount = [&](const char* name, const Row& row) {
+    Value value(config::Kind::object);
+    value.add(name, whole(row.count));
+    value.add("bytes", Value::of(row.bytes));
+    return value;
+  };
+  Value kinds(config::Kind::object), calls(config::Kind::object), root(config::Kind::object);
+  for (std::size_t k = 0; k < sum.nodes.size(); ++k)
+    kinds.add(std::string(name_of(static_cast<trace::Kind>(k))), whole(sum.nodes[k]));
+  for (const auto& [name, row] : sum.collectives) calls.add(name, amount("calls", row));
+  root.add("format", Value::of(t.format));
+  root.add("ranks", whole(t.ranks));
+  root.add("nodes", std::move(kinds));
+  root.add("messages", amount("count", sum.messages));
+  root.add("collectives", std::move(calls));
+  root.add("compute_seconds", Value::of(sum.compute));
+  root.add("operations", Value::of(sum.operations));
+  return root;
+}
+
+std::string text_of(const trace::Trace& t, const Totals& sum) {
   std::uint64_t all = 0;
-  for (const std::uint64_t count : nodes) all += count;
-  std::cout << fmt::format("{} trace of {} ranks, {} nodes\n", t.format, t.ranks, all);
-  for (std::size_t k = 0; k < nodes.size(); ++k)
-    if (nodes[k] > 0)
-      std::cout << fmt::format("  {:<12}{:>12}\n", name_of(static_cast<trace::Kind>(k)), nodes[k]);
-  if (compute > 0)
-    std::cout << fmt::format("  computes    {:>12}  a rank in the mean\n",
-                             report::duration_text(from_seconds(compute / std::max(1U, t.ranks))));
-  if (operations > 0)
-    std::cout << fmt::format("  operations  {:>12.4g}  timed by the accelerator's roofline\n", operations);
-  if (messages.count > 0)
-    std::cout << fmt::format("  messages    {:>12}  carry {}\n", messages.count,
-                             report::bytes_text(messages.bytes));
-  for (const auto& [name, row] : collectives)
-    std::cout << fmt::format("  {:<30}{:>8} calls, {} in all\n", name, row.count,
-                             report::bytes_text(row.bytes));
-  for (const std::string& note : t.notes) std::cout << "  note: " << note << '\n';
+  for (const std::uint64_t count : sum.nodes) all += count;
+  std::string out = fmt::format("{} trace of {} ranks, {} nodes\n", t.format, t.ranks, all);
+  for (std::size_t k = 0; k < sum.nodes.size(); ++k)
+    if (sum.nodes[k] > 0)
+      out += fmt::format("  {:<12}{:>12}\n", name_of(static_cast<trace::Kind>(k)), sum.nodes[k]);
+  if (sum.compute > 0)
+    out += fmt::format("  computes    {:>12}  a rank in the mean\n",
+                       report::duration_text(from_seconds(sum.compute / std::max(1U, t.ranks))));
+  if (sum.operations > 0)
+    out += fmt::format("  operations  {:>12.4g}  timed by the accelerator's roofline\n", sum.operations);
+  if (sum.messages.count > 0)
+    out += fmt::format("  messages    {:>12}  carry {}\n", sum.messages.count,
+                       report::bytes_text(sum.messages.bytes));
+  for (const auto& [name, row] : sum.collectives)
+    out += fmt::format("  {:<30}{:>8} calls, {} in all\n", name, row.count, report::bytes_text(row.bytes));
+  for (const std::string& note : t.notes) out += "  note: " + note + '\n';
+  return out;
+}
+
+int info(const Options& options) {
+  check_format(options.format, {"table", "json"});
+  const trace::Trace t = load(options);
+  const Totals sum = totals_of(t);
+  std::cout << (options.format == "json" ? config::to_text(json_of(t, sum)) + '\n' : text_of(t, sum));
   return kOk;
 }
 

@@ -162,14 +162,38 @@ Document Document::read_file(const std::string& path) {
   return parse(std::move(text), path);
 }
 
+namespace {
+ConfigError mistake_of(std::string_view assignment, std::string message, std::string help) {
+  std::vector<Problem> problems(1);
+  problems[0].place = {"--set", 1, 1, static_cast<int>(assignment.size())};
+  problems[0].message = std::move(message);
+  problems[0].help = std::move(help);
+  problems[0].source_line = assignment;
+  return ConfigError(std::move(problems));
+}
+
+// Makes an object of what has no members: null, or a name, since "link": "ib-ndr" is short for {"use":
+// "ib-ndr"} and descending into it keeps the name. False: it is something else.
+bool open_object(Value& at, const Source& source, int path_length) {
+  if (at.kind == Kind::object) return true;
+  if (at.kind != Kind::string && at.kind != Kind::null) return false;
+  Value object(Kind::object);
+  object.source = &source;
+  object.span = {1, 1, path_length};
+  object.key = at.key;
+  object.key_span = at.key_span;
+  if (at.kind == Kind::string) {
+    Value name = at.copy();
+    object.add("use", std::move(name));
+  }
+  at = std::move(object);
+  return true;
+}
+}  // namespace
+
 void Document::set(std::string_view assignment) {
   const auto fail = [&](std::string message, std::string help) {
-    std::vector<Problem> problems(1);
-    problems[0].place = {"--set", 1, 1, static_cast<int>(assignment.size())};
-    problems[0].message = std::move(message);
-    problems[0].help = std::move(help);
-    problems[0].source_line = assignment;
-    return ConfigError(std::move(problems));
+    return mistake_of(assignment, std::move(message), std::move(help));
   };
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0) {
@@ -201,23 +225,10 @@ void Document::set(std::string_view assignment) {
 
   Value* at = root_.get();
   for (const Step& step : *steps) {
-    if (!step.is_index && at->kind != Kind::object) {
-      // "link": "ib-ndr" is short for {"use": "ib-ndr"}: descending into it keeps the name.
-      Value object(Kind::object);
-      object.source = source.get();
-      object.span = {1, 1, static_cast<int>(equals)};
-      object.key = at->key;
-      object.key_span = at->key_span;
-      if (at->kind == Kind::string) {
-        Value name = at->copy();
-        object.add("use", std::move(name));
-      } else if (at->kind != Kind::null) {
-        throw fail("--set cannot reach \"" + std::string(path) + "\": " + Node(at).path() + " is " +
-                       std::string(name_of(at->kind)),
-                   {});
-      }
-      *at = std::move(object);
-    }
+    if (!step.is_index && !open_object(*at, *source, static_cast<int>(equals)))
+      throw fail("--set cannot reach \"" + std::string(path) + "\": " + Node(at).path() + " is " +
+                     std::string(name_of(at->kind)),
+                 {});
     if (step.is_index && at->kind == Kind::null) at->kind = Kind::array;
     Value* child = const_cast<Value*>(child_of(*at, step));
     if (child == nullptr) {

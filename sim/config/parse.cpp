@@ -191,6 +191,7 @@ class Handler {
   }
   bool explain_word(std::size_t start, const Span& place);
   void explain(const std::string& token, const Json::exception& error);
+  [[nodiscard]] std::string help_for(const std::string& words) const;
 
   const Source& source_;
   const std::string& text_;
@@ -260,6 +261,32 @@ bool Handler::explain_word(std::size_t start, const Span& place) {
   return true;
 }
 
+// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ... - unexpected
+// ...; expected ...": what follows the last " - ", less the token it echoes, which may be long.
+std::string words_of(const Json::exception& error) {
+  std::string words = error.what();
+  if (const std::size_t dash = words.find(" - "); dash != std::string::npos) words.erase(0, dash + 3);
+  if (const std::size_t echo = words.find("; last read: "); echo != std::string::npos) {
+    const std::size_t more = words.rfind("; expected");
+    words = words.substr(0, echo) + (more != std::string::npos && more > echo ? words.substr(more) : "");
+  }
+  constexpr std::size_t kLongest = 200;
+  if (words.size() > kLongest) words.replace(kLongest, std::string::npos, "...");
+  return words;
+}
+
+std::string Handler::help_for(const std::string& words) const {
+  const auto says = [&](const char* what) { return words.find(what) != std::string::npos; };
+  if (says("expected ','") || says("; expected '}'") || says("; expected ']'"))
+    return "is a comma missing before this?";
+  if (says("expected ':'")) return "a key and its value are joined by a colon";
+  if (says("backslash")) return "write \\\\ for one backslash";
+  if (says("missing closing quote")) return "end the string with \"; is the file cut off?";
+  if (says("control character")) return "write it as it says, or remove it: a string stands on one line";
+  if (says("UTF-8") || !is_text(text_)) return "save the file as UTF-8 text";
+  return {};
+}
+
 void Handler::explain(const std::string& token, const Json::exception& error) {
   std::size_t start = token_start();
   // "02": the lexer stopped inside what looked like one word.
@@ -307,32 +334,8 @@ void Handler::explain(const std::string& token, const Json::exception& error) {
   if (!rest.empty() && open_.empty() && root != nullptr) {
     return problem(one, "something follows the end of the JSON value", "", "a file holds one JSON object");
   }
-  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ... - unexpected
-  // ...; expected ...": keep what follows the last " - ", less the token it echoes, which may be long.
-  std::string words = error.what();
-  if (const std::size_t dash = words.find(" - "); dash != std::string::npos) words = words.substr(dash + 3);
-  if (const std::size_t echo = words.find("; last read: "); echo != std::string::npos) {
-    const std::size_t more = words.rfind("; expected");
-    words = words.substr(0, echo) + (more != std::string::npos && more > echo ? words.substr(more) : "");
-  }
-  constexpr std::size_t kLongest = 200;
-  if (words.size() > kLongest) words = words.substr(0, kLongest) + "...";
-  std::string help;
-  if (words.find("expected ','") != std::string::npos || words.find("; expected '}'") != std::string::npos ||
-      words.find("; expected ']'") != std::string::npos) {
-    help = "is a comma missing before this?";
-  } else if (words.find("expected ':'") != std::string::npos) {
-    help = "a key and its value are joined by a colon";
-  } else if (words.find("backslash") != std::string::npos) {
-    help = "write \\\\ for one backslash";
-  } else if (words.find("missing closing quote") != std::string::npos) {
-    help = "end the string with \"; is the file cut off?";
-  } else if (words.find("control character") != std::string::npos) {
-    help = "write it as it says, or remove it: a string stands on one line";
-  } else if (words.find("UTF-8") != std::string::npos || !is_text(text_)) {
-    help = "save the file as UTF-8 text";
-  }
-  problem(one, "not JSON: " + words, "", help);
+  const std::string words = words_of(error);
+  problem(one, "not JSON: " + words, "", help_for(words));
 }
 }  // namespace
 

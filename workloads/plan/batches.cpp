@@ -37,6 +37,75 @@ void check_dualpipe(const PlanSpec& spec, const Plan& plan, Mistakes& mistakes) 
   if (spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "DualPipe's messages overlap with computation", "leave overlap_p2p out");
 }
+// By global_batch or by grad_accumulation, whichever is given.
+void count_micro_batches(const PlanSpec& spec, std::int64_t per_round, Plan& plan, Mistakes& mistakes) {
+  if (spec.global_batch && spec.grad_accumulation &&
+      *spec.global_batch != *spec.grad_accumulation * per_round) {
+    mistakes.add("plan.global_batch",
+                 fmt::format("global_batch = {}, but micro_batch {} x dp {} x grad_accumulation {} = {}",
+                             *spec.global_batch, plan.micro_batch, plan.dp, *spec.grad_accumulation,
+                             *spec.grad_accumulation * per_round),
+                 "give one of the two");
+  } else if (spec.global_batch) {
+    plan.micro_batches = static_cast<int>(*spec.global_batch / per_round);
+    if (*spec.global_batch < 1 || *spec.global_batch % per_round != 0) {
+      const std::int64_t below = std::max(1, plan.micro_batches) * per_round;
+      mistakes.add("plan.global_batch",
+                   fmt::format("global_batch = {} is no multiple of micro_batch {} x dp {} = {}",
+                               *spec.global_batch, plan.micro_batch, plan.dp, per_round),
+                   fmt::format("{} or {} would be", below, below + per_round));
+      plan.micro_batches = std::max(1, plan.micro_batches);
+    }
+  } else {
+    plan.micro_batches = spec.grad_accumulation.value_or(1);
+    if (plan.micro_batches < 1) {
+      mistakes.add("plan.grad_accumulation", fmt::format("must be at least 1, is {}", plan.micro_batches));
+      plan.micro_batches = 1;
+    }
+  }
+}
+
+void check_limits(const PlanSpec& spec, int layers, std::int64_t per_round, const Plan& plan,
+                  Mistakes& mistakes) {
+  const std::int64_t passes = std::int64_t{plan.micro_batches} * std::max(1, layers / plan.pp);
+  if (passes > kMostPasses) {
+    mistakes.add(
+        batch_key(spec),
+        fmt::format("{} micro-batches and the layers of a stage are {} passes; a step has at most {}",
+                    plan.micro_batches, passes, kMostPasses),
+        "a larger micro_batch, or fewer sequences");
+    mistakes.finish();
+  }
+  if (plan.micro_batches * per_round > kMostSequences) {
+    mistakes.add(
+        batch_key(spec),
+        fmt::format("micro_batch {} x dp {} x {} micro-batches = {} sequences a step; it has at most {}",
+                    plan.micro_batch, plan.dp, plan.micro_batches, plan.micro_batches * per_round,
+                    kMostSequences),
+        "a smaller micro_batch, or fewer of them");
+    mistakes.finish();
+  }
+}
+
+void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& plan, Mistakes& mistakes) {
+  if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
+  // Passes of both chunks, or of two micro-batches in flight, wait for each other where a message holds its
+  // stage up.
+  const bool crossed = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::zb_2p;
+  if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
+    mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
+                 "leave overlap_p2p out: zb-v and zb-2p overlap them");
+  if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
+    const std::int64_t next = (plan.micro_batches / plan.pp + 1) * plan.pp;
+    mistakes.add(
+        batch_key(spec),
+        fmt::format("the interleaved schedule needs a multiple of pp = {} micro-batches, this plan has {}",
+                    plan.pp, plan.micro_batches),
+        spec.global_batch || !spec.grad_accumulation
+            ? fmt::format("global_batch = {} would be", next * per_round)
+            : fmt::format("grad_accumulation = {} would be", next));
+  }
+}
 }  // namespace
 
 int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
@@ -87,65 +156,9 @@ void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistake
     plan.micro_batch = std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);
   }
   const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;
-  if (spec.global_batch && spec.grad_accumulation &&
-      *spec.global_batch != *spec.grad_accumulation * per_round) {
-    mistakes.add("plan.global_batch",
-                 fmt::format("global_batch = {}, but micro_batch {} x dp {} x grad_accumulation {} = {}",
-                             *spec.global_batch, plan.micro_batch, plan.dp, *spec.grad_accumulation,
-                             *spec.grad_accumulation * per_round),
-                 "give one of the two");
-  } else if (spec.global_batch) {
-    plan.micro_batches = static_cast<int>(*spec.global_batch / per_round);
-    if (*spec.global_batch < 1 || *spec.global_batch % per_round != 0) {
-      const std::int64_t below = std::max(1, plan.micro_batches) * per_round;
-      mistakes.add("plan.global_batch",
-                   fmt::format("global_batch = {} is no multiple of micro_batch {} x dp {} = {}",
-                               *spec.global_batch, plan.micro_batch, plan.dp, per_round),
-                   fmt::format("{} or {} would be", below, below + per_round));
-      plan.micro_batches = std::max(1, plan.micro_batches);
-    }
-  } else {
-    plan.micro_batches = spec.grad_accumulation.value_or(1);
-    if (plan.micro_batches < 1) {
-      mistakes.add("plan.grad_accumulation", fmt::format("must be at least 1, is {}", plan.micro_batches));
-      plan.micro_batches = 1;
-    }
-  }
-  const std::int64_t passes = std::int64_t{plan.micro_batches} * std::max(1, layers / plan.pp);
-  if (passes > kMostPasses) {
-    mistakes.add(
-        batch_key(spec),
-        fmt::format("{} micro-batches and the layers of a stage are {} passes; a step has at most {}",
-                    plan.micro_batches, passes, kMostPasses),
-        "a larger micro_batch, or fewer sequences");
-    mistakes.finish();
-  }
-  if (plan.micro_batches * per_round > kMostSequences) {
-    mistakes.add(
-        batch_key(spec),
-        fmt::format("micro_batch {} x dp {} x {} micro-batches = {} sequences a step; it has at most {}",
-                    plan.micro_batch, plan.dp, plan.micro_batches, plan.micro_batches * per_round,
-                    kMostSequences),
-        "a smaller micro_batch, or fewer of them");
-    mistakes.finish();
-  }
+  count_micro_batches(spec, per_round, plan, mistakes);
+  check_limits(spec, layers, per_round, plan, mistakes);
   plan.global_batch = static_cast<int>(plan.micro_batches * per_round);
-  if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
-  // Passes of both chunks, or of two micro-batches in flight, wait for each other where a message holds its
-  // stage up.
-  const bool crossed = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::zb_2p;
-  if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
-    mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
-                 "leave overlap_p2p out: zb-v and zb-2p overlap them");
-  if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
-    const std::int64_t next = (plan.micro_batches / plan.pp + 1) * plan.pp;
-    mistakes.add(
-        batch_key(spec),
-        fmt::format("the interleaved schedule needs a multiple of pp = {} micro-batches, this plan has {}",
-                    plan.pp, plan.micro_batches),
-        spec.global_batch || !spec.grad_accumulation
-            ? fmt::format("global_batch = {} would be", next * per_round)
-            : fmt::format("grad_accumulation = {} would be", next));
-  }
+  check_schedule(spec, per_round, plan, mistakes);
 }
 }  // namespace topsim::workloads
