@@ -372,13 +372,13 @@ const Object<TraceSpec>& table(config::Type<TraceSpec>) {
 }
 
 namespace {
-// "megatron", "megatron@core-0.12", ...: a name alone is its first release.
+// "megatron", "megatron@2024", ...: a name alone is its first release; years between two sets have the one
+// before.
 std::vector<std::string> names_of_frameworks() {
   std::vector<std::string> names;
-  for (const Framework& row : frameworks()) {
-    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.emplace_back(row.name);
-    names.push_back(std::string(row.name) + "@" + std::string(row.release));
-  }
+  for (const Framework& row : frameworks())
+    if (std::find(names.begin(), names.end(), row.name) == names.end())
+      for (const std::string& name : releases_of(row.name)) names.push_back(name);
   return names;
 }
 }  // namespace

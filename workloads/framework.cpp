@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/error.hpp"
@@ -33,6 +34,23 @@ const Framework* set_of_year(std::string_view base, std::string_view year) {
   return oldest;
 }
 }  // namespace
+
+std::vector<std::string> releases_of(std::string_view name) {
+  std::vector<std::string> names{std::string(name)};
+  std::string oldest, newest;
+  for (const Framework& row : frameworks()) {
+    if (is_year(row.release)) newest = std::max(newest, std::string(row.release));
+    if (row.name != name) continue;
+    names.push_back(fmt::format("{}@{}", row.name, row.release));
+    if (is_year(row.release)) oldest = row.release;  // newest first
+  }
+  if (oldest.empty()) return names;
+  for (int year = std::stoi(newest); year >= std::stoi(oldest); --year)
+    if (const std::string each = fmt::format("{}@{}", name, year);
+        std::find(names.begin(), names.end(), each) == names.end())
+      names.push_back(each);
+  return names;
+}
 
 const Framework& framework(std::string_view name) {
   const std::size_t at = name.find('@');

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "workloads/host/host_calls.hpp"
 #include "workloads/spec.hpp"
@@ -124,4 +125,6 @@ struct Framework : KernelFacts, ExchangeFacts {
 // "megatron" or "megatron@2022"; a year without a set of its own has the one before it, the first years the
 // oldest. Throws ConfigError with the known ones.
 [[nodiscard]] const Framework& framework(std::string_view name);
+// What may be written of one name: "megatron", its sets, and every year from its oldest to the newest of all.
+[[nodiscard]] std::vector<std::string> releases_of(std::string_view name);
 }  // namespace topsim::workloads

@@ -32,8 +32,9 @@ const Model& model_of(const std::string& box_name, int nodes, bool sharp) {
   const auto box_key = std::tuple(box_name, nodes > 1, sharp);
   auto box = boxes.find(box_key);
   if (box == boxes.end()) {
-    const auto import = topology::read_nccl_xml(test::text_of(test::golden(box_name + ".xml")),
-                                                {.accelerator = {}, .in_network_reduction = sharp});
+    topology::NcclXmlOptions how;
+    how.in_network_reduction = sharp;
+    const auto import = topology::read_nccl_xml(test::text_of(test::golden(box_name + ".xml")), how);
     const std::uint32_t node = 0;
     box = boxes
               .emplace(box_key, make_box(System(import.topology, std::span(&node, 1),

@@ -83,7 +83,7 @@ inline Case random_case(std::uint64_t seed, int max_nodes) {
   using workloads::Task;
   c.workload.task =
       dice.one_of({Task::pretrain, Task::pretrain, Task::pretrain, Task::lora, Task::prefill, Task::decode});
-  if (c.workload.task == Task::lora) c.workload.lora = workloads::LoraSpec{dice.one_of({8, 64}), {}};
+  if (c.workload.task == Task::lora) c.workload.lora.emplace().rank = dice.one_of({8, 64});
   if (c.workload.task == Task::pretrain && plan.tp * plan.pp == 1 && nodes == 1 && dice.below(2) == 0) {
     c.workload.framework = "dataparallel";
     plan.zero.reset(), plan.overlap_grad_reduce.reset(), plan.overlap_param_gather.reset();

@@ -71,6 +71,8 @@ TEST(WorkloadFields, AYearWithoutASetOfItsOwnHasTheOneBeforeIt) {
   EXPECT_EQ(framework("megatron@2030").release, framework("megatron").release);
   EXPECT_EQ(framework("fsdp@2020").release, "2023");
   EXPECT_THROW((void)framework("megatron@main"), ConfigError);
+  EXPECT_EQ(read(R"({"model": "llama3-8b", "framework": "megatron@2020"})").framework, "megatron@2020");
+  EXPECT_THROW((void)read(R"({"model": "llama3-8b", "framework": "megatron@2018"})"), ConfigError);
 }
 
 TEST(WorkloadFields, AnUnknownFrameworkIsNamedWithTheKnownOnes) {

@@ -24,7 +24,9 @@ WorkloadSpec adapted(std::vector<std::string> targets = {}, std::string framewor
   WorkloadSpec workload = llama3_70b_on_64();
   workload.task = Task::lora;
   workload.framework = std::move(framework);
-  workload.lora = LoraSpec{16, std::move(targets)};
+  workload.lora.emplace();
+  workload.lora->rank = 16;
+  workload.lora->targets = std::move(targets);
   return workload;
 }
 double bytes(const program::Program& program, Phase phase, std::size_t stage = 0) {
