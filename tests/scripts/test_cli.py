@@ -445,7 +445,7 @@ class Completion(unittest.TestCase):
 
     def test_bash_offers_what_an_option_takes(self):
         self.assertIn("8xH100-ib", self.complete("topsim", "run", "8xH100-i"))
-        self.assertEqual(self.complete("topsim", "topo", "import", "x.xml", "--nic-link", "ib-hd"), ["ib-hdr"])
+        self.assertEqual(self.complete("topsim", "topo", "import", "x.xml", "--nic-link", "ib-hd"), ["ib-hdr", "ib-hdr100"])
         for option in ("--link", "--rank", "--seed"):
             self.assertEqual(self.complete("topsim", "run", IB, option, ""), [])
 

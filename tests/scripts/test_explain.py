@@ -56,7 +56,7 @@ class Explain(unittest.TestCase):
     def test_a_part_that_buys_nothing_or_less_says_what_nccl_does(self):
         # NCCL searches a DGX-1's rings among speeds 20 and 10 to 30 % more apart: NVLinks a tenth faster are used as before.
         text = program.output("explain", "8xV100-dgx1")
-        after = text.split("\n  NVLink ", 1)[1].split("\n  computation", 1)[0]
+        after = text.split("faster would make the step", 1)[1].split("\n  NVLink ", 1)[1].split("\n  PCIe", 1)[0]
         self.assertIn("no shorter", after.splitlines()[0])
         self.assertIn("NCCL plans with speeds from a fixed list", " ".join(after.split()))
         for part in self.explained("configs/8xH100-ib.json")["what_if"]["parts"]:
