@@ -371,18 +371,6 @@ const Object<TraceSpec>& table(config::Type<TraceSpec>) {
   return object;
 }
 
-namespace {
-// "megatron", "megatron@2024", ...: a name alone is its first release; years between two sets have the one
-// before.
-std::vector<std::string> names_of_frameworks() {
-  std::vector<std::string> names;
-  for (const Framework& row : frameworks())
-    if (std::find(names.begin(), names.end(), row.name) == names.end())
-      for (const std::string& name : releases_of(row.name)) names.push_back(name);
-  return names;
-}
-}  // namespace
-
 const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
   static const auto object =
       Object<WorkloadSpec>("workload", "What is trained, and how")
@@ -403,8 +391,7 @@ const Object<WorkloadSpec>& table(config::Type<WorkloadSpec>) {
                  "several documents share a sequence: true, or how many of equal length")
           .field("precision", &WorkloadSpec::precision, "number formats")
           .field("framework", &WorkloadSpec::framework,
-                 "whose communication schedule and defaults; name or name@release",
-                 one_of(names_of_frameworks()))
+                 "whose communication schedule and defaults; name or name@release", one_of(framework_names()))
           .field("compute", &WorkloadSpec::compute, "overrides of the compute model")
           .field("trace", &WorkloadSpec::trace, "replays a trace instead")
           .check([](const WorkloadSpec& spec, const config::Node& node, config::Reader& reader) {

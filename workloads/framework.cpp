@@ -33,7 +33,6 @@ const Framework* set_of_year(std::string_view base, std::string_view year) {
   }
   return oldest;
 }
-}  // namespace
 
 std::vector<std::string> releases_of(std::string_view name) {
   std::vector<std::string> names{std::string(name)};
@@ -49,6 +48,16 @@ std::vector<std::string> releases_of(std::string_view name) {
     if (const std::string each = fmt::format("{}@{}", name, year);
         std::find(names.begin(), names.end(), each) == names.end())
       names.push_back(each);
+  return names;
+}
+}  // namespace
+
+std::vector<std::string> framework_names() {
+  std::vector<std::string> names;
+  for (const Framework& row : frameworks()) {
+    if (std::find(names.begin(), names.end(), row.name) != names.end()) continue;
+    for (std::string& each : releases_of(row.name)) names.push_back(std::move(each));
+  }
   return names;
 }
 

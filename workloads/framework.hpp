@@ -125,6 +125,7 @@ struct Framework : KernelFacts, ExchangeFacts {
 // "megatron" or "megatron@2022"; a year without a set of its own has the one before it, the first years the
 // oldest. Throws ConfigError with the known ones.
 [[nodiscard]] const Framework& framework(std::string_view name);
-// What may be written of one name: "megatron", its sets, and every year from its oldest to the newest of all.
-[[nodiscard]] std::vector<std::string> releases_of(std::string_view name);
+// All that may be written: of each name itself, its sets, and every year from its oldest to the newest of
+// all.
+[[nodiscard]] std::vector<std::string> framework_names();
 }  // namespace topsim::workloads
