@@ -12,6 +12,7 @@
 #include "workloads/schedule/tasks.hpp"
 #include "workloads/step/chunk_pass.hpp"
 #include "workloads/step/data_parallel.hpp"
+#include "workloads/step/maxima.hpp"
 #include "workloads/step/optimizer.hpp"
 #include "workloads/step/pipeline_routes.hpp"
 #include "workloads/step/stage_emitter.hpp"
@@ -311,32 +312,9 @@ class StageProgram {
     share_maxima(first);
     share_maxima(second);
   }
-  // Transformer Engine, pytorch/fp8.py: reduce_and_update_fp8_tensors, as fp8_autocast ends and in the first
-  // module's backward pass. Maxima of every product's input, weights and result, backward of the gradients of
-  // its result and input, fp32, are joined, reduced, copied back, and made scales.
   void share_maxima(const StageTask& task) {
-    const bool forward = task.action == Action::forward;
-    if (slots_.amax == Slots::kNoSlot || task.action == Action::backward_weight) return;
-    const Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
-    double products = 0;
-    for (int i = 0; i < chunk.layers; ++i) products += linear_products(chunk.first_layer + i);
-    if (products <= 0) return;
-    const double bytes = 4 * (forward ? 3 : 2) * products;
-    const Phase phase = forward ? Phase::forward : Phase::backward;
-    emitter_.at({task.micro_batch, chunk.first_layer});
-    emitter_.compute(Part::layers, phase, compute_.memory_bound(2 * bytes, MemoryKernel::elementwise));
-    emitter_.wait_for(
-        emitter_.collective("maxima", slots_.amax, phase, "maxima", CollectiveKind::all_reduce, bytes));
-    emitter_.compute(Part::layers, phase, compute_.memory_bound(4 * bytes, MemoryKernel::elementwise, 2));
-    emitter_.flush();
-  }
-  // Of a layer on this rank: QKV, projection, FC1, FC2; of a mixture each local expert's two, and the shared
-  // ones'. Latent attention projects down and up.
-  double linear_products(int layer) const {
-    const bool latent = model_.attention.kind == AttentionKind::mla;
-    const double attention = latent ? (model_.attention.q_lora_rank > 0 ? 5 : 4) : 2;
-    if (kind_of(model_, layer) == LayerKind::dense) return attention + 2;
-    return attention + 2.0 * model_.experts.count / plan_.ep + (model_.experts.shared > 0 ? 2 : 0);
+    add_shared_maxima(emitter_, model_, chunks_[static_cast<std::size_t>(task.chunk)], task, plan_, compute_,
+                      slots_.amax);
   }
   bool receives_next(const StageTask& task) const {
     const auto input = routes_.input_of(task);

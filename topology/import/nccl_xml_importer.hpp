@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "topology/catalogue/link_entry.hpp"
+#include "topology/import/nccl_assumptions.hpp"
+#include "topology/import/nccl_xml.hpp"
+#include "topology/import/nccl_xml_element.hpp"
+
+namespace topsim::topology::nccl {
+
+/// One NCCL topology file on its way to a topology: what the file says (nccl_xml.cpp) and what it leaves out
+/// (nccl_xml_left_out.cpp).
+class Importer {
+ public:
+  Importer(const Element& system, const NcclXmlOptions& options) : system_(system), options_(options) {
+    if (options.catalogue == nullptr) return;
+    if (!options.accelerator.empty()) figures_ = &options.catalogue->accelerator(options.accelerator);
+    if (!options.nic_link.empty()) nic_link_ = &options.catalogue->link(options.nic_link);
+  }
+  NcclXmlImport run();
+
+ private:
+  struct ScaleUpLink {
+    DeviceId gpu;
+    const Element* element;
+    bool amd;
+  };
+  void box(std::uint32_t node);
+  void pci(const Element& element, DeviceId parent, std::uint32_t node);
+  DeviceId accelerator(const Element& element, std::uint32_t node);
+  DeviceId nic(const Element& element, std::uint32_t node);
+  void ports(const Element& element, DeviceId nic, LinkKind kind);
+  void uncabled(DeviceId nic);
+  void scale_up(std::uint32_t node);
+  void unnamed_nvlinks(std::uint32_t node);
+  void one_machine() const;
+  void sockets(const std::vector<std::pair<DeviceId, std::string>>& cpus);
+  DeviceId rail(std::uint32_t number);
+  PcieLink checked(const Element& element);
+  void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
+             int count = 1);
+  void find(std::string sentence);
+
+  const Element& system_;
+  const NcclXmlOptions& options_;
+  const Accelerator* figures_ = nullptr;  // null: not named, or no catalogue
+  const LinkEntry* nic_link_ = nullptr;   // of NICs without <net>
+  TopologyBuilder builder_;
+  std::vector<std::string> findings_;
+  std::map<std::string, DeviceId> by_bus_id_;  // of the box in work
+  std::vector<ScaleUpLink> scale_up_;
+  std::vector<DeviceId> gpus_of_box_;
+  std::set<std::uint32_t> numbers_;  // of the box's GPUs
+  std::map<DeviceId, int> capability_;
+  bool asked_ = false;          // some GPU says its capability: NCCL ran on the machine
+  std::uint32_t uncabled_ = 0;  // NICs without <net>, all boxes
+  std::uint32_t gpus_ = 0, switches_ = 0, nics_ = 0, cpus_ = 0;  // of the box in work
+  std::vector<DeviceId> rails_;
+  bool infiniband_ = false;
+};
+
+}  // namespace topsim::topology::nccl
