@@ -157,12 +157,7 @@ TEST(FullySharded, GathersArePrefetched) {
   WorkloadSpec workload = small("fsdp");
   workload.plan.micro_batch = 8;
   const auto program = training_step(workload, a100(), 8);
-  Replay network = free_network();
-  const Duration alone = network.run(program).step;
-  network.collective = [](const program::Op& op, const program::Communicator&) {
-    return op.phase == Phase::parameter_sync ? from_microseconds(50) : Duration{};
-  };
-  const double grown = seconds(network.run(program).step - alone);
+  const double grown = growth_by_parameter_sync(program, from_microseconds(50));
   EXPECT_GE(grown, 50e-6);
   EXPECT_LT(grown, 4 * 50e-6);
 }

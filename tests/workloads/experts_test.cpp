@@ -25,16 +25,6 @@ WorkloadSpec small_deepseek(int tp, int ep) {
   return workload;
 }
 
-std::vector<std::vector<std::size_t>> groups(const program::Program& program, Dimension dimension) {
-  std::vector<std::vector<std::size_t>> result;
-  for (std::size_t c = 0; c < program.communicators.size(); ++c) {
-    if (program.communicators[c].dimension != dimension) continue;
-    auto& ranks = result.emplace_back();
-    for (const RankId rank : program.members_of(CommunicatorId(c))) ranks.push_back(rank.index());
-  }
-  return result;
-}
-
 // Every layer and micro-batch: tokens there and back, forward and backward. 512 tokens x 2 experts x 1024
 // x 2 B = 2 MiB; probabilities go along with the dispatch, 512 x 2 x 4 B = 4 KiB.
 TEST(Experts, FourAllToAllsALayerAndMicroBatchCarryTheTokens) {

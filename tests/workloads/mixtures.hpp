@@ -38,4 +38,16 @@ inline double flops_of_all_ranks(const program::Program& program) {
   return total;
 }
 
+// Ranks of every communicator of a dimension.
+inline std::vector<std::vector<std::size_t>> groups(const program::Program& program,
+                                                    program::Dimension dimension) {
+  std::vector<std::vector<std::size_t>> result;
+  for (std::size_t c = 0; c < program.communicators.size(); ++c) {
+    if (program.communicators[c].dimension != dimension) continue;
+    auto& ranks = result.emplace_back();
+    for (const RankId rank : program.members_of(CommunicatorId(c))) ranks.push_back(rank.index());
+  }
+  return result;
+}
+
 }  // namespace topsim::workloads::testing

@@ -132,4 +132,14 @@ inline Replay free_network() {
   return {[](const program::Op&, const program::Communicator&) { return Duration{}; },
           [](Bytes) { return Duration{}; }, false};
 }
+
+// Seconds that a step grows by when every gather of parameters takes `each` and nothing else does.
+inline double growth_by_parameter_sync(const program::Program& program, Duration each) {
+  Replay network = free_network();
+  const Duration alone = network.run(program).step;
+  network.collective = [each](const program::Op& op, const program::Communicator&) {
+    return op.phase == program::Phase::parameter_sync ? each : Duration{};
+  };
+  return seconds(network.run(program).step - alone);
+}
 }  // namespace topsim::workloads::testing

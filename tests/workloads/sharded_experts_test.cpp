@@ -41,15 +41,6 @@ double sent(const program::Program& program, Dimension dimension, CollectiveKind
     if (op.collective == kind) bytes += static_cast<double>(op.bytes.value());
   return bytes;
 }
-std::vector<std::vector<std::size_t>> groups(const program::Program& program, Dimension dimension) {
-  std::vector<std::vector<std::size_t>> result;
-  for (std::size_t c = 0; c < program.communicators.size(); ++c) {
-    if (program.communicators[c].dimension != dimension) continue;
-    auto& ranks = result.emplace_back();
-    for (const RankId rank : program.members_of(CommunicatorId(c))) ranks.push_back(rank.index());
-  }
-  return result;
-}
 
 // Of 8 ranks 4 hold a set of experts: 2 share the shards of each. 16-bit gathers of a quarter of the experts
 // forward in 4 layers and backward in the 3 that were resharded; gradients in fp32, once.
@@ -103,12 +94,7 @@ TEST(ShardedExperts, GathersArePrefetched) {
   WorkloadSpec wide = workload(4);
   wide.plan.micro_batch = 16;
   const auto program = training_step(wide, h100(), 8);
-  Replay network = free_network();
-  const Duration alone = network.run(program).step;
-  network.collective = [](const program::Op& op, const program::Communicator&) {
-    return op.phase == Phase::parameter_sync ? from_microseconds(50) : Duration{};
-  };
-  const double grown = seconds(network.run(program).step - alone);
+  const double grown = growth_by_parameter_sync(program, from_microseconds(50));
   EXPECT_GE(grown, 50e-6);
   EXPECT_LT(grown, 5 * 50e-6);
 }
