@@ -76,6 +76,8 @@ class Catalogue {
   // DIR/hardware. A file is read when something of it is first asked for; that call throws ConfigError with
   // all mistakes of the file. Safe to share between threads.
   [[nodiscard]] static Catalogue load(const std::string& config_directory);
+  // In layers: what the first says of an entry wins, the others have the rest. REQUIRES: not empty.
+  [[nodiscard]] static Catalogue load(std::vector<std::string> config_directories);
   ~Catalogue();
   Catalogue(Catalogue&&) noexcept;
   // Unknown ids throw ConfigError with the closest known one and the list.

@@ -42,7 +42,7 @@ class Sweep {
       : source_(std::move(source)), space_(std::move(space)), catalogue_(shipped_catalogue()) {
     base_.read = [this](std::span<const std::string> more) { return source_.read(more); };
     base_.catalogue = &catalogue_;
-    base_.inputs = study::inputs_digest(scenario::catalogue_directory());
+    base_.inputs = study::inputs_digest(scenario::catalogue_directories());
     base_.allow_oom = allow_oom;
     study::check_values(space_, base_);
     const auto sets_dp = [](const std::string& each) { return each.rfind("workload.plan.dp=", 0) == 0; };

@@ -32,9 +32,9 @@ class Checks {
   bool healthy_ = true;
 };
 
-void check_catalogue(Checks& checks, const std::string& directory) {
+void check_catalogue(Checks& checks, const std::vector<std::string>& directories) {
   try {
-    const std::size_t count = topology::Catalogue::load(directory).entries().size();
+    const std::size_t count = topology::Catalogue::load(directories).entries().size();
     checks.check("catalogue", count > 0, std::to_string(count) + " entries", "the folder hardware/ is empty");
   } catch (const ConfigError& error) {
     checks.check("catalogue", false, error.what(), "repair or reinstall the files");
@@ -55,7 +55,7 @@ int doctor() {
     const bool there = fs::is_directory(directory, error);
     checks.check("configs", there, there ? directory : "there is no folder " + directory, kSet);
   }
-  const std::string layers = scenario::catalogue_layers(directories);
+  const std::vector<std::string> layers = scenario::catalogue_layers(directories);
   if (layers.empty())
     checks.check("catalogue", false, "not found", kSet);
   else

@@ -73,7 +73,7 @@ void list_fabrics() {
 // Every figure of one entry, with where it comes from.
 void show_entry(const std::string& id) {
   std::vector<Row> rows;
-  for (const topology::FigureRow& figure : topology::figures_of(scenario::catalogue_directory(), id)) {
+  for (const topology::FigureRow& figure : topology::figures_of(scenario::catalogue_directories(), id)) {
     std::string source = figure.source;
     if (!figure.remark.empty()) source += (source.empty() ? "" : "; ") + figure.remark;
     rows.push_back({figure.path + (figure.chosen ? "" : " (not used)"), figure.value, source});

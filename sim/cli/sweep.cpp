@@ -76,11 +76,11 @@ int run(const Options& options) {
   for (const std::string& name : options.pareto) report.pareto_figures.push_back(study::sweep_figure(name));
   if (!options.best.empty()) report.by = study::sweep_figure(options.best);
 
-  const std::string directory = scenario::catalogue_directory();
-  const topology::Catalogue catalogue = topology::Catalogue::load(directory);
+  const std::vector<std::string> directories = scenario::catalogue_directories();
+  const topology::Catalogue catalogue = topology::Catalogue::load(directories);
   study::SweepBase base;
   base.catalogue = &catalogue;
-  base.inputs = study::inputs_digest(directory);
+  base.inputs = study::inputs_digest(directories);
   base.allow_oom = options.allow_oom;
   base.read = [&options](std::span<const std::string> assignments) {
     ScenarioOptions changed = options.scenario;

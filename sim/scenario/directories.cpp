@@ -49,12 +49,11 @@ std::vector<std::string> config_directories() {
   return directories;
 }
 
-std::string catalogue_layers(std::span<const std::string> directories) {
-  std::string layers;
+std::vector<std::string> catalogue_layers(std::span<const std::string> directories) {
+  std::vector<std::string> layers;
   std::error_code error;
   for (const std::string& directory : directories)
-    if (fs::is_directory(fs::path(directory) / "hardware", error))
-      layers += (layers.empty() ? "" : ":") + directory;
+    if (fs::is_directory(fs::path(directory) / "hardware", error)) layers.push_back(directory);
   return layers;
 }
 }  // namespace topsim::scenario

@@ -10,6 +10,6 @@ namespace topsim::scenario {
 // "hardware" folder at or above the executable, or above this library (a Python module): PREFIX/share/topsim
 // when installed, the source tree when not.
 [[nodiscard]] std::vector<std::string> config_directories();
-// Those that hold hardware/, separated by colons: the layers of a catalogue. Empty where none does.
-[[nodiscard]] std::string catalogue_layers(std::span<const std::string> directories);
+// Those that hold hardware/: the layers of a catalogue.
+[[nodiscard]] std::vector<std::string> catalogue_layers(std::span<const std::string> directories);
 }  // namespace topsim::scenario

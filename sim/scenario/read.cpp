@@ -100,9 +100,9 @@ Problem no_workload() {
 
 // What can be said in the same breath as mistakes of reading.
 void add_mistakes_beside(const Scenario& partial, const config::Library& library, config::Reader& reader) {
-  const std::string directory = catalogue_layers(library.directories());
-  if (directory.empty()) return;
-  const auto catalogue = topology::Catalogue::load(directory);
+  std::vector<std::string> layers = catalogue_layers(library.directories());
+  if (layers.empty()) return;
+  const auto catalogue = topology::Catalogue::load(std::move(layers));
   std::vector<Problem> of_reading;
   try {
     reader.finish();

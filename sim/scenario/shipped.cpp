@@ -14,13 +14,14 @@ config::Library shipped_library() {
   return config::Library(std::move(directories));
 }
 
-std::string catalogue_directory() {
+std::vector<std::string> catalogue_directories() {
   const config::Library library = shipped_library();
-  const std::string layers = catalogue_layers(library.directories());
-  return layers.empty() ? library.directories().front() : layers;
+  std::vector<std::string> layers = catalogue_layers(library.directories());
+  if (layers.empty()) layers.push_back(library.directories().front());
+  return layers;
 }
 
 topology::Catalogue shipped_catalogue() {
-  return topology::Catalogue::load(catalogue_directory());
+  return topology::Catalogue::load(catalogue_directories());
 }
 }  // namespace topsim::scenario

@@ -5,9 +5,9 @@
 #include "topology/catalogue.hpp"
 
 namespace topsim::scenario {
-// They throw ConfigError when there are none, with what to set. The directory is
-// those that have hardware/, separated by colons.
+// They throw ConfigError when there are none, with what to set. A catalogue's directories are those that have
+// hardware/, the first first.
 [[nodiscard]] config::Library shipped_library();
-[[nodiscard]] std::string catalogue_directory();
+[[nodiscard]] std::vector<std::string> catalogue_directories();
 [[nodiscard]] topology::Catalogue shipped_catalogue();
 }  // namespace topsim::scenario

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <new>
 #include <set>
-#include <sstream>
 
 #include "sim/base/error.hpp"
 #include "sim/base/parallel.hpp"
@@ -82,13 +81,12 @@ struct Sweep {
 };
 }  // namespace
 
-std::string inputs_digest(const std::string& config_directory) {
+std::string inputs_digest(std::span<const std::string> config_directories) {
   Digest digest;
   digest.add(report::version()).add(report::commit());
   std::error_code ignored;
   std::set<fs::path> files;
-  std::istringstream layers(config_directory);
-  for (std::string layer; std::getline(layers, layer, ':');)
+  for (const std::string& layer : config_directories)
     for (const char* folder : {"hardware", "calibration"})
       for (const auto& entry : fs::directory_iterator(fs::path(layer) / folder, ignored))
         if (entry.path().extension() == ".json") files.insert(entry.path());

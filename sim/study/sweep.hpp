@@ -30,7 +30,7 @@ struct SweepProgress {
 
 // Of this topsim and of the hardware figures in `config_directory`: rows of other ones are not taken for
 // these.
-[[nodiscard]] std::string inputs_digest(const std::string& config_directory);
+[[nodiscard]] std::string inputs_digest(std::span<const std::string> config_directories);
 
 // Throws ConfigError with the mistakes in the space that no scenario could have: paths that do not exist,
 // values that cannot be read. Each value is read once.

@@ -11,6 +11,8 @@
 namespace topsim::topology::list_test {
 using testing::HasSubstr;
 
+const std::vector<std::string> kShippedFiles{TOPSIM_SOURCE_DIR "/configs"};
+
 const ListRow& row_of(const std::vector<ListRow>& rows, std::string_view category, std::string_view id) {
   for (const ListRow& row : rows) {
     if (row.category == category && row.id == id) return row;
@@ -37,7 +39,7 @@ TEST(List, TheFactsAreThoseOneComparesBy) {
 }
 
 TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
-  const auto figures = figures_of(TOPSIM_SOURCE_DIR "/configs", "qm9700");
+  const auto figures = figures_of(kShippedFiles, "qm9700");
   int latencies = 0;
   int chosen = 0;
   for (const FigureRow& figure : figures) {
@@ -54,7 +56,7 @@ TEST(List, AnEntryShowsEveryFigureWithItsSourceAndTheOnesNotChosen) {
 TEST(List, AnEntryThatIsLikeAnotherShowsItsFiguresAndItsOffers) {
   const auto paths_of = [](const char* id) {
     std::multiset<std::string> paths;
-    for (const FigureRow& figure : figures_of(TOPSIM_SOURCE_DIR "/configs", id)) paths.insert(figure.path);
+    for (const FigureRow& figure : figures_of(kShippedFiles, id)) paths.insert(figure.path);
     return paths;
   };
   const auto dgx = paths_of("dgx-h100"), hgx = paths_of("hgx-h100"), p5 = paths_of("p5");
@@ -66,6 +68,6 @@ TEST(List, AnEntryThatIsLikeAnotherShowsItsFiguresAndItsOffers) {
 }
 
 TEST(List, AnUnknownEntryIsAUsersMistake) {
-  EXPECT_THROW(static_cast<void>(figures_of(TOPSIM_SOURCE_DIR "/configs", "h1000")), ConfigError);
+  EXPECT_THROW(static_cast<void>(figures_of(kShippedFiles, "h1000")), ConfigError);
 }
 }  // namespace topsim::topology::list_test

@@ -27,7 +27,7 @@ class Sweeps : public testing::Test {
  protected:
   void SetUp() override {
     base_.catalogue = &catalogue_;
-    base_.inputs = inputs_digest("configs");
+    base_.inputs = inputs_digest(std::vector<std::string>{"configs"});
     base_.read = [this](std::span<const std::string> assignments) {
       return scenario::parse_scenario(kTwoBoxes, "two", assignments, library_);
     };

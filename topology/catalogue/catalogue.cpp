@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -55,15 +54,13 @@ const T* find_or_null(const ById<T>& entries, std::string_view id) {
 }
 }  // namespace
 
-Document hardware_document(const std::string& directories, const std::string& file) {
-  std::vector<std::string> paths;
-  std::istringstream words(directories);
-  for (std::string word; std::getline(words, word, ':');)
-    paths.push_back(word + "/hardware/" + file + ".json");
+Document hardware_document(std::span<const std::string> directories, const std::string& file) {
   std::optional<Document> whole;
-  for (const std::string& path : paths) {
+  for (const std::string& directory : directories) {
+    const std::string path = directory + "/hardware/" + file + ".json";
     std::error_code error;
-    if (!std::filesystem::exists(path, error) && (path != paths.back() || whole)) continue;
+    const bool last = &directory == &directories.back();  // where none has the file, its name is told
+    if (!std::filesystem::exists(path, error) && (!last || whole)) continue;
     Document layer = Document::read_file(path);
     if (!whole) {
       whole = std::move(layer);
@@ -78,7 +75,7 @@ Document hardware_document(const std::string& directories, const std::string& fi
 template <class T, class Read>
 const ById<T>& Catalogue::Impl::get(Category<T>& category, const char* file, Read read) {
   std::call_once(category.once, [&] {
-    const auto document = hardware_document(directory_, file);
+    const auto document = hardware_document(directories_, file);
     config::Reader reader;
     ById<T> entries;
     read(document, entries, reader);
@@ -138,7 +135,10 @@ Catalogue::~Catalogue() = default;
 Catalogue::Catalogue(Catalogue&&) noexcept = default;
 
 Catalogue Catalogue::load(const std::string& config_directory) {
-  return Catalogue(std::make_unique<Impl>(config_directory));
+  return load(std::vector{config_directory});
+}
+Catalogue Catalogue::load(std::vector<std::string> config_directories) {
+  return Catalogue(std::make_unique<Impl>(std::move(config_directories)));
 }
 
 const Accelerator& Catalogue::accelerator(std::string_view id) const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +19,11 @@
 
 namespace topsim::topology {
 
-// Files of the catalogue in layers: hardware/FILE.json of all of `directories`, which are separated by
-// colons, as one document. What the first says of an entry wins, the others have the rest; entries stand in
-// the order of the last, new ones behind.
-[[nodiscard]] config::Document hardware_document(const std::string& directories, const std::string& file);
+// Files of the catalogue in layers: hardware/FILE.json of all of `directories` as one document. What the
+// first says of an entry wins, the others have the rest; entries stand in the order of the last, new ones
+// behind.
+[[nodiscard]] config::Document hardware_document(std::span<const std::string> directories,
+                                                 const std::string& file);
 
 template <class T>
 using ById = std::map<std::string, T, std::less<>>;
@@ -30,7 +32,7 @@ using ById = std::map<std::string, T, std::less<>>;
 // prices, a price list never the nodes.
 class Catalogue::Impl {
  public:
-  explicit Impl(std::string directory) : directory_(std::move(directory)) {}
+  explicit Impl(std::vector<std::string> directories) : directories_(std::move(directories)) {}
   [[nodiscard]] const ById<LinkEntry>& links();
   [[nodiscard]] const ById<Accelerator>& accelerators();
   [[nodiscard]] const ById<NicEntry>& nics();
@@ -52,7 +54,7 @@ class Catalogue::Impl {
   template <class T, class Read>
   const ById<T>& get(Category<T>& category, const char* file, Read read);
 
-  std::string directory_;  // or several: hardware_document()
+  std::vector<std::string> directories_;
   Category<LinkEntry> links_;
   Category<Accelerator> accelerators_;
   Category<NicEntry> nics_;

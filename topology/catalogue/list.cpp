@@ -148,9 +148,9 @@ void collect_entry(const Node& section, const Node& sources, const Node& entry,
 }
 
 // What it is sold at; of a node, else of the one that it is like.
-void collect_offers(const std::string& config_directory, const Node& section, Node entry,
+void collect_offers(std::span<const std::string> config_directories, const Node& section, Node entry,
                     std::vector<FigureRow>& figures) {
-  const auto document = hardware_document(config_directory, "prices");
+  const auto document = hardware_document(config_directories, "prices");
   const Node prices = document.root().find("prices"), sources = document.root().find("sources");
   while (entry) {
     if (const Node price = prices.find(entry.key()); price) {
@@ -180,11 +180,11 @@ std::vector<ListRow> list_fabrics(const Catalogue& catalogue) {
   return rows(catalogue, true);
 }
 
-std::vector<FigureRow> figures_of(const std::string& config_directory, std::string_view id) {
+std::vector<FigureRow> figures_of(std::span<const std::string> config_directories, std::string_view id) {
   constexpr std::array kFiles = {"accelerators", "nodes", "nics", "switches", "links", "cables", "fabrics"};
   std::vector<std::string> names;
   for (const char* file : kFiles) {
-    const auto document = hardware_document(config_directory, file);
+    const auto document = hardware_document(config_directories, file);
     const Node section = document.root().find(file), entry = section.find(id);
     if (!entry) {
       for (std::size_t i = 0; i < section.size(); ++i) names.push_back(section[i].key());
@@ -192,7 +192,7 @@ std::vector<FigureRow> figures_of(const std::string& config_directory, std::stri
     }
     std::vector<FigureRow> figures;
     collect_entry(section, document.root().find("sources"), entry, figures);
-    collect_offers(config_directory, section, entry, figures);
+    collect_offers(config_directories, section, entry, figures);
     return figures;
   }
   const auto near = closest(std::string(id), names);

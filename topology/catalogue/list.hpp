@@ -1,6 +1,7 @@
 // What `topsim list hardware` and `topsim list fabrics` print.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +31,6 @@ struct FigureRow {
 // All figures of the entry with that id, in the order of the file, then those it takes over from what it is
 // like, then what it is sold at; of a node or device first, else of a fabric, link or cable. Throws
 // ConfigError when no file has it.
-[[nodiscard]] std::vector<FigureRow> figures_of(const std::string& config_directory, std::string_view id);
+[[nodiscard]] std::vector<FigureRow> figures_of(std::span<const std::string> config_directories,
+                                                std::string_view id);
 }  // namespace topsim::topology
