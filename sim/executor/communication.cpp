@@ -129,7 +129,7 @@ std::vector<OpCharge> Calls::charges(std::uint32_t rank) const {
   std::vector<OpCharge> result;
   for (const program::Op& op : program_.classes[system_.ranks[rank].program_class].ops) {
     if (op.kind == OpKind::compute || op.kind == OpKind::host_work) {
-      result.emplace_back();
+      result.push_back({op.kind == OpKind::host_work ? beside_computing(op.phase) : Reason::other});
       continue;
     }
     const std::uint32_t g = group_of(rank, op);

@@ -29,6 +29,10 @@ Reason while_running(Dimension dimension, bool point_to_point) {
   return Reason::other;
 }
 
+Reason beside_computing(program::Phase phase) {
+  return phase == program::Phase::transfer ? Reason::pipeline_transfer : Reason::offload;
+}
+
 Relation relation_of(const program::Program& program) {
   const auto& peers = program.peer_dimension;
   const auto any = [&](Dimension dimension) {

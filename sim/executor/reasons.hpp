@@ -13,6 +13,8 @@ enum class Relation : std::uint8_t {
 };
 [[nodiscard]] Relation relation_of(const program::Program& program);
 
+// Waiting for what the host does: its part of the optimiser, or messages of stages whose times are given.
+[[nodiscard]] Reason beside_computing(program::Phase phase);
 // Waiting while the communication itself runs.
 [[nodiscard]] Reason while_running(program::Dimension dimension, bool point_to_point);
 // Waiting for the other side to arrive: pipeline stages wait for work of the schedule, replicas for the

@@ -31,8 +31,7 @@ void explain_wait(const program::RankProgram& program, const StreamTable& table,
     if (what.kind == program::OpKind::compute) {
       leg(legs, Reason::other, from, op.begin, to);  // work of another stream
     } else if (what.kind == program::OpKind::host_work) {
-      const bool message = what.phase == program::Phase::transfer;  // of stages whose times are given
-      leg(legs, message ? Reason::pipeline_transfer : Reason::offload, from, op.begin, to);
+      leg(legs, charge[blocker].running, from, op.begin, to);
     } else {
       leg(legs, charge[blocker].running, from, op.ready, to);
       leg(legs, charge[blocker].waiting, from, op.begin, to);

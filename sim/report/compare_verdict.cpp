@@ -215,17 +215,27 @@ std::vector<std::string> warnings(const Comparison& comparison, std::span<const 
   return list;
 }
 
-// A key of the workload as the run took it: the scenario's, else what was left open; null where neither has
+// The workload as the run took it: a key is the scenario's, else what was left open; null where neither has
 // it.
-nlohmann::json workload_of(const Result& result, const std::string& key) {
-  const auto member = [&](const std::string& text, const std::string& path) {
-    const nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    const nlohmann::json::json_pointer at(path);
-    return whole.is_object() && whole.contains(at) ? whole.at(at) : nlohmann::json();
-  };
-  nlohmann::json value = member(result.scenario, "/workload/" + key);
-  return value.is_null() ? member(result.left_open, "/" + key) : value;
-}
+class Work {
+ public:
+  explicit Work(const Result& result)
+      : said_(parsed(result.scenario)["workload"]), left_open_(parsed(result.left_open)) {}
+  [[nodiscard]] nlohmann::json at(const char* key) const {
+    const nlohmann::json said = said_.value(key, nlohmann::json());
+    return said.is_null() ? left_open_.value(key, nlohmann::json()) : said;
+  }
+
+ private:
+  // An object, also of no JSON, and of members that are none.
+  static nlohmann::json parsed(const std::string& text) {
+    nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!whole.is_object()) whole = nlohmann::json::object();
+    if (!whole["workload"].is_object()) whole["workload"] = nlohmann::json::object();
+    return whole;
+  }
+  nlohmann::json said_, left_open_;
+};
 
 std::string model_name(const nlohmann::json& model) {
   if (model.is_string()) return model.get<std::string>();
@@ -234,27 +244,27 @@ std::string model_name(const nlohmann::json& model) {
 
 // Another model, task or length of sequence is other work: faster by the step or the token says little then.
 std::string other_work(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
-  const Result &base = candidates[0].result, &other = candidates[c].result;
+  const Work base(candidates[0].result), other(candidates[c].result);
   const std::string &a = comparison.names[0], &b = comparison.names[c];
-  const auto differs = [&](const char* key) { return workload_of(base, key) != workload_of(other, key); };
-  const auto is_trace = [](const Result& result) { return !workload_of(result, "trace").is_null(); };
+  const auto differs = [&](const char* key) { return base.at(key) != other.at(key); };
+  const auto is_trace = [](const Work& work) { return !work.at("trace").is_null(); };
   if (is_trace(base) != is_trace(other))
     return fmt::format("{} replays a trace and {} computes a model: not the same work",
                        is_trace(base) ? a : b, is_trace(base) ? b : a);
   if (is_trace(base))
     return differs("trace") ? fmt::format("{} and {} replay different traces: not the same work", a, b) : "";
-  const nlohmann::json model = workload_of(base, "model"), model_there = workload_of(other, "model");
+  const nlohmann::json model = base.at("model"), model_there = other.at("model");
   if (model != model_there && !model.is_null() && !model_there.is_null())
     return fmt::format(
         "{} computes {}, {} {}: not the same work", a, model_name(model), b,
         model_name(model) == model_name(model_there) ? "a variant of it" : model_name(model_there));
-  const auto task = [](const Result& result) {
-    const nlohmann::json said = workload_of(result, "task");
+  const auto task = [](const Work& work) {
+    const nlohmann::json said = work.at("task");
     return said.is_string() ? said.get<std::string>() : std::string("pretrain");
   };
   if (task(base) != task(other))
     return fmt::format("{} does {}, {} {}: not the same work", a, task(base), b, task(other));
-  const nlohmann::json tokens = workload_of(base, "sequence"), tokens_there = workload_of(other, "sequence");
+  const nlohmann::json tokens = base.at("sequence"), tokens_there = other.at("sequence");
   if (tokens.is_number() && tokens_there.is_number() && tokens != tokens_there)
     return fmt::format("sequences have {} tokens in {}, {} in {}: not the same work",
                        tokens.get<std::int64_t>(), a, tokens_there.get<std::int64_t>(), b);

@@ -66,14 +66,6 @@ void find_launch_bound(const FindingContext& context, Findings& out) {
 void find_bubble(const FindingContext& context, Findings& out) {
   const double share = share_of_step(context.result, Reason::pipeline_bubble);
   if (share < 0.05) return;
-  if (context.facts.trace) {
-    out.push_back({Severity::note,
-                   fmt::format("accelerators wait {} of the step for other ranks' part of the trace",
-                               percent_text(share)),
-                   "workload.trace",
-                   "the trace holds the order of its work; topsim run --html shows who waits"});
-    return;
-  }
   const double ideal = closed_form_bubble(context.facts);
   std::string message = fmt::format("the pipeline bubble takes {} of the step", percent_text(share));
   if (ideal >= 0) {
@@ -97,14 +89,18 @@ void find_straggler(const FindingContext& context, Findings& out) {
   const auto busier = [](const RankRow& a, const RankRow& b) { return a.account.busy < b.account.busy; };
   const RankRow& slowest = *std::max_element(ranks.begin(), ranks.end(), busier);
   const double mean = seconds(context.result.account.busy);
-  std::string message = fmt::format("accelerators wait {} of the step for the slowest member of a collective",
-                                    percent_text(share));
+  const bool trace = context.facts.trace;
+  std::string message =
+      fmt::format("accelerators wait {} of the step for {}", percent_text(share),
+                  trace ? "other ranks' part of the trace" : "the slowest member of a collective");
   if (mean > 0 && seconds(slowest.account.busy) > mean * 1.005) {
     message += fmt::format("; the busiest is rank {} ({}), {} above the mean", slowest.rank, slowest.device,
                            percent_text(seconds(slowest.account.busy) / mean - 1));
   }
-  out.push_back({Severity::note, std::move(message), "ranks",
-                 "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work"});
+  out.push_back({Severity::note, std::move(message), trace ? "workload.trace" : "ranks",
+                 trace
+                     ? "the trace holds the order of its work; topsim run --html shows who waits"
+                     : "look for slow accelerators (faults, workload.compute.slow_ranks) and unequal work"});
 }
 
 // Cards for workstations run at clocks above those that their data sheets count peaks at.

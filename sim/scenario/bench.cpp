@@ -164,15 +164,14 @@ bool is_another(const collective::Overrides& forced, CollectiveKind kind, const 
          (forced.protocol && *forced.protocol != choice.protocol);
 }
 
-std::string_view why_not(const collective::Overrides& forced) {
+std::string_view why_not(const collective::Overrides& forced, CollectiveKind kind) {
   using collective::Algorithm, collective::Protocol;
-  const bool low_latency =
-      !forced.algorithm || *forced.algorithm == Algorithm::ring || *forced.algorithm == Algorithm::tree;
-  if (!low_latency && forced.protocol && *forced.protocol != Protocol::simple)
-    return "rings and trees alone have LL and LL128";
-  if (forced.algorithm && *forced.algorithm != Algorithm::ring)
-    return collective::nccl::needs_of(*forced.algorithm);
-  return "LL128 needs NVLink within a node and NICs that its switches reach";
+  const Algorithm algorithm = forced.algorithm.value_or(Algorithm::ring);
+  const bool low_latency = forced.protocol.value_or(Protocol::simple) != Protocol::simple;
+  const bool tree = algorithm == Algorithm::tree;
+  const bool there = algorithm == Algorithm::ring || (tree && kind == CollectiveKind::all_reduce);
+  return there || (low_latency && !tree) ? collective::nccl::kLowLatencyNeeds
+                                         : collective::nccl::needs_of(algorithm);
 }
 
 // NCCL, too, refuses to begin where none of what NCCL_ALGO and NCCL_PROTO name is available.
@@ -184,7 +183,7 @@ void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                                 forced.algorithm && forced.protocol ? " with " : "",
                                 forced.protocol ? collective::name_of(*forced.protocol) : ""),
                     fmt::format("{} {} would be chosen; {}", collective::name_of(choice.algorithm),
-                                collective::name_of(choice.protocol), why_not(forced)));
+                                collective::name_of(choice.protocol), why_not(forced, kind)));
 }
 
 std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {

@@ -280,7 +280,7 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
           collective::nccl::needs_of(*forced.algorithm));
   } else if (forced.protocol) {
     never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol",
-          "LL128 needs NVLink within a node; rings and trees alone have LL and LL128");
+          collective::nccl::kLowLatencyNeeds);
   }
   if (forced.sharp.value_or(false) && !topology.sharp)
     out.push_back({report::Severity::warning,

@@ -155,7 +155,7 @@ TEST(Findings, AReplayedTraceIsNotAdvisedAnotherPlan) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
   for (auto& step : outcome.ranks[1].steps)
-    step = account(4_ms, {{Reason::pipeline_bubble, 4_ms}, {Reason::host, 2_ms}});
+    step = account(4_ms, {{Reason::straggler, 4_ms}, {Reason::host, 2_ms}});
   ScenarioFacts replayed = facts();
   replayed.trace = true;
   const Result result = make_result(replayed, topology, two_ranks(), memory(), outcome);

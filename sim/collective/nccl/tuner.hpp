@@ -31,6 +31,11 @@ struct Cost {
 
 // Why an algorithm may not be available, in a few words.
 [[nodiscard]] std::string_view needs_of(Algorithm algorithm);
+// The same of LL and LL128; Simple is always there.
+inline constexpr std::string_view kLowLatencyNeeds =
+    "rings and trees alone have LL and LL128, and LL128 needs NVLink within a node and NICs that its "
+    "switches "
+    "reach";
 
 class Tuner {
  public:
