@@ -107,7 +107,9 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
                                    options.factor};
   check_order(sizes.first, sizes.last);
   scenario::Scenario scenario = load(options);
-  if (what.kind > program::CollectiveKind::reduce) refuse_choices(options, std::string(what.name));
+  const bool direct =
+      what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
+  if (direct) refuse_choices(options, std::string(what.name));
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const std::vector<scenario::BenchRow> rows =
       scenario::bench(scenario, catalogue, what.kind, sizes, &progress);

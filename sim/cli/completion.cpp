@@ -1,4 +1,6 @@
 // Completion scripts from the option table itself, so that they cannot fall behind it.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -15,32 +17,20 @@
 namespace topsim::cli {
 namespace {
 
-// Entries of the catalogue that this program comes with.
-std::string catalogue_ids() {
+// Entries of the catalogue that this program comes with: of one category, or all.
+std::string catalogue_ids(std::string_view category = {}) {
   const topology::Catalogue catalogue = shipped_catalogue();
-  std::string words;
+  std::vector<std::string> ids;
   for (const auto& list : {topology::list_hardware(catalogue), topology::list_fabrics(catalogue)})
-    for (const topology::ListRow& row : list) words += (words.empty() ? "" : " ") + row.id;
-  return words;
-}
-
-std::string join_words(const std::vector<std::string>& list) {
-  std::string words;
-  for (const std::string& word : list) words += (words.empty() ? "" : " ") + word;
-  return words;
-}
-
-std::string link_ids() {
-  std::string words;
-  for (const topology::ListRow& row : topology::list_hardware(shipped_catalogue()))
-    if (row.category == "link") words += (words.empty() ? "" : " ") + row.id;
-  return words;
+    for (const topology::ListRow& row : list)
+      if (category.empty() || row.category == category) ids.push_back(row.id);
+  return fmt::format("{}", fmt::join(ids, " "));
 }
 
 // What a value may be, between blanks; empty where it is anything.
 std::string words_of(const Flag& flag) {
   if (flag.type == "ID") return catalogue_ids();
-  if (flag.type == "LINK") return link_ids();
+  if (flag.type == "LINK") return catalogue_ids("link");
   if (flag.type.find('|') == std::string::npos) return {};
   std::string words = flag.type;
   std::replace(words.begin(), words.end(), '|', ' ');
@@ -98,7 +88,7 @@ std::string bash_values(const Flag& flag) {
   if (flag.type == "SCENARIO")
     return "mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- \"$cur\"; compgen -d -- \"$cur\"; "
            "compgen -W \"" +
-           join_words(shipped_library().names("")) + "\" -- \"$cur\")";
+           fmt::format("{}", fmt::join(shipped_library().names(""), " ")) + "\" -- \"$cur\")";
   return takes_file(flag) ? "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")" : "COMPREPLY=()";
 }
 

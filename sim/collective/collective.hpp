@@ -65,7 +65,6 @@ struct TimeOptions {
   bool nvls_pipeline = true;    // what NVSwitch reduction reaches, and its pipeline's fill
 };
 
-// One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
 // What of an activity's cap is its wires': seconds a byte takes on them where nothing else holds it up (0:
 // they set no limit), and seconds a byte that pass whatever they do.
 struct CapParts {
@@ -74,6 +73,7 @@ struct CapParts {
 // The cap where wires are `slow` times slower than those it was made for.
 [[nodiscard]] double slowed(double cap, const CapParts& parts, double slow);
 
+// One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
 struct Activity {
   std::vector<topology::LinkShare> usage;  // bytes on the link per byte of S; sorted by link, merged
   BytesPerSecond

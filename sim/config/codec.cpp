@@ -50,7 +50,7 @@ std::string found(const Node& node) {
 std::string quotes_hint(const Node& node) {
   if (!node.is(Kind::string) || node.text().empty()) return {};
   const std::string& text = node.text();
-  if (text.find("..") != std::string::npos) return "list the values: 1,2,4";
+  if (text.find("..") != std::string::npos) return "one number; topsim sweep --vary takes a list, 1,2,4";
   if (text == "true" || text == "false" || text.find_first_not_of("0123456789.-") == std::string::npos) {
     return "write " + text + " without quotes";
   }

@@ -34,9 +34,9 @@ void path(std::string& text, const std::string& title, const std::vector<metrics
   }
 }
 
-// NCCL plans with speeds from a list; links a little faster than one of them may be used like the slower
-// ones.
-constexpr const char* kListed = "NCCL plans with speeds from a fixed list, and these reach no other of it";
+// What may be behind it: links a little faster than one of NCCL's speeds are used like the slower ones.
+constexpr const char* kListed =
+    "NCCL plans with speeds from a fixed list: a little more may reach no other of it";
 
 // A link that the step waits for, though a faster one buys nothing.
 bool waits_for(const std::string& part, const std::vector<metrics::PathShare>& links) {
