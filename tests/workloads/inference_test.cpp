@@ -6,6 +6,7 @@
 #include "sim/base/error.hpp"
 #include "tests/workloads/fixtures.hpp"
 #include "tests/workloads/replay.hpp"
+#include "workloads/layer/layer_kernels.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"
 #include "workloads/training_step.hpp"
@@ -183,6 +184,23 @@ TEST(Inference, LayersWithAWindowKeepItsKeysOnly) {
   workload.model.attention.window = 128, workload.model.attention.full_every = 2;
   EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().kv_cache,
                    2.0 * 128 * 2 * 64 * (40 * 8192 + 40 * 128));
+}
+
+// Four products of 80 layers, each with one kernel before it that reads a row in 16 bits and writes it in 8:
+// 16 rows of 8192 (QKV), 1024 (projection), 8192 (gate and up) and 3584 (down) on a rank of eight.
+TEST(Inference, EightBitProductsCastTheirInputInOneKernel) {
+  WorkloadSpec workload = serving(Task::decode);
+  workload.precision.gemm = Precision::fp8;
+  workload.model = complete(workload.model);
+  const Plan plan = resolve(workload, 8);
+  const topology::Accelerator accelerator = h100();
+  const ComputeModel compute(accelerator, {});
+  const LayerKernels kernels(workload.model, plan, compute);
+  for (const double k : {8192.0, 1024.0, 3584.0}) {
+    const KernelCost cast = kernels.linear(16, 1024, k, {LayerKernels::Operand::wide}).forward_cast;
+    EXPECT_EQ(cast.kernels, 1);
+    EXPECT_DOUBLE_EQ(cast.seconds, compute.memory_bound(3 * 16 * k, MemoryKernel::elementwise).seconds);
+  }
 }
 
 // 2 x 80 layers x 1 head of 128 x 2 B x 8192 tokens x 64 requests; weights 2 B each.

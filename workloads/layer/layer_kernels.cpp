@@ -52,7 +52,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   const auto cast = [&](double elements, double layouts) {
     if (!narrow) return KernelCost{};
     const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of all, not of blocks
-    const double passed = plan.gemm == Precision::mxfp8 ? kMxCast : 2 + layouts + (maximum ? 2 : 0);
+    const bool both_blocks = plan.gemm == Precision::mxfp8 && layouts > 1;
+    const double passed = both_blocks ? kMxCast : 2 + layouts + (maximum ? 2 : 0);
     const bool known = plan.gemm == Precision::fp8 && !plan.dynamic_scales;
     const double kernels = known || plan.one_expert_kernel() ? 1 : count;
     return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
@@ -63,7 +64,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   const auto cast_again = [&](double elements) {
     return again ? compute.memory_bound(count * elements * 3, MemoryKernel::elementwise) : KernelCost{};
   };
-  const double forward_layouts = again ? 1 : layouts_cast();
+  const double forward_layouts = again || plan.inference() ? 1 : layouts_cast();
   // One operator of the framework; the products after its first cost the bare
   // launch, 2 of an eager operator's 6 us (framework/).
   const double launches = plan.one_expert_kernel() ? 1 : 1 + (count - 1) / 3;

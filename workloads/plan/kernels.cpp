@@ -26,6 +26,9 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   // Adapters read the norm's output, in 16 bits.
   const bool trains = !plan.inference() && plan.task != Task::lora;
   const bool one_scale = plan.gemm == Precision::fp8;
+  // A served token's row has a maximum of its own, taken by the kernel that casts it (vLLM,
+  // csrc/quantization/fp8/common.cu, dynamic_per_token_scaled_fp8_quant).
+  plan.dynamic_scales = plan.dynamic_scales && !plan.inference();
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   plan.gathers_narrow = trains && narrow && plan.sequence_parallel && plan.tp > 1 &&
                         (one_scale ? defaults.gathers_narrow : defaults.gathers_narrow_blocks);
