@@ -189,6 +189,7 @@ std::vector<CollectiveRecord> Calls::records(const Carrier& carrier) const {
     total += Wide{tally.total.count()} * group.count;
     row.bus_factor = activity.bus_factor;
     row.choice = choice;
+    row.chosen = activity.choice.algorithm;
   }
   std::vector<CollectiveRecord> result;
   for (auto& [key, row] : rows) {

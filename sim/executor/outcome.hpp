@@ -62,6 +62,7 @@ struct CollectiveRecord {
   double seconds = 0;
   double bus_factor = 1;
   collective::Choice choice;
+  collective::Algorithm chosen{};  // the library's, for which another's messages may stand in
 };
 
 // One op of one rank class, or one transfer; for the timeline and the trace. Off unless asked for.

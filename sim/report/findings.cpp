@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "sim/report/text.hpp"
 
@@ -114,10 +117,30 @@ void find_peak(const FindingContext& context, Findings& out) {
                  "mfu", "compare tokens per second instead"});
 }
 
+// NVLS of one box, PAT and a serving engine's kernels have no message form (collective/steps_*).
+void find_stand_ins(const FindingContext& context, Findings& out) {
+  std::map<std::pair<std::string_view, std::string_view>, double> seconds_of;  // chosen, sent
+  double all = 0;
+  for (const executor::CollectiveRecord& each : context.outcome.collectives) {
+    all += each.seconds;
+    if (each.chosen != each.choice.algorithm)
+      seconds_of[{name_of(each.chosen), name_of(each.choice.algorithm)}] += each.seconds;
+  }
+  constexpr double kTrifle = 0.01;
+  for (const auto& [names, taken] : seconds_of)
+    if (taken > kTrifle * all)
+      out.push_back({Severity::note,
+                     fmt::format("{} has no message form here: {} stands in for it, in {} of the time of all "
+                                 "collectives",
+                                 names.first, names.second, percent_text(taken / all)),
+                     "network.collectives",
+                     fmt::format("the flow model with network.collectives=pipelined times {}", names.first)});
+}
+
 using Finder = void (*)(const FindingContext&, Findings&);
 constexpr Finder kFinders[] = {find_partial,     find_memory,       find_unused_fabric, find_oversubscription,
                                find_narrow_pcie, find_launch_bound, find_bubble,        find_limiting_link,
-                               find_straggler,   find_peak};
+                               find_straggler,   find_peak,         find_stand_ins};
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {

@@ -36,7 +36,8 @@ TEST(StepsOfATensorGroup, take_what_the_same_messages_take_one_by_one) {
   }
 }
 
-// NVLS inside a box has no message form: rows name the ring that stands in, in a bench and in a run.
+// NVLS inside a box has no message form: rows name the ring that stands in, in a bench and in a run,
+// and a finding says so.
 TEST(StepsOfATensorGroup, are_named_for_what_is_sent) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
@@ -53,7 +54,13 @@ TEST(StepsOfATensorGroup, are_named_for_what_is_sent) {
     const auto rows = bench(scenario, catalogue, collective::CollectiveKind::all_reduce, {bytes, bytes, 2});
     EXPECT_EQ(name_of(rows.at(0).choice.algorithm), in_steps ? "Ring" : "NVLS");
     int checked = 0;
-    for (const report::CollectiveRow& row : simulate(scenario, catalogue, {}, nullptr).result.collectives) {
+    const report::Result result = simulate(scenario, catalogue, {}, nullptr).result;
+    const auto said =
+        std::count_if(result.findings.begin(), result.findings.end(), [](const report::Finding& finding) {
+          return finding.message.find("NVLS has no message form here: Ring stands in") == 0;
+        });
+    EXPECT_EQ(said, in_steps ? 1 : 0);
+    for (const report::CollectiveRow& row : result.collectives) {
       if (row.kind != "all_reduce" || row.bytes != bytes) continue;
       EXPECT_EQ(row.algorithm, in_steps ? "Ring" : "NVLS");
       ++checked;
