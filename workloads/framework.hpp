@@ -3,6 +3,7 @@
 // the two structs of facts over whole.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,12 +25,20 @@ enum class CoreCopies : std::uint8_t {
   pytorch  // separate products; keys and values repeated to as many heads as there are queries
 };
 
+// The loss, for each logit that a rank computes: bytes held at the peak, from the LM head to its gradient,
+// and passes through memory, over copies in fp32 (bytes) and over the logits in their own width (times).
+struct LossBytes {
+  double held = 0;
+  double forward_copies = 0, forward_own = 0, backward_copies = 0, backward_own = 0;
+};
+
 // How a framework writes a layer, its loss and its update. A plan takes them over whole and switches off what
 // it has no use for (plan/kernels.cpp).
 struct KernelFacts {
   AttentionKernel attention = AttentionKernel::flash;
   bool fused_kernels = true;        // norms, bias + activation, bias + dropout + residual, Adam
   bool eager_norms = false;         // norms and rotary embedding are written in single operators of PyTorch
+  bool eager_final_norm = false;    // the norm before the LM head is, in training
   bool eager_squared_relu = false;  // squared ReLU in single operators
   bool complex_rotary = false;      // rotary embedding as a product of complex numbers
   // Keys that Megatron's fused softmax takes at most; it wants heads x sequences in fours. 0: any shape.
@@ -44,7 +53,6 @@ struct KernelFacts {
   bool fused_adam = true;            // one pass over gradient, weight and moments; else torch.optim's foreach
   bool fused_accumulation = true;    // the matmul adds to the gradients so far; else autograd does afterwards
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
-  int fused_loss_forward = 1;        // passes over the logits forward where the loss is fused
   // Matmuls of 8 bits keep input and weights for the backward pass as they came, and cast them there again.
   bool wide_inputs = false;
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
@@ -60,6 +68,7 @@ struct KernelFacts {
   bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
   bool timed_passes = false;     // timers that wait for the accelerator around every pass of a micro-batch
   bool splits_messages = false;  // a tensor rank sends its part of a whole activation, gathered on arrival
+  bool message_buffers = false;  // a pipeline's: one for each micro-batch of a step, until its end
 };
 
 // What data-parallel ranks exchange, and how it is laid out. Taken over like KernelFacts (plan/replicas.cpp).
@@ -100,8 +109,15 @@ struct Framework : KernelFacts, ExchangeFacts {
   AmaxReduction amax_reduction = AmaxReduction::none;  // of delayed scaling
   bool shares_expert_adapters = false;                 // task lora: one for all experts of a rank
   bool gathers_narrow_blocks = false;                  // gathers_narrow of formats with block scales
-  double logit_bytes = 4;  // held of each logit at the peak, from the LM head to its gradient; where the loss
-  double fused_logit_bytes = 2;  // is fused: Transformer Engine's gradient overwrites the logits
+  // megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in fp32 the
+  // maximum (read), its subtraction, the exponentials and the division (read and written each) and the sum
+  // (read). Backward scales by the loss's gradient (read, written) and writes 16 bits. Compiled
+  // (fusions/fused_cross_entropy.py, what NeMo of 2024 turns on) these 38 and 14 bytes are 30 and 18, since
+  // Inductor writes what is changed in place to a new tensor and copies it back (a comment there says so).
+  LossBytes loss{4, 36, 1, 12, 1};
+  LossBytes fused_loss{2, 0, 1, 0, 2};  // Transformer Engine: its gradient overwrites the logits
+  // Where tensor ranks share the vocabulary, if that is another loss.
+  std::optional<LossBytes> split_loss, split_fused_loss;
 
   // Gradients.
   bool gradients_fp32 = true;     // accumulated and reduced in fp32

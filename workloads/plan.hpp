@@ -53,8 +53,9 @@ struct Plan : KernelFacts, ExchangeFacts {
   struct Again {
     bool core = true, latent = false, activation = false, norms = false;
     // torchtitan's "op": whatever is between the attention core and every first of two products in the order
-    // wq wk wv wo w1 w3 w2, whose results are kept; also those of reduce-scatters. 8-bit products are not
-    // among what it keeps.
+    // wq wk wv wo w1 w3 w2, whose results are kept; also those of reduce-scatters. 8-bit products too:
+    // torchao calls torch.mm (float8_linear.py), which the policy sees before the tensors make it a scaled
+    // one.
     bool operators = false;
     bool to_the_end = true;  // full recompute: the last product of a dense layer too (framework.hpp)
   } again;
@@ -116,7 +117,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool synchronises_p2p = false;
   bool plain_softmax = false;  // stored scores that do not fit KernelFacts::fused_softmax_keys
   bool qkv_apart = false;      // queries, keys and values are products of their own (KernelFacts::gate_apart)
-  double logit_bytes = 4;
+  LossBytes loss;
   int loss_chunks = 1;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
   // Measured times to replay instead of the model: pp entries each (transfer: one for each stage's messages,

@@ -309,9 +309,11 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
     return parts.weights + parts.gradients + parts.optimizer;
   };
   EXPECT_DOUBLE_EQ(states(tied("ddp")), 22 * all);
-  // The root and two layers gathered; a layer's gradients are reduced. The head's wait in the place of the
-  // logits, which are more: 4 bytes for each of 2048 tokens, not 2 for each of 1024 columns.
-  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * (embedding + 2 * layer) + (2 + 4) * layer);
+  // The root and a layer gathered, the buffers that the root and the first layer were gathered into, and the
+  // root's eighth before. The head's gradients and those of a layer on their way are in the place of the
+  // logits, which are more: 14 bytes for each of 2048 x 51200, where they are 2 for each of 1024 x 53248 and
+  // 6 for each of 12.6 million.
+  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * 2 * (embedding + layer) + 2 * embedding / 8);
   WorkloadSpec deepspeed = tied("deepspeed");
   // The bucket of 5e8 elements holds everything: 2 Psi.
   deepspeed.plan.zero = 1;

@@ -15,7 +15,7 @@ Framework deepspeed() {
   row.batch_first_shards = false;  // Megatron's tensor parallelism
   row.gathers_narrow = false;
   row.gathers_inputs_again = true;
-  row.eager_norms = false;  // Megatron-DeepSpeed takes apex's
+  row.eager_norms = row.eager_final_norm = false;  // Megatron-DeepSpeed takes apex's
   row.bias_kernels = true;
   row.core_copies = CoreCopies::own;
   row.gate_apart = false;
@@ -34,7 +34,9 @@ Framework deepspeed() {
   row.bucket_copies = 1;
   row.scatter_gradients = false;
   row.host = megatron_2022().host;
-  row.logit_bytes = 4;  // Megatron-DeepSpeed's own cross entropy
+  row.loss = Framework{}.loss;  // Megatron-DeepSpeed's own cross entropy
+  row.split_loss.reset();
+  row.message_buffers = false;
   row.prefetch_forward = true;
   // runtime/zero/partitioned_param_coordinator.py, fetch_sub_module: while numel_prefetching <
   // stage3_prefetch_bucket_size (config.py: 5e7), the next parameter joins the gather.

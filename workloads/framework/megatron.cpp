@@ -107,7 +107,7 @@ Framework megatron_2024() {
   // Transformer Engine reads logits for the softmax, then reads them and writes the gradient, which backward
   // multiplies by the loss's (pytorch/triton/cross_entropy.py: online_softmax_kernel, cross_entropy_kernel,
   // element_mul_kernel).
-  row.fused_loss_forward = 3;
+  row.fused_loss.forward_own = 3;
   // TELinear and TEGroupedLinear pass is_first_microbatch unless disable_parameter_transpose_cache is set
   // (megatron/core/extensions/transformer_engine.py); Transformer Engine then keeps both layouts, which
   // together are as large as 16-bit weights, and NVIDIA's recipes have no others (fp8_param).

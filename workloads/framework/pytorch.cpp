@@ -28,7 +28,7 @@ Framework ddp() {
   row.zero = row.most_zero = 0;
   row.tp_overlap = TensorOverlap::none;
   row.fused_kernels = false;
-  row.eager_norms = true;
+  row.eager_norms = row.eager_final_norm = true;
   row.attention = AttentionKernel::flash2;  // aten/src/ATen/native/transformers/cuda/flash_attn
   row.ring_fp32 = true;
   row.core_copies = CoreCopies::pytorch;  // repeat_kv of torchtitan's and transformers' Llama
@@ -55,10 +55,24 @@ Framework ddp() {
   row.first_bucket = 1_MiB;
   row.bucket_copies = 2;
   row.fused_accumulation = false;
-  // torch.nn.functional.cross_entropy of float logits: log-softmax and its gradient in fp32, and 16-bit
-  // logits.
-  row.logit_bytes = 10;
-  row.fused_logit_bytes = 4;  // flash-attn's: the gradient beside the logits, all of it backward
+  // torchtitan's loss_fn, F.cross_entropy(pred.float()). Forward: cast; log_softmax reads three times and
+  // writes (aten/src/ATen/native/cuda/SoftMax.cu, cunn_SoftMaxForward: no row of 128 k words fits shared
+  // memory). Backward: nll_loss writes zeros, log_softmax reads its gradient, then gradient and answer, and
+  // writes; cast. Logits 2 and float logits 4 go when log-softmax 4 is there, which two gradients of 4
+  // follow: 12. The second gradient takes the place of the float logits, the third no place that is left (2),
+  // so the allocator's peak is 14 with expandable segments (run_train.sh) as without.
+  row.loss = {14, 20, 1, 24, 1};
+  // torch/distributed/tensor/parallel/loss.py, _log_softmax: cast, maximum (read), its subtraction (read,
+  // written), exponentials (read, written), their sum (read), its logarithm's subtraction (read, written).
+  // _nll_loss_and_log_softmax_backward: zeros (written), exponentials (read, written), their sum (two read,
+  // written), times the loss's gradient (read, written); cast. Forward 2 + 4 + 4 + 4, of which 10 go;
+  // backward zeros and exponentials take 8 of these, the sum finds no place: 18.
+  row.split_loss = LossBytes{18, 36, 1, 36, 1};
+  row.fused_loss = {4, 0, 1, 0, 2};  // flash-attn's: the gradient beside the logits, all of it backward
+  // torch/distributed/pipelining/stage.py: args_recv_info, grad_recv_info and output_chunks have an entry for
+  // each micro-batch; received inputs keep their gradients until clear_runtime_states. Until 2025-05 (pytorch
+  // pull request 153383) all stages kept their outputs.
+  row.message_buffers = true;
   // torchtitan/parallelisms/parallelize_llama.py of late 2024, before either of DDP and FSDP:
   // _apply_ac_to_transformer_block, selective_ac_option "op".
   row.selective_operators = true;
@@ -78,8 +92,8 @@ Framework ddp_compiled() {
   row.release = "2024-compile";
   row.summary = "the same with torch.compile of the whole model, as nanoGPT: fused kernels, loss and Adam";
   row.fused_kernels = row.fused_adam = row.fused_cross_entropy = true;
-  row.eager_norms = false;
-  row.fused_loss_forward = 2;
+  row.eager_norms = row.eager_final_norm = false;
+  row.fused_loss.forward_own = 2;
   row.host = kCompiledDdp;
   return row;
 }
@@ -135,7 +149,7 @@ Framework fsdp_2023() {
   row.summary = "PyTorch FSDP as MosaicML's llm-foundry sets it: bf16 reductions, fused cross entropy";
   row.attention = AttentionKernel::flash1;
   row.core_copies = CoreCopies::split;  // llmfoundry/models/layers/attention.py: qkv.chunk(3, dim=2)
-  row.complex_rotary = row.selective_operators = row.gate_apart = false;
+  row.complex_rotary = row.selective_operators = row.gate_apart = row.eager_final_norm = false;
   row.checkpoints_stop = false;  // that came with PyTorch 2.1
   // Its amp_fp8 is Transformer Engine's delayed scaling (composer/core/precision.py).
   row.dynamic_scales = row.wide_inputs = false;
@@ -155,6 +169,19 @@ Framework fsdp_compiled() {
   row.fused_kernels = true;
   row.eager_norms = false;
   row.host = kCompiledFsdp;
+  return row;
+}
+
+// torchtitan since 2025-04 (pull request 1033, build_cross_entropy_loss) compiles the loss too: passes over
+// the 16-bit logits, forward for the maximum and the sum, backward to the gradient. Under tensor parallelism
+// the zeros that _nll_loss_and_log_softmax_backward writes at an index are a tensor of their own, in fp32.
+Framework fsdp_compiled_loss() {
+  Framework row = fsdp_compiled();
+  row.release = "2025-compile";
+  row.summary = "torch.compile for each layer and for the loss, as torchtitan since April 2025";
+  row.fused_cross_entropy = true;
+  row.fused_loss = {4, 0, 2, 0, 2};
+  row.split_fused_loss = LossBytes{8, 0, 2, 8, 2};
   return row;
 }
 }  // namespace topsim::workloads

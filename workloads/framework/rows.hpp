@@ -18,6 +18,7 @@ namespace topsim::workloads {
 [[nodiscard]] Framework fsdp();
 [[nodiscard]] Framework fsdp_2023();
 [[nodiscard]] Framework fsdp_compiled();
+[[nodiscard]] Framework fsdp_compiled_loss();
 [[nodiscard]] Framework deepspeed();
 [[nodiscard]] Framework deepspeed_2022();
 [[nodiscard]] Framework internevo();

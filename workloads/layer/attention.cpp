@@ -156,9 +156,7 @@ KernelCost Attention::operators_again() const {
   const Plan& plan = kernels_.plan;
   const double keys = kv_heads_ * key_width(kernels_.model);
   KernelCost cost = before_core(Pass::forward);
-  cost += kernels_.keeps_products()
-              ? kernels_.linear(kernels_.tokens, keys, kernels_.hidden, {kernels_.column_input(true)}).forward
-              : qkv_.forward;
+  cost += kernels_.linear(kernels_.tokens, keys, kernels_.hidden, {kernels_.column_input(true)}).forward;
   // Compiled, a product that only a reduce-scatter reads, whose result is kept, is not in the backward graph.
   const bool read = !(plan.fused_kernels && plan.sequence_parallel);
   return read ? cost + proj_.forward : cost;

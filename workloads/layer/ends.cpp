@@ -73,19 +73,14 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   const double bytes = tokens * h * element;
   const double logits = tokens * vocab;
   const double chunks = plan.loss_chunks, part = tokens / chunks;
-  // Bytes a logit, megatron/core/tensor_parallel/cross_entropy.py: read in 16 bits, written in fp32; then in
-  // fp32 the maximum (read), its subtraction, the exponentials and the division (read and written each) and
-  // the sum (read): 38. Backward scales by the loss's gradient (read, written) and writes 16 bits: 14.
-  // Compiled (fusions/fused_cross_entropy.py, what NeMo of 2024 turns on) they are 30 and 18, since Inductor
-  // writes what is changed in place to a new tensor and copies it back (a comment there says so). Fused:
-  // over the 16-bit logits, which backward reads and writes.
-  const double passes = plan.fused_loss_forward;
-  const KernelCost loss_forward = compute.memory_bound(
-      logits * (plan.fused_cross_entropy ? passes * element : element + 36), MemoryKernel::elementwise,
-      chunks * (plan.fused_cross_entropy ? (passes + 1) / 2 : 8));
+  const LossBytes& loss = plan.loss;
+  const bool fused = plan.fused_cross_entropy;
+  const KernelCost loss_forward =
+      compute.memory_bound(logits * (loss.forward_copies + loss.forward_own * element),
+                           MemoryKernel::elementwise, chunks * (fused ? (loss.forward_own + 1) / 2 : 8));
   const KernelCost loss_backward =
-      compute.memory_bound(logits * (plan.fused_cross_entropy ? 2 * element : 12 + element),
-                           MemoryKernel::elementwise, chunks * (plan.fused_cross_entropy ? 1 : 4));
+      compute.memory_bound(logits * (loss.backward_copies + loss.backward_own * element),
+                           MemoryKernel::elementwise, chunks * (fused ? 1 : 4));
 
   PiecePair result;
   PieceList& forward = result.forward;

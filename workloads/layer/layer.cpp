@@ -52,9 +52,7 @@ PieceList operators_again(const LayerKernels& kernels, const Attention& attentio
   list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward());
   KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
   const LayerKernels::Casts casts{kernels.column_input(true)};
-  if (!kernels.keeps_products())
-    activation += kernels.gate_and_up(kernels.tokens, ffn, casts).forward;
-  else if (kernels.model.gated_ffn)
+  if (kernels.model.gated_ffn)
     activation += kernels.linear(kernels.tokens, ffn, kernels.hidden, casts).forward;
   list.compute(Part::mlp, activation);
   return list.recomputed();

@@ -99,10 +99,7 @@ class LayerKernels {
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
 
-  [[nodiscard]] bool in_tiles() const;         // user buffers
-  [[nodiscard]] bool keeps_products() const {  // Plan::Again::operators
-    return bytes_of(plan.gemm) >= element;
-  }
+  [[nodiscard]] bool in_tiles() const;  // user buffers
 
   // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
   // parallelism. Where a rank's rows are not one stretch of the whole (Plan::batch_first_shards), copies put

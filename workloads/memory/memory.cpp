@@ -7,6 +7,7 @@
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/layer/lora.hpp"
 #include "workloads/memory/inference.hpp"
+#include "workloads/memory/message_buffers.hpp"
 #include "workloads/memory/single_process.hpp"
 #include "workloads/memory/until_weight.hpp"
 #include "workloads/model.hpp"
@@ -21,7 +22,7 @@ double rows_of(const Plan& plan) {
 }
 
 double logits(const ModelSpec& model, const Plan& plan) {
-  return plan.logit_bytes * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
+  return plan.loss.held * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
 }
 
 // Of a column-parallel layer's input.
@@ -39,8 +40,11 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const double element = bytes_of(plan.activations);
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
   if (global == plan.global_stages() - 1) {
-    // Inputs of the final norm and of the LM head, and the logits.
-    const double head = element * (rows_of(plan) + rows_kept(plan)) * model.hidden + logits(model, plan);
+    // Inputs of the final norm and of the LM head, and the logits. In single operators the norm keeps its
+    // input in fp32 alone, and its answer before the weights (torchtitan/models/norms.py, RMSNorm).
+    const double norm = plan.eager_final_norm ? 4 + element : element;
+    const double head =
+        (norm * rows_of(plan) + element * rows_kept(plan)) * model.hidden + logits(model, plan);
     // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
     const double module =
         2 * element * rows_of(plan) * model.hidden +
@@ -105,6 +109,7 @@ struct StageParameters {
   std::vector<double> routed_units;  // of each unit, those experts
   double routed = 0;
   double ends = 0;  // of the units: embedding and head, which no format of the matmuls touches
+  bool embedding = false, head = false, last = false;  // first and last of the units; the model's last part
 };
 StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
   StageParameters result;
@@ -112,6 +117,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const int global = plan.global_stage(stage, chunk);
     if (global == 0) units.push_back(result.ends = embedding_parameters(model) / plan.tp);
+    result.embedding = result.embedding || global == 0;
     int index = plan.first_layer_of(global);
     for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, index));
@@ -130,8 +136,9 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       result.routed_units.resize(units.size());
       if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
     }
-    const bool own_head = !shares_table(model, plan);
-    if (!last || !own_head) continue;
+    result.last = result.last || last;
+    result.head = last && !shares_table(model, plan);
+    if (!result.head) continue;
     units.push_back(head_parameters(model) / plan.tp);
     result.ends += units.back();
   }
@@ -139,15 +146,38 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
   return result;
 }
 
-// Parameters beside the shards that units are gathered into, at the peak: this unit and the one whose gather
-// is under way, or everything.
-double gathered_parameters(const Plan& plan, const std::vector<double>& units, double parameters) {
-  if (!plan.unit_shards) return 0;
-  if (!plan.reshard_after_forward) return parameters;
+// FSDP's root, embedding and head; the units between them.
+struct RootUnit {
+  double parameters = 0, head = 0;
+  std::size_t first = 0, last = 0;
+};
+RootUnit root_unit(const StageParameters& held) {
+  const std::vector<double>& units = held.units;
+  RootUnit root;
+  root.first = held.embedding ? 1 : 0, root.last = units.size() - (held.head ? 1 : 0);
+  root.parameters = (held.embedding ? units.front() : 0) + (held.head ? units.back() : 0);
+  if (held.last) root.head = held.head ? units.back() : units.front();
+  return root;
+}
+
+// Parameters beside the shards, at the peak: this unit and the one whose gather is under way, or everything.
+double gathered_parameters(const Plan& plan, const std::vector<double>& units, double parameters,
+                           double root) {
+  if (!plan.unit_shards || units.empty()) return root;
   double pair = 0;
   for (std::size_t i = 0; i < units.size(); ++i)
     pair = std::max(pair, units[i] + (i + 1 < units.size() ? units[i + 1] : 0));
-  return std::max(pair, std::min(parameters, plan.live_parameters));
+  const bool stay = !plan.reshard_after_forward;
+  // ZeRO-3 gathers while there is room; the first FSDP's parameters are views of the gather's buffer.
+  if (plan.live_parameters > 0 || !plan.copies_gathered)
+    return root + std::max(stay ? parameters : pair, std::min(parameters, plan.live_parameters));
+  // FSDP2 gathers on a stream of its own, one unit while the last is copied out, and the root before all;
+  // beside it this rank's shards, cast (_fsdp_collectives.py: foreach_all_gather, flat_foreach_copy_input).
+  // The allocator keeps a stream's memory for that stream (c10/cuda/CUDACachingAllocator.cpp).
+  const double largest = *std::max_element(units.begin(), units.end());
+  const double buffers =
+      std::max(pair, root + units.front()) + std::max(root, largest) / plan.parameter_shards;
+  return root + buffers + (stay ? parameters : largest);
 }
 
 template <class Join>
@@ -157,36 +187,29 @@ std::vector<double> with_experts(const StageParameters& held, const Join& join) 
   return result;
 }
 
-// FSDP's root, embedding and head; the units between them.
-struct RootUnit {
-  double parameters = 0, head = 0;
-  std::size_t first = 0, last = 0;
+// Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards, of
+// which some are there only while the backward pass leaves their unit.
+struct GradientBuffers {
+  double lasting = 0, passing = 0;
 };
-RootUnit root_unit(const ModelSpec& model, const Plan& plan, const std::vector<double>& units) {
-  const bool own_head = !shares_table(model, plan);
-  RootUnit root;
-  root.head = own_head ? units.back() : units.front();
-  root.parameters = units.front() + (own_head ? units.back() : 0);
-  root.first = 1, root.last = units.size() - (own_head ? 1 : 0);
-  return root;
-}
-
-// Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards.
-double gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters) {
+GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters) {
   if (plan.unit_shards) {
-    const double largest = units.empty() ? 0 : *std::max_element(units.begin(), units.end());
+    const double largest =
+        units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
     // Kept whole until the last micro-batch, in the format they are reduced in (FSDP2's
     // _fsdp_param.py, to_accumulated_grad_if_needed), and the unit's that the backward pass leaves.
     if (!plan.reduce_every_micro_batch)
-      return parameters * plan.gradient_bytes + std::min(largest, parameters) * bytes_of(plan.activations);
-    if (plan.bucket_elements > 0) return std::min(parameters, plan.bucket_elements) * plan.gradient_bytes;
+      return {parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
+    if (plan.bucket_elements > 0)
+      return {std::min(parameters, plan.bucket_elements) * plan.gradient_bytes, 0};
     // The unit's gradients as the backward pass leaves them, and the buffer that is sent.
-    return std::min(largest, parameters) * (bytes_of(plan.activations) + plan.gradient_bytes);
+    return {0, largest * (bytes_of(plan.activations) + plan.gradient_bytes)};
   }
-  if (plan.bucket_copies <= 0) return 0;
+  if (plan.bucket_copies <= 0) return {};
   // Copied into buckets and back, all buckets exist all the time; else one.
-  return plan.gradient_bytes *
-         (plan.bucket_copies > 1 ? parameters : std::min(parameters, plan.bucket_elements));
+  return {plan.gradient_bytes *
+              (plan.bucket_copies > 1 ? parameters : std::min(parameters, plan.bucket_elements)),
+          0};
 }
 }  // namespace
 
@@ -219,15 +242,16 @@ double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count
 }
 
 // Plan::Again::operators: the layer's input, the attention core's answer, results of wq, wv, w1 and w2, and
-// of the reduce-scatters of wo and w2.
+// of the reduce-scatters of wo and w2. No gradient reads what w2 answers, so a compiled layer does not keep
+// it (torch/_functorch/partitioners.py saves what the backward graph has for inputs); eager ones keep all
+// that the policy names (torch/utils/checkpoint.py, _CachingTorchDispatchMode).
 double kept_by_operator(const ModelSpec& model, const Plan& plan) {
   const double t = plan.tp, h = model.hidden, tokens = plan.tokens();
   const double queries = model.heads / t * model.head_dim;
   const double values = std::max(1.0, model.kv_heads / t) * model.head_dim;
-  double numbers = rows_of(plan) * h * (plan.sequence_parallel ? 3 : 1) + tokens * queries;
-  if (bytes_of(plan.gemm) >= bytes_of(plan.activations))
-    numbers += tokens * (queries + values + model.ffn / t + h);
-  return bytes_of(plan.activations) * numbers;
+  const double answers = plan.fused_kernels ? 0 : 1;
+  const double rows = rows_of(plan) * h * (plan.sequence_parallel ? 2 + answers : 1);
+  return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h));
 }
 }  // namespace
 
@@ -294,7 +318,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const double trained = plan.frozen() ? adapters.dense : parameters;
     const double routed_trained = plan.frozen() ? adapters.routed : held.routed;
     const double all = parameters + (plan.shards_experts() ? held.routed : 0);
-    const RootUnit root = plan.root_unit ? root_unit(model, plan, units) : RootUnit{0, 0, 0, units.size()};
+    const RootUnit root = plan.root_unit ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
     const auto layers_of = [&](const std::vector<double>& counts) {
       const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
       return std::vector<double>(at(root.first), at(root.last));
@@ -309,7 +333,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     parts.weights =
         (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
             plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
-        (root.parameters + gathered_parameters(plan, layers_of(whole), all - root.parameters)) *
+        gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
             plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
     if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
@@ -323,28 +347,39 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       if (!away || (shards <= 1 && !plan.offload_gradients)) return count * plan.gradient_bytes / shards;
       return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
     };
-    parts.gradients =
-        gradients(trained, plan.gradient_shards) + gradients(routed_trained, plan.expert_gradient_shards) +
+    const GradientBuffers buffers =
         gradient_buffers(plan, layers_of(reduced), trained + (plan.shards_experts() ? routed_trained : 0));
+    parts.gradients = gradients(trained, plan.gradient_shards) +
+                      gradients(routed_trained, plan.expert_gradient_shards) + buffers.lasting;
     // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
     const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
     parts.optimizer =
         away ? 0
              : (2 * plan.optimizer_bytes + master) *
                    (trained / plan.optimizer_shards + routed_trained / plan.expert_optimizer_shards);
-    parts.activations =
-        peak_activations(model, plan, stage) + layers_in_flight(model, plan, stage_layers(plan, stage));
-    // The head's gradients wait for the embedding's, in the place of the logits; when the root's are reduced,
-    // activations are gone.
+    parts.activations = peak_activations(model, plan, stage) +
+                        layers_in_flight(model, plan, stage_layers(plan, stage)) +
+                        message_buffers(model, plan, stage);
+    // Layers are computed again and leave gradients when the loss is over, in the place of the logits. So do
+    // the head's, which wait for the embedding's; when the root's are reduced, activations are gone.
+    double room = held.last ? logits(model, plan) : 0;
+    const auto beyond = [&room](double bytes) {
+      const double taken = std::min(room, bytes);
+      room -= taken;
+      return bytes - taken;
+    };
     const double element = bytes_of(plan.activations);
+    double passing = beyond(buffers.passing);
     if (plan.root_unit && !plan.frozen())
-      parts.gradients += std::max({0.0, root.head * element - logits(model, plan),
-                                   root.parameters * (element + plan.gradient_bytes) - parts.activations});
+      passing = std::max(passing + beyond(root.head * element),
+                         root.parameters * (element + plan.gradient_bytes) - parts.activations);
+    parts.gradients += passing;
     if (plan.recompute.kind == RecomputeKind::selective && plan.again.operators)
-      parts.recompute = std::max(0.0, layer_activation_bytes(model, plan, RecomputeKind::none) -
-                                          layer_activation_bytes(model, plan, RecomputeKind::selective));
+      parts.recompute =
+          beyond(std::max(0.0, layer_activation_bytes(model, plan, RecomputeKind::none) -
+                                   layer_activation_bytes(model, plan, RecomputeKind::selective)));
     if (plan.recompute.kind == RecomputeKind::full)
-      parts.recompute = layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model));
+      parts.recompute = beyond(layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model)));
     use.stages.push_back(parts);
     if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }

@@ -4,7 +4,8 @@
 // moments 8; what ZeRO shards is divided by the ranks that share it (1: the last three, 2: gradients too, 3:
 // all). Beside them (training-and-collectives.md 4.9 and 6; Psi parameters of the rank, N ranks that share):
 //   DDP + autocast   weights 4, their 16-bit copies 2, gradients 4, buckets 4, moments 8: 22 Psi
-//   FSDP2            16 Psi / N; two units in 16 bits; gradients of one unit in 16 bits and in 32
+//   FSDP2            16 Psi / N; in 16 bits root and a unit, and the buffers of two gathers; gradients of one
+//                    unit in 16 bits and in 32
 //   ZeRO-2           2 Psi + 18 Psi / N and one bucket of 5e8 elements
 //   ZeRO-3           20 Psi / N, 1e9 live parameters and one bucket
 //
@@ -18,7 +19,8 @@
 //   s b h (8 + 24/t) of two norms, s b h (6 + 24/t) of one          sequence parallel: 32 and 30 s b h/t
 // and of other shapes by the same list of tensors. A layer of experts keeps, for each of the etp x T x top_k
 // rows that arrive (T rows of the rank), the input of FC1 and what follows it. How many micro-batches are
-// held follows from the schedule's order.
+// held follows from the schedule's order. Where the loss is, layers are computed again and leave gradients
+// after it, in the place of the logits (bytes of each: Framework::loss).
 #pragma once
 
 #include <cstdint>

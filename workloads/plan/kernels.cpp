@@ -60,6 +60,9 @@ void set_loss(const WorkloadSpec& workload, const Framework& defaults, Plan& pla
   if (plan.loss_chunks > 1 && plan.single_process)
     mistakes.add("compute.loss_chunks", "framework dataparallel gathers all logits on one device",
                  "leave it out, or use framework ddp");
-  plan.logit_bytes = plan.fused_cross_entropy ? defaults.fused_logit_bytes : defaults.logit_bytes;
+  const auto& [whole, split] = plan.fused_cross_entropy
+                                   ? std::tie(defaults.fused_loss, defaults.split_fused_loss)
+                                   : std::tie(defaults.loss, defaults.split_loss);
+  plan.loss = plan.tp > 1 && split ? *split : whole;
 }
 }  // namespace topsim::workloads
