@@ -1,8 +1,11 @@
 #include "sim/report/json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/report/member.hpp"
+#include "sim/report/row_text.hpp"
 #include "sim/report/si.hpp"
 
 namespace topsim::report {
@@ -66,42 +69,80 @@ json accelerators_json(const Result& result) {
           {"idle_seconds", idle_json(result.account)}};
 }
 
-// Rows are many: field by field, since every pair of an initialiser list becomes an array first.
-json rank_json(const RankRow& row) {
-  json rank = json::object();
-  rank["rank"] = row.rank;
-  rank["count"] = row.count;
-  rank["node"] = row.node;
-  rank["device"] = row.device;
-  rank["program"] = row.program;
-  rank["busy_seconds"] = si(row.account.busy);
-  rank["idle_seconds"] = idle_json(row.account);
-  rank["members"] = row.members;
-  return rank;
+// Reasons by name.
+std::vector<executor::Reason> sorted_reasons() {
+  std::vector<executor::Reason> all;
+  for (std::size_t i = 0; i < metrics::Account{}.idle.size(); ++i)
+    all.push_back(static_cast<executor::Reason>(i));
+  std::sort(all.begin(), all.end(),
+            [](executor::Reason a, executor::Reason b) { return name_of(a) < name_of(b); });
+  return all;
 }
 
-json link_json(const LinkRow& row) {
-  json link = json::object();
-  link["id"] = row.id;
-  link["count"] = row.count;
-  link["kind"] = row.kind;
-  link["type"] = row.type;
-  link["from"] = row.from;
-  link["to"] = row.to;
-  link["capacity"] = row.capacity;
-  link["bytes"] = row.bytes.value();
-  link["utilization"] = row.utilization;
-  link["peak_utilization"] = row.peak_utilization;
-  link["busy_seconds"] = si(row.busy);
-  link["members"] = row.members;
-  return link;
+void add(const RankRow& row, RowText& out) {
+  static const std::vector<executor::Reason> reasons = sorted_reasons();
+  out.add("busy_seconds", si(row.account.busy));
+  out.add("count", row.count);
+  out.add("device", row.device);
+  out.begin_object("idle_seconds");
+  for (const executor::Reason reason : reasons)
+    out.add(name_of(reason), si(row.account.idle[static_cast<std::size_t>(reason)]));
+  out.end_object();
+  out.add("members", row.members);
+  out.add("node", row.node);
+  out.add("program", row.program);
+  out.add("rank", row.rank);
+}
+
+void add(const LinkRow& row, RowText& out) {
+  out.add("busy_seconds", si(row.busy));
+  out.add("bytes", row.bytes.value());
+  out.add("capacity", row.capacity);
+  out.add("count", row.count);
+  out.add("from", row.from);
+  out.add("id", row.id);
+  out.add("kind", row.kind);
+  out.add("members", row.members);
+  out.add("peak_utilization", row.peak_utilization);
+  out.add("to", row.to);
+  out.add("type", row.type);
+  out.add("utilization", row.utilization);
 }
 
 template <class Row>
-json rows_json(const std::vector<Row>& rows, json (*of)(const Row&)) {
-  json all = json::array();
-  for (const Row& row : rows) all.push_back(of(row));
-  return all;
+std::string list_of(const std::vector<Row>& rows) {
+  RowText text;
+  for (const Row& row : rows) {
+    text.begin_row();
+    add(row, text);
+    text.end_row();
+  }
+  return std::move(text).list();
+}
+
+template <class Row>
+std::string list_of(const std::vector<std::pair<Row, std::uint32_t>>& rows) {
+  RowText text;
+  for (const auto& [row, alike] : rows) {
+    text.begin_row();
+    text.add("alike", alike);
+    add(row, text);
+    text.end_row();
+  }
+  return std::move(text).list();
+}
+
+// The document with these lists. A line that begins so is no part of a string, nor of anything deeper.
+std::string with_lists(json document, const std::string& ranks, const std::string& links) {
+  document["ranks"] = document["links"] = nullptr;
+  std::string text = document.dump(1) + '\n';
+  for (const auto& [name, list] :
+       {std::pair("\n \"ranks\": ", &ranks), std::pair("\n \"links\": ", &links)}) {
+    const std::string_view nothing = "null";
+    text.replace(text.find(name + std::string(nothing)) + std::string_view(name).size(), nothing.size(),
+                 *list);
+  }
+  return text;
 }
 
 json collectives_json(const std::vector<CollectiveRow>& rows) {
@@ -153,8 +194,6 @@ std::string to_json(const Result& result) {
       {"throughput", throughput_json(result.throughput)},
       {"memory", memory_json(result.memory)},
       {"accelerators", accelerators_json(result)},
-      {"ranks", rows_json(result.ranks, rank_json)},
-      {"links", rows_json(result.links, link_json)},
       {"collectives", collectives_json(result.collectives)},
       {"critical_path", path_json(result.critical_path)},
       {"critical_path_links", path_json(result.critical_path_links)},
@@ -164,20 +203,13 @@ std::string to_json(const Result& result) {
       {"scenario", result.scenario.empty() ? json::object() : json::parse(result.scenario)},
   };
   if (result.goodput) document["reliability"] = goodput_json(*result.goodput);
-  return document.dump(1) + '\n';
+  return with_lists(std::move(document), list_of(result.ranks), list_of(result.links));
 }
 
 std::string to_json(const Members& members) {
-  json document = {{"format", "topsim.members/1"}, {"ranks", json::array()}, {"links", json::array()}};
-  for (const auto& [row, alike] : members.ranks) {
-    document["ranks"].push_back(rank_json(row));
-    document["ranks"].back()["alike"] = alike;
-  }
-  for (const auto& [row, alike] : members.links) {
-    document["links"].push_back(link_json(row));
-    document["links"].back()["alike"] = alike;
-  }
-  return document.dump(1) + '\n';
+  json document = json::object();
+  document["format"] = "topsim.members/1";
+  return with_lists(std::move(document), list_of(members.ranks), list_of(members.links));
 }
 
 std::string to_json(const RunRecord& record) {

@@ -17,6 +17,7 @@ using topology::Topology;
 template <class Id>
 std::string members_text(const std::vector<Id>& members) {
   std::vector<std::uint32_t> numbers;
+  numbers.reserve(members.size());
   for (const Id id : members) numbers.push_back(id.value);
   return to_spans(numbers);
 }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/base/error.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/json.hpp"
+#include "sim/report/member.hpp"
 #include "tests/report/sample.hpp"
 
 namespace topsim::report::result_test {
@@ -47,6 +50,25 @@ TEST(Result, CriticalPathIsSummedByOpAndByLimitingLink) {
 TEST(ResultJson, ReadsBackToTheSameBytes) {
   const std::string text = to_json(sample_result());
   EXPECT_EQ(to_json(result_from_json(text, "result.json")), text);
+}
+
+// Rows are written as text at once: the order of their members, the line breaks, the digits and what is
+// escaped must be those of the library that writes the rest.
+TEST(ResultJson, RowsAreWrittenAsTheLibraryWritesThem) {
+  const auto as_library = [](const std::string& text) { return nlohmann::json::parse(text).dump(1) + '\n'; };
+  Result result = sample_result();
+  ASSERT_FALSE(result.ranks.empty());
+  result.ranks[0].device = "rack \"A\"\\gpu0\n \"links\": null";
+  result.ranks[0].program = "\xc3\xa9tage\x01";
+  result.links[0].capacity = 1e300, result.links[0].utilization = 1.0 / 3,
+  result.links[0].peak_utilization = 0;
+  const std::string text = to_json(result);
+  EXPECT_EQ(as_library(text), text);
+  EXPECT_NE(text.find("\n   \"capacity\": 1e+300,\n"), std::string::npos);
+  const Members members{1, {{result.ranks[0], 7}}, {{result.links[0], 2}, {result.links[1], 1}}};
+  EXPECT_EQ(as_library(to_json(members)), to_json(members));
+  result.ranks.clear(), result.links.clear();
+  EXPECT_EQ(as_library(to_json(result)), to_json(result));
 }
 
 TEST(ResultJson, WholePicosecondsPrintAsTheirOwnDecimals) {

@@ -1,0 +1,77 @@
+#include "sim/report/row_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace topsim::report {
+namespace {
+bool plain(char c) {
+  return c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
+}
+}  // namespace
+
+void RowText::break_line() {
+  if (!first_) text_ += ',';
+  first_ = false;
+  text_ += '\n';
+  text_.append(depth_, ' ');
+}
+
+void RowText::close() {
+  text_ += '\n';
+  text_.append(--depth_, ' ');
+  text_ += '}';
+  first_ = false;
+}
+
+void RowText::member(std::string_view name) {
+  break_line();
+  text_ += '"';
+  text_ += name;
+  text_ += "\": ";
+}
+
+void RowText::begin_row() {
+  break_line();
+  text_ += '{';
+  ++depth_;
+  first_ = true;
+}
+
+void RowText::begin_object(std::string_view name) {
+  member(name);
+  text_ += '{';
+  ++depth_;
+  first_ = true;
+}
+
+void RowText::add(std::string_view name, std::string_view value) {
+  member(name);
+  if (!std::all_of(value.begin(), value.end(), plain)) {
+    text_ += nlohmann::json(value).dump();
+    return;
+  }
+  text_ += '"';
+  text_ += value;
+  text_ += '"';
+}
+
+// The digits are those that numbers have everywhere in the document.
+void RowText::add(std::string_view name, double value) {
+  member(name);
+  text_ += nlohmann::json(value).dump();
+}
+
+void RowText::number(std::string_view name, std::int64_t value) {
+  member(name);
+  const fmt::format_int digits(value);
+  text_.append(digits.data(), digits.size());
+}
+
+std::string RowText::list() && {
+  if (text_.empty()) return "[]";
+  return '[' + std::move(text_) + "\n ]";
+}
+}  // namespace topsim::report
