@@ -56,7 +56,7 @@ std::pair<std::string, std::optional<std::uint32_t>> split_cable(const std::stri
 // What the device that the name begins with is joined to, else any link.
 std::string remedy(const Topology& topology, const std::string& name) {
   const auto from = link_end(topology, name.substr(0, name.find(kArrow)));
-  const auto links = from ? topology.links_from(from->device) : std::span<const LinkId>();
+  const auto links = from ? topology.links_from(from->device) : LinksFrom();
   std::string help =
       "a link is named by its ends: " + topology.name(links.empty() ? LinkId(std::size_t{0}) : links.front());
   if (links.size() > 1) help += ", ..., " + topology.name(links.back());

@@ -70,6 +70,33 @@ std::span<const DeviceId> Topology::nics_of_node(std::uint32_t node) const {
   return std::span(nics_).subspan(nics_begin_[node], nics_begin_[node + 1] - nics_begin_[node]);
 }
 
+void Topology::spell_out_copies() {
+  std::vector<LinkId> out;
+  std::vector<std::uint32_t> begin{0};
+  for (std::size_t d = 0; d < devices().size(); ++d) {
+    for (const LinkId id : links_from(DeviceId(d))) out.push_back(id);
+    begin.push_back(static_cast<std::uint32_t>(out.size()));
+  }
+  std::vector<Device> all_devices(devices().begin(), devices().end());
+  std::vector<Link> all_links(links().begin(), links().end());
+  devices_ = std::move(all_devices), links_ = std::move(all_links);
+  out_links_ = std::move(out), out_begin_ = std::move(begin);
+  inner_links_.clear(), inner_begin_.clear();
+  copies_ = {};
+}
+
+std::vector<DeviceId> Topology::devices_of_node(std::uint32_t node) const {
+  std::vector<DeviceId> found;
+  if (node < copies_.nodes) {
+    for (std::size_t d = 0; d < copies_.devices; ++d)
+      found.emplace_back(std::size_t{node} * copies_.devices + d);
+    return found;
+  }
+  for (std::size_t d = std::size_t{copies_.nodes} * copies_.devices; d < devices().size(); ++d)
+    if (device(DeviceId(d)).node == node) found.emplace_back(d);
+  return found;
+}
+
 std::optional<LinkId> Topology::find_link(DeviceId from, DeviceId to) const {
   for (const LinkId id : links_from(from))
     if (link(id).to == to) return id;
@@ -111,8 +138,8 @@ std::optional<DeviceId> Topology::find_device(std::string_view wanted) const {
   }
   const auto local = split_number(wanted);
   if (!local) return std::nullopt;
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    const Device& d = devices_[i];
+  for (std::size_t i = 0; i < devices().size(); ++i) {
+    const Device d = devices()[i];
     if (d.node == node && d.local == local->second && short_name(d) == local->first) return DeviceId(i);
   }
   return std::nullopt;

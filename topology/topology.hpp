@@ -1,5 +1,6 @@
 // A cluster as devices and directed links: a value, built once, read by everybody after.
-// Columns instead of objects: 131,072 accelerators must fit beside everything else; names are made on demand.
+// Columns instead of objects: 131,072 accelerators must fit beside everything else; nodes that are copies of
+// one are kept once, names are made on demand.
 // Boost.Graph serves the algorithms in topology/'s .cpp files and is never seen here.
 #pragma once
 
@@ -14,6 +15,7 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/units.hpp"
+#include "topology/repeated.hpp"
 
 namespace topsim::topology {
 
@@ -91,16 +93,43 @@ enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
 [[nodiscard]] std::span<const std::string_view> device_kind_names();
 [[nodiscard]] std::span<const std::string_view> link_kind_names();
 
+// What stands in the first of equal nodes, as it stands in the one of that number.
+struct DeviceOfNode {
+  Device operator()(const Device& first, std::uint32_t node) const {
+    Device device = first;
+    device.node += node;
+    return device;
+  }
+};
+struct LinkOfNode {
+  std::uint32_t devices = 0;  // of a node
+  Link operator()(const Link& first, std::uint32_t node) const {
+    Link link = first;
+    link.from.value += node * devices;
+    link.to.value += node * devices;
+    return link;
+  }
+};
+
 class Topology {
  public:
-  [[nodiscard]] std::span<const Device> devices() const { return devices_; }
-  [[nodiscard]] std::span<const Link> links() const { return links_; }
-  [[nodiscard]] const Device& device(DeviceId id) const { return devices_[id.index()]; }
-  [[nodiscard]] const Link& link(LinkId id) const { return links_[id.index()]; }
-  // Links that leave a device, ascending.
-  [[nodiscard]] std::span<const LinkId> links_from(DeviceId id) const {
-    return std::span(out_links_)
-        .subspan(out_begin_[id.index()], out_begin_[id.index() + 1] - out_begin_[id.index()]);
+  [[nodiscard]] Repeated<Device, DeviceOfNode> devices() const {
+    return {devices_, copies_.nodes, copies_.devices, {}};
+  }
+  [[nodiscard]] Repeated<Link, LinkOfNode> links() const {
+    return {links_, copies_.nodes, copies_.links, {copies_.devices}};
+  }
+  [[nodiscard]] Device device(DeviceId id) const { return devices()[id.index()]; }
+  [[nodiscard]] Link link(LinkId id) const { return links()[id.index()]; }
+  // Ascending.
+  [[nodiscard]] LinksFrom links_from(DeviceId id) const {
+    const std::span<const LinkId> others =
+        std::span(out_links_)
+            .subspan(out_begin_[id.index()], out_begin_[id.index() + 1] - out_begin_[id.index()]);
+    if (id.value >= copies_.nodes * copies_.devices) return {{}, 0, others};
+    const std::uint32_t node = id.value / copies_.devices, at = id.value - node * copies_.devices;
+    return {std::span(inner_links_).subspan(inner_begin_[at], inner_begin_[at + 1] - inner_begin_[at]),
+            node * copies_.links, others};
   }
   // Accelerators in rank order (node by node, local index inside); rank r of a job runs on accelerators()[r]
   // when packed.
@@ -117,10 +146,13 @@ class Topology {
   // The NIC a GPU's traffic uses by affinity (same PCIe switch, else same socket); invalid when the node has
   // none.
   [[nodiscard]] std::span<const DeviceId> nics_of_node(std::uint32_t node) const;
+  // Ascending.
+  [[nodiscard]] std::vector<DeviceId> devices_of_node(std::uint32_t node) const;
   // Links between nodes, outside them, and to and from fabric switches, ascending: most links are none.
   [[nodiscard]] std::span<const LinkId> cables() const { return cables_; }
   // The first `nodes` nodes are copies of the first one: `devices` devices and `links` links each, first of
-  // all in node order; what stands at a place of one stands at it of all. No nodes where that is not known.
+  // all in node order; what stands at a place of one stands at it of all, and no other device stands in one
+  // of them. No nodes where that is not known.
   struct Copies {
     std::uint32_t nodes = 0, devices = 0, links = 0;
   };
@@ -139,7 +171,7 @@ class Topology {
   template <class Change>
   [[nodiscard]] Topology with_links(Change&& change) const {
     Topology copy = *this;
-    copy.copies_ = {};
+    copy.spell_out_copies();
     for (Link& link : copy.links_) change(link);
     return copy;
   }
@@ -167,10 +199,12 @@ class Topology {
 
  private:
   friend class TopologyBuilder;
-  std::vector<Device> devices_;
-  std::vector<Link> links_;
-  std::vector<LinkId> out_links_;
-  std::vector<std::uint32_t> out_begin_;
+  void spell_out_copies();
+  std::vector<Device> devices_;  // of nodes that are copies those of the first, then all others
+  std::vector<Link> links_;      // the same
+  // Links of the first of such nodes by where they start, and all others.
+  std::vector<LinkId> inner_links_, out_links_;
+  std::vector<std::uint32_t> inner_begin_, out_begin_;
   std::vector<LinkId> cables_;
   Copies copies_;
   std::vector<DeviceId> accelerators_;
@@ -204,7 +238,7 @@ class TopologyBuilder {
   [[nodiscard]] Topology finish() &&;
 
  private:
-  void check(std::size_t link) const;
+  void check(LinkId link) const;
   void sort_links();
   void list_devices();
   Topology result_;

@@ -9,6 +9,43 @@
 #include "topology/topology.hpp"
 
 namespace topsim::topology {
+namespace {
+
+// Counting sort of links first, first + 1, ... by their starts: numbers stay ascending inside a device.
+void sort_by_start(std::span<const Link> links, std::size_t first, std::size_t devices,
+                   std::vector<std::uint32_t>& begin, std::vector<LinkId>& sorted) {
+  begin.assign(devices + 2, 0);  // one place on, until all are in theirs
+  for (const Link& link : links) ++begin[link.from.index() + 2];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  sorted.resize(links.size());
+  for (const Link& link : links) sorted[begin[link.from.index() + 1]++] = LinkId(first++);
+  begin.pop_back();
+}
+
+// Devices of nodes, in the order of those and of their numbers in them.
+class ByNode {
+ public:
+  explicit ByNode(std::vector<DeviceId>& list) : list_(list) {}
+  void add(DeviceId id, const Device& device) {
+    const std::pair place(device.node, device.local);
+    in_order_ = in_order_ && (list_.empty() || last_ <= place);
+    last_ = place;
+    list_.push_back(id);
+  }
+  void sort(const Topology& t) {
+    if (in_order_) return;  // as recipes make them
+    std::sort(list_.begin(), list_.end(), [&t](DeviceId a, DeviceId b) {
+      const Device x = t.device(a), y = t.device(b);
+      return std::tie(x.node, x.local, a) < std::tie(y.node, y.local, b);
+    });
+  }
+
+ private:
+  std::vector<DeviceId>& list_;
+  std::pair<std::uint32_t, std::uint32_t> last_;
+  bool in_order_ = true;
+};
+}  // namespace
 
 std::uint16_t TopologyBuilder::link_type(LinkType type) {
   auto& types = result_.link_types_;
@@ -32,12 +69,12 @@ DeviceId TopologyBuilder::device(Device device, std::string explicit_name) {
     throw InternalError("either every device has an explicit name or none");
   result_.devices_.push_back(device);
   if (!explicit_name.empty()) result_.explicit_names_.push_back(std::move(explicit_name));
-  return DeviceId(result_.devices_.size() - 1);
+  return DeviceId(result_.devices().size() - 1);
 }
 
 LinkId TopologyBuilder::link(Link link) {
   result_.links_.push_back(link);
-  return LinkId(result_.links_.size() - 1);
+  return LinkId(result_.links().size() - 1);
 }
 
 void TopologyBuilder::cable(Link forward) {
@@ -55,91 +92,84 @@ void TopologyBuilder::reserve(std::size_t devices, std::size_t links) {
 void TopologyBuilder::nodes(std::uint32_t count, std::span<const Device> devices,
                             std::span<const Link> links) {
   Topology& t = result_;
+  if (count == 0) return;
   t.copies_ = {count, static_cast<std::uint32_t>(devices.size()), static_cast<std::uint32_t>(links.size())};
-  for (std::uint32_t n = 0, base = 0; n < count; ++n, base += t.copies_.devices) {
-    t.devices_.insert(t.devices_.end(), devices.begin(), devices.end());
-    for (auto device = t.devices_.end() - t.copies_.devices; device != t.devices_.end(); ++device)
-      device->node = n;
-    t.links_.insert(t.links_.end(), links.begin(), links.end());
-    for (auto link = t.links_.end() - t.copies_.links; link != t.links_.end(); ++link) {
-      link->from.value += base;
-      link->to.value += base;
-    }
-  }
+  t.devices_.insert(t.devices_.end(), devices.begin(), devices.end());
+  for (Device& device : t.devices_) device.node = 0;
+  t.links_.insert(t.links_.end(), links.begin(), links.end());
 }
 
-void TopologyBuilder::check(std::size_t i) const {
+void TopologyBuilder::check(LinkId id) const {
   const Topology& t = result_;
-  const Link& l = t.links_[i];
-  const std::size_t devices = t.devices_.size();
+  const std::size_t before = id.value < t.copies_.links ? 0 : t.links().size() - t.links_.size();
+  const Link& l = t.links_[id.index() - before];
+  const std::size_t devices = t.devices().size();
   if (l.from.index() >= devices || l.to.index() >= devices)  // what is invalid is beyond them, too
-    throw InternalError(fmt::format("link {} has an end that is no device", i));
-  if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", i));
+    throw InternalError(fmt::format("link {} has an end that is no device", id.value));
+  if (l.from == l.to) throw InternalError(fmt::format("link {} joins a device to itself", id.value));
   if (!(l.capacity.value() > 0) || !(l.line_rate.value() > 0) || l.latency < Duration::zero())
     throw InternalError(
         fmt::format("link {} needs a positive capacity and no negative latency", t.name(l.from)));
-  if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", i));
+  if (l.type >= t.link_types_.size()) throw InternalError(fmt::format("link {} has no type", id.value));
 }
 
-// Counting sort of links by their start: ids stay ascending inside a device. What is true of the first of
-// nodes that are copies is true of all: neither is looked at again.
+// What is true of the first of nodes that are copies is true of all: only that one is looked at.
 void TopologyBuilder::sort_links() {
   Topology& t = result_;
-  const Topology::Copies copies = t.copies_;
-  const std::span<const Link> links(t.links_);
-  const std::size_t first_single = std::size_t{copies.nodes} * copies.links;
-  t.out_begin_.assign(t.devices_.size() + 1, 0);
-  const std::span<std::uint32_t> out(t.out_begin_);
-  std::vector<std::uint32_t> starts;  // of the first node's links
-  for (std::size_t i = 0; i < (copies.nodes > 0 ? copies.links : 0); ++i) {
-    check(i);
-    starts.push_back(links[i].from.value);
-    ++out[links[i].from.index() + 1];
-  }
-  for (std::size_t d = copies.devices; d < std::size_t{copies.nodes} * copies.devices; ++d)
-    out[d + 1] = out[d + 1 - copies.devices];
-  for (std::size_t i = first_single; i < links.size(); ++i) {
-    check(i);
-    ++out[links[i].from.index() + 1];
-    const Device &from = t.device(links[i].from), &to = t.device(links[i].to);
+  const std::size_t copied = std::size_t{t.copies_.nodes} * t.copies_.links;
+  const auto first_node = std::span<const Link>(t.links_).first(t.copies_.links);
+  const auto others = std::span<const Link>(t.links_).subspan(t.copies_.links);
+  for (std::size_t i = 0; i < first_node.size(); ++i) check(LinkId(i));
+  t.cables_.reserve(others.size());
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const LinkId id(copied + i);
+    check(id);
+    const Device from = t.device(others[i].from), to = t.device(others[i].to);
     if (from.node != to.node || from.node == DeviceId::kNone || from.kind == DeviceKind::fabric_switch ||
         to.kind == DeviceKind::fabric_switch)
-      t.cables_.push_back(LinkId(i));
+      t.cables_.push_back(id);
   }
-  std::partial_sum(t.out_begin_.begin(), t.out_begin_.end(), t.out_begin_.begin());
-  t.out_links_.resize(links.size());
-  std::vector<std::uint32_t> next(t.out_begin_.begin(), t.out_begin_.end() - 1);
-  const std::span<LinkId> out_links(t.out_links_);
-  std::size_t link = 0;
-  for (std::size_t n = 0, base = 0; n < copies.nodes; ++n, base += copies.devices)
-    for (const std::uint32_t start : starts) out_links[next[base + start]++] = LinkId(link++);
-  for (std::size_t i = first_single; i < links.size(); ++i)
-    out_links[next[links[i].from.index()]++] = LinkId(i);
+  sort_by_start(first_node, 0, t.copies_.devices, t.inner_begin_, t.inner_links_);
+  sort_by_start(others, copied, t.devices().size(), t.out_begin_, t.out_links_);
 }
 
 void TopologyBuilder::list_devices() {
   Topology& t = result_;
   t.nics_begin_.assign(t.nodes_ + 1, 0);
-  for (std::size_t i = 0; i < t.devices_.size(); ++i) {
-    const Device& d = t.devices_[i];
+  ByNode accelerators(t.accelerators_), nics(t.nics_);
+  const auto is_listed = [](const Device& d) {
+    return d.kind == DeviceKind::accelerator || (d.kind == DeviceKind::nic && d.node != DeviceId::kNone);
+  };
+  const auto list = [&](std::size_t i, const Device& d) {
+    if (d.kind == DeviceKind::accelerator) return accelerators.add(DeviceId(i), d);
+    nics.add(DeviceId(i), d);
+    ++t.nics_begin_[d.node + 1];
+  };
+  const auto check = [&](std::size_t i, const Device& d) {
     if (d.node != DeviceId::kNone && d.node >= t.nodes_)
       throw InternalError(fmt::format("device {} is on node {} of {}", i, d.node, t.nodes_));
     if (d.model >= t.models_.size()) throw InternalError(fmt::format("device {} has no model", i));
-    if (d.kind == DeviceKind::accelerator) t.accelerators_.push_back(DeviceId(i));
-    if (d.kind == DeviceKind::nic && d.node != DeviceId::kNone) {
-      t.nics_.push_back(DeviceId(i));
-      ++t.nics_begin_[d.node + 1];
-    }
+  };
+  if (t.copies_.nodes > t.nodes_)
+    throw InternalError(fmt::format("{} nodes of {} are copies", t.copies_.nodes, t.nodes_));
+  std::vector<std::size_t> listed;  // of each node that is a copy
+  for (std::size_t i = 0; i < t.copies_.devices; ++i) {
+    check(i, t.devices_[i]);
+    if (is_listed(t.devices_[i])) listed.push_back(i);
+  }
+  for (std::uint32_t node = 0; node < t.copies_.nodes; ++node)
+    for (const std::size_t i : listed)
+      list(std::size_t{node} * t.copies_.devices + i, DeviceOfNode{}(t.devices_[i], node));
+  for (std::size_t i = std::size_t{t.copies_.nodes} * t.copies_.devices; i < t.devices().size(); ++i) {
+    const Device d = t.device(DeviceId(i));
+    check(i, d);
+    if (d.node < t.copies_.nodes)
+      throw InternalError(fmt::format("device {} is added to a node that is a copy", i));
+    if (is_listed(d)) list(i, d);
   }
   std::partial_sum(t.nics_begin_.begin(), t.nics_begin_.end(), t.nics_begin_.begin());
-  const auto by_node = [&t](DeviceId a, DeviceId b) {
-    const Device &x = t.device(a), &y = t.device(b);
-    return std::tie(x.node, x.local, a) < std::tie(y.node, y.local, b);
-  };
-  for (auto* devices_of_nodes : {&t.accelerators_, &t.nics_}) {  // recipes make them in order
-    if (!std::is_sorted(devices_of_nodes->begin(), devices_of_nodes->end(), by_node))
-      std::sort(devices_of_nodes->begin(), devices_of_nodes->end(), by_node);
-  }
+  accelerators.sort(t);
+  nics.sort(t);
 }
 
 Topology TopologyBuilder::finish() && {

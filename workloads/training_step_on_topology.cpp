@@ -28,10 +28,8 @@ HostFacts host_facts(const topology::Topology& topology) {
   for (const DeviceId id : topology.accelerators())
     facts.accelerators += topology.device(id).node == node ? 1 : 0;
   double bandwidth = 0;
-  const auto devices = topology.devices();
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    if (devices[d].node != node) continue;
-    for (const LinkId id : topology.links_from(DeviceId(d))) {
+  for (const DeviceId device : topology.devices_of_node(node)) {
+    for (const LinkId id : topology.links_from(device)) {
       const topology::Link& link = topology.link(id);
       const topology::Device& to = topology.device(link.to);
       if (to.kind == topology::DeviceKind::host_memory && to.node == node) bandwidth += link.capacity.value();

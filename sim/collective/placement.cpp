@@ -71,8 +71,6 @@ struct Placer::Impl {
   const Topology& topology;
   Searches::Allowed allowed;
   std::shared_ptr<Searches> searches;
-  std::vector<std::uint32_t> devices_begin;  // devices of a node are [begin, end) in `devices`
-  std::vector<DeviceId> devices;
   std::vector<bool> domain_spans_nodes;
   mutable std::vector<std::atomic<std::uint64_t>> signatures;
   mutable std::mutex kinds_mutex;
@@ -86,16 +84,6 @@ Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, s
       allowed{pxn, topology.nvlink_sharp && nvls, topology.sharp && sharp},
       searches(std::move(s)),
       signatures(topology.nodes()) {
-  devices_begin.assign(topology.nodes() + 1, 0);
-  const auto all = topology.devices();
-  for (const Device& d : all)
-    if (d.node != kNone) ++devices_begin[d.node + 1];
-  for (std::size_t n = 0; n < topology.nodes(); ++n) devices_begin[n + 1] += devices_begin[n];
-  devices.resize(devices_begin.back());
-  std::vector<std::uint32_t> next(devices_begin.begin(), devices_begin.end() - 1);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i].node != kNone) devices[next[all[i].node]++] = DeviceId(i);
-
   std::vector<std::uint32_t> node_of_domain;
   for (const DeviceId gpu : topology.accelerators()) {
     const std::uint32_t domain = router.scale_up_domain(gpu), node = topology.device(gpu).node;
@@ -130,15 +118,15 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
 // Everything that a search reads of a node, so that topologies may share what was searched.
 std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
   std::uint64_t hash = mixed(topology.peer_to_peer ? 1 : 2, topology.sharp ? 1 : 2);
-  for (std::uint32_t i = devices_begin[node]; i < devices_begin[node + 1]; ++i) {
-    const Device& d = topology.device(devices[i]);
-    const topology::ModelFacts facts = topology.facts_of(devices[i]);
+  for (const DeviceId id : topology.devices_of_node(node)) {
+    const Device& d = topology.device(id);
+    const topology::ModelFacts facts = topology.facts_of(id);
     hash = mixed(mixed(hash, static_cast<std::uint64_t>(d.kind)), d.local);
-    hash = mixed(hash, std::hash<std::string>()(topology.model_of(devices[i])));
+    hash = mixed(hash, std::hash<std::string>()(topology.model_of(id)));
     hash =
         mixed(hash, static_cast<std::uint64_t>(facts.compute_capability) << 1 | (facts.gpu_direct ? 1 : 0));
     hash = mixed(hash, std::hash<std::string>()(facts.cpu_family));
-    for (const LinkId l : topology.links_from(devices[i])) {
+    for (const LinkId l : topology.links_from(id)) {
       const topology::Link& link = topology.link(l);
       const Device& to = topology.device(link.to);
       hash = mixed(mixed(hash, static_cast<std::uint64_t>(link.kind)),

@@ -55,6 +55,24 @@ class Alike {
   [[nodiscard]] std::uint32_t weight(LinkId link) const {
     return trivial() ? 1 : cells_[cell_class_[router_.place(link).cell]].count;
   }
+  // take(link, slot) of all links that work, ascending.
+  template <class Take>
+  void for_each_link(const Take& take) const {
+    const topology::Topology& t = router_.topology();
+    const std::uint32_t nodes = trivial() ? 0 : t.copies().nodes, each = t.copies().links;
+    std::size_t l = 0;
+    // Inside nodes that are copies places follow each other, where all links work.
+    for (std::uint32_t node = 0; node < nodes && each > 0; ++node) {
+      const bool all = router_.place(LinkId(l)).at == 0 && router_.place(LinkId(l + each - 1)).at == each - 1;
+      if (!all) break;
+      const std::uint32_t slots = cells_[cell_class_[node]].first_slot;
+      for (std::uint32_t at = 0; at < each; ++at) take(LinkId(l++), slots + at);
+    }
+    for (; l < t.links().size(); ++l) {
+      const std::uint32_t its = slot(LinkId(l));
+      if (its != topology::Router::kNowhere) take(LinkId(l), its);
+    }
+  }
   // But for their links, those of each group of the class. REQUIRES: not trivial.
   [[nodiscard]] const Sketches::Calls& calls(std::uint32_t group_class) const {
     return calls_.at(groups_[group_class].colour);

@@ -171,11 +171,9 @@ class Assembler {
     std::vector<std::uint32_t> of_slot(alike.slots_of_links(), kNone);
     for (std::uint32_t l = 0; l < incidence_.links().size(); ++l)
       of_slot[alike.slot(incidence_.links()[l])] = local(incidence_.first_link_item() + l);
-    for (std::size_t l = 0; l < topology_.links().size(); ++l) {
-      const std::uint32_t slot = alike.slot(LinkId(l));
-      if (slot == topology::Router::kNowhere || of_slot[slot] == kNone) continue;
-      system_.links[of_slot[slot]].members.push_back(LinkId(l));
-    }
+    alike.for_each_link([&](LinkId link, std::uint32_t slot) {
+      if (of_slot[slot] != kNone) system_.links[of_slot[slot]].members.push_back(link);
+    });
   }
 
   static Activity make_activity(const CallShape& call, const collective::LoweredCalls::Call& lowered) {

@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "tests/topology/fixtures.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 
@@ -8,7 +11,7 @@ namespace topsim::topology::test::node_test {
 double gigabytes(BytesPerSecond rate) {
   return rate.value() * 1e-9;
 }
-const Link& link_between(const Topology& t, std::string_view from, std::string_view to) {
+Link link_between(const Topology& t, std::string_view from, std::string_view to) {
   const auto id = t.find_link(device(t, from), device(t, to));
   EXPECT_TRUE(id) << from << " -> " << to;
   return t.link(id.value_or(LinkId(0)));
@@ -122,6 +125,36 @@ TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
         ASSERT_TRUE(r.reachable()) << router.why_unreachable(a, b);
       }
   }
+}
+
+// Of equal nodes one is kept; a copy of the topology whose links may change keeps all.
+TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
+  const Topology once = build(cluster("hgx-h100", 3, "fat-tree"), catalogue());
+  const Topology all = once.with_links([](Link&) {});
+  ASSERT_EQ(once.copies().nodes, 3U);
+  ASSERT_EQ(all.copies().nodes, 0U);
+  const auto same_device = [](const Device& a, const Device& b) {
+    return std::tuple(a.kind, a.tier, a.count, a.node, a.local, a.model) ==
+           std::tuple(b.kind, b.tier, b.count, b.node, b.local, b.model);
+  };
+  const auto same_link = [](const Link& a, const Link& b) {
+    return std::tuple(a.from, a.to, a.kind, a.count, a.type, a.capacity, a.line_rate, a.latency) ==
+           std::tuple(b.from, b.to, b.kind, b.count, b.type, b.capacity, b.line_rate, b.latency);
+  };
+  ASSERT_EQ(once.devices().size(), all.devices().size());
+  ASSERT_EQ(once.links().size(), all.links().size());
+  EXPECT_TRUE(std::equal(once.devices().begin(), once.devices().end(), all.devices().begin(), same_device));
+  EXPECT_TRUE(std::equal(once.links().begin(), once.links().end(), all.links().begin(), same_link));
+  for (std::size_t l = 0; l < all.links().size(); ++l)
+    EXPECT_TRUE(same_link(once.link(LinkId(l)), all.link(LinkId(l)))) << l;
+  for (std::size_t d = 0; d < all.devices().size(); ++d) {
+    EXPECT_TRUE(same_device(once.device(DeviceId(d)), all.device(DeviceId(d)))) << d;
+    const LinksFrom here = once.links_from(DeviceId(d)), there = all.links_from(DeviceId(d));
+    ASSERT_EQ(here.size(), there.size());
+    EXPECT_TRUE(std::equal(here.begin(), here.end(), there.begin()));
+    for (std::size_t i = 0; i < here.size(); ++i) EXPECT_EQ(here[i], there[i]);
+  }
+  for (std::uint32_t n = 0; n < 3; ++n) EXPECT_EQ(once.devices_of_node(n), all.devices_of_node(n)) << n;
 }
 
 // Lists that the builder makes of the first of equal nodes, against a look at each device and link.

@@ -86,7 +86,8 @@ Topology build(const TopologySpec& spec, const Catalogue& catalogue, const Build
   const NodeStamp stamp = make_node(spec, hardware, builder);
   const auto nodes = static_cast<std::size_t>(spec.nodes);
   const std::size_t cables = stamp.nics.size() * 6 + stamp.accelerators.size() * 2;
-  builder.reserve(nodes * (stamp.devices.size() + 1), nodes * (stamp.links.size() + cables));
+  const std::size_t kept = stamp.domain_nodes <= 1 ? 1 : nodes;  // of equal nodes one
+  builder.reserve(kept * stamp.devices.size() + nodes, kept * stamp.links.size() + nodes * cables);
   builder.set_nodes(static_cast<std::uint32_t>(spec.nodes));
   builder.facts().peer_to_peer = stamp.peer_to_peer;
   builder.facts().nvlink_sharp = stamp.nvlink_sharp;

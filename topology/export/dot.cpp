@@ -24,18 +24,18 @@ std::string to_dot(const Topology& t) {
       out += fmt::format("  subgraph cluster_{} {{\n    label=\"node{}\";\n{}  }}\n", node, node, text);
   }
   // Each cable once: the direction whose way back comes later.
-  std::map<std::pair<DeviceId, DeviceId>, std::pair<int, const Link*>> edges;
+  std::map<std::pair<DeviceId, DeviceId>, std::pair<int, Link>> edges;
   for (const Link& l : t.links()) {
     if (l.from > l.to && t.find_link(l.to, l.from)) continue;
     auto& [count, link] = edges[{l.from, l.to}];
     count += l.count;
-    link = &l;
+    link = l;
   }
   for (const auto& [ends, edge] : edges) {
     const auto& [count, link] = edge;
     out += fmt::format("  d{} -- d{} [label=\"{}{}\\n{}\"];\n", ends.first.value, ends.second.value,
-                       t.link_types()[link->type].label, count > 1 ? fmt::format(" x{}", count) : "",
-                       config::to_text(link->line_rate));
+                       t.link_types()[link.type].label, count > 1 ? fmt::format(" x{}", count) : "",
+                       config::to_text(link.line_rate));
   }
   return out + "}\n";
 }

@@ -21,76 +21,81 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoutes& fabric,
              const std::vector<bool>& dead, LinkPlaces places)
     : node_paths_(nodes), places_(std::move(places)), bundles_(fabric.bundles()), nodes_(nodes.nodes()) {
-  const auto links = topology.links();
-  const auto kind_of = [&](std::size_t i) {
-    const Link& l = links[i];
+  const auto kind_of = [&](LinkId id) {
+    const Link l = topology.link(id);
     std::uint64_t kind = mixed(std::bit_cast<std::uint64_t>(l.capacity.value()),
                                std::bit_cast<std::uint64_t>(l.line_rate.value()));
     kind = mixed(kind, std::uint64_t{l.type} << 8 | static_cast<std::uint64_t>(l.kind));
     return mixed(kind, static_cast<std::uint64_t>(topology.device(l.from).kind) << 16 |
                            static_cast<std::uint64_t>(topology.device(l.to).kind) << 8 |
-                           (dead.empty() || !dead[i] ? 1 : 0));
+                           (dead.empty() || !dead[id.index()] ? 1 : 0));
   };
   // Not one of a bundle, nor between switches, nor inside the node.
   const auto of_a_node = [&](LinkId id) {
-    const std::uint32_t at = places_.at[id.index()];
-    return places_.cell[id.index()] < nodes_ && at >= NodePaths::kCables && at != kNone;
+    const auto [cell, at] = places_[id];
+    return cell < nodes_ && at >= NodePaths::kCables && at != kNone;
   };
   kinds_.resize(nodes_ + bundles_.size());
   sizes_.resize(kinds_.size());
   for (std::uint32_t n = 0; n < nodes_; ++n) {
+    sizes_[n] = nodes.inner_links(n);
+    if (n > 0 && n < topology.copies().nodes && nodes.shape_number(n) == nodes.shape_number(n - 1)) {
+      kinds_[n] = kinds_[n - 1];
+      continue;
+    }
     kinds_[n] = nodes.shape_number(n);
     for (std::uint32_t p = 0; p < nodes.shape(n).members().size(); ++p)
       kinds_[n] = mixed(kinds_[n], topology.device(nodes.device(n, p)).model);
-    sizes_[n] = nodes.inner_links(n);
   }
   for (std::size_t b = 0; b < bundles_.size(); ++b) {
     const auto cell = static_cast<std::uint32_t>(nodes_ + b);
     std::uint32_t at = 0;
     for (const LinkShare& use : bundles_[b]) {
-      places_.cell[use.link.index()] = cell;
-      places_.at[use.link.index()] = at++;
-      kinds_[cell] = mixed(kinds_[cell], kind_of(use.link.index()));
+      places_.cell_of(use.link) = cell;
+      places_.at_of(use.link) = at++;
+      kinds_[cell] = mixed(kinds_[cell], kind_of(use.link));
       kinds_[cell] = mixed(kinds_[cell], std::bit_cast<std::uint64_t>(use.share));
     }
     sizes_[cell] = at;
   }
   cable_begin_.assign(nodes_ + 1, 0);
   for (const LinkId id : topology.cables())
-    if (of_a_node(id)) ++cable_begin_[places_.cell[id.index()] + 1];
+    if (of_a_node(id)) ++cable_begin_[places_[id].cell + 1];
   std::partial_sum(cable_begin_.begin(), cable_begin_.end(), cable_begin_.begin());
   cables_.resize(cable_begin_.back());
   for (const LinkId id : topology.cables()) {
-    const std::size_t i = id.index();
-    std::uint32_t& cell = places_.cell[i];
+    std::uint32_t &cell = places_.cell_of(id), &at = places_.at_of(id);
     if (cell == kNone) {
       cell = static_cast<std::uint32_t>(kinds_.size());
-      places_.at[i] = 0;
-      kinds_.push_back(kind_of(i));
+      at = 0;
+      kinds_.push_back(kind_of(id));
       sizes_.push_back(1);
       singles_.push_back(id);
     } else if (of_a_node(id)) {
-      cables_[cable_begin_[cell] + places_.at[i] - NodePaths::kCables] = id;
-      places_.at[i] = sizes_[cell]++;
+      cables_[cable_begin_[cell] + at - NodePaths::kCables] = id;
+      at = sizes_[cell]++;
       // By the position of the device here that it joins and by its direction.
-      const bool leaves = topology.device(links[i].from).node == cell;
-      const std::uint32_t at = nodes.position(leaves ? links[i].from : links[i].to);
-      kinds_[cell] = mixed(mixed(kinds_[cell], 2 * at + (leaves ? 1 : 0)), kind_of(i));
+      const Link link = topology.link(id);
+      const bool leaves = nodes.node_of(link.from) == cell;
+      const std::uint32_t here = nodes.position(leaves ? link.from : link.to);
+      kinds_[cell] = mixed(mixed(kinds_[cell], 2 * here + (leaves ? 1 : 0)), kind_of(id));
     }
   }
   for (std::size_t i = 0; i < dead.size(); ++i) {  // those inside nodes have no place
-    if (!dead[i] || places_.at[i] != kNone) continue;
-    const std::uint64_t ends =
-        std::uint64_t{nodes.position(links[i].from)} << 32 | nodes.position(links[i].to);
-    kinds_[places_.cell[i]] = mixed(mixed(kinds_[places_.cell[i]], ends), kind_of(i));
+    const LinkId id(i);
+    if (!dead[i] || places_[id].at != kNone) continue;
+    const Link link = topology.link(id);
+    const std::uint64_t ends = std::uint64_t{nodes.position(link.from)} << 32 | nodes.position(link.to);
+    std::uint64_t& kind = kinds_[places_[id].cell];
+    kind = mixed(mixed(kind, ends), kind_of(id));
   }
 
   // Numbers are 32 bits wide.
   const std::uint32_t bits = static_cast<std::uint32_t>(std::bit_width(nodes.most_members()));
   const std::uint64_t ways = std::uint64_t{nodes_} << (2 * bits);
-  const bool fits = links.size() + ways + bundles_.size() < kNone;
+  const bool fits = places_.links() + ways + bundles_.size() < kNone;
   bits_ = fits ? bits : 0;
-  first_bundle_ = static_cast<std::uint32_t>(links.size() + (fits ? ways : 0));
+  first_bundle_ = static_cast<std::uint32_t>(places_.links() + (fits ? ways : 0));
 }
 
 void Cells::expand(Router::Place place, std::vector<LinkShare>& out) const {

@@ -27,15 +27,18 @@ class Cells {
   void expand(Router::Place place, std::vector<LinkShare>& out) const;
   [[nodiscard]] Router::Place place(LinkId stretch) const {
     const std::uint32_t id = stretch.value;
-    if (id < places_.cell.size()) return {places_.cell[id], places_.at[id]};
+    if (id < places_.links()) {
+      const auto [cell, at] = places_[stretch];
+      return {cell, at};
+    }
     if (id >= first_bundle_) return {nodes_ + (id - first_bundle_), kStretch};
-    const std::uint32_t way = id - static_cast<std::uint32_t>(places_.cell.size());
+    const std::uint32_t way = id - places_.links();
     return {way >> (2 * bits_), kStretch + (way & ((1U << (2 * bits_)) - 1))};
   }
   // Invalid where the numbers do not suffice: then links name themselves.
   [[nodiscard]] LinkId way(std::uint32_t node, std::uint32_t from, std::uint32_t to) const {
     if (bits_ == 0) return {};
-    return LinkId(places_.cell.size() + ((std::size_t{node} << (2 * bits_)) | (from << bits_) | to));
+    return LinkId(places_.links() + ((std::size_t{node} << (2 * bits_)) | (from << bits_) | to));
   }
   [[nodiscard]] LinkId bundle(std::uint32_t number) const { return LinkId(first_bundle_ + number); }
 

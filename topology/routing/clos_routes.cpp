@@ -73,16 +73,16 @@ class ClosRoutes final : public FabricRoutes {
 };
 
 bool ClosRoutes::learn(const std::vector<bool>& dead, std::span<const LinkId> cables) {
-  const auto devices = topology_.devices();
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    if (devices[i].kind == DeviceKind::fabric_switch) switches_.push_back(DeviceId(i));
+  const Topology::Copies& copies = topology_.copies();  // nodes: no switch of the fabric stands in one
+  for (std::size_t i = std::size_t{copies.nodes} * copies.devices; i < topology_.devices().size(); ++i)
+    if (topology_.device(DeviceId(i)).kind == DeviceKind::fabric_switch) switches_.push_back(DeviceId(i));
   if (switches_.empty()) return false;
   first_switch_ = switches_.front().index();
   switch_position_.assign(switches_.back().index() - first_switch_ + 1, kNone);
   for (std::size_t i = 0; i < switches_.size(); ++i)
     switch_position_[switches_[i].index() - first_switch_] = static_cast<std::uint32_t>(i);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto of_port = ports_.cables(DeviceId(i));
+  for (std::uint32_t port = 0; port < ports_.size(); ++port) {
+    const auto of_port = ports_.cables_of(port);
     for (const FabricPorts::Cable& c : of_port)
       if (c.at != of_port.front().at) return false;  // a port on two leaves
   }

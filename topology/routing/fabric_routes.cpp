@@ -34,48 +34,48 @@ PathChoice choose(Routing routing, std::uint64_t seed, DeviceId from, DeviceId t
 }
 
 FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::span<const LinkId> cables) {
-  const auto works = [&](LinkId l) { return dead.empty() || !dead[l.index()]; };
   const auto is_switch = [&](DeviceId d) { return t.device(d).kind == DeviceKind::fabric_switch; };
-  std::vector<std::pair<std::uint32_t, LinkId>> ups, downs;
+  struct Way {
+    DeviceId port, at;
+    LinkId link;
+    Duration latency;
+    [[nodiscard]] bool joins_what(const Way& other) const { return port == other.port && at == other.at; }
+    bool operator<(const Way& other) const {
+      return std::tie(port, at, link) < std::tie(other.port, other.at, other.link);
+    }
+  };
+  std::vector<Way> ups, downs;
+  ups.reserve(cables.size() / 2);
+  downs.reserve(cables.size() / 2);
   for (const LinkId id : cables) {
-    if (!works(id)) continue;
+    if (!dead.empty() && dead[id.index()]) continue;
     const Link& l = t.link(id);
-    if (is_switch(l.from) == is_switch(l.to)) continue;
-    if (is_switch(l.to))
-      ups.emplace_back(l.from.value, id);
+    const bool up = is_switch(l.to);
+    if (is_switch(l.from) == up) continue;
+    if (up)
+      ups.push_back({l.from, l.to, id, l.latency});
     else
-      downs.emplace_back(l.to.value, id);
+      downs.push_back({l.to, l.from, id, l.latency});
   }
-  const auto by_port_and_switch = [&](bool up) {
-    return [&, up](const auto& a, const auto& b) {
-      const auto end = [&](LinkId id) { return up ? t.link(id).to : t.link(id).from; };
-      return std::tuple(a.first, end(a.second), a.second) < std::tuple(b.first, end(b.second), b.second);
-    };
-  };
-  // Recipes make them in order.
-  const auto sort = [](auto& some, const auto& before) {
-    if (!std::is_sorted(some.begin(), some.end(), before)) std::sort(some.begin(), some.end(), before);
-  };
-  sort(ups, by_port_and_switch(true));
-  sort(downs, by_port_and_switch(false));
+  for (auto* ways : {&ups, &downs})  // recipes make them in order
+    if (!std::is_sorted(ways->begin(), ways->end())) std::sort(ways->begin(), ways->end());
   // Pair the k-th cable up with the k-th down of the same two devices.
   ordinal_.assign(t.devices().size(), DeviceId::kNone);
   cables_.reserve(ups.size());
-  std::size_t d = 0;
-  for (const auto& [port, up] : ups) {
-    const DeviceId at = t.link(up).to;
-    const auto position = [&](std::size_t i) {
-      return std::pair(downs[i].first, t.link(downs[i].second).from);
+  auto down = downs.begin();
+  for (const Way& up : ups) {
+    const auto before = [](const Way& a, const Way& b) {
+      return std::tie(a.port, a.at) < std::tie(b.port, b.at);
     };
-    while (d < downs.size() && position(d) < std::pair(port, at)) ++d;
-    if (d == downs.size() || position(d) != std::pair(port, at)) continue;
-    const LinkId down = downs[d++].second;
-    std::uint32_t& ordinal = ordinal_[port];
+    while (down != downs.end() && before(*down, up)) ++down;
+    if (down == downs.end() || !down->joins_what(up)) continue;
+    std::uint32_t& ordinal = ordinal_[up.port.index()];
     if (ordinal == DeviceId::kNone) {
       ordinal = static_cast<std::uint32_t>(begin_.size());
       begin_.push_back(static_cast<std::uint32_t>(cables_.size()));
     }
-    cables_.push_back({up, down, at, t.link(up).latency, t.link(down).latency});
+    cables_.push_back({up.link, down->link, up.at, up.latency, down->latency});
+    ++down;
   }
   std::vector<std::uint32_t> order(begin_.size());
   std::iota(order.begin(), order.end(), 0);

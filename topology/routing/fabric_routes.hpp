@@ -59,7 +59,12 @@ class FabricPorts {
   [[nodiscard]] std::span<const Cable> cables(DeviceId port) const {
     const std::uint32_t o = ordinal_[port.index()];
     if (o == DeviceId::kNone) return {};
-    return std::span(cables_).subspan(begin_[o], begin_[o + 1] - begin_[o]);
+    return cables_of(o);
+  }
+  // The same port by port, of those that have any.
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(begin_.size() - 1); }
+  [[nodiscard]] std::span<const Cable> cables_of(std::uint32_t port) const {
+    return std::span(cables_).subspan(begin_[port], begin_[port + 1] - begin_[port]);
   }
   // Ports counted leaf by leaf, as a subnet manager hands out LIDs: neighbours on a leaf differ by one.
   [[nodiscard]] std::uint32_t lid(DeviceId port) const { return lid_[ordinal_[port.index()]]; }

@@ -133,17 +133,16 @@ void GraphRoutes::walk(std::uint32_t from, std::uint32_t to, const Distances& fa
   left_tier.fill(choice.destination);
   for (std::uint32_t at = from; at != to; ++level) {
     std::uint32_t closer = 0;
-    const Link *one = nullptr, *two = nullptr;
+    Link one{}, two{};  // the first two that lead closer
     for (const Hop& hop : hops_[at]) {
       if (far[hop.to] + 1 != far[at]) continue;
-      if (++closer <= 2) (closer == 1 ? one : two) = &topology_.link(hop.link);
+      if (++closer <= 2) (closer == 1 ? one : two) = topology_.link(hop.link);
     }
-    const std::size_t here = topology_.device(one->from).tier & 3U,
-                      next = topology_.device(one->to).tier & 3U;
+    const std::size_t here = topology_.device(one.from).tier & 3U, next = topology_.device(one.to).tier & 3U;
     if (next > here) left_tier[here] = choice.destination;
     std::uint32_t wanted = 0;
     if (dimension_order_)
-      wanted = two != nullptr && other_way_round(*one, *two) ? 1 : 0;
+      wanted = closer > 1 && other_way_round(one, two) ? 1 : 0;
     else
       wanted = choice.routing == Routing::static_ && next < here
                    ? static_cast<std::uint32_t>(left_tier[next] % closer)

@@ -242,60 +242,56 @@ void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
 NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
   seat_devices(t);
   place_inner_links(t, dead, places);
-  find_shapes(t, dead.empty() ? t.copies().nodes : 0, place_cables(t, dead, places));
+  find_shapes(t, place_cables(t, dead, places));
 }
 
 void NodePaths::seat_devices(const Topology& t) {
-  const auto devices = t.devices();
-  members_begin_.assign(t.nodes() + 1, 0);
-  for (const Device& d : devices)
-    if (d.node != kNone) ++members_begin_[d.node + 1];
+  seated_ = t.copies();
+  const std::size_t first = std::size_t{seated_.nodes} * seated_.devices, all = t.devices().size();
+  members_begin_.assign(t.nodes() - seated_.nodes + 1, 0);
+  for (std::size_t i = first; i < all; ++i)
+    if (const std::uint32_t node = t.device(DeviceId(i)).node; node != kNone)
+      ++members_begin_[node - seated_.nodes + 1];
   std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
   members_.resize(members_begin_.back());
-  seats_.reserve(devices.size());
+  seats_.reserve(all - first);
   std::vector<std::uint32_t> next(members_begin_.begin(), members_begin_.end() - 1);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const std::uint32_t node = devices[i].node;
+  for (std::size_t i = first; i < all; ++i) {
+    const std::uint32_t node = t.device(DeviceId(i)).node, row = node - seated_.nodes;
     seats_.push_back({node, kNone});
     if (node == kNone) continue;
-    seats_[i].position = next[node] - members_begin_[node];
-    members_[next[node]++] = DeviceId(i);
+    seats_.back().position = next[row] - members_begin_[row];
+    members_[next[row]++] = DeviceId(i);
   }
 }
 
 void NodePaths::place_inner_links(const Topology& t, const std::vector<bool>& dead, LinkPlaces& places) {
-  const auto links = t.links();
-  const Topology::Copies copies = dead.empty() ? t.copies() : Topology::Copies{};
-  const std::size_t copied = std::size_t{copies.nodes} * copies.links;
-  places.cell.reserve(links.size());
-  places.at.reserve(links.size());
-  links_begin_.assign(t.nodes() + 1, 0);
-  links_.reserve(links.size() - t.cables().size());
-  links_.resize(copied);
-  for (std::uint32_t node = 0; node < copies.nodes; ++node) {
-    links_begin_[node + 1] = copies.links;
-    places.cell.insert(places.cell.end(), copies.links, node);
-    for (std::uint32_t at = 0; at < copies.links; ++at) places.at.push_back(at);
-  }
-  for (std::size_t i = 0; i < copied; ++i) links_[i] = LinkId(i);
-  places.cell.resize(links.size(), kNone);
-  places.at.resize(links.size(), kNone);
-  std::uint32_t last = copied == 0 ? 0 : copies.nodes - 1;
+  const std::size_t all = t.links().size(), copied = std::size_t{t.copies().nodes} * t.copies().links;
+  const bool rest_are_cables = copied + t.cables().size() == all;
+  if (dead.empty() && rest_are_cables) linked_ = t.copies();
+  places.nodes = linked_.nodes, places.each = linked_.links;
+  places.cell.assign(all - places.first(), kNone);
+  places.at.assign(all - places.first(), kNone);
+  links_begin_.assign(t.nodes() - linked_.nodes + 1, 0);
+  if (linked_.nodes > 0) return;
+  std::uint32_t last = 0;
   bool grouped = true;  // recipes make node after node
-  for (std::size_t i = copied; i < links.size(); ++i) {
-    const std::uint32_t node = node_of(links[i].from);
-    if (node == kNone || node != node_of(links[i].to)) continue;
-    places.cell[i] = node;
-    if (!dead.empty() && dead[i]) continue;
-    places.at[i] = links_begin_[node + 1]++;
-    links_.push_back(LinkId(i));
+  std::size_t i = 0;
+  for (const Link& link : t.links()) {
+    const LinkId id(i++);
+    const std::uint32_t node = node_of(link.from);
+    if (node == kNone || node != node_of(link.to)) continue;
+    places.cell_of(id) = node;
+    if (!dead.empty() && dead[id.index()]) continue;
+    places.at_of(id) = links_begin_[node + 1]++;
+    links_.push_back(id);
     grouped = grouped && node >= last;
     last = node;
   }
   std::partial_sum(links_begin_.begin(), links_begin_.end(), links_begin_.begin());
   if (!grouped)
     std::stable_sort(links_.begin(), links_.end(),
-                     [&](LinkId a, LinkId b) { return places.cell[a.index()] < places.cell[b.index()]; });
+                     [&](LinkId a, LinkId b) { return places.cell_of(a) < places.cell_of(b); });
 }
 
 NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<bool>& dead,
@@ -308,8 +304,8 @@ NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<boo
     const Link& l = t.link(id);
     const std::uint32_t from = node_of(l.from), to = node_of(l.to), node = from != kNone ? from : to;
     if (from == to) continue;  // inside a node or in none
-    places.cell[id.index()] = node;
-    places.at[id.index()] = cables[node]++;
+    places.cell_of(id) = node;
+    places.at_of(id) = cables[node]++;
     if (!dead.empty() && dead[id.index()]) continue;
     const Device &a = t.device(l.from), &b = t.device(l.to);
     if (is_scale_up(t, l)) {
@@ -323,46 +319,51 @@ NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<boo
   return out;
 }
 
-// The first `copies` nodes have the same links.
-void NodePaths::find_shapes(const Topology& t, std::uint32_t copies, const Ways& ways) {
+void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
   using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;
   std::map<Key, std::uint32_t> known;
   Key previous;
-  auto& [members, inner] = previous;
+  auto& [its, inner] = previous;
   std::uint32_t shape = kNone;
-  const auto member = [&](DeviceId id) {
-    const Device& d = t.device(id);
+  const auto member = [&](std::uint32_t node, std::uint32_t at) {
+    const DeviceId id = device(node, at);
+    const Device d = t.device(id);
     return NodeShape::Member{d.kind, d.local, ways.ports[id.index()] != 0, ways.joined[id.index()] == 3};
   };
   // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
-  const auto like_previous = [&](std::uint32_t node, std::span<const DeviceId> its,
-                                 std::span<const LinkId> links) {
-    const auto same_member = [&](DeviceId id, const NodeShape::Member& other) { return member(id) == other; };
-    const auto same_link = [&](LinkId id, const LocalLink& other) {  // between the same kinds of devices
-      const Link& l = t.link(id);
-      return position(l.from) == other.from && position(l.to) == other.to && l.latency == other.latency &&
-             l.capacity == other.capacity && l.line_rate == other.line_rate && l.kind == other.kind &&
-             l.type == other.type;
-    };
-    return shape != kNone &&
-           std::equal(its.begin(), its.end(), members.begin(), members.end(), same_member) &&
-           (node < copies || std::equal(links.begin(), links.end(), inner.begin(), inner.end(), same_link));
+  const auto like_previous = [&](std::uint32_t node) {
+    if (shape == kNone || its.size() != members(node)) return false;
+    const bool copy = node > 0 && node < linked_.nodes;  // as the one before it: cables alone may differ
+    for (std::uint32_t at = 0; at < its.size(); ++at) {
+      const std::size_t id = device(node, at).index();
+      if (copy ? its[at].fabric != (ways.ports[id] != 0) || its[at].joined != (ways.joined[id] == 3)
+               : member(node, at) != its[at])
+        return false;
+    }
+    if (copy) return true;
+    if (inner.size() != inner_links(node)) return false;
+    for (std::uint32_t at = 0; at < inner.size(); ++at) {  // between the same kinds of devices
+      const Link l = t.link(link(node, at));
+      const LocalLink& other = inner[at];
+      if (position(l.from) != other.from || position(l.to) != other.to || l.latency != other.latency ||
+          l.capacity != other.capacity || l.line_rate != other.line_rate || l.kind != other.kind ||
+          l.type != other.type)
+        return false;
+    }
+    return true;
   };
   for (std::uint32_t node = 0; node < t.nodes(); ++node) {
-    const auto its =
-        std::span(members_).subspan(members_begin_[node], members_begin_[node + 1] - members_begin_[node]);
-    const auto links = std::span(links_).subspan(links_begin_[node], inner_links(node));
-    if (!like_previous(node, its, links)) {
-      members.clear();
+    if (!like_previous(node)) {
+      its.clear();
       inner.clear();
-      for (const DeviceId id : its) members.push_back(member(id));
-      for (const LinkId id : links) {
-        const Link& l = t.link(id);
+      for (std::uint32_t at = 0; at < members(node); ++at) its.push_back(member(node, at));
+      for (std::uint32_t at = 0; at < inner_links(node); ++at) {
+        const Link l = t.link(link(node, at));
         inner.push_back({position(l.from), position(l.to), l.latency, l.capacity, l.line_rate, l.kind, l.type,
                          is_scale_up(t, l)});
       }
       const auto [found, fresh] = known.emplace(previous, static_cast<std::uint32_t>(shapes_.size()));
-      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(members, inner, t.peer_to_peer));
+      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(its, inner, t.peer_to_peer));
       shape = found->second;
     }
     shape_of_.push_back(shape);

@@ -115,9 +115,22 @@ class NodeShape {
   mutable std::unique_ptr<Row[]> rows_;
 };
 
-// Where every link stands (routes.hpp, Router::Place), by link.
+// Where every link stands (routes.hpp, Router::Place).
 struct LinkPlaces {
-  std::vector<std::uint32_t> cell, at;
+  std::uint32_t nodes = 0, each = 0;  // the first links: those of nodes in which the same stand in one order
+  std::vector<std::uint32_t> cell, at;  // of those after them
+  [[nodiscard]] std::uint32_t first() const { return nodes * each; }
+  [[nodiscard]] std::uint32_t links() const { return first() + static_cast<std::uint32_t>(cell.size()); }
+  [[nodiscard]] std::uint32_t& cell_of(LinkId link) { return cell[link.value - first()]; }
+  [[nodiscard]] std::uint32_t& at_of(LinkId link) { return at[link.value - first()]; }
+  struct Place {
+    std::uint32_t cell, at;
+  };
+  [[nodiscard]] Place operator[](LinkId link) const {
+    const std::uint32_t id = link.value;
+    if (id >= first()) return {cell[id - first()], at[id - first()]};
+    return {id / each, id % each};
+  }
 };
 
 // All nodes of a topology with their shapes.
@@ -133,7 +146,8 @@ class NodePaths {
   [[nodiscard]] std::uint32_t shape_number(std::uint32_t node) const { return shape_of_[node]; }
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(shape_of_.size()); }
   [[nodiscard]] std::uint32_t inner_links(std::uint32_t node) const {
-    return links_begin_[node + 1] - links_begin_[node];
+    if (node < linked_.nodes) return linked_.links;
+    return links_begin_[node - linked_.nodes + 1] - links_begin_[node - linked_.nodes];
   }
   // Common multiple of all shapes'.
   [[nodiscard]] std::uint32_t turns(std::uint32_t (NodeShape::*which)() const = &NodeShape::turns) const {
@@ -146,22 +160,38 @@ class NodePaths {
     for (const auto& shape : shapes_) most = std::max(most, shape->members().size());
     return static_cast<std::uint32_t>(most);
   }
-  // The node that a device stands in, none of a switch; asked together with the position, so kept beside it.
+  // The node that a device stands in, none of a switch; asked together with the position, so told with it.
   struct Seat {
     std::uint32_t node, position;
   };
-  [[nodiscard]] Seat seat(DeviceId device) const { return seats_[device.index()]; }
-  [[nodiscard]] std::uint32_t position(DeviceId device) const { return seats_[device.index()].position; }
-  [[nodiscard]] std::uint32_t node_of(DeviceId device) const { return seats_[device.index()].node; }
+  [[nodiscard]] Seat seat(DeviceId device) const {
+    const std::uint32_t copied = seated_.nodes * seated_.devices;
+    if (device.value >= copied) return seats_[device.value - copied];
+    return {device.value / seated_.devices, device.value % seated_.devices};
+  }
+  [[nodiscard]] std::uint32_t position(DeviceId device) const { return seat(device).position; }
+  [[nodiscard]] std::uint32_t node_of(DeviceId device) const { return seat(device).node; }
+  [[nodiscard]] std::uint32_t members(std::uint32_t node) const {
+    if (node < seated_.nodes) return seated_.devices;
+    return members_begin_[node - seated_.nodes + 1] - members_begin_[node - seated_.nodes];
+  }
   [[nodiscard]] DeviceId device(std::uint32_t node, std::uint32_t position) const {
-    return members_[members_begin_[node] + position];
+    if (node < seated_.nodes) return DeviceId(std::size_t{node} * seated_.devices + position);
+    return members_[members_begin_[node - seated_.nodes] + position];
   }
   [[nodiscard]] LinkId link(std::uint32_t node, std::uint32_t position) const {
-    return links_[links_begin_[node] + position];
+    if (node < linked_.nodes) return LinkId(std::size_t{node} * linked_.links + position);
+    return links_[links_begin_[node - linked_.nodes] + position];
   }
   // None for links that do not join two devices of the node.
   [[nodiscard]] std::optional<std::uint32_t> position(LinkId link, std::uint32_t node) const {
-    const auto begin = links_.begin() + links_begin_[node], end = links_.begin() + links_begin_[node + 1];
+    if (node < linked_.nodes) {
+      const std::uint32_t first = node * linked_.links;
+      if (link.value < first || link.value >= first + linked_.links) return std::nullopt;
+      return link.value - first;
+    }
+    const auto begin = links_.begin() + links_begin_[node - linked_.nodes],
+               end = links_.begin() + links_begin_[node - linked_.nodes + 1];
     const auto at = std::lower_bound(begin, end, link);
     if (at == end || *at != link) return std::nullopt;
     return static_cast<std::uint32_t>(at - begin);
@@ -176,13 +206,16 @@ class NodePaths {
   void seat_devices(const Topology& topology);
   void place_inner_links(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
   Ways place_cables(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
-  void find_shapes(const Topology& topology, std::uint32_t copies, const Ways& ways);
+  void find_shapes(const Topology& topology, const Ways& ways);
 
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
-  std::vector<Seat> seats_;              // by device
-  std::vector<DeviceId> members_;        // grouped by node
-  std::vector<LinkId> links_;            // grouped by node, only working ones, ascending
+  // Nodes that are copies: where devices and links stand in them follows from their numbers. No nodes are
+  // `linked_` where links failed, or where some that stand in one were added to it later.
+  Topology::Copies seated_, linked_;
+  std::vector<Seat> seats_;        // by device, after those of such nodes
+  std::vector<DeviceId> members_;  // of all other nodes, one by one
+  std::vector<LinkId> links_;      // of all other nodes, one by one, only working ones, ascending
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

@@ -18,12 +18,12 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
 }
 
 // Leaves that a NIC has ports on: its connections take them by turns.
-std::uint32_t leaves_of_a_port(const Topology& t, const FabricPorts& ports) {
+std::uint32_t leaves_of_a_port(const FabricPorts& ports) {
   std::uint32_t turns = 1;
-  for (std::size_t i = 0; i < t.devices().size(); ++i) {
+  for (std::uint32_t port = 0; port < ports.size(); ++port) {
     std::uint32_t leaves = 0;  // cables come leaf by leaf
     DeviceId last;
-    for (const FabricPorts::Cable& cable : ports.cables(DeviceId(i))) {
+    for (const FabricPorts::Cable& cable : ports.cables_of(port)) {
       if (leaves == 0 || cable.at != last) ++leaves;
       last = cable.at;
     }
@@ -45,8 +45,7 @@ Router::Impl::Impl(const Topology& t, std::uint64_t seed, std::span<const LinkId
       ports(t, dead, t.cables()) {
   fabric = make_clos_routes(t, ports, seed, dead, t.cables());
   if (!fabric) fabric = make_graph_routes(t, ports, seed, dead);
-  if (t.routing == Routing::static_)
-    accelerator_turns = std::lcm(accelerator_turns, leaves_of_a_port(t, ports));
+  if (t.routing == Routing::static_) accelerator_turns = std::lcm(accelerator_turns, leaves_of_a_port(ports));
   cells = std::make_unique<Cells>(t, nodes, *fabric, dead, std::move(places));
   find_domains();
   // In-network reduction leads to switches that stand in no site.
@@ -67,8 +66,9 @@ void Router::Impl::find_domains() {
     parts += nodes.shape(node).parts();
   }
   std::unordered_map<std::uint32_t, std::uint32_t> outside;  // those in no node are parts of their own
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    if (devices[d].node == kNone && scale_up(devices[d])) outside[static_cast<std::uint32_t>(d)] = parts++;
+  const Topology::Copies& copies = topology.copies();
+  for (std::uint32_t d = copies.nodes * copies.devices; d < devices.size(); ++d)
+    if (devices[d].node == kNone && scale_up(devices[d])) outside[d] = parts++;
   const auto part_of = [&](DeviceId d) {
     const auto [node, position] = nodes.seat(d);
     return node == kNone ? outside.at(d.value) : first_part[node] + nodes.shape(node).part(position);
