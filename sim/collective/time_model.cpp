@@ -78,11 +78,13 @@ constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 // reaches this share: 110 GB/s of all-reduce on a DGX A100 with eight HDR NICs (NCCL's maintainer, NCCL issue
 // 320), of 240 x 8/14.
 constexpr double kCollNetShare = 0.80;
-// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93), its own part that of the ring. On B200 the
-// channels bind, not the links: 512 MiB, own part and all, leave at 663, 651 and 644 GB/s on 2, 4 and 8 GPUs,
-// some 20 GB/s for each of 32 channels. In no constant: GB200, 665 and 651. Starts with LL and with Simple.
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Its own part is copied within the GPU's memory
+// at what the threads of a channel reach, GB/s, whatever the links: 600 and 900 over 24 channels (A100, H100:
+// 2.5 times what the same channels bring over NVLink). On B200 the channels bind, not the links: 512 MiB, own
+// part and all, leave at 663, 651 and 644 GB/s on 2, 4 and 8 GPUs, 662 over 32 channels. In no constant:
+// GB200, 665 and 651. Starts with LL and with Simple.
 constexpr double kDirectShare = 0.92;
-constexpr std::array<double, 4> kDirectOwnCopy = {2.5, 2.5, 2.5, kDirectShare};
+constexpr std::array<double, 4> kDirectOwnCopy = {25, 25, 37.5, 20.7};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
 // LL inside a box as far as 16 KiB a pair and channel, half of its wire flags; the pairs of a rank share its
 // channels (NCCL 2.30 enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin).
@@ -373,12 +375,18 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
     t.latency_us += std::max(0.0, others - 1) * t.post_us;
     return t;  // what leaves the box is limited by its links
   }
-  // What stays, and the own part, by the channels.
-  const bool nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
-  const double share = options.protocol_shares ? kDirectShare : 1;
-  const double rate = nvlink ? share * facts.ring.bandwidth_intra * facts.ring.channels : facts.pcie_wire;
-  const double own_copy = nvlink ? kDirectOwnCopy[gpu] * rate / share : kOwnCopy[gpu] * facts.channels;
-  t.cap = 1e9 / ((rate > 0 ? t.wire * (n - 1) / n / rate : 0) + 1 / (n * own_copy));
+  // What stays, and the own part, by the channels. Up to eight peers, oneself among them, share a channel
+  // side by side: where the wires are slower than the threads the own part is done before the others.
+  const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
+  const double others = t.wire * (n - 1) / n, share = options.protocol_shares ? kDirectShare : 1;
+  const double own = nvidia ? 1 / (n * kDirectOwnCopy[gpu] * facts.channels) : 0;
+  const double links = share * facts.ring.bandwidth_intra * facts.ring.channels;
+  double whole = own;
+  if (nvlink && (nvidia || facts.mesh))
+    whole += others / links;
+  else if (!nvlink && facts.pcie_wire > 0)
+    whole = std::max(own, others / facts.pcie_wire);
+  t.cap = whole > 0 ? 1e9 / whole : 0;
   return t;
 }
 }  // namespace topsim::collective
