@@ -222,20 +222,32 @@ double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
 }  // namespace
 
 TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
+  const CommunicatorFacts& facts = tuner.facts();
   const double channels = choice.channels, share = static_cast<double>(bytes) / channels;
-  TreePipeline pipe;
-  pipe.rate = tuner.facts().tree.bandwidth_intra <= nccl::kNoChannel || tuner.facts().rccl
-                  ? unsearched_tree(choice, tuner.facts()) * 1e9 / channels
-                  : tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, choice.protocol).bandwidth * 1e9 /
-                        channels;
+  const nccl::GraphSummary& graph = facts.tree;
+  const auto tuned = [&](Protocol protocol) {
+    return tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, protocol).bandwidth;
+  };
   // One half of a channel's threads sends up, the other down, so an edge has half of what a channel moves,
   // and no more than its part of the links where all channels run along the same chain.
-  const nccl::GraphSummary& graph = tuner.facts().tree;
-  const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2,
-               together = graph.bandwidth_intra * graph.channels / channels;
+  const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2;
+  double together = graph.bandwidth_intra * graph.channels / channels;
+  TreePipeline pipe;
+  if (graph.bandwidth_intra <= nccl::kNoChannel || facts.rccl) {
+    pipe.rate = unsearched_tree(choice, facts) * 1e9 / channels;
+  } else if (facts.tree_wire > 0) {
+    // As for rings, wires decide over PCIe, not the speeds that NCCL's search tries; the low-latency
+    // protocols at the tuner's part of Simple.
+    const double simple =
+        std::min(facts.tree_wire, channels * tuner.tree_channel_bandwidth(Protocol::simple) / 2);
+    pipe.rate = simple * tuned(choice.protocol) / tuned(Protocol::simple) * 1e9 / channels;
+    together = facts.pcie_wire / (choice.protocol == Protocol::ll ? 2 : 1) / channels;
+  } else {
+    pipe.rate = tuned(choice.protocol) * 1e9 / channels;
+  }
   if (pipe.rate > 0) pipe.hop_rate = std::max(pipe.rate, std::min(alone, together) * 1e9);
-  const double chunk = static_cast<double>(chunk_bytes(
-      CollectiveKind::all_reduce, choice.algorithm, choice.protocol, choice.channels, bytes, tuner.facts()));
+  const double chunk = static_cast<double>(chunk_bytes(CollectiveKind::all_reduce, choice.algorithm,
+                                                       choice.protocol, choice.channels, bytes, facts));
   pipe.piece = std::min(share, piece_bytes(choice, share, chunk));
   return pipe;
 }

@@ -208,6 +208,23 @@ TEST(Lowering, RingAllReduceInABoxRunsAtTheRingsBandwidth) {
   EXPECT_NEAR(slope / expected, 1, 0.02);
 }
 
+// Chains of H100 NVL go from bridged pair to bridged pair, so a byte passes the PCIe link of a GPU once each
+// way (55.07 GB/s: PCIe 5 x16 with packets of 256 bytes): 192 MiB more take 3656 us. NCCL's search gives its
+// trees 2 x 20 GB/s for what it knows of the sockets' links; a ring, of which 1.75 bytes pass, runs at the
+// wires, too.
+TEST(Lowering, TreesOverPcieRunAtTheirWires) {
+  const Form form{"h100-nvl-pairs-8", 1, "", Algorithm::tree, Protocol::simple, 0.01};
+  const scenario::BenchSizes sizes{Bytes(64 << 20), Bytes(256 << 20), 4};
+  const auto rows = bench(form, false, sizes), steps = bench(form, true, sizes);
+  EXPECT_NEAR((seconds(rows[1].time) - seconds(rows[0].time)) * 1e6, (192 << 20) / 55074.9, 20);
+  // As messages the two directions share a link less evenly.
+  EXPECT_NEAR(seconds(steps[1].time) / seconds(rows[1].time), 1, 0.03);
+  const Cluster box(boxes("h100-nvl-pairs-8", 1));
+  const Choice chosen =
+      box.nccl.choose(CollectiveKind::all_reduce, Bytes(256 << 20), box.topology.accelerators());
+  EXPECT_EQ(chosen.algorithm, Algorithm::tree);
+}
+
 // LL moves a flag for every four bytes, so PCIe 4 x8 (12.7 GB/s) lets 6.37 GB/s of payload pass; its threads
 // copy the own half at 9.7 GB/s a channel, over two channels: S/6.37 + S/2/19.5. The slope between 64 and 128
 // KiB, in which latency cancels: 65.5 kB x 0.183 ns = 12.0 us.

@@ -54,6 +54,22 @@ double slowest_pcie_wire(const System& system) {
   return slowest;
 }
 
+// As fast as the GPU whose PCIe link most of a byte passes: an edge of a chain puts it there once each way.
+double tree_wire(const Box& box) {
+  std::vector<double> uses(static_cast<std::size_t>(box.system.gpus()));
+  for (const Channel& channel : box.tree.channels)
+    for (std::size_t i = 0; i + 1 < channel.gpus.size(); ++i) {
+      const int a = channel.gpus[i], b = channel.gpus[i + 1];
+      if (!box.system.searchable() || box.system.gpu_to_gpu(a, b).type <= PathType::nvb) continue;
+      for (const int gpu : {a, b}) uses[static_cast<std::size_t>(gpu)] += 1.0 / box.tree.count();
+    }
+  double slowest = 0;
+  for (int g = 0; g < box.system.gpus(); ++g)
+    if (const double use = uses[static_cast<std::size_t>(g)]; use > 0)
+      slowest = least_known(slowest, box.system.gpu(g).wire / use);
+  return slowest;
+}
+
 double wire_of_net(const System& system, int net) {
   double wire = system.net(net).wire;
   for (const int e : system.net(net).edges) {
@@ -159,7 +175,10 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
       facts.hop_latency = std::max(facts.hop_latency, box->system.net(n).hop_latency);
     }
     facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
-    if (nodes == 1) continue;
+    if (nodes == 1) {
+      facts.tree_wire = tree_wire(*box);
+      continue;
+    }
     facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
     facts.nic_wire = least_known(facts.nic_wire, nic_wire(box->system));
   }
