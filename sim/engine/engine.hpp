@@ -51,6 +51,11 @@ class Engine {
     if (time < now_) too_late();
     queue_.set(handle, {time, sequence_++});
   }
+  // The event becomes another one. REQUIRES: handle is pending. Throws as at().
+  void replace(Handle handle, SimTime time, std::uint64_t payload) {
+    retime(handle, time);
+    payloads_[handle] = payload;
+  }
   void cancel(Handle handle) {
     queue_.erase(handle);
     free_.push_back(handle);

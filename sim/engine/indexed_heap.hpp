@@ -107,15 +107,27 @@ class IndexedHeap {
     for (;;) {
       const std::size_t first = 4 * at + 1;
       if (first >= nodes_.size()) break;
-      const std::size_t end = std::min(first + 4, nodes_.size());
-      std::size_t least = first;
-      for (std::size_t child = first + 1; child < end; ++child)
-        if (nodes_[child].key < nodes_[least].key) least = child;
+      const std::size_t least = least_of(first);
       if (!(nodes_[least].key < node.key)) break;
       put(at, nodes_[least]);
       at = least;
     }
     put(at, node);
+  }
+
+  // Of the up to four from `first` on; of equal ones the first. Which it is cannot be foreseen: no branches.
+  [[nodiscard]] std::size_t least_of(std::size_t first) const {
+    const auto less = [&](std::size_t a, std::size_t b) -> std::size_t {
+      return nodes_[a].key < nodes_[b].key ? 1 : 0;
+    };
+    if (first + 4 <= nodes_.size()) {
+      const std::size_t a = first + less(first + 1, first), b = first + 2 + less(first + 3, first + 2);
+      return a + (b - a) * less(b, a);
+    }
+    std::size_t least = first;
+    for (std::size_t child = first + 1; child < nodes_.size(); ++child)
+      if (nodes_[child].key < nodes_[least].key) least = child;
+    return least;
   }
 
   void put(std::size_t at, const Node& node) {

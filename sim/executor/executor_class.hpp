@@ -75,7 +75,11 @@ class Executor {
   // executor_teams.cpp: rank classes in lock-step (lock_step.hpp).
   void begin_walk(std::uint32_t team);
   // Something is about to happen to a rank that its team does not do together.
-  void leave_lock_step(std::uint32_t r);
+  void leave_lock_step(std::uint32_t r) {
+    const std::uint32_t team = lock_step_.team_of_rank(r);
+    if (team != LockStep::kNone && walks_[team].resume != engine::kNoHandle) cut_walk(team);
+  }
+  void cut_walk(std::uint32_t team);
   void end_walk(std::uint32_t team);
   void end_all_walks();
 

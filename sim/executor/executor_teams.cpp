@@ -11,13 +11,13 @@ void Executor::begin_walk(std::uint32_t team) {
   walking.from = now();
   lock_step_.walk(team, now(), kNever, walking.walk);
   if (walking.walk.ops < kWorthwhile) return;
-  for (const std::uint32_t r : members) engine_.cancel(ranks_[r].compute.event);
-  walking.resume = engine_.at(walking.walk.until, payload(EventKind::walk_done, 0, team));
+  walking.resume = ranks_[members.front()].compute.event;
+  for (const std::uint32_t r : members)
+    if (r != members.front()) engine_.cancel(ranks_[r].compute.event);
+  engine_.replace(walking.resume, walking.walk.until, payload(EventKind::walk_done, 0, team));
 }
 
-void Executor::leave_lock_step(std::uint32_t r) {
-  const std::uint32_t team = lock_step_.team_of_rank(r);
-  if (team == LockStep::kNone || walks_[team].resume == engine::kNoHandle) return;
+void Executor::cut_walk(std::uint32_t team) {
   Walking& walking = walks_[team];
   engine_.cancel(walking.resume);
   walking.resume = engine::kNoHandle;

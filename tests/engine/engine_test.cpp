@@ -51,6 +51,15 @@ TEST(Engine, ARetimedEventQueuesBehindThoseOfItsNewInstant) {
   EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{2, 1}));
 }
 
+TEST(Engine, AReplacedEventComesAsTheOtherOneBehindThoseOfItsInstant) {
+  Engine engine;
+  const Handle early = engine.at(at(1), 1);
+  engine.at(at(9), 2);
+  engine.replace(early, at(9), 3);
+  engine.at(at(9), 4);
+  EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{2, 3, 4}));
+}
+
 TEST(Engine, ACancelledEventNeverComesAndItsHandleIsUsedAgain) {
   Engine engine;
   const Handle gone = engine.at(at(1), 1);
