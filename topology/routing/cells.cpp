@@ -1,5 +1,6 @@
 #include "topology/routing/cells.hpp"
 
+#include <array>
 #include <bit>
 #include <numeric>
 
@@ -21,14 +22,24 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoutes& fabric,
              const std::vector<bool>& dead, LinkPlaces places)
     : node_paths_(nodes), places_(std::move(places)), bundles_(fabric.bundles()), nodes_(nodes.nodes()) {
+  // Cables of a kind follow each other, both directions of each.
+  struct Known {
+    std::array<std::uint64_t, 4> figures{};
+    std::uint64_t kind = 0;
+  };
+  std::array<Known, 2> last;
   const auto kind_of = [&](LinkId id) {
     const Link l = topology.link(id);
-    std::uint64_t kind = mixed(std::bit_cast<std::uint64_t>(l.capacity.value()),
-                               std::bit_cast<std::uint64_t>(l.line_rate.value()));
-    kind = mixed(kind, std::uint64_t{l.type} << 8 | static_cast<std::uint64_t>(l.kind));
-    return mixed(kind, static_cast<std::uint64_t>(topology.device(l.from).kind) << 16 |
-                           static_cast<std::uint64_t>(topology.device(l.to).kind) << 8 |
-                           (dead.empty() || !dead[id.index()] ? 1 : 0));
+    const std::array<std::uint64_t, 4> figures{
+        std::bit_cast<std::uint64_t>(l.capacity.value()), std::bit_cast<std::uint64_t>(l.line_rate.value()),
+        std::uint64_t{l.type} << 8 | static_cast<std::uint64_t>(l.kind),
+        static_cast<std::uint64_t>(topology.device(l.from).kind) << 16 |
+            static_cast<std::uint64_t>(topology.device(l.to).kind) << 8 |
+            (dead.empty() || !dead[id.index()] ? 1 : 0)};
+    Known& known = last[id.value % 2];
+    if (known.figures != figures)
+      known = {figures, mixed(mixed(mixed(figures[0], figures[1]), figures[2]), figures[3])};
+    return known.kind;
   };
   // Not one of a bundle, nor between switches, nor inside the node.
   const auto of_a_node = [&](LinkId id) {

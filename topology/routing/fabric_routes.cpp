@@ -38,7 +38,6 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::
   struct Way {
     DeviceId port, at;
     LinkId link;
-    Duration latency;
     [[nodiscard]] bool joins_what(const Way& other) const { return port == other.port && at == other.at; }
     bool operator<(const Way& other) const {
       return std::tie(port, at, link) < std::tie(other.port, other.at, other.link);
@@ -53,9 +52,9 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::
     const bool up = is_switch(l.to);
     if (is_switch(l.from) == up) continue;
     if (up)
-      ups.push_back({l.from, l.to, id, l.latency});
+      ups.push_back({l.from, l.to, id});
     else
-      downs.push_back({l.to, l.from, id, l.latency});
+      downs.push_back({l.to, l.from, id});
   }
   for (auto* ways : {&ups, &downs})  // recipes make them in order
     if (!std::is_sorted(ways->begin(), ways->end())) std::sort(ways->begin(), ways->end());
@@ -74,7 +73,7 @@ FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::
       ordinal = static_cast<std::uint32_t>(begin_.size());
       begin_.push_back(static_cast<std::uint32_t>(cables_.size()));
     }
-    cables_.push_back({up.link, down->link, up.at, up.latency, down->latency});
+    cables_.push_back({up.link, down->link, up.at, t.link(up.link).latency, t.link(down->link).latency});
     ++down;
   }
   std::vector<std::uint32_t> order(begin_.size());

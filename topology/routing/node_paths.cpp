@@ -19,8 +19,7 @@ std::uint32_t mirror_bits(std::uint32_t value, std::uint32_t size) {
   return mirrored;
 }
 
-bool is_scale_up(const Topology& t, const Link& l) {
-  const DeviceKind a = t.device(l.from).kind, b = t.device(l.to).kind;
+bool is_scale_up(DeviceKind a, DeviceKind b) {
   const auto ours = [](DeviceKind k) { return k == DeviceKind::accelerator || k == DeviceKind::nvswitch; };
   return ours(a) && ours(b);
 }
@@ -308,7 +307,7 @@ NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<boo
     places.at_of(id) = cables[node]++;
     if (!dead.empty() && dead[id.index()]) continue;
     const Device &a = t.device(l.from), &b = t.device(l.to);
-    if (is_scale_up(t, l)) {
+    if (is_scale_up(a.kind, b.kind)) {
       if (b.kind == DeviceKind::nvswitch) out.joined[l.from.index()] |= 1;
       if (a.kind == DeviceKind::nvswitch) out.joined[l.to.index()] |= 2;
     }
@@ -360,7 +359,7 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
       for (std::uint32_t at = 0; at < inner_links(node); ++at) {
         const Link l = t.link(link(node, at));
         inner.push_back({position(l.from), position(l.to), l.latency, l.capacity, l.line_rate, l.kind, l.type,
-                         is_scale_up(t, l)});
+                         is_scale_up(t.device(l.from).kind, t.device(l.to).kind)});
       }
       const auto [found, fresh] = known.emplace(previous, static_cast<std::uint32_t>(shapes_.size()));
       if (fresh) shapes_.push_back(std::make_unique<NodeShape>(its, inner, t.peer_to_peer));

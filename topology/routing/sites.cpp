@@ -72,12 +72,15 @@ Sites::Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoute
 bool Sites::hang(std::uint32_t node, const NodePaths& nodes, const FabricPorts& ports,
                  const FabricRoutes& fabric, Key& key) {
   const auto& members = nodes.shape(node).members();
+  DeviceId leaf;  // that the port before hangs on: mostly the next one's, too
+  std::optional<FabricRoutes::Berth> berth;
   for (std::uint32_t at = 0; at < members.size(); ++at) {
     if (!members[at].fabric) continue;
     const auto cables = ports.cables(nodes.device(node, at));
     if (cables.empty()) return false;
-    const auto berth = fabric.berth(cables.front().at);
+    if (cables.front().at != leaf) berth = fabric.berth(cables.front().at);
     if (!berth) return false;
+    leaf = cables.front().at;
     key.push_back(at);
     key.push_back(cables.size());
     for (const FabricPorts::Cable& cable : cables) {
