@@ -179,12 +179,9 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
 
 void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
   out.clear();
-  struct Seen {
-    Part part;
-    std::uint32_t count;
-  };
-  std::vector<Seen> seen;  // one cell a class of cells and label
-  std::unordered_map<std::uint64_t, std::size_t> known;
+  std::vector<Scratch::Seen>& seen = scratch_.seen;
+  auto& known = scratch_.known;
+  seen.clear(), known.clear();
   for (const Part& part : parts_[group_class]) {
     const auto [entry, fresh] = known.try_emplace(key(cell_class_[part.cell], part.label), seen.size());
     if (fresh) seen.push_back({part, 0});
@@ -198,15 +195,10 @@ void Alike::expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t
                    std::vector<Side>& out) const {
   for (const auto& [place, role] : pattern.members)
     out.push_back({rank_slots_.at(key(cell_class_[cell], place)), LinkId(), role, 0, count});
-  struct Shared {
-    std::uint32_t way;
-    LinkId link;
-    double share;
-    std::uint32_t times;
-    double wire;
-  };
-  std::vector<Shared> crossings;
-  std::vector<topology::LinkShare> links;
+  using Shared = Scratch::Shared;
+  std::vector<Shared>& crossings = scratch_.crossings;
+  std::vector<topology::LinkShare>& links = scratch_.links;
+  crossings.clear();
   for (const CellPattern::Use& use : pattern.uses) {
     router_.expand({cell, use.at}, links);
     for (const topology::LinkShare& each : links)

@@ -77,7 +77,7 @@ class Alike {
   [[nodiscard]] const Sketches::Calls& calls(std::uint32_t group_class) const {
     return calls_.at(groups_[group_class].colour);
   }
-  // Of each group of the class; slots may come more than once. REQUIRES: not trivial.
+  // Of each group of the class; slots may come more than once. REQUIRES: not trivial. Not thread-safe.
   void sides(std::uint32_t group_class, std::vector<Side>& out) const;
   // take(way, link) of all links that the first group of the class crosses, in no order. REQUIRES: not
   // trivial.
@@ -108,7 +108,27 @@ class Alike {
     return std::uint64_t{a} << 32 | b;
   }
 
+  // Of sides(), which is asked for thousands of groups, one after the other.
+  struct Scratch {
+    struct Seen {
+      Part part;
+      std::uint32_t count;
+    };
+    struct Shared {
+      std::uint32_t way;
+      LinkId link;
+      double share;
+      std::uint32_t times;
+      double wire;
+    };
+    std::vector<Seen> seen;  // one cell a class of cells and label
+    std::unordered_map<std::uint64_t, std::size_t> known;
+    std::vector<topology::LinkShare> links;
+    std::vector<Shared> crossings;
+  };
+
   const topology::Router& router_;
+  mutable Scratch scratch_;
   std::vector<Class> groups_, ranks_;
   std::vector<std::uint32_t> rank_slot_;
   std::vector<std::uint32_t> cell_class_;  // by cell

@@ -180,13 +180,13 @@ std::span<const CellPart> Lookalikes::parts(std::uint32_t like, std::size_t met)
   last_.met = met;
   last_.layout = face.layout;
   if (!same) last_.parts.resize(face.parts.size());
-  for (std::size_t p = 0; p < face.parts.size(); ++p) {
+  const std::span<CellPart> parts(last_.parts);
+  for (std::size_t p = 0; p < parts.size(); ++p) parts[p].label = face.parts[p].label;
+  for (std::size_t p = 0; p < parts.size() && !same; ++p) {
     const Part& part = face.parts[p];
-    last_.parts[p].label = part.label;
-    if (same) continue;
     const std::uint32_t number = numbers(static_cast<std::size_t>(part.kind), met)[part.ordinal];
-    last_.parts[p].cell = part.kind == Kind::node ? number : router_.cell({part.kind, number, part.at});
+    parts[p].cell = part.kind == Kind::node ? number : router_.cell({part.kind, number, part.at});
   }
-  return last_.parts;
+  return parts;
 }
 }  // namespace topsim::fold
