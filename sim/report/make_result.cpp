@@ -16,9 +16,8 @@ using topology::Topology;
 
 template <class Id>
 std::string members_text(const std::vector<Id>& members) {
-  std::vector<std::uint32_t> numbers;
-  numbers.reserve(members.size());
-  for (const Id id : members) numbers.push_back(id.value);
+  std::vector<std::uint32_t> numbers(members.size());
+  std::transform(members.begin(), members.end(), numbers.begin(), [](Id id) { return id.value; });
   return to_spans(numbers);
 }
 
@@ -67,10 +66,15 @@ std::vector<LinkRow> link_rows(const Outcome& outcome, const Topology& topology)
     row.members = members_text(each.members);
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const LinkRow& a, const LinkRow& b) {
-    return a.utilization != b.utilization ? a.utilization > b.utilization : a.id < b.id;
+  std::vector<LinkRow*> order;  // rows are large
+  for (LinkRow& row : rows) order.push_back(&row);
+  std::stable_sort(order.begin(), order.end(), [](const LinkRow* a, const LinkRow* b) {
+    return a->utilization != b->utilization ? a->utilization > b->utilization : a->id < b->id;
   });
-  return rows;
+  std::vector<LinkRow> sorted;
+  sorted.reserve(rows.size());
+  for (LinkRow* row : order) sorted.push_back(std::move(*row));
+  return sorted;
 }
 
 std::vector<CollectiveRow> collective_rows(const Outcome& outcome, std::size_t ranks) {

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace topsim::report {
 namespace {
-bool plain(char c) {
-  return c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
+// Nothing is escaped, and all of it is ASCII.
+bool plain(std::string_view text) {
+  bool all = true;
+  for (const char c : text) all &= c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
+  return all;
 }
 }  // namespace
 
@@ -49,7 +51,7 @@ void RowText::begin_object(std::string_view name) {
 
 void RowText::add(std::string_view name, std::string_view value) {
   member(name);
-  if (!std::all_of(value.begin(), value.end(), plain)) {
+  if (!plain(value)) {
     text_ += nlohmann::json(value).dump();
     return;
   }

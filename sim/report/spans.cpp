@@ -27,21 +27,22 @@ bool take(std::string_view& text, char c) {
 
 std::string to_spans(std::span<const std::uint32_t> numbers) {
   std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
+  const std::uint32_t* const end = numbers.data() + numbers.size();
+  for (const std::uint32_t* first = numbers.data(); first != end;) {
     // As far as the distance to the next stays what it is here; two alone are not worth a span.
-    std::size_t last = i;
-    const std::uint32_t stride = i + 1 < numbers.size() ? numbers[i + 1] - numbers[i] : 1;
-    while (last + 1 < numbers.size() && numbers[last + 1] - numbers[last] == stride) ++last;
-    if (last == i + 1 && stride != 1) last = i;
+    const std::uint32_t* last = first;
+    const std::uint32_t stride = first + 1 != end ? first[1] - first[0] : 1;
+    while (last + 1 != end && last[1] - last[0] == stride) ++last;
+    if (last == first + 1 && stride != 1) last = first;
     const auto append = [&](char before, std::uint32_t number) {
       if (before != 0) text += before;
       const fmt::format_int digits(number);
       text.append(digits.data(), digits.size());
     };
-    append(text.empty() ? '\0' : ',', numbers[i]);
-    if (last > i) append('-', numbers[last]);
-    if (last > i && stride != 1) append(':', stride);
-    i = last + 1;
+    append(text.empty() ? '\0' : ',', *first);
+    if (last > first) append('-', *last);
+    if (last > first && stride != 1) append(':', stride);
+    first = last + 1;
   }
   return text;
 }
