@@ -206,7 +206,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                  names<TensorOverlap>(
                      {{"none", TensorOverlap::none, "all exposed"},
                       {"async", TensorOverlap::async, "behind the matmuls of the backward pass"},
-                      {"userbuffers", TensorOverlap::userbuffers, "in tiles, forward too"}}),
+                      {"userbuffers", TensorOverlap::userbuffers, "in tiles, forward too"},
+                      {"micro-pipeline", TensorOverlap::micro_pipeline,
+                       "PyTorch's asynchronous tensor parallelism: in a part for each rank"}}),
                  default_text("the framework's"))
           .field("cp_kind", &PlanSpec::cp_kind, "how context-parallel ranks exchange keys and values",
                  names<ContextKind>({{"ring", ContextKind::ring},

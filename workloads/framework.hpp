@@ -96,6 +96,7 @@ struct Framework : KernelFacts, ExchangeFacts {
   RecomputeKind recompute = RecomputeKind::none;
   // Selective recompute chooses among operators (plan.hpp, Again::operators), else Megatron's modules.
   bool selective_operators = false;
+  bool recomputes_scatters = false;  // reduce-scatters are not among the operators whose results it keeps
   // Full recompute of a dense layer ends with what the backward pass reads, which is before its last product:
   // torch.utils.checkpoint without reentry. Megatron's, DeepSpeed's and InternEvo's own run all of it.
   bool checkpoints_stop = false;

@@ -57,6 +57,7 @@ struct Plan : KernelFacts, ExchangeFacts {
     // torchao calls torch.mm (float8_linear.py), which the policy sees before the tensors make it a scaled
     // one.
     bool operators = false;
+    bool scatters = false;   // the reduce-scatters too
     bool to_the_end = true;  // full recompute: the last product of a dense layer too (framework.hpp)
   } again;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;

@@ -56,6 +56,9 @@ TEST(SelectiveOperators, KeepReduceScattersOfTensorRanks) {
   workload.framework = "fsdp@2024-compile";
   EXPECT_DOUBLE_EQ(kept(workload, RecomputeKind::selective),
                    2 * kTokens * (2 * 4096 / 4.0 + (4096 + 1024 + 4096 + 14336) / 4.0));
+  workload.framework = "fsdp@2025-compile";
+  EXPECT_DOUBLE_EQ(kept(workload, RecomputeKind::selective),
+                   2 * kTokens * (4096 / 4.0 + (4096 + 1024 + 4096 + 14336) / 4.0));
 }
 
 // wk, wo and w3 are 4096 x (1024 + 4096 + 14336) weights: 2 FLOPs each a token, at half of 989 TFLOP/s where
@@ -110,11 +113,13 @@ Added added(const char* framework, int tp, RecomputeKind kind) {
 constexpr double kOfAWeight = 2 * kTokens / (0.01 * 989e12);  // seconds of a forward product
 
 // Four tensor ranks. Compiled, wo is read by its reduce-scatter alone, whose result is kept: 1024 + 14336
-// columns of 4096 run again. Operator by operator, wo is one that runs again: 4096 more.
+// columns of 4096 run again. Operator by operator, wo is one that runs again: 4096 more; since
+// 2025 compiled too, as its scatter's result is not kept.
 TEST(SelectiveOperators, WhatIsScatteredAndKeptIsNotMultipliedAgain) {
   const double compiled = kOfAWeight * 4096 * (1024 + 14336) / 4, eager = compiled * 19456 / 15360;
   EXPECT_NEAR(added("fsdp@2024-compile", 4, RecomputeKind::selective).backward, compiled, 0.02 * compiled);
   EXPECT_NEAR(added("fsdp", 4, RecomputeKind::selective).backward, eager, 0.02 * eager);
+  EXPECT_NEAR(added("fsdp@2025-compile", 4, RecomputeKind::selective).backward, eager, 0.02 * eager);
 }
 
 // w2, 4096 x 14336, and the sum behind it (3 x 4096 numbers a token in 2 bytes, at 0.8 of 3.35 TB/s) are in

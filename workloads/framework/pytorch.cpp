@@ -182,6 +182,9 @@ Framework fsdp_compiled_loss() {
   row.fused_cross_entropy = true;
   row.fused_loss = {4, 0, 2, 0, 2};
   row.split_fused_loss = LossBytes{8, 0, 2, 8, 2};
+  // Since 2025-03 (pull request 965, "Don't save reduce scatter output for per op SAC"), which asynchronous
+  // tensor parallelism needed.
+  row.recomputes_scatters = true;
   return row;
 }
 }  // namespace topsim::workloads

@@ -152,14 +152,23 @@ LayerKernels::Gathered Attention::input() const {
   return latent_ ? kernels_.as_it_is(gathered_bytes_) : kernels_.gathered_input(gathered_bytes_, true);
 }
 
-KernelCost Attention::operators_again() const {
+int Attention::operators_again(PieceList& list) const {
   const Plan& plan = kernels_.plan;
-  const double keys = kv_heads_ * key_width(kernels_.model);
-  KernelCost cost = before_core(Pass::forward);
-  cost += kernels_.linear(kernels_.tokens, keys, kernels_.hidden, {kernels_.column_input(true)}).forward;
+  const Linear keys = kernels_.linear(kernels_.tokens, kv_heads_ * key_width(kernels_.model), kernels_.hidden,
+                                      {kernels_.column_input(true)});
+  const KernelCost norm = kernels_.norm_forward(), after = before_core(Pass::forward);
+  if (kernels_.micro_pipelined()) {
+    list.compute(Part::norm, norm);
+    kernels_.gathered_product(list, Part::attention, LayerKernels::forward_of(keys), after, input(), 0);
+  } else {
+    list.compute(Part::attention, norm + after + keys.forward);
+  }
   // Compiled, a product that only a reduce-scatter reads, whose result is kept, is not in the backward graph.
-  const bool read = !(plan.fused_kernels && plan.sequence_parallel);
-  return read ? cost + proj_.forward : cost;
+  const bool scattered = plan.fused_kernels && plan.sequence_parallel;
+  if (scattered && plan.again.scatters)
+    return kernels_.reduced_product(list, Part::attention, proj_, 0, Piece::kNone);
+  if (!scattered) list.compute(Part::attention, proj_.forward);
+  return Piece::kNone;
 }
 
 // The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,

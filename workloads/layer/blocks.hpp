@@ -19,9 +19,9 @@ class Attention {
   Attention(const LayerKernels& kernels, const LayerParameters& parameters);
   int forward(PieceList& list) const;
   int backward(PieceList& list, RecomputeKind recompute) const;
-  // Of Again::operators: keys (queries and values too where products are not kept), what turns and copies
-  // them, and the projection.
-  [[nodiscard]] KernelCost operators_again() const;
+  // Of Again::operators: keys, what turns and copies queries, keys and values, and the projection. Returns
+  // what the next piece must wait for.
+  int operators_again(PieceList& list) const;
 
  private:
   void absorb();

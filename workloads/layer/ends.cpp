@@ -104,7 +104,7 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
 
   PieceList& backward = result.backward;
   backward.compute(Part::loss, loss_backward);
-  const bool exposed = plan.tp_overlap == TensorOverlap::none;
+  const bool exposed = kernels.waits_at_once();
   const int input =
       kernels.gathers_again(RecomputeKind::none) ? kernels.gather(backward, Part::head, bytes) : Piece::kNone;
   backward.compute(Part::head, product(part, h, vocab), exposed ? input : Piece::kNone);

@@ -48,13 +48,18 @@ void parallel_backward(PieceList& list, const LayerKernels& kernels, const Atten
 PieceList operators_again(const LayerKernels& kernels, const Attention& attention) {
   const double ffn = kernels.model.ffn / static_cast<double>(kernels.plan.tp);
   PieceList list;
-  list.compute(Part::attention, kernels.norm_forward() + attention.operators_again());
-  list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward());
-  KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
-  const LayerKernels::Casts casts{kernels.column_input(true)};
-  if (kernels.model.gated_ffn)
-    activation += kernels.linear(kernels.tokens, ffn, kernels.hidden, casts).forward;
-  list.compute(Part::mlp, activation);
+  const int attended = attention.operators_again(list);
+  list.compute(Part::norm, kernels.residual_forward() + kernels.norm_forward(), attended);
+  const KernelCost activation = kernels.activation_forward(kernels.tokens, ffn);
+  const Linear up = kernels.linear(kernels.tokens, ffn, kernels.hidden, {kernels.column_input(true)});
+  if (!kernels.model.gated_ffn) {
+    list.compute(Part::mlp, activation);
+  } else if (kernels.micro_pipelined()) {
+    kernels.gathered_product(list, Part::mlp, LayerKernels::forward_of(up), activation,
+                             kernels.gathered_input(kernels.bytes, true), 0);
+  } else {
+    list.compute(Part::mlp, activation + up.forward);
+  }
   return list.recomputed();
 }
 }  // namespace

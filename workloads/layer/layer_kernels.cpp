@@ -1,6 +1,7 @@
 #include "workloads/layer/layer_kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace topsim::workloads {
@@ -92,11 +93,12 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
                            (casts.input == Operand::wide ? cast_again(m * k) : KernelCost{}) +
                            gemm({n, k, m, count}, gradient_output(plan)) +
                            accumulated(plan, compute, count * n * k);
-  if (in_tiles()) {
+  if (in_tiles() || micro_pipelined()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
-    result.forward_quarter = gemm({m / kQuarters, n, k, count}, GemmOutput::fresh, kPipelinedUnits);
     result.input_tile = gemm({m / plan.tp, k, n, count});
   }
+  if (in_tiles())
+    result.forward_quarter = gemm({m / kQuarters, n, k, count}, GemmOutput::fresh, kPipelinedUnits);
   return result;
 }
 
@@ -170,6 +172,9 @@ KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double par
 bool LayerKernels::in_tiles() const {
   return plan.tp_overlap == TensorOverlap::userbuffers && plan.sequence_parallel;
 }
+bool LayerKernels::micro_pipelined() const {
+  return plan.tp_overlap == TensorOverlap::micro_pipeline && plan.sequence_parallel && plan.tp > 1;
+}
 
 void LayerKernels::gathered_product(PieceList& list, Part part, const Product& work, const KernelCost& after,
                                     const Gathered& gathered, double parameters) const {
@@ -179,12 +184,19 @@ void LayerKernels::gathered_product(PieceList& list, Part part, const Product& w
     scaled = list.collective(part, CollectiveKind::all_reduce, 4, plan.tp);
   }
   if (gathered.cast.kernels > 0) list.compute(part, gathered.cast, scaled);
-  if (!in_tiles()) {
+  if (!in_tiles() && !micro_pipelined()) {
     const int whole = gather(list, part, gathered.bytes);
     list.compute(part, work.whole + after, whole, parameters);
     return;
   }
   if (work.cast.kernels > 0) list.compute(part, work.cast);
+  // torch/distributed/_symmetric_memory/__init__.py, _pipelined_multi_all_gather_and_consume: barrier, copy
+  // of this rank's rows, barrier; "we are giving up the chance to overlap" them.
+  if (micro_pipelined()) {
+    KernelCost shared = compute.memory_bound(2 * gathered.bytes / plan.tp, MemoryKernel::add);
+    shared.kernels += 2;
+    list.compute(part, shared);
+  }
   int arrived = Piece::kNone;
   for (int i = 0; i < plan.tp; ++i) {
     const int next = i + 1 < plan.tp
@@ -199,6 +211,7 @@ void LayerKernels::gathered_product(PieceList& list, Part part, const Product& w
 
 int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work, double parameters,
                                   int wait) const {
+  if (micro_pipelined()) return pipelined_reduction(list, part, work, parameters, wait);
   if (!in_tiles()) {
     list.compute(part, work.forward, wait, parameters);
     return reduce(list, part, bytes);
@@ -216,6 +229,28 @@ int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work
     list.hold_units(scattered, kPipelinedUnits);
   }
   return scattered;
+}
+
+// torch/distributed/_symmetric_memory/__init__.py, _pipelined_produce_and_all2all: the parts of other ranks
+// first, each into one of two buffers that its rank has pulled the part before the last from; then this
+// rank's own, and the sum of all (_fused_matmul_reduce_scatter_impl: reduce_fn of stacked_partials).
+int LayerKernels::pipelined_reduction(PieceList& list, Part part, const Linear& work, double parameters,
+                                      int wait) const {
+  if (work.forward_cast.kernels > 0) {
+    list.compute(part, work.forward_cast, wait);
+    wait = Piece::kNone;
+  }
+  std::array<int, 2> pulled{wait, Piece::kNone};
+  for (int i = 1; i < plan.tp; ++i) {
+    int& buffer = pulled[static_cast<std::size_t>(i - 1) % 2];
+    list.compute(part, work.forward_tile, buffer, i == 1 ? parameters : 0);
+    buffer = list.collective(part, CollectiveKind::send_recv, bytes / plan.tp, plan.tp);
+    list.hold_units(buffer, kRingUnits);
+  }
+  list.compute(part, work.forward_tile);
+  const int last = std::max(pulled[0], pulled[1]);
+  list.compute(part, compute.memory_bound(bytes * (1 + 1.0 / plan.tp), MemoryKernel::add), last);
+  return Piece::kNone;
 }
 
 namespace {
@@ -331,7 +366,7 @@ int LayerKernels::reduce(PieceList& list, Part part, double whole) const {
 
 int LayerKernels::column_backward(PieceList& list, Part part, const Linear& work, double parameters,
                                   double gathered, double reduced, RecomputeKind recompute) const {
-  const bool exposed = plan.tp_overlap == TensorOverlap::none;
+  const bool exposed = waits_at_once();
   const int input = gathers_again(recompute) ? gather(list, part, gathered) : Piece::kNone;
   if (in_tiles()) list.hold_units(input, kBulkUnits);
   list.compute(part, work.input_gradient, exposed ? input : Piece::kNone);

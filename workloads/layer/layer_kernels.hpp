@@ -15,7 +15,7 @@ namespace topsim::workloads {
 struct Linear {
   KernelCost forward, input_gradient, weight_gradient;
   KernelCost forward_cast{}, input_cast{};  // of the first two, what casts their operands
-  // With user buffers, of one part of the rows: forward in t and in 4 parts, input gradient in t.
+  // Of one part of the rows: forward in t and, with user buffers, in 4 parts, input gradient in t.
   KernelCost forward_tile{}, forward_quarter{}, input_tile{};
   friend Linear operator+(const Linear& a, const Linear& b) {
     return {a.forward + b.forward,
@@ -99,7 +99,12 @@ class LayerKernels {
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
 
-  [[nodiscard]] bool in_tiles() const;  // user buffers
+  [[nodiscard]] bool in_tiles() const;         // user buffers
+  [[nodiscard]] bool micro_pipelined() const;  // PyTorch's asynchronous tensor parallelism
+  // Exchanges that no tile hides are waited for where they are launched.
+  [[nodiscard]] bool waits_at_once() const {
+    return plan.tp_overlap == TensorOverlap::none || plan.tp_overlap == TensorOverlap::micro_pipeline;
+  }
 
   // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
   // parallelism. Where a rank's rows are not one stretch of the whole (Plan::batch_first_shards), copies put
@@ -128,16 +133,21 @@ class LayerKernels {
   }
   // A product of the gathered activation: gather, then `work`, then `after`. With user buffers (Transformer
   // Engine's ring exchange) part i is multiplied while part i + 1 arrives from the neighbour; t - 1 exchanges
-  // of S / t.
+  // of S / t. A micro-pipeline copies its own rows to where others read them first, and pulls theirs by copy
+  // engines, one copy at a time, two products ahead at most.
   void gathered_product(PieceList& list, Part part, const Product& work, const KernelCost& after,
                         const Gathered& gathered, double parameters) const;
   // A product whose result is summed over the tensor group; user buffers: in quarters, each scattered while
-  // the next is multiplied. Returns what the next piece must wait for.
+  // the next is multiplied; micro-pipelines: in t parts, each pulled by its rank while the next ones are
+  // multiplied into the other of two buffers, and summed in one pass. Returns what the next piece must wait
+  // for.
   int reduced_product(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
   // The input of column-parallel layers is gathered once more in the backward pass: where a rank keeps only
-  // its rows, and where torchtitan's checkpoints run it again.
+  // its rows, and where torchtitan's checkpoints run it again (a micro-pipeline's with the product that
+  // does).
   [[nodiscard]] bool gathers_again(RecomputeKind recompute) const {
-    return plan.gathers_inputs_again || (recompute == RecomputeKind::selective && plan.again.operators);
+    const bool operators = recompute == RecomputeKind::selective && plan.again.operators;
+    return plan.gathers_inputs_again || (operators && !micro_pipelined());
   }
   // Backward of a column-parallel linear layer in Megatron's order: gather the input again while the input
   // gradient is computed, reduce the input gradient while the weight gradient is. With tp_overlap "none" each
@@ -146,6 +156,7 @@ class LayerKernels {
                       double reduced, RecomputeKind recompute = RecomputeKind::none) const;
 
  private:
+  int pipelined_reduction(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
   [[nodiscard]] bool adds_all_at_once() const { return plan.tp == 1 && plan.fused_kernels; }
   [[nodiscard]] bool squares_apart() const {
     return model.activation == Activation::squared_relu && !plan.inference() &&
@@ -155,7 +166,7 @@ class LayerKernels {
   [[nodiscard]] KernelCost transposed(double elements) const;
   [[nodiscard]] Gathered cast_rows(double wide, double bytes_sent) const;
   [[nodiscard]] bool copies_rows() const {
-    return plan.batch_first_shards && plan.sequence_parallel && plan.tp_overlap == TensorOverlap::none;
+    return plan.batch_first_shards && plan.sequence_parallel && waits_at_once();
   }
 };
 }  // namespace topsim::workloads

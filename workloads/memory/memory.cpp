@@ -250,7 +250,8 @@ double kept_by_operator(const ModelSpec& model, const Plan& plan) {
   const double queries = model.heads / t * model.head_dim;
   const double values = std::max(1.0, model.kv_heads / t) * model.head_dim;
   const double answers = plan.fused_kernels ? 0 : 1;
-  const double rows = rows_of(plan) * h * (plan.sequence_parallel ? 2 + answers : 1);
+  const double scattered = plan.sequence_parallel && !plan.again.scatters ? 1 + answers : 0;
+  const double rows = rows_of(plan) * h * (1 + scattered);
   return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h));
 }
 }  // namespace

@@ -26,7 +26,9 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
   const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0 &&
                          !workload.model.parallel_residual;
-  plan.again = {!latent && !operators, latent, latent, false, operators, !defaults.checkpoints_stop};
+  plan.again = {
+      !latent && !operators,     latent, latent, false, operators, operators && defaults.recomputes_scatters,
+      !defaults.checkpoints_stop};
   if (modules.empty()) return;
   if (plan.recompute.kind != RecomputeKind::selective)
     mistakes.add("plan.recompute_modules", "only selective recompute chooses modules",

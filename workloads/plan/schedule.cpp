@@ -74,11 +74,18 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
   plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || exchanges_beside ||
                                                (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
-  if (plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1 && !plan.sequence_parallel &&
-      !plan.inference())
+  const bool pipelines = plan.tp_overlap == TensorOverlap::micro_pipeline;
+  if ((plan.tp_overlap == TensorOverlap::userbuffers || pipelines) && plan.tp > 1 &&
+      !plan.sequence_parallel && !plan.inference())
     mistakes.add("plan.tp_overlap",
-                 "user buffers overlap gathers and scatters, which need sequence parallelism",
-                 "set sequence_parallel, or tp_overlap to async");
+                 fmt::format("{} overlap gathers and scatters, which need sequence parallelism",
+                             pipelines ? "micro-pipelines" : "user buffers"),
+                 pipelines ? "set sequence_parallel, or tp_overlap to none"
+                           : "set sequence_parallel, or tp_overlap to async");
+  const bool pytorch = defaults.family == FrameworkFamily::fsdp || defaults.family == FrameworkFamily::ddp;
+  if (pipelines && plan.tp > 1 && !(pytorch && defaults.fused_kernels))
+    mistakes.add("plan.tp_overlap", "micro-pipelines are a pass of PyTorch's compiler",
+                 "choose framework fsdp@2024-compile, or tp_overlap async");
   plan.synchronises_p2p = defaults.synchronises_p2p && !plan.overlap_p2p;
 }
 }  // namespace topsim::workloads

@@ -83,9 +83,11 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
     mistakes.add("model.parallel_residual",
                  "attention and network side by side exist for dense layers with mha or gqa attention",
                  "leave parallel_residual out");
-  if (model.parallel_residual && plan.tp_overlap == TensorOverlap::userbuffers && plan.tp > 1)
+  const bool in_parts =
+      plan.tp_overlap == TensorOverlap::userbuffers || plan.tp_overlap == TensorOverlap::micro_pipeline;
+  if (model.parallel_residual && in_parts && plan.tp > 1)
     mistakes.add("plan.tp_overlap",
-                 "user buffers overlap an exchange of each half's own; with parallel_residual both share one",
+                 "parts overlap an exchange of each half's own; with parallel_residual both share one",
                  "set tp_overlap to async");
   if (model.attention.full_every > 0 && model.attention.window == 0)
     mistakes.add("model.attention.full_every", "every layer sees all keys where there is no window",
