@@ -7,6 +7,7 @@
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::topology::test::router_test {
+using namespace std::string_literals;
 
 TopologySpec rails(int nodes, Routing routing) {
   TopologySpec spec = cluster("hgx-h100", nodes, "rail");
@@ -250,6 +251,69 @@ TEST(Router, DeadLinksAreAvoidedAndADeadNicFailsOverToItsNeighbour) {
   const Route r = route(router, "node0/gpu2", "node1/gpu2");
   ASSERT_TRUE(r.reachable());
   for (const LinkShare& l : r.links) EXPECT_NE(l.link, up);
+}
+
+std::vector<LinkId> links_of(const Topology& t, const std::string& nic) {
+  std::vector<LinkId> all;
+  const DeviceId lost = device(t, nic);
+  for (std::size_t i = 0; i < t.links().size(); ++i)
+    if (t.link(LinkId(i)).from == lost || t.link(LinkId(i)).to == lost) all.push_back(LinkId(i));
+  return all;
+}
+std::string nic_at(const Topology& t, const Route& r, bool sender) {
+  for (const LinkShare& use : r.links) {
+    const Link& l = t.link(use.link);
+    const DeviceId near = sender ? l.from : l.to, far = sender ? l.to : l.from;
+    if (t.device(near).kind == DeviceKind::nic && t.device(far).kind == DeviceKind::fabric_switch)
+      return t.name(near);
+  }
+  return {};
+}
+
+// Any NIC of a box is within reach over NVLink, so the eight accelerators of a box are dealt over the NICs
+// that are left: over five of them at most two each. So are channels that ask for a lost one, whoever sends.
+TEST(Router, WhatLostNicsCarriedIsDealtOverThoseLeft) {
+  const Topology t = build(rails(2, Routing::adaptive), catalogue());
+  std::vector<LinkId> dead;
+  for (int lost = 1; lost < 8; ++lost) {
+    for (const LinkId link : links_of(t, "node0/nic" + std::to_string(lost - 1))) dead.push_back(link);
+    const Router router(t, 1, dead);
+    std::map<std::string, int> out, in, asked;
+    for (int i = 0; i < 8; ++i) {
+      const std::string gpu = "/gpu" + std::to_string(i), nic = "node0/nic" + std::to_string(i);
+      ++out[nic_at(t, route(router, "node0" + gpu, "node1" + gpu), true)];
+      ++in[nic_at(t, route(router, "node1" + gpu, "node0" + gpu), false)];
+      RouteQuery q;
+      q.from = device(t, "node0/gpu7");
+      q.to = device(t, "node1" + gpu);
+      q.from_nic = device(t, nic);
+      Route r;
+      router.route(q, r);
+      ++asked[nic_at(t, r, true)];
+    }
+    const int left = 8 - lost;
+    for (const auto& uses : {out, in, asked}) {
+      EXPECT_EQ(uses.size(), static_cast<std::size_t>(left)) << lost;
+      for (const auto& [nic, count] : uses) EXPECT_LE(count, (8 + left - 1) / left) << lost << ' ' << nic;
+    }
+  }
+}
+
+// Two accelerators and two NICs behind each PCIe switch: the other one takes over, and where both are lost
+// two of other switches.
+TEST(Router, ANicAsNearTakesOverBeforeOthers) {
+  const Topology t = build(cluster("dgx-a100", 2, "rail"), catalogue());
+  std::vector<LinkId> dead = links_of(t, "node0/nic0");
+  const auto taken = [&] {
+    const Router router(t, 1, dead);
+    return std::pair(nic_at(t, route(router, "node0/gpu0", "node1/gpu0"), true),
+                     nic_at(t, route(router, "node0/gpu1", "node1/gpu1"), true));
+  };
+  EXPECT_EQ(taken(), std::pair("node0/nic1"s, "node0/nic1"s));
+  for (const LinkId link : links_of(t, "node0/nic1")) dead.push_back(link);
+  const auto [first, second] = taken();
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(first.empty() || second.empty());
 }
 
 TEST(Router, AnIsolatedNodeIsToldWhy) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace topsim::topology {
 namespace {
@@ -26,7 +27,8 @@ bool is_scale_up(DeviceKind a, DeviceKind b) {
 
 }  // namespace
 
-NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer)
+NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer,
+                     const std::vector<LocalLink>& of_lost)
     : members_(std::move(members)),
       links_(std::move(links)),
       peer_to_peer_(peer_to_peer),
@@ -37,8 +39,17 @@ NodeShape::NodeShape(std::vector<Member> members, std::vector<LocalLink> links, 
   out_.resize(links_.size());
   std::vector<std::uint32_t> next(out_begin_.begin(), out_begin_.end() - 1);
   for (std::uint32_t i = 0; i < links_.size(); ++i) out_[next[links_[i].from]++] = i;
-  find_nearest_ports();
-  share_ports();
+  orphaned_.assign(members_.size(), false);
+  if (std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.lost; })) {
+    const NodeShape whole = with_lost(of_lost);
+    ports_ = whole.ports_;
+    drop_lost_ports();
+    share_ports();
+    find_stand_ins(whole);
+  } else {
+    find_nearest_ports();
+    share_ports();
+  }
   find_parts();
 }
 
@@ -185,6 +196,57 @@ void NodeShape::find_nearest_ports() {
   }
 }
 
+// As if the lost ports worked.
+NodeShape NodeShape::with_lost(const std::vector<LocalLink>& of_lost) const {
+  std::vector<Member> members = members_;
+  for (Member& m : members) m.fabric |= std::exchange(m.lost, false);
+  std::vector<LocalLink> links = links_;
+  links.insert(links.end(), of_lost.begin(), of_lost.end());
+  return {std::move(members), std::move(links), peer_to_peer_};
+}
+
+// Where others are as near as a lost port they have its part; who asks for it, too.
+void NodeShape::drop_lost_ports() {
+  const auto works = [&](std::uint32_t port) { return !members_[port].lost; };
+  for (std::uint32_t i = 0; i < members_.size(); ++i) {
+    if (std::none_of(ports_[i].begin(), ports_[i].end(), works)) continue;
+    std::vector<std::uint32_t> left;
+    std::copy_if(ports_[i].begin(), ports_[i].end(), std::back_inserter(left), works);
+    for (const std::uint32_t port : ports_[i])
+      if (!works(port) && members_[i].kind == DeviceKind::accelerator) ports_[port] = left;
+    ports_[i] = std::move(left);
+  }
+}
+
+// One port after the other takes over from a lost one: of those that serve accelerators the one with the
+// fewest by then, of equals the nearest. NVLink and PXN bring any NIC of a box within reach.
+void NodeShape::find_stand_ins(const NodeShape& whole) {
+  constexpr std::uint32_t kAccelerator = 5040;  // in shares of up to ten ports
+  const auto size = static_cast<std::uint32_t>(members_.size());
+  std::vector<std::uint32_t> load(size), stand_in(size, kNone);
+  for (std::uint32_t i = 0; i < size; ++i)
+    for (const std::uint32_t port : ports_[i])
+      if (members_[i].kind == DeviceKind::accelerator)
+        load[port] += kAccelerator / static_cast<std::uint32_t>(ports_[i].size());
+  for (std::uint32_t lost = 0; lost < size; ++lost) {
+    if (!members_[lost].lost) continue;
+    const Tree tree = whole.search(lost, Search::host);
+    const auto rank = [&](std::uint32_t port) {
+      return std::tuple(load[port] == 0, load[port], tree.hops[port]);
+    };
+    std::uint32_t& best = stand_in[lost];
+    for (std::uint32_t port = 0; port < size; ++port)
+      if (members_[port].fabric && (best == kNone || rank(port) < rank(best))) best = port;
+    if (best != kNone) load[best] += load[lost];
+  }
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (ports_[i].empty() || !members_[ports_[i].front()].lost) continue;
+    orphaned_[i] = true;
+    for (std::uint32_t& port : ports_[i]) port = stand_in[port];
+    std::erase(ports_[i], kNone);
+  }
+}
+
 // NCCL spreads the ranks of a node over equally near NICs by the bits of the rank's device number, mirrored
 // (src/graph/topo.cc, ncclTopoGetLocalNet); with more NICs than accelerators channels go round the rest.
 void NodeShape::share_ports() {
@@ -225,7 +287,8 @@ void NodeShape::find_proxies(std::uint32_t from, Row& row) const {
   row.proxy.assign(members_.size(), from);
   for (std::uint32_t port = 0; port < members_.size(); ++port) {
     const auto beside = [&](std::uint32_t device) {
-      return std::find(ports_[device].begin(), ports_[device].end(), port) != ports_[device].end();
+      return !orphaned_[device] &&
+             std::find(ports_[device].begin(), ports_[device].end(), port) != ports_[device].end();
     };
     if (!members_[port].fabric || beside(from)) continue;
     for (std::uint32_t i = 0; i < members_.size(); ++i) {
@@ -281,7 +344,10 @@ void NodePaths::place_inner_links(const Topology& t, const std::vector<bool>& de
     const std::uint32_t node = node_of(link.from);
     if (node == kNone || node != node_of(link.to)) continue;
     places.cell_of(id) = node;
-    if (!dead.empty() && dead[id.index()]) continue;
+    if (!dead.empty() && dead[id.index()]) {
+      dead_inside_.push_back(id);
+      continue;
+    }
     places.at_of(id) = links_begin_[node + 1]++;
     links_.push_back(id);
     grouped = grouped && node >= last;
@@ -305,38 +371,49 @@ NodePaths::Ways NodePaths::place_cables(const Topology& t, const std::vector<boo
     if (from == to) continue;  // inside a node or in none
     places.cell_of(id) = node;
     places.at_of(id) = cables[node]++;
-    if (!dead.empty() && dead[id.index()]) continue;
+    const bool alive = dead.empty() || !dead[id.index()];
     const Device &a = t.device(l.from), &b = t.device(l.to);
-    if (is_scale_up(a.kind, b.kind)) {
+    if (alive && is_scale_up(a.kind, b.kind)) {
       if (b.kind == DeviceKind::nvswitch) out.joined[l.from.index()] |= 1;
       if (a.kind == DeviceKind::nvswitch) out.joined[l.to.index()] |= 2;
     }
     const bool to_nic = b.kind == DeviceKind::nic && a.kind == DeviceKind::nic;
     if (a.kind != DeviceKind::fabric_switch && (b.kind == DeviceKind::fabric_switch || to_nic))
-      out.ports[l.from.index()] = 1;
+      out.ports[l.from.index()] |= alive ? 1 : 2;
   }
   return out;
 }
 
 void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
-  using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>>;
+  using Key = std::tuple<std::vector<NodeShape::Member>, std::vector<LocalLink>, std::vector<LocalLink>>;
   std::map<Key, std::uint32_t> known;
   Key previous;
-  auto& [its, inner] = previous;
+  auto& [its, inner, of_lost] = previous;
   std::uint32_t shape = kNone;
-  const auto member = [&](std::uint32_t node, std::uint32_t at) {
-    const DeviceId id = device(node, at);
+  const auto member = [&](DeviceId id) {
     const Device d = t.device(id);
-    return NodeShape::Member{d.kind, d.local, ways.ports[id.index()] != 0, ways.joined[id.index()] == 3};
+    const std::uint8_t ports = ways.ports[id.index()];
+    return NodeShape::Member{d.kind, d.local, (ports & 1) != 0, ports == 2, ways.joined[id.index()] == 3};
   };
+  const auto local = [&](LinkId id) {
+    const Link l = t.link(id);
+    return LocalLink{
+        position(l.from), position(l.to), l.latency, l.capacity,
+        l.line_rate,      l.kind,         l.type,    is_scale_up(t.device(l.from).kind, t.device(l.to).kind)};
+  };
+  std::map<std::uint32_t, std::vector<LocalLink>> lost;  // by node
+  for (const LinkId id : dead_inside_) {
+    const Link& l = t.link(id);
+    if (member(l.from).lost || member(l.to).lost) lost[node_of(l.from)].push_back(local(id));
+  }
   // Neighbours are mostly alike: compare with the previous node before anything is made of this one.
   const auto like_previous = [&](std::uint32_t node) {
     if (shape == kNone || its.size() != members(node)) return false;
     const bool copy = node > 0 && node < linked_.nodes;  // as the one before it: cables alone may differ
     for (std::uint32_t at = 0; at < its.size(); ++at) {
       const std::size_t id = device(node, at).index();
-      if (copy ? its[at].fabric != (ways.ports[id] != 0) || its[at].joined != (ways.joined[id] == 3)
-               : member(node, at) != its[at])
+      if (copy ? its[at].fabric != ((ways.ports[id] & 1) != 0) || its[at].joined != (ways.joined[id] == 3)
+               : member(device(node, at)) != its[at])
         return false;
     }
     if (copy) return true;
@@ -352,17 +429,16 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
     return true;
   };
   for (std::uint32_t node = 0; node < t.nodes(); ++node) {
-    if (!like_previous(node)) {
+    const auto lost_here = lost.find(node);
+    const std::vector<LocalLink> none, &of_lost_here = lost_here == lost.end() ? none : lost_here->second;
+    if (of_lost != of_lost_here || !like_previous(node)) {
+      of_lost = of_lost_here;
       its.clear();
       inner.clear();
-      for (std::uint32_t at = 0; at < members(node); ++at) its.push_back(member(node, at));
-      for (std::uint32_t at = 0; at < inner_links(node); ++at) {
-        const Link l = t.link(link(node, at));
-        inner.push_back({position(l.from), position(l.to), l.latency, l.capacity, l.line_rate, l.kind, l.type,
-                         is_scale_up(t.device(l.from).kind, t.device(l.to).kind)});
-      }
+      for (std::uint32_t at = 0; at < members(node); ++at) its.push_back(member(device(node, at)));
+      for (std::uint32_t at = 0; at < inner_links(node); ++at) inner.push_back(local(link(node, at)));
       const auto [found, fresh] = known.emplace(previous, static_cast<std::uint32_t>(shapes_.size()));
-      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(its, inner, t.peer_to_peer));
+      if (fresh) shapes_.push_back(std::make_unique<NodeShape>(its, inner, t.peer_to_peer, of_lost));
       shape = found->second;
     }
     shape_of_.push_back(shape);

@@ -43,14 +43,17 @@ class NodeShape {
     DeviceKind kind;
     std::uint32_t local;
     bool fabric;  // has a working cable into the fabric
+    bool lost;    // had cables into the fabric, all of which are dead
     bool joined;  // to a scale-up switch that nodes share (NVL72), both ways
     auto operator<=>(const Member&) const = default;
   };
-  NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer);
+  // `of_lost`: dead links inside the node of ports that are lost.
+  NodeShape(std::vector<Member> members, std::vector<LocalLink> links, bool peer_to_peer,
+            const std::vector<LocalLink>& of_lost = {});
 
   [[nodiscard]] LocalPath path(std::uint32_t from, std::uint32_t to) const;
   // The nearest port that serves a device on this connection, as NCCL deals equally near NICs to the
-  // accelerators that share them; none without a port.
+  // accelerators that share them; who has lost all of them uses those that stand in. None without a port.
   [[nodiscard]] std::uint32_t own_port(std::uint32_t device, std::uint64_t connection) const;
   // Connections that differ by a multiple of it get the same ports.
   [[nodiscard]] std::uint32_t port_turns(std::uint32_t device) const { return shares_[device].spread; }
@@ -94,6 +97,9 @@ class NodeShape {
                      std::vector<std::uint32_t>& out) const;
   void find_nearest_ports();
   void share_ports();
+  [[nodiscard]] NodeShape with_lost(const std::vector<LocalLink>& of_lost) const;
+  void drop_lost_ports();
+  void find_stand_ins(const NodeShape& whole);
   void find_parts();
   void find_proxies(std::uint32_t from, Row& row) const;
 
@@ -102,6 +108,7 @@ class NodeShape {
   std::vector<std::uint32_t> out_begin_, out_;
   bool peer_to_peer_;
   std::vector<std::vector<std::uint32_t>> ports_;  // by device
+  std::vector<bool> orphaned_;                     // by device: others stand in for all its ports
   struct Share {
     std::uint32_t start = 0, spread = 1;
   };
@@ -198,8 +205,8 @@ class NodePaths {
   }
 
  private:
-  // By device. A fabric port: a working cable leaves it for a switch, or for another node's NIC. Bit 0: a
-  // working link to a scale-up switch of no node or of another, bit 1: from one.
+  // By device. Bit 0 of a fabric port: a working cable leaves it for a switch, or for another node's NIC, bit
+  // 1: a dead one. Bit 0: a working link to a scale-up switch of no node or of another, bit 1: from one.
   struct Ways {
     std::vector<std::uint8_t> ports, joined;
   };
@@ -213,9 +220,10 @@ class NodePaths {
   // Nodes that are copies: where devices and links stand in them follows from their numbers. No nodes are
   // `linked_` where links failed, or where some that stand in one were added to it later.
   Topology::Copies seated_, linked_;
-  std::vector<Seat> seats_;        // by device, after those of such nodes
-  std::vector<DeviceId> members_;  // of all other nodes, one by one
-  std::vector<LinkId> links_;      // of all other nodes, one by one, only working ones, ascending
+  std::vector<Seat> seats_;          // by device, after those of such nodes
+  std::vector<DeviceId> members_;    // of all other nodes, one by one
+  std::vector<LinkId> links_;        // of all other nodes, one by one, only working ones, ascending
+  std::vector<LinkId> dead_inside_;  // links inside a node that do not work
   std::vector<std::uint32_t> members_begin_, links_begin_;
 };
 }  // namespace topsim::topology

@@ -130,10 +130,10 @@ DeviceId Router::Impl::proxy_for(DeviceId gpu, DeviceId port) const {
 Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
   const bool gpu = topology.device(q.from).kind == DeviceKind::accelerator;
   DeviceId from = q.from_nic, to = q.to_nic;
-  // A channel graph may ask for a NIC that has lost its cables: another one of the node takes over.
+  // A channel graph may ask for a NIC that has lost its cables: who stands in for it takes over.
   const auto lost = [&](DeviceId nic) { return !dead.empty() && nic.valid() && ports.cables(nic).empty(); };
-  if (lost(from)) from = nearest_port(q.from, q.connection);
-  if (lost(to)) to = nearest_port(q.to, q.connection);
+  if (lost(from)) from = nearest_port(from, q.connection);
+  if (lost(to)) to = nearest_port(to, q.connection);
   if (!to.valid()) to = nearest_port(q.to, q.connection);
   if (!from.valid())
     from = gpu && q.allow_pxn ? rail_port(q.from, q.to, q.connection) : nearest_port(q.from, q.connection);
