@@ -19,7 +19,8 @@ py::tuple bench(const std::string& collective, scenario::Scenario scenario, cons
   const auto rows = interruptible(py::none(), [&](executor::Progress& progress) {
     return scenario::bench(scenario, shipped_catalogue(), what.kind, sizes, &progress);
   });
-  return py::make_tuple(scenario::bench_json(rows), scenario::bench_table(what, rows));
+  return py::make_tuple(scenario::bench_json(rows, true, scenario::faults_left_out(scenario)),
+                        scenario::bench_table(what, rows));
 }
 }  // namespace
 

@@ -42,14 +42,6 @@ std::vector<Bytes> sizes_of(const Options& options, const char* first, const cha
   return sizes;
 }
 
-scenario::Scenario load(const Options& options) {
-  scenario::Scenario scenario = options.scenario.load_cluster();
-  if (!scenario.faults.empty())
-    std::cerr
-        << "warning: bench measures the cluster whole, without the scenario's faults; topsim run has them\n";
-  return scenario;
-}
-
 // Messages go straight to their receivers: there is nothing to choose.
 void refuse_choices(const Options& options, const std::string& what) {
   for (const auto& [option, given] : {std::pair("--algorithm", !options.algorithm.empty()),
@@ -64,7 +56,11 @@ void refuse_choices(const Options& options, const std::string& what) {
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
   refuse_choices(options, std::string(what.name));
-  scenario::Scenario scenario = load(options);
+  scenario::Scenario scenario = options.scenario.load_cluster();
+  if (!scenario.faults.empty())
+    std::cerr
+        << "warning: messages of a pattern pass the cluster whole, without the scenario's faults; topsim run "
+           "has them\n";
   // Packets are the point of these patterns; a scenario's file usually says "flow" for its workload.
   const auto& said = options.scenario.assignments;
   const bool asked = !options.scenario.network.empty() ||
@@ -106,15 +102,20 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
                                    scenario::bench_size(options.end.empty() ? "8G" : options.end),
                                    options.factor};
   check_order(sizes.first, sizes.last);
-  scenario::Scenario scenario = load(options);
+  scenario::Scenario scenario = options.scenario.load_cluster();
+  if (scenario::faults_left_out(scenario) > 0)
+    std::cerr << "warning: bench has the faults of links, NICs and switches that hold from the beginning to "
+                 "the end; "
+                 "topsim run has the others, too\n";
   const bool direct =
       what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
   if (direct) refuse_choices(options, std::string(what.name));
   scenario::force(scenario, options.algorithm, options.protocol, options.channels);
   const std::vector<scenario::BenchRow> rows =
       scenario::bench(scenario, catalogue, what.kind, sizes, &progress);
-  return options.format == "json" ? scenario::bench_json(rows, !progress.stop)
-                                  : scenario::bench_table(what, rows);
+  return options.format == "json"
+             ? scenario::bench_json(rows, !progress.stop, scenario::faults_left_out(scenario))
+             : scenario::bench_table(what, rows);
 }
 
 // A collective or a pattern; the closest of both where the word is neither.

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 
 #include "sim/collective/nccl/tuner.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
+#include "sim/scenario/faults.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "sim/scenario/meetings.hpp"
 #include "sim/scenario/traffic_ground.hpp"
@@ -30,20 +32,27 @@ struct Setting {
   const collective::NcclModel& nccl;
   std::vector<DeviceId> gpus;
   const executor::Progress* progress;
+  std::vector<executor::CapacityChange> slower = {};  // links, for good
   [[nodiscard]] bool stopped() const { return progress != nullptr && progress->stopped(); }
 };
 
 std::unique_ptr<network::Network> make_network(const Setting& setting) {
   const NetworkSpec& spec = setting.scenario.network;
   const topology::Topology& topology = setting.router.topology();
+  std::unique_ptr<network::Network> made;
   if (spec.model == "packet") {
     network::packet::PacketSpec packet = spec.packet.resolved(topology.fabric_is_infiniband);
     packet.seed = setting.scenario.run.seed;
-    return std::make_unique<network::packet::PacketNetwork>(setting.router, packet);
+    made = std::make_unique<network::packet::PacketNetwork>(setting.router, packet);
+  } else {
+    std::vector<double> capacities;
+    for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
+    made = network::make_network(spec.model, capacities);
   }
-  std::vector<double> capacities;
-  for (const topology::Link& link : topology.links()) capacities.push_back(link.capacity.value());
-  return network::make_network(spec.model, capacities);
+  for (const executor::CapacityChange& change : setting.slower)
+    made->set_capacity(change.link.value, topology.link(change.link).capacity.value() * change.factor,
+                       SimTime{});
+  return made;
 }
 
 std::vector<network::Usage> usage_of(const collective::Activity& activity) {
@@ -218,7 +227,17 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
   }
   return rows;
 }
+
+bool benched(const FaultSpec& fault) {
+  const bool of_links = fault.kind == FaultKind::link_down || fault.kind == FaultKind::link_degraded ||
+                        fault.kind == FaultKind::nic_down || fault.kind == FaultKind::switch_down;
+  return of_links && fault.at.count() == 0 && !fault.lasts;
+}
 }  // namespace
+
+std::int64_t faults_left_out(const Scenario& scenario) {
+  return std::count_if(scenario.faults.begin(), scenario.faults.end(), std::not_fn(benched));
+}
 
 std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
                             CollectiveKind kind, const BenchSizes& sizes,
@@ -226,10 +245,14 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
   try {
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
     open_to_flowlets(scenario, topology);
-    const topology::Router router(topology, scenario.run.seed, {}, scenario.network.packet.queue_pairs());
+    executor::RunOptions changed;
+    const AppliedFaults faults = apply_faults(scenario, topology, changed, benched);
+    const topology::Router router(topology, scenario.run.seed, faults.dead,
+                                  scenario.network.packet.queue_pairs());
     const collective::NcclModel nccl(router, scenario.network.nccl);
-    const Setting setting{scenario, router, nccl,
-                          topology::place_ranks(scenario.topology, topology, scenario.run.seed), progress};
+    const Setting setting{scenario, router,
+                          nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
+                          progress, std::move(changed.capacity_changes)};
     return rows_of(setting, kind, sizes);
   } catch (const ConfigError& error) {
     throw located(error, scenario);

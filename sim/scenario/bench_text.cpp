@@ -85,9 +85,10 @@ void force(Scenario& scenario, const std::string& algorithm, const std::string& 
   if (channels > 0) forced.channels = channels;
 }
 
-std::string bench_json(const std::vector<BenchRow>& rows, bool complete) {
-  nlohmann::ordered_json json = {
-      {"format", "topsim.bench/1"}, {"complete", complete}, {"rows", nlohmann::ordered_json::array()}};
+std::string bench_json(const std::vector<BenchRow>& rows, bool complete, std::int64_t left_out) {
+  nlohmann::ordered_json json = {{"format", "topsim.bench/1"}, {"complete", complete}};
+  if (left_out > 0) json["faults_left_out"] = left_out;
+  json["rows"] = nlohmann::ordered_json::array();
   for (const BenchRow& row : rows) {
     json["rows"].push_back({{"size", row.size.value()},
                             {"time_us", microseconds(row.time)},

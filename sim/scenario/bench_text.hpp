@@ -24,7 +24,9 @@ struct BenchCollective {
 void force(Scenario& scenario, const std::string& algorithm, const std::string& protocol, int channels);
 
 // nccl-tests' own table as it is with -c 0 (no data to check), and beside it what NCCL chose. Time in place
-// is the same: the model has no difference. `complete` is false where somebody interrupted.
+// is the same: the model has no difference. `complete` is false where somebody interrupted; `left_out`: how
+// many faults of the scenario bench() does not have.
 [[nodiscard]] std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>& rows);
-[[nodiscard]] std::string bench_json(const std::vector<BenchRow>& rows, bool complete = true);
+[[nodiscard]] std::string bench_json(const std::vector<BenchRow>& rows, bool complete = true,
+                                     std::int64_t left_out = 0);
 }  // namespace topsim::scenario

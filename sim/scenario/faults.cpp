@@ -284,11 +284,12 @@ class Faults {
 };
 }  // namespace
 
-AppliedFaults apply_faults(const Scenario& scenario, const Topology& topology,
-                           executor::RunOptions& options) {
+AppliedFaults apply_faults(const Scenario& scenario, const Topology& topology, executor::RunOptions& options,
+                           bool (*which)(const FaultSpec&)) {
   Faults all(topology, scenario.reliability.has_value(), options);
   for (std::size_t i = 0; i < scenario.faults.size(); ++i)
-    all.add(scenario.faults[i], "faults[" + std::to_string(i) + ']');
+    if (which == nullptr || which(scenario.faults[i]))
+      all.add(scenario.faults[i], "faults[" + std::to_string(i) + ']');
   return all.finish();
 }
 

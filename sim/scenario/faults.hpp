@@ -26,9 +26,11 @@ struct AppliedFaults {
 // Adds to options.capacity_changes, pace_changes and slow_ranks. A part that is down from 0 to the end is
 // routed around; one that fails later stalls what is on its way until it is back or its failover time is
 // over, when other paths are taken (under SHARP it stops the job). Throws ConfigError (paths only) for
-// targets that do not exist and for a lost accelerator without a `reliability` section.
+// targets that do not exist and for a lost accelerator without a `reliability` section. `which`: of them
+// these alone.
 [[nodiscard]] AppliedFaults apply_faults(const Scenario& scenario, const topology::Topology& topology,
-                                         executor::RunOptions& options);
+                                         executor::RunOptions& options,
+                                         bool (*which)(const FaultSpec&) = nullptr);
 
 // Why a run with these faults came to a stand, as `why` says where ranks are cut off: the parts that stay
 // down. Empty where none does.
