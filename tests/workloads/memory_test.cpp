@@ -73,6 +73,34 @@ TEST(Memory, WeightGradientsThatArePutOffNeed32BytesATokenAndColumn) {
                    layers * sbh * (34 + 5.0 * whole.heads * 2048 / whole.hidden));
 }
 
+// Of a tensor rank everything with divided columns is divided: inputs of projection and FC2, 1 + 4 h, and
+// gradients into QKV and FC1, 3 + 4 h, 24 / t in 2 bytes. Inputs of QKV and FC1, 2 x 2, are whole without
+// sequence parallelism and this rank's rows with it; gradients into projection and FC2, 2 x 2, are whole.
+TEST(Memory, WeightGradientsThatArePutOffNeedTheirRowsOfColumnInputs) {
+  for (const bool rows : {false, true}) {
+    WorkloadSpec workload = workload_of(k1T, rows, RecomputeKind::selective);
+    workload.model = complete(workload.model);
+    const Plan plan = resolve(workload, 512);
+    const double sbh = 2048.0 * k1T.hidden, layers = 128 / 64.0;
+    EXPECT_DOUBLE_EQ(stage_activations(workload.model, plan, 3).until_weight,
+                     layers * sbh * (rows ? 4 + 28 / 8.0 : 8 + 24 / 8.0));
+  }
+}
+
+// ZB-H1 puts off r weight gradients on stage r, and one more as its next input gradient ends: p - r - 1 whole
+// micro-batches beside r + 1 put-off ones. Stage 6 of 8, with sequence parallelism over 8 tensor ranks: of a
+// layer 34 / 8 s b h for each of the former, 4 + 28 / 8 for each of the latter. 1F1B holds p - r.
+TEST(Memory, ZeroBubbleHoldsPutOffWeightGradientsInThePlaceOfActivations) {
+  Case whole = k175B;
+  whole.virtual_stages = 1;
+  WorkloadSpec workload = workload_of(whole, true, RecomputeKind::selective);
+  const double layer = 2048.0 * 12288 * 12, forward = 34 / 8.0, put_off = 4 + 28 / 8.0;
+  EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 64).stages[6].activations, layer * 2 * forward);
+  workload.plan.schedule = Schedule::zb_h1;
+  EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 64).stages[6].activations,
+                   layer * (1 * forward + 7 * put_off));
+}
+
 // Figure 1: the first stage holds L layers' worth of micro-batches, times 1 + (p-1)/(p v) when interleaved,
 // plus the embedding's dropout mask of each; without a pipeline also 4 s b h/t (1 + V/h) of the head.
 TEST(Memory, FirstStageHoldsTheClosedFormOfFigure1) {

@@ -6,82 +6,15 @@
 
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/layer/lora.hpp"
+#include "workloads/memory/activations.hpp"
 #include "workloads/memory/inference.hpp"
 #include "workloads/memory/message_buffers.hpp"
 #include "workloads/memory/single_process.hpp"
-#include "workloads/memory/until_weight.hpp"
 #include "workloads/model.hpp"
-#include "workloads/schedule/tasks.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::workloads {
 namespace {
-
-double rows_of(const Plan& plan) {
-  return plan.sequence_parallel ? plan.tokens() / plan.tp : plan.tokens();
-}
-
-double logits(const ModelSpec& model, const Plan& plan) {
-  return plan.loss.held * plan.tokens() * model.vocab / plan.tp / plan.loss_chunks;
-}
-
-// Of a column-parallel layer's input.
-double rows_kept(const Plan& plan) {
-  return plan.gathers_inputs_again ? rows_of(plan) : plan.tokens();
-}
-
-double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
-  const int layers = plan.stage_layers[static_cast<std::size_t>(global)];
-  const int again = plan.layers_recomputed(layers);
-  const int first = plan.first_layer_of(global);
-  double bytes = 0;
-  for (int i = 0; i < layers && !plan.offload_activations; ++i)
-    bytes += layer_activation_bytes(model, plan, plan.recompute_of(i < again), kind_of(model, first + i));
-  const double element = bytes_of(plan.activations);
-  if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
-  if (global == plan.global_stages() - 1) {
-    // Inputs of the final norm and of the LM head, and the logits. In single operators the norm keeps its
-    // input in fp32 alone, and its answer before the weights (torchtitan/models/norms.py, RMSNorm).
-    const double norm = plan.eager_final_norm ? 4 + element : element;
-    const double head =
-        (norm * rows_of(plan) + element * rows_kept(plan)) * model.hidden + logits(model, plan);
-    // A module of multi-token prediction: its projection's input of 2 h, its layer, the head again.
-    const double module =
-        2 * element * rows_of(plan) * model.hidden +
-        layer_activation_bytes(model, plan, plan.recompute_of(again > 0), kind_of(model, model.layers - 1)) +
-        head;
-    bytes += head + (plan.inference() ? 0 : model.prediction_layers) * module;
-  }
-  return bytes;
-}
-
-// The most that the schedule holds at one time.
-double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
-  std::vector<StageActivations> chunks;
-  for (int i = 0; i < plan.chunks(); ++i)
-    chunks.push_back(stage_activations(model, plan, plan.global_stage(stage, i)));
-  double held = 0, peak = 0;
-  for (const StageTask& task : tasks_of(plan, stage)) {
-    const StageActivations& chunk = chunks[static_cast<std::size_t>(task.chunk)];
-    if (task.action == Action::forward) held += chunk.forward;
-    if (task.action == Action::backward) held -= chunk.forward;
-    if (task.action == Action::backward_input) held += chunk.until_weight - chunk.forward;
-    if (task.action == Action::backward_weight) held -= chunk.until_weight;
-    peak = std::max(peak, held);
-  }
-  return peak;
-}
-
-// Offloaded: this layer's and the one that is on its way.
-double layers_in_flight(const ModelSpec& model, const Plan& plan, int layers) {
-  if (!plan.offload_activations) return 0;
-  const bool all_again = plan.recompute.kind == RecomputeKind::full && !plan.recompute.layers;
-  const RecomputeKind kind = plan.recompute_of(all_again);
-  double most = 0;
-  for (const LayerKind each : {LayerKind::dense, LayerKind::experts})
-    if (count_of(model, each) > 0) most = std::max(most, layer_activation_bytes(model, plan, kind, each));
-  return std::min(2, layers) * most;
-}
 
 int stage_layers(const Plan& plan, int stage) {
   int layers = 0;
@@ -213,99 +146,6 @@ GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& un
 }
 }  // namespace
 
-namespace {
-
-// Kept between the attention and its projection, and of the projections themselves.
-double attention_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute, double e,
-                       double input) {
-  const double tokens = plan.tokens(), heads = model.heads / static_cast<double>(plan.tp);
-  const double context = input * heads * value_width(model);
-  if (model.attention.kind != AttentionKind::mla) {
-    const double kv_heads = std::max(1.0, static_cast<double>(model.kv_heads) / plan.tp);
-    return tokens * (e * (heads + 2 * kv_heads) * model.head_dim + context);
-  }
-  // Compressed before and after their norm; queries, keys and values whole.
-  const AttentionSpec& a = model.attention;
-  const double compressed =
-      rows_of(plan) * ((a.q_lora_rank + a.kv_lora_rank) * (e + input) + a.qk_rope_head_dim * e);
-  const double whole = e * heads * (2 * key_width(model) + value_width(model));
-  return compressed +
-         tokens * ((recompute == RecomputeKind::selective && plan.again.latent ? 0 : whole) + context);
-}
-
-// Input of the activation function and of FC2, `ffn` columns on this rank; eager SwiGLU keeps the activated
-// gate for its product with the other half.
-double feed_forward_bytes(const ModelSpec& model, const Plan& plan, double count, double ffn, double e,
-                          double input) {
-  const double gate = model.gated_ffn && !plan.fused_kernels ? e : 0;
-  return count * ffn * (e * (model.gated_ffn ? 2 : 1) + input + gate);
-}
-
-// Plan::Again::operators: the layer's input, the attention core's answer, results of wq, wv, w1 and w2, and
-// of the reduce-scatters of wo and w2. No gradient reads what w2 answers, so a compiled layer does not keep
-// it (torch/_functorch/partitioners.py saves what the backward graph has for inputs); eager ones keep all
-// that the policy names (torch/utils/checkpoint.py, _CachingTorchDispatchMode).
-double kept_by_operator(const ModelSpec& model, const Plan& plan) {
-  const double t = plan.tp, h = model.hidden, tokens = plan.tokens();
-  const double queries = model.heads / t * model.head_dim;
-  const double values = std::max(1.0, model.kv_heads / t) * model.head_dim;
-  const double answers = plan.fused_kernels ? 0 : 1;
-  const double scattered = plan.sequence_parallel && !plan.again.scatters ? 1 + answers : 0;
-  const double rows = rows_of(plan) * h * (1 + scattered);
-  return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h));
-}
-}  // namespace
-
-double layer_activation_bytes(const ModelSpec& model, const Plan& plan, RecomputeKind recompute,
-                              LayerKind kind) {
-  const double e = bytes_of(plan.activations);
-  const double input = plan.wide_inputs ? e : std::min(e, bytes_of(plan.gemm));  // what a matmul keeps of it
-  const double h = model.hidden, t = plan.tp, tokens = plan.tokens(), rows = rows_of(plan);
-  if (recompute == RecomputeKind::full) return e * rows * h;
-
-  if (recompute == RecomputeKind::selective && plan.again.operators) return kept_by_operator(model, plan);
-
-  const double mask = plan.dropout ? 1 : 0;
-  const double heads = model.heads / t;
-  // A frozen matrix needs its input for its adapter alone, which keeps its inner result too.
-  const PlanAdapters& on = plan.adapters;
-  const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
-  // Inputs of both norms, inputs of QKV and FC1, two dropout masks: whole rows. Side by side both norms read
-  // one tensor, and both products one that nobody casts where they share the norm.
-  const bool one_input = shares_norm(model) && input >= e;
-  const double halves = one_input ? std::max(kept(on.qkv), kept(on.fc1)) : kept(on.qkv) + kept(on.fc1);
-  const double products =
-      h * rows_kept(plan) * (plan.gathers_narrow ? 2 * std::min(e, bytes_of(plan.gemm)) : halves);
-  double bytes = rows * h * ((model.parallel_residual ? 1 : 2) * e + 2 * mask) + products;
-  // A dense network's first product needs its normed rows, experts need theirs sorted.
-  if (recompute == RecomputeKind::selective && plan.again.norms) bytes -= products;
-  bytes += attention_bytes(model, plan, recompute, e, input);
-  if (plan.frozen()) bytes += e * adapter_activations(model, kind, plan);
-  if (kind == LayerKind::dense) {
-    bytes += feed_forward_bytes(model, plan, tokens, model.ffn / t, e, kept(on.fc2));
-  } else {
-    // Scores before and after softmax in fp32; rows that arrive at the experts, and the shared ones.
-    const ExpertSpec& experts = model.experts;
-    const double arrived = plan.etp * rows * experts.top_k * plan.expert_load;
-    bytes += 8 * rows * experts.count + arrived * h * kept(on.fc1);
-    const double ffn = static_cast<double>(experts.ffn) / plan.etp;
-    bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
-    if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;
-    bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, kept(on.fc2));
-  }
-  if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
-    // Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's
-    // operators, and cast for the product.
-    const bool wide = (plan.eager_softmax() || plan.plain_softmax) && e < 4;
-    bytes += heads * tokens * plan.sequence * (e + (wide ? 4 : 0) + (plan.dropout ? 1 + (wide ? 0 : e) : 0));
-  }
-  return bytes;
-}
-
-StageActivations stage_activations(const ModelSpec& model, const Plan& plan, int stage) {
-  return {chunk_activations(model, plan, stage), bytes_until_weight(model, plan, stage)};
-}
-
 MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
   if (plan.inference()) return inference_memory(model, plan, capacity);
   if (plan.single_process) return single_process_memory(model, plan, capacity);
@@ -363,7 +203,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
                         message_buffers(model, plan, stage);
     // Layers are computed again and leave gradients when the loss is over, in the place of the logits. So do
     // the head's, which wait for the embedding's; when the root's are reduced, activations are gone.
-    double room = held.last ? logits(model, plan) : 0;
+    double room = held.last ? logits_bytes(model, plan) : 0;
     const auto beyond = [&room](double bytes) {
       const double taken = std::min(room, bytes);
       room -= taken;

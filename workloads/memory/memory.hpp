@@ -58,7 +58,8 @@ struct MemoryUse {
                                             LayerKind kind = LayerKind::dense);
 // Of one micro-batch on a part of the model: what its forward pass keeps, and what its weight gradients still
 // need when its input gradients are there, where they are put off: input and gradient of output of every
-// matrix (32 s b h of a GPT layer; Qi et al., arXiv:2401.10241, table 1).
+// matrix (32 s b h of a GPT layer; Qi et al., arXiv:2401.10241, table 1). Of a tensor rank s b h (8 + 24/t),
+// and with sequence parallelism s b h (4 + 28/t).
 struct StageActivations {
   double forward = 0, until_weight = 0;  // bytes
 };

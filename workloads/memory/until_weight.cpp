@@ -3,43 +3,48 @@
 #include <algorithm>
 
 #include "workloads/compute/compute_model.hpp"
+#include "workloads/memory/activations.hpp"
 
 namespace topsim::workloads {
 namespace {
 
-// Of matrices with `rows` rows of a micro-batch: `in` columns as the products keep them, `out` of gradients.
+// Of a matrix: its input as the products keep it, and the gradient of its output.
 struct Kept {
   double input = 0, gradient = 0;  // bytes of one number
-  [[nodiscard]] double of(double rows, double in, double out) const {
-    return rows * (in * input + out * gradient);
-  }
+  [[nodiscard]] double of(double in, double out) const { return in * input + out * gradient; }
 };
 
+// Under sequence parallelism a column-parallel matrix keeps its own rows of the input and gathers them again;
+// the gradient of a row-parallel one's output is gathered once and kept whole (zero-bubble-pipeline-
+// parallelism, megatron/core/tensor_parallel/layers.py, pre_process: "we do not support all gather
+// grad_output"; tensor_parallel/mappings.py, _ReduceScatterToSequenceParallelRegion).
 double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const Kept& kept) {
-  const double tokens = plan.tokens(), h = model.hidden, t = plan.tp;
+  const double tokens = plan.tokens(), rows = rows_of(plan), h = model.hidden, t = plan.tp;
+  const double input = rows_kept(plan) * h, output = tokens * h;
   const double gates = model.gated_ffn ? 2 : 1;
   const double context = model.heads * value_width(model) / t;
-  double bytes = kept.of(tokens, context, h);  // the attention's projection
+  double bytes = kept.of(tokens * context, output);  // the attention's projection
   if (model.attention.kind == AttentionKind::mla) {
+    // Down to the ranks on the rows of this rank, with whole matrices; up from them by columns.
     const AttentionSpec& a = model.attention;
-    const double down = a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim;
-    bytes += kept.of(tokens, h, down) +
-             kept.of(tokens, a.q_lora_rank + a.kv_lora_rank,
-                     model.heads / t * (2 * key_width(model) - a.qk_rope_head_dim + value_width(model)));
+    const double ranks = a.q_lora_rank + a.kv_lora_rank;
+    bytes += kept.of(rows * h, rows * (ranks + a.qk_rope_head_dim)) +
+             kept.of(rows * ranks, tokens * model.heads / t *
+                                       (2 * key_width(model) - a.qk_rope_head_dim + value_width(model)));
   } else {
-    bytes += kept.of(tokens, h, (model.heads + 2.0 * model.kv_heads) * model.head_dim / t);
+    const double kv_heads = std::max(1.0, model.kv_heads / t);
+    bytes += kept.of(input, tokens * (model.heads / t + 2 * kv_heads) * model.head_dim);
   }
   // Side by side: one gradient of both answers, and one input where the norm is shared.
-  if (model.parallel_residual) bytes -= kept.of(tokens, shares_norm(model) ? h : 0, h);
+  if (model.parallel_residual) bytes -= kept.of(shares_norm(model) ? input : 0, output);
   // Columns of the dense network, or of the shared experts.
   const double dense = (kind == LayerKind::dense ? model.ffn : model.experts.shared * model.experts.ffn) / t;
-  if (dense > 0) bytes += kept.of(tokens, h, gates * dense) + kept.of(tokens, dense, h);
+  if (dense > 0) bytes += kept.of(input, tokens * gates * dense) + kept.of(tokens * dense, output);
   if (kind == LayerKind::experts) {
     const ExpertSpec& experts = model.experts;
-    const double arrived =
-        plan.etp * tokens / (plan.sequence_parallel ? t : 1) * experts.top_k * plan.expert_load;
+    const double arrived = plan.etp * rows * experts.top_k * plan.expert_load;
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
-    bytes += kept.of(arrived, h, gates * ffn) + kept.of(arrived, ffn, h);
+    bytes += kept.of(arrived * h, arrived * gates * ffn) + kept.of(arrived * ffn, arrived * h);
   }
   return bytes;
 }
@@ -53,8 +58,8 @@ double bytes_until_weight(const ModelSpec& model, const Plan& plan, int stage) {
   for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(stage)]; ++i)
     bytes += of_layer(model, plan, kind_of(model, first + i), kept);
   if (stage == plan.global_stages() - 1)
-    bytes +=
-        Kept{element, element}.of(plan.tokens(), model.hidden, model.vocab / static_cast<double>(plan.tp));
+    bytes += Kept{element, element}.of(rows_kept(plan) * model.hidden,
+                                       plan.tokens() * model.vocab / static_cast<double>(plan.tp));
   return bytes;
 }
 }  // namespace topsim::workloads
