@@ -87,6 +87,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool offload_gradients = false;                            // leave the accelerator as they are reduced
   double host_adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
   double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
+  // copies_for_update: bytes beside each 16-bit gradient that is updated, when its fp32 copy is made.
+  double update_copy = 0;
   // Routed experts. `expert_ranks`: they are divided otherwise than the rest (ep > 1, or etp other than tp),
   // so that other ranks hold the same ones: tp x cp x dp = etp x ep x expert_copies.
   bool expert_ranks = false;

@@ -86,7 +86,6 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
   const workloads::MemoryParts& peak = use.peak();
   report::Memory memory;
   memory.fits = use.fits();
-  memory.per_accelerator = bytes(peak.total());
   memory.capacity = bytes(use.capacity);
   memory.parts = {{"weights", bytes(peak.weights)},
                   {"gradients", bytes(peak.gradients)},
@@ -94,6 +93,8 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
                   {"activations", bytes(peak.activations)},
                   {"recompute", bytes(peak.recompute)}};
   if (peak.kv_cache > 0) memory.parts.push_back({"kv_cache", bytes(peak.kv_cache)});
+  if (peak.update > 0) memory.parts.push_back({"update", bytes(peak.update)});
+  for (const report::MemoryPart& part : memory.parts) memory.per_accelerator += part.bytes;
   return memory;
 }
 

@@ -317,11 +317,59 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   WorkloadSpec deepspeed = tied("deepspeed");
   // The bucket of 5e8 elements holds everything: 2 Psi.
   deepspeed.plan.zero = 1;
-  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 2 * all + 16 * all / 8 + 2 * all);
+  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 2 * all + 12 * all / 8 + 2 * all);
   deepspeed.plan.zero = 2;
-  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 18 * all / 8 + 2 * all);
+  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 14 * all / 8 + 2 * all);
   deepspeed.plan.zero = 3;  // all parameters are below the 1e9 that may live
-  EXPECT_DOUBLE_EQ(states(deepspeed), 20 * all / 8 + 2 * all + 2 * all);
+  EXPECT_DOUBLE_EQ(states(deepspeed), 16 * all / 8 + 2 * all + 2 * all);
+}
+
+// 36 layers of 4096: 7.5 billion parameters, as in figure 1 of the ZeRO paper (Rajbhandari et al. 2020), over
+// 64 ranks: 120, 31.4, 16.6 and 1.9 GB. Beside them one bucket of 5e8 gradients, and 1e9 live parameters.
+WorkloadSpec zero_7b(int stage) {
+  WorkloadSpec workload;
+  workload.model = gpt(36, 4096, 32);
+  workload.framework = "deepspeed";
+  workload.plan.zero = stage;
+  workload.plan.grad_accumulation = 1;
+  return workload;
+}
+
+TEST(DataParallelMemory, ZeroIsTheFigureOfItsPaper) {
+  const ModelSpec model = complete(zero_7b(0).model);
+  const double all = 36 * layer_parameters(model).total() + embedding_parameters(model);
+  const double bytes[] = {16, 4 + 12 / 64.0, 2 + 14 / 64.0, 16 / 64.0}, paper[] = {120, 31.4, 16.6, 1.9};
+  for (int stage = 0; stage < 4; ++stage) {
+    const MemoryParts parts = memory_use(zero_7b(stage), a100(), 64).peak();
+    const double beside = 2 * 5e8 + (stage == 3 ? 2 * 1e9 : 0);
+    const double states = parts.weights + parts.gradients + parts.optimizer - beside;
+    EXPECT_NEAR(states / all / bytes[stage], 1, 1e-12) << stage;
+    EXPECT_NEAR(bytes[stage] * 7.5, paper[stage], 0.05) << stage;
+    EXPECT_EQ(parts.update, 0) << stage;
+  }
+}
+
+// A batch of one short sequence, computed again: on 8 ranks ZeRO-2's step needs more, 2 + 14 / 8 bytes a
+// parameter, 2 for each of its eighth when that is flattened, and 4 when it is cast; on 64 it does not.
+// Without ZeRO 4 for each that is cast and 4 flattened, of fp16 alone. ZeRO-3's step has 1e9 parameters at a
+// time, and of two ranks each updates 3.75e9.
+TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
+  const auto use = [](int stage, std::uint32_t ranks, Precision precision = Precision::bf16) {
+    WorkloadSpec workload = zero_7b(stage);
+    workload.sequence = 128;
+    workload.plan.recompute = RecomputeSpec{RecomputeKind::full, {}};
+    workload.precision.gemm = precision;
+    return memory_use(workload, a100(), ranks).peak();
+  };
+  const ModelSpec model = complete(zero_7b(0).model);
+  const double all = 36 * layer_parameters(model).total() + embedding_parameters(model);
+  EXPECT_DOUBLE_EQ(use(2, 8).update, 6 * all / 8);
+  EXPECT_NEAR(use(2, 8).total() / all, 2 + 14 / 8.0 + 6 / 8.0, 1e-12);
+  EXPECT_EQ(use(2, 8).activations + use(2, 8).recompute, 0);
+  EXPECT_EQ(use(2, 64).update, 0);
+  EXPECT_EQ(use(0, 8).update, 0);
+  EXPECT_NEAR(use(0, 8, Precision::fp16).total() / all, 16 + 8, 1e-12);
+  EXPECT_DOUBLE_EQ(use(3, 2).update, 6e9);
 }
 
 // In a pipeline FSDP2 reduces after the last micro-batch: until then gradients are kept whole in the 4 bytes

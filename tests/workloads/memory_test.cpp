@@ -135,6 +135,20 @@ TEST(Memory, ModelStatesAre18BytesAParameter) {
   }
 }
 
+// Megatron's dist_optimizer.md: 16-bit gradients, whose fp32 copies stay: 2 + 2 + 4 + 4 + 8 = 20 bytes a
+// parameter, and 4 + 16 / dp.
+TEST(Memory, MegatronKeepsFp32CopiesOf16BitGradients) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.precision.gradients = Precision::bf16;
+  const MemoryParts sharded = memory_use(workload, h100(), 64).stages[0];
+  workload.plan.zero = 0;
+  const MemoryParts whole = memory_use(workload, h100(), 64).stages[0];
+  EXPECT_DOUBLE_EQ(whole.gradients / whole.weights, 1);
+  EXPECT_DOUBLE_EQ(whole.optimizer / whole.weights, 16 / 2.0);
+  EXPECT_DOUBLE_EQ(sharded.optimizer / whole.weights, 16 / 4 / 2.0);
+  EXPECT_EQ(whole.update, 0);
+}
+
 // Distributed optimiser: 6 + 12 / dp bytes a parameter.
 TEST(Memory, Zero1ShardsTheOptimiser) {
   WorkloadSpec workload = llama3_70b_on_64();

@@ -43,6 +43,10 @@ Framework deepspeed() {
   row.prefetch_elements = 5e7;
   row.outstanding_reductions = 2;  // stage3.py, max_param_reduce_events
   row.live_parameters = 1e9;       // stage3_max_live_parameters
+  // stage_1_and_2.py, step: single_grad_partition, gone after _optimizer_step; stage3.py,
+  // _prepare_fp32_grad_for_sub_group and _release_sub_group, sub_group_size elements at a time.
+  row.copies_for_update = true;
+  row.update_elements = 1e9;
   return row;
 }
 

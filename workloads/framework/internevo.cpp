@@ -28,6 +28,7 @@ Framework internevo() {
   row.bucket_copies = 2;
   row.scatter_gradients = false;
   row.whole_tensor_shards = true;
+  row.copies_for_update = true;  // hybrid_zero_optim.py, step: flat_fp32_avg_grads
   row.attention = AttentionKernel::flash1;
   row.core_copies = CoreCopies::packed;  // flash_attn_unpadded_qkvpacked_func; w1 and w3 are apart
   row.eager_norms = false;

@@ -171,17 +171,19 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     MemoryParts parts;
     // Adapters are kept beside frozen weights as in any training.
     const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
-    parts.weights =
-        (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
-            plan.parameter_shards * (plan.offload_parameters ? 0 : 1) +
-        gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
-            plan.gathered_parameter_bytes;
-    // Autocast keeps the 16-bit copies of a pass.
-    if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     const double routed_bytes =
         plan.frozen() ? held.routed * bytes_of(plan.frozen_weights) + routed_trained * plan.parameter_bytes
                       : held.routed * plan.parameter_bytes;
-    parts.weights += routed_bytes / plan.expert_shards * (plan.offload_parameters ? 0 : 1);
+    const double resident =
+        (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
+            plan.parameter_shards +
+        routed_bytes / plan.expert_shards;
+    const double weights = plan.offload_parameters ? 0 : resident;
+    parts.weights =
+        weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
+                      plan.gathered_parameter_bytes;
+    // Autocast keeps the 16-bit copies of a pass.
+    if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
     const bool away = plan.offload != Offload::none;
     const auto gradients = [&](double count, double shards) {
@@ -190,14 +192,16 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     };
     const GradientBuffers buffers =
         gradient_buffers(plan, layers_of(reduced), trained + (plan.shards_experts() ? routed_trained : 0));
-    parts.gradients = gradients(trained, plan.gradient_shards) +
-                      gradients(routed_trained, plan.expert_gradient_shards) + buffers.lasting;
-    // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients.
-    const double master = plan.mixed_precision ? 4 + (plan.gradient_bytes < 4 ? 4 : 0) : 0;
-    parts.optimizer =
-        away ? 0
-             : (2 * plan.optimizer_bytes + master) *
-                   (trained / plan.optimizer_shards + routed_trained / plan.expert_optimizer_shards);
+    const double reduced_gradients =
+        gradients(trained, plan.gradient_shards) + gradients(routed_trained, plan.expert_gradient_shards);
+    parts.gradients = reduced_gradients + buffers.lasting;
+    // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients that
+    // stays.
+    const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update;
+    const double master = plan.mixed_precision ? 4 + (stays ? 4 : 0) : 0;
+    const double updated =
+        away ? 0 : trained / plan.optimizer_shards + routed_trained / plan.expert_optimizer_shards;
+    parts.optimizer = (2 * plan.optimizer_bytes + master) * updated;
     parts.activations = peak_activations(model, plan, stage) +
                         layers_in_flight(model, plan, stage_layers(plan, stage)) +
                         message_buffers(model, plan, stage);
@@ -221,6 +225,14 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
                                    layer_activation_bytes(model, plan, RecomputeKind::selective)));
     if (plan.recompute.kind == RecomputeKind::full)
       parts.recompute = beyond(layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model)));
+    // Of what it updates alone the optimiser's step has gradients, and copies of some.
+    const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
+    const double step =
+        weights + parts.optimizer + updated * plan.gradient_bytes + at_once * plan.update_copy;
+    if (plan.update_copy > 0 && step > parts.total()) {
+      parts = {weights, reduced_gradients, parts.optimizer};
+      parts.update = step - parts.total();
+    }
     use.stages.push_back(parts);
     if (parts.total() > use.peak().total()) use.fullest = static_cast<std::size_t>(stage);
   }

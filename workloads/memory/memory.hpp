@@ -6,8 +6,12 @@
 //   DDP + autocast   weights 4, their 16-bit copies 2, gradients 4, buckets 4, moments 8: 22 Psi
 //   FSDP2            16 Psi / N; in 16 bits root and a unit, and the buffers of two gathers; gradients of one
 //                    unit in 16 bits and in 32
-//   ZeRO-2           2 Psi + 18 Psi / N and one bucket of 5e8 elements
-//   ZeRO-3           20 Psi / N, 1e9 live parameters and one bucket
+//   ZeRO-0, 1        16 Psi, 4 Psi + 12 Psi / N, and one bucket of 5e8 elements
+//   ZeRO-2           2 Psi + 14 Psi / N and one bucket
+//   ZeRO-3           16 Psi / N, 1e9 live parameters and one bucket
+// DeepSpeed updates from fp32 copies of its 16-bit gradients, which are there when activations and buckets
+// are gone (Plan::update_copy): where that needs more, it is the peak, and what the copies add its `update`.
+// Megatron's fp32 gradients beside 16-bit ones stay (20 Psi; 4 Psi + 16 Psi / N).
 //
 // Activations of one layer and one micro-batch (Korthikanti et al. 2022, section 4; s sequence, b
 // micro-batch, h hidden, a heads, t tensor-parallel size; 16-bit GPT shape with dropout), divided by the
@@ -39,8 +43,9 @@ struct MemoryParts {
   double activations = 0;                            // kept for the backward pass, at the peak
   double recompute = 0;                              // of the layer that is being computed again
   double kv_cache = 0;                               // inference: keys and values of all requests
+  double update = 0;  // beyond the states, where the optimiser's step is the peak
   [[nodiscard]] double total() const {
-    return weights + gradients + optimizer + activations + recompute + kv_cache;
+    return weights + gradients + optimizer + activations + recompute + kv_cache + update;
   }
 };
 

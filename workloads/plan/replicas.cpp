@@ -64,6 +64,12 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
                  "use framework fsdp, or zero_group");
   plan.shard_ranks = shard_group(workload, plan, mistakes);
+  // ZeRO's steps flatten the 16-bit gradients that they update, and cast that: 2 + 4. Without ZeRO
+  // (fp16/fused_optimizer.py, step) each is cast and these are flattened: 4 + 4; of bf16 there is no copy,
+  // since engine.py, get_data_types, has BF16_Optimizer accumulate in fp32.
+  if (zero != 3) plan.update_elements = 0;
+  if (plan.copies_for_update && plan.mixed_precision && plan.gradient_bytes < 4)
+    plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
   // DeepSpeed's overlap_comm is on for stage 3 alone; FSDP and stage 3 always prefetch.
   plan.overlap_grad_reduce =
       spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.unit_shards);
