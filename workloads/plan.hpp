@@ -76,6 +76,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool reduce_every_micro_batch = false;
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
   bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
+  // FSDP on one rank: nothing is gathered, but a unit's parameters are copied, in 16 bits, as if it were.
+  bool unit_copies = false;
   bool reshard_after_forward = false;
   bool reduce_units_at_end = false;  // a stage's units, after the whole of its last backward pass
   int shard_ranks = 1;               // of the dp x cp ranks, those that share one set of shards

@@ -372,6 +372,20 @@ TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
   EXPECT_DOUBLE_EQ(use(3, 2).update, 6e9);
 }
 
+// One rank gathers nothing, but fully_shard copies a unit's parameters to 16 bits for its passes and frees
+// them: root (here the embedding) and a layer, and no buffers. DDP's autocast keeps all its copies.
+TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
+  const auto weights = [](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model.tied_embeddings = true;
+    return memory_use(workload, a100(), 1).peak().weights;
+  };
+  const ModelSpec model = complete(small("fsdp").model);
+  const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
+  EXPECT_DOUBLE_EQ(weights("fsdp"), 4 * (4 * layer + embedding) + 2 * (embedding + layer));
+  EXPECT_DOUBLE_EQ(weights("ddp"), 6 * (4 * layer + embedding));
+}
+
 // In a pipeline FSDP2 reduces after the last micro-batch: until then gradients are kept whole in the 4 bytes
 // they are reduced in, beside the shard's and the 2 bytes of the largest unit that the backward pass leaves.
 // Of a stage of two layers and the embedding, over four ranks.

@@ -96,7 +96,7 @@ RootUnit root_unit(const StageParameters& held) {
 // Parameters beside the shards, at the peak: this unit and the one whose gather is under way, or everything.
 double gathered_parameters(const Plan& plan, const std::vector<double>& units, double parameters,
                            double root) {
-  if (!plan.unit_shards || units.empty()) return root;
+  if (!(plan.unit_shards || plan.unit_copies) || units.empty()) return root;
   double pair = 0;
   for (std::size_t i = 0; i < units.size(); ++i)
     pair = std::max(pair, units[i] + (i + 1 < units.size() ? units[i + 1] : 0));
@@ -108,8 +108,9 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
   // beside it this rank's shards, cast (_fsdp_collectives.py: foreach_all_gather, flat_foreach_copy_input).
   // The allocator keeps a stream's memory for that stream (c10/cuda/CUDACachingAllocator.cpp).
   const double largest = *std::max_element(units.begin(), units.end());
-  const double buffers =
-      std::max(pair, root + units.front()) + std::max(root, largest) / plan.parameter_shards;
+  const double buffers = plan.unit_copies ? 0
+                                          : std::max(pair, root + units.front()) +
+                                                std::max(root, largest) / plan.parameter_shards;
   return root + buffers + (stay ? parameters : largest);
 }
 
@@ -126,12 +127,12 @@ struct GradientBuffers {
   double lasting = 0, passing = 0;
 };
 GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters) {
-  if (plan.unit_shards) {
+  if (plan.unit_shards || plan.unit_copies) {
     const double largest =
         units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
     // Kept whole until the last micro-batch, in the format they are reduced in (FSDP2's
     // _fsdp_param.py, to_accumulated_grad_if_needed), and the unit's that the backward pass leaves.
-    if (!plan.reduce_every_micro_batch)
+    if (!plan.reduce_every_micro_batch && !plan.unit_copies)
       return {parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
     if (plan.bucket_elements > 0)
       return {std::min(parameters, plan.bucket_elements) * plan.gradient_bytes, 0};
@@ -158,16 +159,17 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const AdapterParameters adapters = stage_adapters(model, plan, stage);
     const double trained = plan.frozen() ? adapters.dense : parameters;
     const double routed_trained = plan.frozen() ? adapters.routed : held.routed;
-    const double all = parameters + (plan.shards_experts() ? held.routed : 0);
+    const bool joined = plan.expert_ranks && (plan.unit_shards || plan.unit_copies);
+    const double all = parameters + (joined ? held.routed : 0);
     const RootUnit root = plan.root_unit ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
     const auto layers_of = [&](const std::vector<double>& counts) {
       const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
       return std::vector<double>(at(root.first), at(root.last));
     };
     // A layer is gathered with its experts, which are reduced apart.
-    const std::vector<double> whole = plan.shards_experts() ? with_experts(held, std::plus<>()) : units;
+    const std::vector<double> whole = joined ? with_experts(held, std::plus<>()) : units;
     const std::vector<double> reduced =
-        plan.shards_experts() ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
+        joined ? with_experts(held, [](double a, double b) { return std::max(a, b); }) : units;
     MemoryParts parts;
     // Adapters are kept beside frozen weights as in any training.
     const double frozen = 2 * held.ends + (parameters - held.ends) * bytes_of(plan.frozen_weights);
@@ -183,7 +185,8 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
         weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
                       plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
-    if (plan.cast_weights) parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
+    if (plan.cast_weights && !plan.unit_copies)
+      parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
     const bool away = plan.offload != Offload::none;
     const auto gradients = [&](double count, double shards) {
@@ -191,7 +194,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
     };
     const GradientBuffers buffers =
-        gradient_buffers(plan, layers_of(reduced), trained + (plan.shards_experts() ? routed_trained : 0));
+        gradient_buffers(plan, layers_of(reduced), trained + (joined ? routed_trained : 0));
     const double reduced_gradients =
         gradients(trained, plan.gradient_shards) + gradients(routed_trained, plan.expert_gradient_shards);
     parts.gradients = reduced_gradients + buffers.lasting;

@@ -4,8 +4,8 @@
 // moments 8; what ZeRO shards is divided by the ranks that share it (1: the last three, 2: gradients too, 3:
 // all). Beside them (training-and-collectives.md 4.9 and 6; Psi parameters of the rank, N ranks that share):
 //   DDP + autocast   weights 4, their 16-bit copies 2, gradients 4, buckets 4, moments 8: 22 Psi
-//   FSDP2            16 Psi / N; in 16 bits root and a unit, and the buffers of two gathers; gradients of one
-//                    unit in 16 bits and in 32
+//   FSDP2            16 Psi / N; in 16 bits root and a unit, and the buffers of two gathers (none of one
+//                    rank, which gathers nothing); gradients of one unit in 16 bits and in 32
 //   ZeRO-0, 1        16 Psi, 4 Psi + 12 Psi / N, and one bucket of 5e8 elements
 //   ZeRO-2           2 Psi + 14 Psi / N and one bucket
 //   ZeRO-3           16 Psi / N, 1e9 live parameters and one bucket

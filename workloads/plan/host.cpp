@@ -104,5 +104,7 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.offload_gradients = workload.plan.zero.value_or(defaults.zero) >= 2;
   // What the host updates in fp32 comes back in 16 bits: no fp32 copy stays behind.
   if (!plan.offload_parameters && !plan.unit_shards && plan.cast_weights) plan.cast_weights = false;
+  plan.unit_copies = false;
+  plan.root_unit = plan.root_unit && plan.unit_shards;
 }
 }  // namespace topsim::workloads

@@ -64,6 +64,10 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
                  "use framework fsdp, or zero_group");
   plan.shard_ranks = shard_group(workload, plan, mistakes);
+  // _fsdp_param_group.py, wait_for_unshard: with world_size 1 every unit's all_gather_inputs are copied into
+  // storage that its resharding frees. Frozen weights are what they are multiplied as.
+  plan.unit_copies =
+      defaults.family == FrameworkFamily::fsdp && copies == 1 && plan.pp == 1 && plan.task != Task::lora;
   // ZeRO's steps flatten the 16-bit gradients that they update, and cast that: 2 + 4. Without ZeRO
   // (fp16/fused_optimizer.py, step) each is cast and these are flattened: 4 + 4; of bf16 there is no copy,
   // since engine.py, get_data_types, has BF16_Optimizer accumulate in fp32.
@@ -76,14 +80,14 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.overlap_param_gather =
       plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather || plan.unit_shards);
   // Under a pipeline FSDP keeps parameters and gradients whole until the last micro-batch (torchtitan).
-  plan.reshard_after_forward =
-      plan.zero == 3 && (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
+  plan.reshard_after_forward = (plan.unit_copies ? zero : plan.zero) == 3 &&
+                               (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
   // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
   // every backward pass; after the last one post_backward of all groups.
   plan.reduce_units_at_end = plan.unit_shards && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
   // A pipeline's ends are units of their stages.
-  plan.root_unit = plan.root_unit && plan.unit_shards && plan.pp == 1;
+  plan.root_unit = plan.root_unit && (plan.unit_shards || plan.unit_copies) && plan.pp == 1;
   if (plan.unit_shards || copies == 1) plan.bucket_copies = 0;
   plan.cast_weights = plan.cast_weights && !plan.unit_shards;  // shards are cast before they are gathered
   plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
