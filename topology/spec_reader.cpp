@@ -215,8 +215,8 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
                  "global cables a switch",
                  config::list_of<int>(config::codec_for<int>(config::at_least(1))))
           .field("chips", &FabricSpec::chips,
-                 "torus and mesh of explicit devices: names of the accelerators by coordinate, the last "
-                 "dimension fastest")
+                 "explicit devices in a torus or mesh, or in nodes that hold a torus each: names of the "
+                 "accelerators by coordinate, the last dimension fastest")
           .shorthand("use");
   return object;
 }

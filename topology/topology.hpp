@@ -192,7 +192,8 @@ class Topology {
   bool peer_to_peer =
       true;  // accelerators reach each other over PCIe; else copies bounce through host memory
   std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
-  // Torus and mesh: chips along each dimension, and by coordinate, row-major.
+  // Torus and mesh: chips along each dimension, and by coordinate, row-major. On another fabric the nodes
+  // hold a torus each, and the first dimension counts nodes.
   std::vector<int> torus_dimensions;
   std::vector<DeviceId> torus_chips;
   Duration nic_latency{};  // NIC and host base of one message between nodes (one way), fabrics.md section 2

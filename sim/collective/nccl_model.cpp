@@ -69,9 +69,10 @@ void join_nics(const Placement& placement, StepPlan& plan) {
 }
 
 // Nothing but the links limits it.
-Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology) {
+Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology,
+                  Duration between) {
   Timing timing;
-  timing.latency_us = microseconds(torus_latency(kind, block, topology));
+  timing.latency_us = microseconds(torus_latency(kind, block, topology, between));
   return timing;
 }
 
@@ -234,7 +235,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     const std::int64_t bytes = call.bytes.value();
     // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
     const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
-    const Timing timing = block         ? time_torus(wire, *block, router.topology())
+    const Timing timing = block ? time_torus(wire, *block, router.topology(), usage->second.fabric_latency())
                           : served      ? time_serving(choice, *placement.tuner)
                           : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
                                                           *placement.tuner, network, time)

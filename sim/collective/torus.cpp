@@ -13,7 +13,8 @@ template <class Visit>
 void for_neighbours(const TorusBlock& block, std::size_t axis, Visit visit) {
   std::size_t stride = 1;
   for (std::size_t a = axis + 1; a < block.axes.size(); ++a) stride *= block.axes[a].size;
-  const auto [size, ring] = block.axes[axis];
+  const auto size = block.axes[axis].size;
+  const bool ring = block.axes[axis].ring;
   for (std::size_t i = 0; i < block.chips.size(); ++i) {
     const auto at = static_cast<std::uint32_t>(i / stride % size);
     if (at + 1 == size && !ring) continue;
@@ -28,6 +29,10 @@ Torus::Torus(const topology::Topology& topology) : topology_(topology) {
   place_.assign(topology.devices().size(), kNone);
   for (std::size_t i = 0; i < topology.torus_chips.size(); ++i)
     place_[topology.torus_chips[i].index()] = static_cast<std::uint32_t>(i);
+}
+
+bool Torus::of_nodes() const {
+  return topology_.fabric_kind != "torus" && topology_.fabric_kind != "mesh";
 }
 
 std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const {
@@ -45,10 +50,13 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
   std::size_t product = 1;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const auto size = static_cast<std::uint32_t>(values[d].size());
-    if (*values[d].rbegin() - *values[d].begin() + 1 != size) return std::nullopt;  // gaps
+    const bool nodes = d == 0 && of_nodes();
+    const bool gaps = *values[d].rbegin() - *values[d].begin() + 1 != size;
+    if (gaps && !nodes) return std::nullopt;
     product *= size;
     const bool whole = static_cast<int>(size) == dims[d];
-    if (size > 1) block.axes.push_back({size, whole && size > 2 && topology_.fabric_kind == "torus"});
+    if (size > 1)
+      block.axes.push_back({size, nodes || (whole && size > 2 && topology_.fabric_kind != "mesh"), nodes});
   }
   if (product != gpus.size()) return std::nullopt;
   for (const std::uint32_t place : places) block.chips.push_back(topology_.torus_chips[place]);
@@ -56,36 +64,51 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
 }
 
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage) {
-  const std::size_t axes = block.axes.size();
+  // Nodes are the first axis, and the first to be gathered: what goes between them is least.
+  const std::size_t outer = block.axes.front().nodes ? 1 : 0, axes = block.axes.size() - outer;
+  const double nodes = outer > 0 ? block.axes.front().size : 1;
   const auto n = static_cast<double>(block.chips.size());
   // A scatter of sums, then the gather; one root sends, or receives, what it has itself too.
   const bool rooted = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
   const double rounds = kind == CollectiveKind::all_reduce ? 2 : rooted ? n / (n - 1) : 1;
+  if (outer > 0)
+    for_neighbours(block, 0, [&](DeviceId here, DeviceId next, std::uint32_t) {
+      usage.add_message({.from = here, .to = next}, rounds * (nodes - 1) / (2 * n));
+      usage.add_message({.from = next, .to = here}, rounds * (nodes - 1) / (2 * n));
+    });
   for (std::size_t axis = 0; axis < axes; ++axis) {
     // Of the buffer, what a chip holds of all parts together when this axis comes.
     double held = 0;
     for (std::size_t first = 0; first < axes; ++first) {
-      double before = 1;
-      for (std::size_t a = first; a != axis; a = (a + 1) % axes) before *= block.axes[a].size;
+      double before = nodes;
+      for (std::size_t a = first; a != axis; a = (a + 1) % axes) before *= block.axes[outer + a].size;
       held += before;
     }
     held /= n * static_cast<double>(axes);
-    const auto [size, ring] = block.axes[axis];
-    for_neighbours(block, axis, [&](DeviceId here, DeviceId next, std::uint32_t at) {
+    const TorusBlock::Axis& along = block.axes[outer + axis];
+    for_neighbours(block, outer + axis, [&](DeviceId here, DeviceId next, std::uint32_t at) {
       // Round a ring half of the chips' parts pass each way; along a line all that lies behind.
-      const double on = ring ? (size - 1) / 2.0 : at + 1.0, back = ring ? (size - 1) / 2.0 : size - 1.0 - at;
+      const double others = along.size - 1, on = along.ring ? others / 2 : at + 1.0,
+                   back = along.ring ? others / 2 : others - at;
       usage.add({.from = here, .to = next}, rounds * held * on);
       usage.add({.from = next, .to = here}, rounds * held * back);
     });
   }
 }
 
-Duration torus_latency(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology) {
-  std::uint32_t hops = 0;
-  for (const auto& [size, ring] : block.axes) hops += ring ? size / 2 : size - 1;
+Duration torus_latency(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology,
+                       Duration between) {
+  std::uint32_t hops = 0, nodes = 0;
+  for (const TorusBlock::Axis& axis : block.axes) {
+    if (axis.nodes)
+      nodes = axis.size / 2;
+    else
+      hops += axis.ring ? axis.size / 2 : axis.size - 1;
+  }
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) nodes = std::min(nodes, 1U);
   Duration hop{};
   for (const LinkId l : topology.links_from(block.chips.front()))
     if (topology.link(l).kind == topology::LinkKind::torus) hop = std::max(hop, topology.link(l).latency);
-  return (kind == CollectiveKind::all_reduce ? 2 : 1) * hops * hop;
+  return (kind == CollectiveKind::all_reduce ? 2 : 1) * (hops * hop + nodes * between);
 }
 }  // namespace topsim::collective

@@ -175,25 +175,18 @@ void find_minimal_paths(const topology::Topology& topology, std::vector<report::
        "topology.fabric.routing", "a fat-tree with the same link is the upper bound"});
 }
 
-// Neuron's collectives (awsdocs-neuron, "Inter-node Collective Communications") sum over the torus of a node
-// first, then between the chips of one place on all nodes, every one by its own NIC.
+// AWS publishes how Neuron's collectives go (awsdocs-neuron, "Inter-node Collective Communications"), not how
+// long they take.
 void find_node_torus(const Scenario& scenario, const topology::Topology& topology,
                      const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
   const topology::NodeRecipe& node = catalogue.node(scenario.topology.node.use);
   if (node.scale_up.kind != topology::ScaleUp::Kind::torus || topology.accelerators().size() < 2) return;
-  constexpr int kFound = 16;  // chips of a node whose rings the search still finds
-  const bool few = node.accelerators > kFound;
   out.push_back(
-      {few ? report::Severity::warning : report::Severity::note,
-       fmt::format(
-           "collectives of {} are simulated as NCCL's rings; its own library sums over the torus of a "
-           "node first, then between chips of the same place{}",
-           node.name,
-           few ? fmt::format(", and of the rings that {} chips have room for the search finds few: "
-                             "large collectives are several times too slow here",
-                             node.accelerators)
-               : ""),
-       "topology.node", "topsim bench all_reduce prints the channels"});
+      {report::Severity::note,
+       fmt::format("collectives of {} follow the links of its torus, and between nodes rings of chips of "
+                   "one place; no measured time of its own library stands behind them",
+                   node.name),
+       "topology.node", "nccl-tests' counterpart there is nccom-test: compare topsim bench with it"});
 }
 
 // One queue pair keeps to one port of a bond, on either model.

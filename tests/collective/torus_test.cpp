@@ -125,4 +125,56 @@ TEST(Torus, AnAllToAllOfASquareGoesByDimensionOrder) {
   EXPECT_NEAR(all.links.begin()->first, 0.5, 1e-12);
 }
 
+topology::Topology nodes_of_tori(const char* node, int nodes) {
+  topology::TopologySpec spec;
+  spec.node.use = node;  // 16 chips in 4 x 4, each with a NIC
+  spec.nodes = nodes;
+  if (nodes > 1) spec.fabric.kind = "rail";
+  return topology::build(spec, topology::test::catalogue());
+}
+
+// One node of 16: 15/16 of the buffer into each over four links. Of 4 x 4 x 4 the third axis has cables of
+// half the count, so it is what bounds: 63/64/6 of the buffer on each neighbour's.
+TEST(Torus, WithinANodeGathersGoAxisByAxis) {
+  const topology::Topology t = nodes_of_tori("trn2", 1), u = nodes_of_tori("trn2-ultra", 1);
+  const Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators());
+  ASSERT_EQ(gather.links.size(), 1U);
+  EXPECT_NEAR(gather.links.begin()->first, 15.0 / 16 / 4, 1e-12);
+  EXPECT_EQ(gather.links.begin()->second, 64);
+  const Lowered large = lowered(u, CollectiveKind::all_gather, u.accelerators());
+  ASSERT_EQ(large.links.size(), 1U);
+  EXPECT_NEAR(large.links.begin()->first, 63.0 / 64 / 6, 1e-12);
+}
+
+// Four nodes of 16: a chip takes in the 3/64 of its place on the others through its NIC, then 15/16 of the
+// whole buffer over four links.
+TEST(Torus, BetweenNodesEveryChipHasItsOwnPlaceOnTheOthers) {
+  const topology::Topology t = nodes_of_tori("trn2", 4);
+  Lowered gather = lowered(t, CollectiveKind::all_gather, t.accelerators());
+  double inside = 0, into_nics = 0;
+  for (const topology::LinkShare& use : gather.activity.usage) {
+    const topology::Link& link = t.link(use.link);
+    if (link.kind == topology::LinkKind::torus) {
+      EXPECT_NEAR(use.share, 15.0 / 16 / 4, 1e-12);
+      inside += use.share;
+    }
+    if (t.device(link.to).kind == topology::DeviceKind::nic &&
+        t.device(link.from).kind == topology::DeviceKind::fabric_switch) {
+      EXPECT_NEAR(use.share, 3.0 / 64, 1e-12);
+      into_nics += use.share;
+    }
+  }
+  EXPECT_NEAR(inside, 64 * 15.0 / 16, 1e-9);
+  EXPECT_NEAR(into_nics, 64 * 3.0 / 64, 1e-9);
+  // A group of one place on all nodes meets in a ring of NICs; one row of two nodes is a block, too.
+  std::vector<DeviceId> place, rows;
+  for (std::size_t node = 0; node < 4; ++node) place.push_back(t.accelerators()[16 * node + 5]);
+  for (const std::size_t node : {0U, 3U})
+    for (std::size_t chip = 4; chip < 8; ++chip) rows.push_back(t.accelerators()[16 * node + chip]);
+  const topology::Router router(t, 1);
+  const NcclModel nccl(router);
+  EXPECT_EQ(nccl.choose(CollectiveKind::all_reduce, Bytes(1 << 20), place).algorithm, Algorithm::torus);
+  EXPECT_EQ(nccl.choose(CollectiveKind::all_reduce, Bytes(1 << 20), rows).algorithm, Algorithm::torus);
+}
+
 }  // namespace topsim::collective::torus_test

@@ -36,7 +36,7 @@ TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
   EXPECT_EQ(read.type_of(*up).transport, "roce");
   for (const TopologySpec& spec :
        {cluster("hgx-h100", 8, "rail"), ecmp, roce, cluster("dgx-1-v100", 2, "fat-tree"),
-        cluster("gb200-nvl72", 18, "rail"), cluster("srv-8x4090-dual", 1)}) {
+        cluster("gb200-nvl72", 18, "rail"), cluster("srv-8x4090-dual", 1), cluster("trn2", 2, "rail")}) {
     const std::string first = to_json(build(spec, catalogue()));
     const std::string second = to_json(load(first));
     EXPECT_TRUE(first == second) << spec.node.use;

@@ -1,6 +1,7 @@
 #include "topology/build.hpp"
 
 #include <filesystem>
+#include <span>
 
 #include "sim/base/error.hpp"
 #include "topology/build/explicit.hpp"
@@ -64,6 +65,17 @@ std::vector<Problem> unknown_names(const TopologySpec& spec, const Catalogue& ca
   return problems;
 }
 
+namespace {
+// Coordinates of chips that form a torus within every node: node, then place in it.
+void number_chips(const NodeStamp& stamp, std::span<const std::uint32_t> first_device, Topology& facts) {
+  if (stamp.torus.empty()) return;
+  facts.torus_dimensions = {static_cast<int>(first_device.size())};
+  facts.torus_dimensions.insert(facts.torus_dimensions.end(), stamp.torus.begin(), stamp.torus.end());
+  for (const std::uint32_t node : first_device)
+    for (const std::uint32_t chip : stamp.accelerators) facts.torus_chips.emplace_back(node + chip);
+}
+}  // namespace
+
 Topology build(const TopologySpec& spec, const Catalogue& catalogue, const BuildOptions& options) {
   const Hardware hardware(catalogue, options);
   std::vector<Problem> unknown = unknown_names(spec, catalogue);
@@ -92,6 +104,7 @@ Topology build(const TopologySpec& spec, const Catalogue& catalogue, const Build
   builder.facts().peer_to_peer = stamp.peer_to_peer;
   builder.facts().nvlink_sharp = stamp.nvlink_sharp;
   const std::vector<std::uint32_t> first = place_nodes(stamp, spec.nodes, builder);
+  number_chips(stamp, first, builder.facts());
   std::vector<DeviceId> ranks = build_fabric(spec, catalogue, stamp, first, options, builder);
   Topology topology = std::move(builder).finish();
   return ranks.empty() ? std::move(topology) : topology.with_ranks_on(std::move(ranks));

@@ -104,6 +104,7 @@ class NodeDraft {
   // Row-major coordinates, last dimension fastest; a dimension of two has one pair of neighbours.
   void torus(const LinkFigures& link) {
     const std::vector<int>& dims = recipe_.scale_up.dims;
+    stamp_.torus = dims;
     int stride = recipe_.accelerators;
     for (std::size_t d = 0; d < dims.size(); ++d) {
       const int count = d < recipe_.scale_up.dim_links.size() ? recipe_.scale_up.dim_links[d] : 1;

@@ -28,6 +28,7 @@ struct NodeStamp {
   std::uint32_t domain_switch_model = 0;
   std::string default_link;
   bool peer_to_peer = true, nvlink_sharp = false;
+  std::vector<int> torus;        // dimensions of the torus within the node
   std::vector<int> torus_block;  // how its accelerators sit in a torus of them
   std::string torus_link;        // catalogue link between them
 };
