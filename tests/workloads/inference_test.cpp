@@ -96,6 +96,43 @@ TEST(Inference, FewRowsDoNotLeaveUnitsIdle) {
               1e-9);
 }
 
+// An eighth of the H100's rate beside the same memory (an H20 has a seventh): 4096 x 4096 weights of 2 bytes
+// are read in 12.1 us. 64 tiles of 64 columns on 132 units are two parts of K each, one wave: 132 x 2048 x 2
+// x 64 x rows at 0.946 / (1 + 16.8 (1/rows + 1/64)) of 123.7 TFLOP/s: 10.9 us with 16 rows to a tile,
+// hidden, 16.9 with 32, 28.9 with 64.
+TEST(Inference, AFewRowsTakeTilesOfFewRows) {
+  topology::Accelerator slow = h100();
+  for (auto& [precision, rate] : slow.dense_flops) rate /= 8;
+  slow.sustained_flops.clear(), slow.achievable_flops.clear();
+  const ComputeModel compute(slow, {});
+  const auto product = [&](double rows) {
+    return compute.gemm({rows, 4096, 4096}, Precision::bf16).seconds - 6.3e-6;
+  };
+  const auto read = [](double rows) { return 2 * (4096 * 4096 + 2 * 4096 * rows) / (0.83 * 3.35e12); };
+  EXPECT_NEAR(product(1), read(1), 1e-9);
+  EXPECT_NEAR(product(16), read(16), 1e-9);
+  EXPECT_NEAR(product(17), 16.9e-6, 0.05e-6);
+}
+
+// 64 prompts of 1,000 tokens are read eight at a time, up to 8,192 tokens, 5 by 5 if there are 65; at most
+// one share of them a stage. Kernels start from graphs.
+TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
+  WorkloadSpec workload = serving(Task::prefill);
+  workload.plan.micro_batch.reset(), workload.plan.grad_accumulation.reset();
+  workload.sequence = 1000;
+  const auto together = [&](int prompts, int stages) {
+    workload.plan.global_batch = prompts, workload.plan.pp = stages;
+    const Plan plan = resolve(workload, ranks(workload));
+    EXPECT_TRUE(plan.graph);
+    return plan.micro_batch;
+  };
+  EXPECT_EQ(together(64, 1), 8);
+  EXPECT_EQ(together(65, 1), 5);
+  EXPECT_EQ(together(8, 4), 2);
+  workload.plan.micro_batch = 1;
+  EXPECT_EQ(together(64, 1), 1);
+}
+
 // Matrices of four bits and a scale of 2 bytes for 128 of them, embedding and head of two bytes: 2 - 0.5 -
 // 2 / 128 bytes of a layer's numbers are not read any more where memory is the limit, nor held.
 TEST(Inference, NarrowWeightsAreReadAndHeldAsTheyAre) {

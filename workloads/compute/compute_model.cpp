@@ -50,6 +50,9 @@ constexpr double kEdge = 8192;
 
 constexpr std::array<std::pair<double, double>, 6> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+// For the rows of generated tokens: cuBLAS' cutlass_80_wmma_tensorop_..._16x16_128x2 and 32x32_128x2 on
+// Ampere, nvjet_..._64x8 to 64x32 with operands swapped on Hopper, as traces name them.
+constexpr std::array<std::pair<double, double>, 2> kFlatTiles{{{32, 64}, {16, 64}}};
 // Of kernels that expand narrow weights as they read them: 16 rows (IST-DASLab/marlin).
 constexpr std::pair<double, double> kNarrowTile{16, 256};
 // Rows up to which a product has one row of tiles at most, and too few of them for the units: K is divided
@@ -135,6 +138,8 @@ ComputeModel::Tiling ComputeModel::tiled(const GemmShape& shape, double peak_rat
     if (time < best.seconds) best = {time, parts * tiles};
   };
   for (const auto& [tm, tn] : kTiles) consider(tm, tn);
+  if (shape.m <= kFewRows)
+    for (const auto& [tm, tn] : kFlatTiles) consider(tm, tn);
   if (shape.weight_bytes > 0) consider(kNarrowTile.first, kNarrowTile.second);
   return best;
 }

@@ -106,6 +106,15 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
             : fmt::format("grad_accumulation = {} would be", next));
   }
 }
+// Servers decode all their requests at once (continuous batching), and read prompts together up to so many
+// tokens (vLLM, engine/arg_utils.py: max_num_batched_tokens of its server on an H100), a batch a stage.
+int requests_at_once(int requests, const Plan& plan) {
+  constexpr std::int64_t kPromptTokens = 8192;
+  if (plan.task == Task::decode) return std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);
+  for (int together = requests / plan.pp; together > 1; --together)
+    if (requests % together == 0 && std::int64_t{together} * plan.sequence <= kPromptTokens) return together;
+  return 1;
+}
 }  // namespace
 
 int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mistakes) {
@@ -149,12 +158,8 @@ int data_parallel(const PlanSpec& plan, std::uint32_t accelerators, Mistakes& mi
 }
 
 void set_batches(const PlanSpec& spec, int layers, Plan& plan, Mistakes& mistakes) {
-  // Servers decode all their requests at once (continuous batching).
-  if (plan.task == Task::decode && !spec.micro_batch && spec.global_batch &&
-      *spec.global_batch % plan.dp == 0) {
-    const int requests = *spec.global_batch / plan.dp;
-    plan.micro_batch = std::max(1, requests % plan.pp == 0 ? requests / plan.pp : requests);
-  }
+  if (plan.inference() && !spec.micro_batch && spec.global_batch && *spec.global_batch % plan.dp == 0)
+    plan.micro_batch = requests_at_once(*spec.global_batch / plan.dp, plan);
   const std::int64_t per_round = std::int64_t{plan.micro_batch} * plan.dp;
   count_micro_batches(spec, per_round, plan, mistakes);
   check_limits(spec, layers, per_round, plan, mistakes);

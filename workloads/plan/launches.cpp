@@ -7,7 +7,8 @@
 namespace topsim::workloads {
 
 void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
-  const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.task == Task::decode);
+  // Serving engines replay graphs for prompts, too (vLLM's piecewise ones; TensorRT-LLM has no Python there).
+  const bool graph = workload.compute.cuda_graph.value_or(defaults.cuda_graph || plan.inference());
   // Stage times that were measured hold their launches.
   const Duration eager = plan.replays() ? Duration{} : host_times().operation;
   const bool one_price = graph || plan.replays() || workload.compute.launch_overhead;
