@@ -1,6 +1,8 @@
 #include "sim/collective/time_model.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "sim/collective/chunks.hpp"
 #include "sim/collective/nccl/tuner_constants.hpp"
@@ -59,13 +61,16 @@ constexpr std::array<double, 4> kOwnCopy = {24.3, 24.3, 36.4, 40.6};
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
 // It works in rounds: every channel moves one chunk of every head. A round of small chunks takes longer than
 // its bytes: slopes between the sizes that use one chunk, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
-// (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81.
-// What it takes longer is no part of its bytes: in a domain of more heads than the sweeps' boxes a round
-// carries more of these for it.
+// (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81. Chunks of 128 KiB
+// come with 64 of their rounds, beyond those sweeps: from 8 to 16 GiB p5 gains 486 GB/s of bus bandwidth,
+// where the share above is 460, B200 (GKE) 851 of 758. In no constant: H200 487, GB200 of two trays 849. What
+// it takes longer is no part of its bytes: in a domain of more heads than the sweeps' boxes a round carries
+// more of these for it.
 double nvls_chunk_share(std::int64_t chunk, double heads, std::size_t generation) {
-  if (chunk >= 64 << 10) return 1;
-  const bool half = chunk >= 32 << 10;
-  const double share = generation == 3 ? (half ? 0.63 : 0.53) : (half ? 0.80 : 0.66);
+  // Of chunks of 16, 32, 64 and 128 KiB; Hopper's and Blackwell's.
+  constexpr std::array<std::array<double, 4>, 2> kShares = {{{0.66, 0.80, 1, 1.056}, {0.53, 0.63, 1, 1.123}}};
+  const double share =
+      kShares.at(generation == 3 ? 1 : 0).at(std::bit_width(static_cast<std::uint64_t>(chunk >> 14)) - 1);
   constexpr double kMostHeads = 8;  // of the sweeps' boxes
   return heads <= kMostHeads ? share : 1 / (1 + (1 / share - 1) * kMostHeads / heads);
 }
