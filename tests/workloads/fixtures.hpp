@@ -66,4 +66,14 @@ inline WorkloadSpec llama3_70b_on_64() {
   workload.plan.global_batch = 128;
   return workload;
 }
+
+// 4 layers of 12 h^2 + 13 h = 12,596,224 parameters, embedding (51200 + 2048) h, head 51200 h.
+inline WorkloadSpec small(std::string framework, int accumulation = 1) {
+  WorkloadSpec workload;
+  workload.model = gpt(4, 1024, 16);
+  workload.model.tied_embeddings = false;
+  workload.framework = std::move(framework);
+  workload.plan.grad_accumulation = accumulation;
+  return workload;
+}
 }  // namespace topsim::workloads::testing

@@ -1,0 +1,116 @@
+// What data-parallel frameworks hold.
+#include <gtest/gtest.h>
+
+#include "tests/workloads/fixtures.hpp"
+#include "workloads/memory/memory.hpp"
+#include "workloads/model.hpp"
+
+namespace topsim::workloads::data_parallel_memory_test {
+using namespace testing;
+
+// States in bytes a parameter (memory.hpp), Psi = 4 layers + embedding (its head is tied) = 104,914,... ; N
+// = 8.
+TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
+  const auto tied = [](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model.tied_embeddings = true;
+    return workload;
+  };
+  const ModelSpec model = complete(tied("ddp").model);
+  const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
+  const double all = 4 * layer + embedding;
+  const auto states = [&](const WorkloadSpec& workload) {
+    const MemoryParts parts = memory_use(workload, a100(), 8).peak();
+    return parts.weights + parts.gradients + parts.optimizer;
+  };
+  EXPECT_DOUBLE_EQ(states(tied("ddp")), 22 * all);
+  // The root and a layer gathered, the buffers that the root and the first layer were gathered into, and the
+  // root's eighth before. The head's gradients and those of a layer on their way are in the place of the
+  // logits, which are more: 14 bytes for each of 2048 x 51200, where they are 2 for each of 1024 x 53248 and
+  // 6 for each of 12.6 million.
+  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * 2 * (embedding + layer) + 2 * embedding / 8);
+  WorkloadSpec deepspeed = tied("deepspeed");
+  // The bucket of 5e8 elements holds everything: 2 Psi.
+  deepspeed.plan.zero = 1;
+  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 2 * all + 12 * all / 8 + 2 * all);
+  deepspeed.plan.zero = 2;
+  EXPECT_DOUBLE_EQ(states(deepspeed), 2 * all + 14 * all / 8 + 2 * all);
+  deepspeed.plan.zero = 3;  // all parameters are below the 1e9 that may live
+  EXPECT_DOUBLE_EQ(states(deepspeed), 16 * all / 8 + 2 * all + 2 * all);
+}
+
+// 36 layers of 4096: 7.5 billion parameters, as in figure 1 of the ZeRO paper (Rajbhandari et al. 2020), over
+// 64 ranks: 120, 31.4, 16.6 and 1.9 GB. Beside them one bucket of 5e8 gradients, and 1e9 live parameters.
+WorkloadSpec zero_7b(int stage) {
+  WorkloadSpec workload;
+  workload.model = gpt(36, 4096, 32);
+  workload.framework = "deepspeed";
+  workload.plan.zero = stage;
+  workload.plan.grad_accumulation = 1;
+  return workload;
+}
+
+TEST(DataParallelMemory, ZeroIsTheFigureOfItsPaper) {
+  const ModelSpec model = complete(zero_7b(0).model);
+  const double all = 36 * layer_parameters(model).total() + embedding_parameters(model);
+  const double bytes[] = {16, 4 + 12 / 64.0, 2 + 14 / 64.0, 16 / 64.0}, paper[] = {120, 31.4, 16.6, 1.9};
+  for (int stage = 0; stage < 4; ++stage) {
+    const MemoryParts parts = memory_use(zero_7b(stage), a100(), 64).peak();
+    const double beside = 2 * 5e8 + (stage == 3 ? 2 * 1e9 : 0);
+    const double states = parts.weights + parts.gradients + parts.optimizer - beside;
+    EXPECT_NEAR(states / all / bytes[stage], 1, 1e-12) << stage;
+    EXPECT_NEAR(bytes[stage] * 7.5, paper[stage], 0.05) << stage;
+    EXPECT_EQ(parts.update, 0) << stage;
+  }
+}
+
+// A batch of one short sequence, computed again: on 8 ranks ZeRO-2's step needs more, 2 + 14 / 8 bytes a
+// parameter, 2 for each of its eighth when that is flattened, and 4 when it is cast; on 64 it does not.
+// Without ZeRO 4 for each that is cast and 4 flattened, of fp16 alone. ZeRO-3's step has 1e9 parameters at a
+// time, and of two ranks each updates 3.75e9.
+TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
+  const auto use = [](int stage, std::uint32_t ranks, Precision precision = Precision::bf16) {
+    WorkloadSpec workload = zero_7b(stage);
+    workload.sequence = 128;
+    workload.plan.recompute = RecomputeSpec{RecomputeKind::full, {}};
+    workload.precision.gemm = precision;
+    return memory_use(workload, a100(), ranks).peak();
+  };
+  const ModelSpec model = complete(zero_7b(0).model);
+  const double all = 36 * layer_parameters(model).total() + embedding_parameters(model);
+  EXPECT_DOUBLE_EQ(use(2, 8).update, 6 * all / 8);
+  EXPECT_NEAR(use(2, 8).total() / all, 2 + 14 / 8.0 + 6 / 8.0, 1e-12);
+  EXPECT_EQ(use(2, 8).activations + use(2, 8).recompute, 0);
+  EXPECT_EQ(use(2, 64).update, 0);
+  EXPECT_EQ(use(0, 8).update, 0);
+  EXPECT_NEAR(use(0, 8, Precision::fp16).total() / all, 16 + 8, 1e-12);
+  EXPECT_DOUBLE_EQ(use(3, 2).update, 6e9);
+}
+
+// One rank gathers nothing, but fully_shard copies a unit's parameters to 16 bits for its passes and frees
+// them: root (here the embedding) and a layer, and no buffers. DDP's autocast keeps all its copies.
+TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
+  const auto weights = [](const char* framework) {
+    WorkloadSpec workload = small(framework);
+    workload.model.tied_embeddings = true;
+    return memory_use(workload, a100(), 1).peak().weights;
+  };
+  const ModelSpec model = complete(small("fsdp").model);
+  const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
+  EXPECT_DOUBLE_EQ(weights("fsdp"), 4 * (4 * layer + embedding) + 2 * (embedding + layer));
+  EXPECT_DOUBLE_EQ(weights("ddp"), 6 * (4 * layer + embedding));
+}
+
+// In a pipeline FSDP2 reduces after the last micro-batch: until then gradients are kept whole in the 4 bytes
+// they are reduced in, beside the shard's and the 2 bytes of the largest unit that the backward pass leaves.
+// Of a stage of two layers and the embedding, over four ranks.
+TEST(DataParallelMemory, AccumulatedGradientsOfAPipelineAreWhole) {
+  WorkloadSpec workload = small("fsdp", 4);
+  workload.plan.pp = 2;
+  const ModelSpec model = complete(workload.model);
+  const double embedding = embedding_parameters(model),
+               stage = 2 * layer_parameters(model).total() + embedding;
+  EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 8).stages[0].gradients,
+                   4 * stage / 4 + 4 * stage + 2 * embedding);
+}
+}  // namespace topsim::workloads::data_parallel_memory_test
