@@ -29,6 +29,9 @@ struct Timing {
 [[nodiscard]] Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
                                      const nccl::Tuner& tuner, double network_us, const TimeOptions& options);
 
+// What a hop over the real fabric takes beyond the tuner's: as routed, or as the library's own figures say.
+[[nodiscard]] double extra_hop_us(const nccl::CommunicatorFacts& facts, double network_us);
+
 // One step of a chain of messages (ring, tree), consistent with the above.
 struct StepTiming {
   double start_us = 0;    // once, on the first message
