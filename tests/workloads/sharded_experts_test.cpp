@@ -134,7 +134,8 @@ TEST(ShardedExperts, ComputeWhatOthersCompute) {
   megatron.framework = "megatron";
   const auto flops = [](const WorkloadSpec& spec) {
     double sum = 0;
-    for (const auto& op : training_step(spec, h100(), 8).classes[0].ops) sum += op.flops.value();
+    const auto program = training_step(spec, h100(), 8);
+    for (const auto& op : program.classes[0].ops) sum += op.flops.value();
     return sum;
   };
   EXPECT_NEAR(flops(workload(4)), flops(megatron), 1e-9 * flops(megatron));

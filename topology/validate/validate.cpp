@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "topology/validate/cuts.hpp"
 
@@ -152,15 +153,15 @@ class Check {
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
       const DeviceId d(i);
       if (!is_switch(d)) continue;
-      const Link *fastest = nullptr, *slowest = nullptr;
+      std::optional<Link> fastest, slowest;
       for (const LinkId l : t_.links_from(d)) {
-        const Link& link = t_.link(l);
+        const Link link = t_.link(l);
         if (tier(link.to) <= tier(d)) continue;
         const auto each = [](const Link& x) { return x.line_rate.value() / x.count; };
-        if (fastest == nullptr || each(link) > each(*fastest)) fastest = &link;
-        if (slowest == nullptr || each(link) < each(*slowest)) slowest = &link;
+        if (!fastest || each(link) > each(*fastest)) fastest = link;
+        if (!slowest || each(link) < each(*slowest)) slowest = link;
       }
-      if (fastest == nullptr) continue;
+      if (!fastest) continue;
       const double fast = gigabits(fastest->line_rate) / fastest->count,
                    slow = gigabits(slowest->line_rate) / slowest->count;
       if (slow < fast * 0.999)
