@@ -34,6 +34,10 @@ enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_
 enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers, micro_pipeline };
+// Products are computed in parts, each while another's rows are exchanged.
+[[nodiscard]] constexpr bool divides_products(TensorOverlap overlap) {
+  return overlap == TensorOverlap::userbuffers || overlap == TensorOverlap::micro_pipeline;
+}
 // How tokens reach their experts: one copy for each expert (Megatron), or one for each node or rank that
 // holds some of them (DeepEP; HybridEP also pads each expert's rows for 8-bit products as they are sorted).
 enum class TokenDispatcher : std::uint8_t { alltoall, deepep, hybridep };

@@ -105,8 +105,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
   scenario::Scenario scenario = options.scenario.load_cluster();
   if (scenario::faults_left_out(scenario) > 0)
     std::cerr << "warning: bench has the faults of links, NICs and switches that hold from the beginning to "
-                 "the end; "
-                 "topsim run has the others, too\n";
+                 "the end; topsim run has the others, too\n";
   const bool direct =
       what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
   if (direct) refuse_choices(options, std::string(what.name));

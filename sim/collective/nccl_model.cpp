@@ -29,11 +29,6 @@ bool tuned(CollectiveKind kind) {
   return kind <= CollectiveKind::reduce;
 }
 
-// What a block of a torus does axis after axis; the others are messages.
-bool by_axes(CollectiveKind kind) {
-  return tuned(kind) || kind == CollectiveKind::barrier;
-}
-
 double bus_factor(CollectiveKind kind, double n) {
   switch (kind) {
     case CollectiveKind::all_reduce:

@@ -105,7 +105,7 @@ Duration torus_latency(CollectiveKind kind, const TorusBlock& block, const topol
     else
       hops += axis.ring ? axis.size / 2 : axis.size - 1;
   }
-  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) nodes = std::min(nodes, 1U);
+  if (!by_axes(kind)) nodes = std::min(nodes, 1U);
   Duration hop{};
   for (const LinkId l : topology.links_from(block.chips.front()))
     if (topology.link(l).kind == topology::LinkKind::torus) hop = std::max(hop, topology.link(l).latency);

@@ -16,6 +16,11 @@
 
 namespace topsim::collective {
 
+// What a block of a torus does axis after axis; the others are messages.
+[[nodiscard]] inline bool by_axes(CollectiveKind kind) {
+  return kind <= CollectiveKind::reduce || kind == CollectiveKind::barrier;
+}
+
 // A communicator that fills a block of the torus.
 struct TorusBlock {
   struct Axis {

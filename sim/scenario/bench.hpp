@@ -25,9 +25,9 @@ struct BenchRow {
 };
 
 // On the cluster as it is with those faults of links, NICs and switches that hold from the beginning to the
-// end. Sizes are cut to what nccl-tests would send (whole 16 bytes a
-// rank). Collectives in the scenario's form (pipelined or in steps; packets are always in steps). Throws
-// ConfigError with places. `progress` may be null; when its stop flag rises the rows so far come back.
+// end. Sizes are cut to what nccl-tests would send (whole 16 bytes a rank). Collectives in the scenario's
+// form (pipelined or in steps; packets are always in steps). Throws ConfigError with places. `progress` may
+// be null; when its stop flag rises the rows so far come back.
 [[nodiscard]] std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
                                           collective::CollectiveKind kind, const BenchSizes& sizes,
                                           const executor::Progress* progress = nullptr);

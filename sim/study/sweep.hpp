@@ -28,7 +28,7 @@ struct SweepProgress {
   std::atomic<std::size_t> total{0}, done{0}, found{0}, failed{0};  // found: stored before
 };
 
-// Of this topsim and of the hardware figures in `config_directory`: rows of other ones are not taken for
+// Of this topsim and of the hardware figures in `config_directories`: rows of other ones are not taken for
 // these.
 [[nodiscard]] std::string inputs_digest(std::span<const std::string> config_directories);
 

@@ -75,8 +75,7 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
                                                (defaults.overlap_p2p && plan.virtual_stages > 1));
   plan.tp_overlap = spec.tp_overlap.value_or(defaults.tp_overlap);
   const bool pipelines = plan.tp_overlap == TensorOverlap::micro_pipeline;
-  if ((plan.tp_overlap == TensorOverlap::userbuffers || pipelines) && plan.tp > 1 &&
-      !plan.sequence_parallel && !plan.inference())
+  if (divides_products(plan.tp_overlap) && plan.tp > 1 && !plan.sequence_parallel && !plan.inference())
     mistakes.add("plan.tp_overlap",
                  fmt::format("{} overlap gathers and scatters, which need sequence parallelism",
                              pipelines ? "micro-pipelines" : "user buffers"),

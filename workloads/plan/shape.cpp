@@ -83,9 +83,8 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
     mistakes.add("model.parallel_residual",
                  "attention and network side by side exist for dense layers with mha or gqa attention",
                  "leave parallel_residual out");
-  const bool in_parts =
-      plan.tp_overlap == TensorOverlap::userbuffers || plan.tp_overlap == TensorOverlap::micro_pipeline;
-  if (model.parallel_residual && in_parts && plan.tp > 1)
+  if (model.parallel_residual && divides_products(plan.tp_overlap.value_or(TensorOverlap::none)) &&
+      plan.tp > 1)
     mistakes.add("plan.tp_overlap",
                  "parts overlap an exchange of each half's own; with parallel_residual both share one",
                  "set tp_overlap to async");
