@@ -30,6 +30,15 @@ class Screen {
     const std::string shown = clip(text, columns_);
     append(options_.colour ? "\x1b[1m" + shown + "\x1b[0m" : shown);
   }
+  // "  step time         8.51 s      what it means"; where that is too wide, the rest on lines of its own.
+  void answer(std::string_view label, std::string_view value, std::string_view note, bool bold_one = false) {
+    const std::string whole = fmt::format("  {:<16}  {:<10}  {}", label, value, note);
+    const bool fits = width(whole) <= columns_;
+    const std::string first = fits ? whole : fmt::format("  {:<16}  {}", label, value);
+    bold_one ? bold(first) : line(first);
+    if (fits) return;
+    for (const std::string& row : wrap("    " + std::string(note), columns_, 4)) line(row);
+  }
   [[nodiscard]] std::size_t columns() const { return columns_; }
   [[nodiscard]] std::size_t lines_left() const { return kLines - std::min(kLines, lines_); }
   [[nodiscard]] const TerminalOptions& options() const { return options_; }
@@ -72,9 +81,9 @@ void header(Screen& screen, const Result& result, const std::optional<RunRecord>
 
 void answer(Screen& screen, const Result& result) {
   if (result.step_times.empty()) {
-    screen.bold(
-        fmt::format("  step time         {:<10}  {}", "-",
-                    result.complete ? "no step was measured" : "interrupted before a measured step ended"));
+    screen.answer("step time", "-",
+                  result.complete ? "no step was measured" : "interrupted before a measured step ended",
+                  true);
     return;
   }
   const double step = seconds(result.step);
@@ -87,13 +96,12 @@ void answer(Screen& screen, const Result& result) {
         fmt::format(", {} TFLOP/s/GPU, {} MFU", three_digits(result.throughput.model_tflops_per_accelerator),
                     percent_text(result.throughput.mfu));
   }
-  screen.bold(fmt::format("  step time         {:<10}  {}", duration_text(result.step), rates));
+  screen.answer("step time", duration_text(result.step), rates, true);
   const double busy = step > 0 ? seconds(result.account.busy) / step : 0;
   const Duration idle = result.account.idle_total();
-  screen.line(fmt::format("  accelerator busy  {:<10}  {}", percent_text(busy),
-                          idle > Duration{}
-                              ? "idle " + duration_text(idle) + " per accelerator per step, because:"
-                              : std::string("never idle")));
+  screen.answer("accelerator busy", percent_text(busy),
+                idle > Duration{} ? "idle " + duration_text(idle) + " per accelerator per step, because:"
+                                  : std::string("never idle"));
 }
 
 // Reasons beyond the rows, and those that would read 0.0 %, are summed up in the last row.
@@ -110,6 +118,11 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
   const double step = seconds(result.step);
   constexpr double kVisible = 0.0005;
   const auto small = [&](std::size_t i) { return seconds(rows[i].first) < kVisible * step; };
+  const std::size_t name = std::min<std::size_t>(28, screen.columns() - 23);
+  const auto figures = [&](std::string_view what, Duration time) {
+    return fmt::format("    {}  {:>9}  {:>6}", pad_right(clip_end(what, name), name), duration_text(time),
+                       percent_text(seconds(time) / step));
+  };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool beyond = rows.size() > limit && i + 1 >= limit;
     if (beyond || (i > 0 && small(i) && i + 1 < rows.size()) || (hidden > 0 && small(i))) {
@@ -119,12 +132,10 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
     }
     const std::string tail =
         screen.options().bars ? "  " + bar(seconds(rows[i].first) / seconds(rows[0].first), 20) : "";
-    screen.line(fmt::format("    {:<28}  {:>9}  {:>6}{}", reason_text(rows[i].second),
-                            duration_text(rows[i].first), percent_text(seconds(rows[i].first) / step), tail));
+    screen.line(figures(reason_text(rows[i].second), rows[i].first) + tail);
   }
   if (hidden > 0) {
-    screen.line(fmt::format("    {:<28}  {:>9}  {:>6}", plural(static_cast<double>(hidden), "smaller reason"),
-                            duration_text(rest), percent_text(seconds(rest) / step)));
+    screen.line(figures(plural(static_cast<double>(hidden), "smaller reason"), rest));
   }
 }
 
@@ -137,14 +148,14 @@ void goodput(Screen& screen, const Result& result) {
                          : std::string("no failures");
   if (g.known_losses > 0) text += fmt::format(" + {}", g.known_losses);
   text += ", checkpoints every " + days_text(g.checkpoint_interval);
-  screen.line(fmt::format("  goodput           {:<10}  {}", percent_text(g.share.usual), text));
+  screen.answer("goodput", percent_text(g.share.usual), text);
 }
 
 void memory(Screen& screen, const Result& result) {
   if (result.memory.capacity <= Bytes{}) return;
-  screen.line(fmt::format("  memory            {:<10}  of {} per accelerator{}",
-                          memory_text(result.memory.per_accelerator), memory_text(result.memory.capacity),
-                          result.memory.fits ? "" : ": DOES NOT FIT"));
+  screen.answer("memory", memory_text(result.memory.per_accelerator),
+                fmt::format("of {} per accelerator{}", memory_text(result.memory.capacity),
+                            result.memory.fits ? "" : ": DOES NOT FIT"));
 }
 
 // The most utilised link of each kind first: eight alike NVLinks would hide the NIC.
@@ -182,23 +193,31 @@ std::string type_of(const LinkRow& row, std::size_t room) {
   return clip_end(row.type, room);
 }
 
+// Narrow screens do without the links' kinds, then without the bytes.
 void links(Screen& screen, const Result& result, std::size_t limit) {
   if (result.links.empty()) return;
-  // 27 columns of figures and gaps; the rest is shared by the two names.
-  const std::size_t text = screen.columns() - std::min<std::size_t>(screen.columns() - 20, 27);
+  const bool kinds = screen.columns() >= 70, carried = screen.columns() >= 56;
+  // Figures and gaps take 18 columns and 8 with bytes, 1 with kinds; the rest is shared by the two names.
+  const std::size_t text = screen.columns() - 18 - (carried ? 8 : 0) - (kinds ? 1 : 0);
   const std::vector<const LinkRow*> rows = busiest_links(result, limit);
   std::size_t name = 0;
   for (const LinkRow* row : rows) name = std::max(name, width(ends_of(*row)));
-  name = std::min(name, std::max<std::size_t>(text - std::min<std::size_t>(text, 14), text * 3 / 5));
-  const std::size_t type = std::min<std::size_t>(25, text - name);
-  const std::size_t heading = name + type - std::min<std::size_t>(name + type, 4);
-  screen.line(fmt::format("  {}{:>15} {:>6} {:>6}",
-                          pad_right(clip_end("busiest links (so many alike)", heading), heading),
-                          "carried a step", "mean", "peak"));
+  if (kinds) name = std::min(name, std::max<std::size_t>(text - 14, text * 3 / 5));
+  name = std::min(name, text);
+  const std::size_t type = kinds ? std::min<std::size_t>(25, text - name) : 0;
+  const auto row_text = [&](std::string_view ends, std::string_view bytes, std::string_view mean,
+                            std::string_view peak) {
+    return fmt::format("{}{} {:>6} {:>6}", ends, carried ? fmt::format(" {:>7}", bytes) : "", mean, peak);
+  };
+  // The heading begins two columns before the names, and "carried a step" is as wide as bytes and seven more.
+  const std::size_t heading = 2 + name + (kinds ? 1 + type : 0) - (carried ? 7 : 0);
+  screen.line("  " + row_text(pad_right(clip_end("busiest links (so many alike)", heading), heading),
+                              "carried a step", "mean", "peak"));
   for (const LinkRow* row : rows) {
-    screen.line(fmt::format("    {} {} {:>7} {:>6} {:>6}", pad_right(clip(ends_of(*row), name), name),
-                            pad_right(type_of(*row, type), type), bytes_text(bytes_per_step(result, *row)),
-                            percent_text(row->utilization), percent_text(row->peak_utilization)));
+    std::string ends = "    " + pad_right(clip(ends_of(*row), name), name);
+    if (kinds) ends += " " + pad_right(type_of(*row, type), type);
+    screen.line(row_text(ends, bytes_text(bytes_per_step(result, *row)), percent_text(row->utilization),
+                         percent_text(row->peak_utilization)));
   }
 }
 
@@ -228,17 +247,30 @@ std::vector<const CollectiveRow*> longest_collectives(const Result& result, std:
   return first;
 }
 
+// Narrow screens do without algorithms, then without sizes, then without calls.
 void collectives(Screen& screen, const Result& result, std::size_t limit) {
   if (result.collectives.empty()) return;
-  screen.line(fmt::format("  {:<16} {:>15} {:>8} {:>8} {:>10}  {}", "collectives", "calls a step", "size",
-                          "each", "busbw", "algorithm"));
-  for (const CollectiveRow* row : longest_collectives(result, limit)) {
-    screen.line(clip_end(
-        fmt::format("    {} {:>7} {:>8} {:>8} {:>10}  {} {}", pad_right(row->group + " " + row->kind, 22),
-                    calls_text(calls_of_a_rank_per_step(result, *row)), message_text(row->bytes),
-                    duration_text(row->each), rate_text(row->bus_bandwidth), row->algorithm, row->protocol),
-        screen.columns()));
-  }
+  const bool algorithm = screen.columns() >= 70, size = screen.columns() >= 66,
+             calls = screen.columns() >= 54;
+  const std::size_t name = std::min<std::size_t>(22, screen.columns() - 24 - (calls ? 8 : 0));
+  const auto row_text = [&](const std::string& what, std::string_view count, std::string_view bytes,
+                            std::string_view each, std::string_view rate, std::string_view how) {
+    std::string text = what;
+    if (calls) text += fmt::format(" {:>7}", count);
+    if (size) text += fmt::format(" {:>8}", bytes);
+    text += fmt::format(" {:>8} {:>10}", each, rate);
+    if (algorithm) text += fmt::format("  {}", how);
+    return clip_end(text, screen.columns());
+  };
+  // "calls a step" is as wide as calls and eight more; the heading begins two columns before the names.
+  const std::size_t heading = 2 + name - (calls ? 6 : 0);
+  screen.line("  " + row_text(pad_right("collectives", heading), " calls a step", "size", "each", "busbw",
+                              "algorithm"));
+  for (const CollectiveRow* row : longest_collectives(result, limit))
+    screen.line(row_text("    " + pad_right(clip_end(row->group + " " + row->kind, name), name),
+                         calls_text(calls_of_a_rank_per_step(result, *row)), message_text(row->bytes),
+                         duration_text(row->each), rate_text(row->bus_bandwidth),
+                         row->algorithm + " " + row->protocol));
 }
 
 // Returns whether all of them found room.

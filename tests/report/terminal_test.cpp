@@ -44,8 +44,18 @@ TEST(Terminal, TheAnswerStandsOnTheFirstScreenWithItsUnit) {
   EXPECT_THAT(text, HasSubstr("exposed data parallel           3.50 ms"));
 }
 
+// In 40 columns remarks go to lines of their own, and columns of tables go before figures are cut.
+TEST(Terminal, FiguresAreWholeOnANarrowScreen) {
+  TerminalOptions options;
+  options.columns = 40;
+  const std::string text = to_terminal(sample_result(), options);
+  EXPECT_THAT(text, HasSubstr("  step time         10.0 ms\n    400 000 tokens/s"));
+  EXPECT_THAT(text, HasSubstr("  accelerator busy  55.0 %\n    idle 4.50 ms per accelerator"));
+  EXPECT_THAT(text, HasSubstr("exposed data par…    3.50 ms  35.0 %\n"));
+}
+
 TEST(Terminal, NeverMoreThanTwentyFourLinesNorWiderThanTheWindow) {
-  for (int columns : {60, 80, 120}) {
+  for (int columns : {40, 48, 60, 80, 120}) {
     TerminalOptions options;
     options.columns = columns;
     options.bars = true;
