@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "sim/base/units.hpp"
@@ -28,18 +29,13 @@ inline constexpr Handle kNoHandle = std::numeric_limits<Handle>::max();
 class Engine {
  public:
   [[nodiscard]] SimTime now() const { return now_; }
-  [[nodiscard]] bool empty() const { return queue_.empty(); }
+  [[nodiscard]] bool empty() const { return queue_.size() == (taken_ == kNoHandle ? 0U : 1U); }
   [[nodiscard]] std::uint64_t events() const { return events_; }
 
   // Throws ConfigError when `time` is before now(): what was added to the clock does not fit it.
   Handle at(SimTime time, std::uint64_t payload) {
     if (time < now_) too_late();
-    if (free_.empty()) {
-      free_.push_back(static_cast<Handle>(payloads_.size()));
-      payloads_.push_back(0);
-    }
-    const Handle handle = free_.back();
-    free_.pop_back();
+    const Handle handle = taken_ != kNoHandle ? std::exchange(taken_, kNoHandle) : fresh();
     payloads_[handle] = payload;
     queue_.set(handle, {time, sequence_++});
     return handle;
@@ -62,22 +58,24 @@ class Engine {
   }
 
   // Time of the next event, kNever when there is none.
-  [[nodiscard]] SimTime next() const { return queue_.empty() ? kNever : queue_.top().key.time; }
+  [[nodiscard]] SimTime next() {
+    clear_taken();
+    return queue_.empty() ? kNever : queue_.top().key.time;
+  }
   // Moves the clock forward without an event. REQUIRES: now() <= time <= next().
   void advance(SimTime time) { now_ = time; }
   // Takes the next event, moves the clock to it, returns its payload. REQUIRES: not empty.
   std::uint64_t pop() {
-    const Handle handle = queue_.top().id;
+    clear_taken();
+    taken_ = queue_.top().id;
     now_ = queue_.top().key.time;
-    queue_.pop();
-    free_.push_back(handle);
     ++events_;
-    return payloads_[handle];
+    return payloads_[taken_];
   }
   // Until nothing is left; `handle(payload)` may schedule more.
   template <class Handler>
   void run(Handler&& handle) {
-    while (!queue_.empty()) handle(pop());
+    while (!empty()) handle(pop());
   }
 
  private:
@@ -89,9 +87,27 @@ class Engine {
     __extension__ using Whole = __int128;
     [[nodiscard]] Whole whole() const { return Whole{time.time_since_epoch().count()} << 64 | sequence; }
   };
+  Handle fresh() {
+    if (free_.empty()) {
+      free_.push_back(static_cast<Handle>(payloads_.size()));
+      payloads_.push_back(0);
+    }
+    const Handle handle = free_.back();
+    free_.pop_back();
+    return handle;
+  }
+  void clear_taken() {
+    if (taken_ == kNoHandle) return;
+    queue_.erase(taken_);
+    free_.push_back(std::exchange(taken_, kNoHandle));
+  }
+
   IndexedHeap<Key> queue_;
   std::vector<std::uint64_t> payloads_;  // by handle
   std::vector<Handle> free_;
+  // The event popped last stays first in the queue until the next one is asked for: most events schedule
+  // another, which then goes down the heap from its place, in place of one last down and one new up.
+  Handle taken_ = kNoHandle;
   SimTime now_{};
   std::uint64_t sequence_ = 0, events_ = 0;
 };

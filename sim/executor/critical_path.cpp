@@ -53,7 +53,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     const std::uint32_t blocker = ranks[rank].blocker(op);
     if (blocker == kHost) {
       // From when it resumed issuing: the end of what it synchronised with before this op.
-      const std::uint32_t sync = ranks[rank].table->sync_before[op];
+      const std::uint32_t sync = ranks[rank].table->places[op].sync_before;
       leg(sync == kNoOp ? begin : (*ranks[rank].trace)[sync].end, Reason::host);
       if (sync == kNoOp) break;
       op = sync;

@@ -179,7 +179,7 @@ inline void Executor::start_head(std::uint32_t r, std::uint16_t stream) {
     engine_.at(issued, payload(EventKind::wake, r, stream));
     return;
   }
-  rank.running[stream] = true;
+  rank.running[stream] = 1;
   start(r, op);
 }
 

@@ -34,9 +34,13 @@ void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
   const auto [local, fresh] = local_streams_.try_emplace({first.program_class, slot});
   if (fresh) local->second = local_streams(first.program_class, slot);
   if (local->second.empty()) return;
-  Team team{group, first.program_class, local->second};
-  for (std::uint16_t s = 0; s < team.local.size(); ++s)
-    if (team.local[s]) team.local_set |= only(s);
+  Team team{group, first.program_class, local->second, 0, {}, kNone};
+  for (std::uint16_t s = 0; s < team.local.size(); ++s) {
+    if (team.local[s])
+      team.local_set |= only(s);
+    else
+      team.outer.push_back(s);
+  }
   for (const std::uint32_t m : members) team_of_rank_[m] = static_cast<std::uint32_t>(teams_.size());
   team_of_group_[group] = static_cast<std::uint32_t>(teams_.size());
   teams_.push_back(std::move(team));
@@ -101,7 +105,7 @@ void LockStep::take_over(std::uint32_t t, const Walk& walk) {
         trace.cause_rank = members(t).back();
       }
       rank.next[s] = walk.next[s];
-      rank.running[s] = computes || calls;
+      rank.running[s] = computes || calls ? 1 : 0;
     }
     rank.ops_left -= walk.ops;
     rank.compute = walk.compute;

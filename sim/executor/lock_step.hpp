@@ -58,9 +58,10 @@ class LockStep {
   struct Team {
     std::uint32_t group;
     std::uint16_t program_class;
-    std::vector<bool> local;        // by stream: only compute, or only calls of the team's communicator
-    StreamSet local_set = 0;        // those
-    std::uint32_t profile = kNone;  // teams of one profile walk alike from the same state
+    std::vector<bool> local;           // by stream: only compute, or only calls of the team's communicator
+    StreamSet local_set = 0;           // those
+    std::vector<std::uint16_t> outer;  // the other streams
+    std::uint32_t profile = kNone;     // teams of one profile walk alike from the same state
   };
   // Of a stream that leaves the team: where the last and the first of its members stand.
   struct Span {

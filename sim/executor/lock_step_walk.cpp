@@ -13,27 +13,21 @@ using program::OpKind;
 // Whether all that an op waits for outside the team's streams is done, by one member.
 bool LockStep::outside_done(const Team& team, std::uint32_t member, std::uint32_t op) const {
   const RankState& rank = world_.ranks[member];
-  for (const std::uint32_t d : rank.program->dependencies_of(op)) {
-    const std::uint16_t s = rank.table->stream[d];
-    if (!team.local[s] && rank.table->position[d] >= rank.next[s]) return false;
-  }
+  for (const auto& [position, s] : rank.table->needs_of(op))
+    if (!team.local[s] && position >= rank.next[s]) return false;
   return true;
 }
 
 // The same by all members (`least`), or perhaps by one (`most`).
 bool LockStep::outside_done(const Team& team, std::uint32_t op, std::uint32_t Span::*which) const {
-  for (const std::uint32_t d : walker_->program->dependencies_of(op)) {
-    const std::uint16_t s = walker_->table->stream[d];
-    if (!team.local[s] && walker_->table->position[d] >= spans_[s].*which) return false;
-  }
+  for (const auto& [position, s] : walker_->table->needs_of(op))
+    if (!team.local[s] && position >= spans_[s].*which) return false;
   return true;
 }
 
 bool LockStep::inside_done(const Team& team, std::uint32_t op) const {
-  for (const std::uint32_t d : walker_->program->dependencies_of(op)) {
-    const std::uint16_t s = walker_->table->stream[d];
-    if (team.local[s] && walker_->table->position[d] >= walker_->next[s]) return false;
-  }
+  for (const auto& [position, s] : walker_->table->needs_of(op))
+    if (team.local[s] && position >= walker_->next[s]) return false;
   return true;
 }
 
@@ -51,10 +45,10 @@ void LockStep::look_around(const Team& team) {
     hosts_agree_ &= rank.host_free == first.host_free;
     host_free_ = std::max(host_free_, rank.host_free);
     budget_ = std::min(budget_, rank.ops_left);
-    for (std::uint16_t s = 0; s < team.local.size(); ++s) {
-      if (team.local[s]) continue;
-      spans_[s].least = std::min(spans_[s].least, rank.next[s]);
-      spans_[s].most = std::max(spans_[s].most, rank.next[s]);
+    for (const std::uint16_t s : team.outer) {
+      Span& span = spans_[s];
+      span.least = std::min(span.least, rank.next[s]);
+      span.most = std::max(span.most, rank.next[s]);
       const std::uint32_t op = rank.head(s);
       if (op == kNoOp || !outside_done(team, m, op)) continue;
       const auto known = [&](const Outward& o) { return o.stream == s && o.op == op; };
@@ -87,32 +81,29 @@ std::uint32_t LockStep::profile_of(Team& team) {
 // the next step's messages mostly come when the last one's did. Times count from `from`.
 void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   const RankState& first = world_.ranks[leader_];
-  key_ = {profile_of(team),
-          first.compute.op,
-          static_cast<std::uint64_t>(first.compute.shared),
-          static_cast<std::uint64_t>(first.compute.grid),
-          static_cast<std::uint64_t>(first.compute.left_over),
-          std::uint64_t{first.compute.cells} << 2 | (first.compute.placed ? 2U : 0U) |
-              (first.compute.pace.beside ? 1U : 0U),
-          static_cast<std::uint64_t>((first.compute.since - from).count()),
-          std::bit_cast<std::uint64_t>(first.compute.pace.shared),
-          std::bit_cast<std::uint64_t>(first.compute.pace.left_over),
-          static_cast<std::uint64_t>(first.ctas),
-          static_cast<std::uint64_t>(first.memory_traffic),
-          first.synced,
-          budget_,
-          hosts_agree_ ? 1U : 0U};
-  for (std::size_t s = 0; s < team.local.size(); ++s) {
-    if (team.local[s])
-      key_.push_back(first.next[s]);
-    else
-      key_.push_back(std::uint64_t{spans_[s].least} << 32 | spans_[s].most);
-  }
-  for (const Outward& head : outward_) key_.push_back(std::uint64_t{head.stream} << 32 | head.op);
+  const ComputeState& compute = first.compute;
+  const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
+  constexpr std::size_t kHead = 11, kLimit = 2;  // words
+  key_.resize(kHead + team.local.size() + outward_.size() + (limit == kNever ? 0 : kLimit));
+  std::uint64_t* word = key_.data();
+  *word++ = pair(profile_of(team), hosts_agree_ ? 1U : 0U);
+  *word++ = pair(compute.op, first.synced);
+  *word++ = static_cast<std::uint64_t>(compute.shared);
+  *word++ = static_cast<std::uint64_t>(compute.grid);
+  *word++ = static_cast<std::uint64_t>(compute.left_over);
+  *word++ = std::uint64_t{compute.cells} << 2 | (compute.placed ? 2U : 0U) | (compute.pace.beside ? 1U : 0U);
+  *word++ = static_cast<std::uint64_t>((compute.since - from).count());
+  *word++ = std::bit_cast<std::uint64_t>(compute.pace.shared);
+  *word++ = std::bit_cast<std::uint64_t>(compute.pace.left_over);
+  *word++ = pair(static_cast<std::uint32_t>(first.ctas), budget_);
+  *word++ = static_cast<std::uint64_t>(first.memory_traffic);
+  for (std::size_t s = 0; s < team.local.size(); ++s)
+    *word++ = team.local[s] ? first.next[s] : pair(spans_[s].least, spans_[s].most);
+  for (const Outward& head : outward_) *word++ = pair(head.stream, head.op);
   if (limit == kNever) return;
   constexpr std::uint64_t kCut = ~std::uint64_t{0};  // no head
-  key_.push_back(kCut);
-  key_.push_back(static_cast<std::uint64_t>((limit - from).count()));
+  *word++ = kCut;
+  *word++ = static_cast<std::uint64_t>((limit - from).count());
 }
 
 void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
@@ -195,7 +186,7 @@ bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
         outward = true;
         continue;
       }
-      walker_->running[s] = true;
+      walker_->running[s] = 1;
       start(team, op, issued, now, walk);
       moved = true;
     }

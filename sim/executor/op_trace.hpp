@@ -42,8 +42,9 @@ class Trace {
 
   // Nothing (times 0) for ops that have not begun.
   [[nodiscard]] OpTrace operator[](std::uint32_t op) const {
-    const Stream& stream = streams_[table_->stream[op]];
-    const std::uint32_t position = table_->position[op];
+    const StreamTable::Place& place = table_->places[op];
+    const Stream& stream = streams_[place.stream];
+    const std::uint32_t position = place.position;
     if (position >= stream.end) return {};
     if (stream.has_last && position + 1 == stream.end) return stream.last;
     return earlier(stream, position);
@@ -51,8 +52,9 @@ class Trace {
   // REQUIRES: of its stream the op that began last, or the next; the former not by way of append().
   [[nodiscard]] OpTrace& edit(std::uint32_t op) {
     if (!kept_) return lost_;
-    Stream& stream = streams_[table_->stream[op]];
-    if (table_->position[op] != stream.end) return stream.has_last ? stream.last : stream.own.back();
+    const StreamTable::Place& place = table_->places[op];
+    Stream& stream = streams_[place.stream];
+    if (place.position != stream.end) return stream.has_last ? stream.last : stream.own.back();
     stream.put_away();
     if (!stream.own_run) stream.runs.push_back({stream.end, stream.own_size(), {}, {}});
     stream.own_run = stream.has_last = true;

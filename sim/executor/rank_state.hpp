@@ -19,13 +19,13 @@ struct RankState {
   AcceleratorFacts accelerator;
   std::uint32_t step = 0;
   std::uint32_t ops_left = 0;
-  std::uint32_t last_op = kNoOp;    // that ended the previous step
-  std::vector<std::uint32_t> next;  // by stream: position of the head; all before it are done
-  std::vector<bool> running;        // by stream: the head has started
-  std::vector<SimTime> wake;        // by stream: a wake-up is scheduled for then
-  StreamSet open = 0;               // whose head may have become able to start
-  SimTime host_free{};              // the host resumed issuing then,
-  std::uint32_t synced = kNoOp;     // after this host_sync op (or at the step's start)
+  std::uint32_t last_op = kNoOp;      // that ended the previous step
+  std::vector<std::uint32_t> next;    // by stream: position of the head; all before it are done
+  std::vector<std::uint8_t> running;  // by stream: the head has started; quicker than bits
+  std::vector<SimTime> wake;          // by stream: a wake-up is scheduled for then
+  StreamSet open = 0;                 // whose head may have become able to start
+  SimTime host_free{};                // the host resumed issuing then,
+  std::uint32_t synced = kNoOp;       // after this host_sync op (or at the step's start)
   ComputeState compute;
   std::vector<ComputeState> beside;  // compute of other streams: throttled with it, no contention
   double throttling = 1;             // compute takes this many times longer for now
@@ -43,42 +43,41 @@ struct RankState {
         trace(&its_trace) {}
 
   void begin_step() {
-    if (step > 0) host_free += Duration(table->issued_by.back() - issued_after_sync());
+    if (step > 0) host_free += Duration(table->places.back().issued_by - issued_after_sync());
     synced = kNoOp;
     open = table->all;
     trace->clear();
     ops_left = static_cast<std::uint32_t>(program->ops.size());
     std::fill(next.begin(), next.end(), 0U);
-    std::fill(running.begin(), running.end(), false);
+    std::fill(running.begin(), running.end(), std::uint8_t{0});
   }
 
   // Head of a stream that has not started, or kNoOp.
   [[nodiscard]] std::uint32_t head(std::uint16_t stream) const {
-    if (running[stream] || next[stream] >= table->ops[stream].size()) return kNoOp;
-    return table->ops[stream][next[stream]];
+    return running[stream] ? kNoOp : table->heads[table->heads_begin[stream] + next[stream]];
   }
   [[nodiscard]] bool dependencies_done(std::uint32_t op) const {
-    const auto dependencies = program->dependencies_of(op);
-    return std::all_of(dependencies.begin(), dependencies.end(),
-                       [&](std::uint32_t d) { return table->position[d] < next[table->stream[d]]; });
+    const auto needs = table->needs_of(op);
+    return std::all_of(needs.begin(), needs.end(),
+                       [&](const StreamTable::Need& need) { return need.position < next[need.stream]; });
   }
   // When the host has issued the op (from the last synchronisation on); kNever while it waits at an earlier
   // one.
   [[nodiscard]] SimTime issue_time(std::uint32_t op) const {
     if (synced != kNoOp && op < synced) return SimTime{};  // long since: launched before that synchronisation
-    if (table->sync_before[op] != synced) return kNever;
-    return engine::later(host_free, Duration(table->issued_by[op + 1] - issued_after_sync()));
+    if (table->places[op].sync_before != synced) return kNever;
+    return engine::later(host_free, Duration(table->places[op + 1].issued_by - issued_after_sync()));
   }
   // Of an op that has begun.
   [[nodiscard]] std::uint32_t blocker(std::uint32_t op) const {
     return blocker_of(*program, *table, *trace, op);
   }
   void finish(std::uint32_t op, SimTime now) {
-    const std::uint16_t stream = table->stream[op];
-    running[stream] = false;
-    ++next[stream];
+    const StreamTable::Place& place = table->places[op];
+    running[place.stream] = 0;
+    ++next[place.stream];
     --ops_left;
-    open |= table->frees[op];
+    open |= place.frees;
     if (program->ops[op].host_sync) {
       host_free = std::max(issue_time(op), now);
       synced = op;
@@ -118,7 +117,7 @@ struct RankState {
 
  private:
   [[nodiscard]] std::int64_t issued_after_sync() const {
-    return synced == kNoOp ? 0 : table->issued_by[synced + 1];
+    return synced == kNoOp ? 0 : table->places[synced + 1].issued_by;
   }
 };
 }  // namespace topsim::executor

@@ -5,24 +5,33 @@
 namespace topsim::executor {
 
 StreamTable::StreamTable(const program::RankProgram& program)
-    : ops(program.streams.size()),
-      position(program.ops.size()),
-      issued_by(1, 0),
-      sync_before(program.ops.size()),
-      frees(program.ops.size()) {
+    : ops(program.streams.size()), places(program.ops.size() + 1) {
   for (std::size_t s = 0; s < ops.size(); ++s) all |= only(static_cast<std::uint16_t>(s));
   std::uint32_t sync = kNoOp;
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const program::Op& op = program.ops[i];
-    stream.push_back(op.stream);
-    position[i] = static_cast<std::uint32_t>(ops[op.stream].size());
+    Place& place = places[i];
+    place.stream = op.stream;
+    place.position = static_cast<std::uint32_t>(ops[op.stream].size());
     ops[op.stream].push_back(i);
-    if (op.launch > kNever.time_since_epoch() - Duration(issued_by.back())) engine::too_late();
-    issued_by.push_back(issued_by.back() + op.launch.count());
-    sync_before[i] = sync;
+    if (op.launch > kNever.time_since_epoch() - Duration(place.issued_by)) engine::too_late();
+    places[i + 1U].issued_by = place.issued_by + op.launch.count();
+    place.sync_before = sync;
     if (op.host_sync) sync = i;
-    frees[i] |= op.host_sync ? all : only(op.stream);
-    for (const std::uint32_t d : program.dependencies_of(i)) frees[d] |= only(op.stream);
+    place.frees |= op.host_sync ? all : only(op.stream);
+    for (const std::uint32_t d : program.dependencies_of(i)) places[d].frees |= only(op.stream);
+  }
+  needs.reserve(program.dependencies.size());
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    for (const std::uint32_t d : program.dependencies_of(i))
+      needs.push_back({places[d].position, places[d].stream});
+    places[i + 1U].needs_begin = static_cast<std::uint32_t>(needs.size());
+  }
+  heads.reserve(program.ops.size() + ops.size());
+  for (const std::vector<std::uint32_t>& stream : ops) {
+    heads_begin.push_back(static_cast<std::uint32_t>(heads.size()));
+    heads.insert(heads.end(), stream.begin(), stream.end());
+    heads.push_back(kNoOp);
   }
 }
 }  // namespace topsim::executor

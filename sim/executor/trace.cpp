@@ -19,7 +19,7 @@ void explain_wait(const program::RankProgram& program, const StreamTable& table,
                   SimTime from, SimTime to, std::vector<WaitLeg>& legs) {
   while (from < to) {
     if (blocker == kHost) {
-      const std::uint32_t synchronised = blocked == kNoOp ? kNoOp : table.sync_before[blocked];
+      const std::uint32_t synchronised = blocked == kNoOp ? kNoOp : table.places[blocked].sync_before;
       if (synchronised == kNoOp) return leg(legs, Reason::host, from, from, to);
       leg(legs, Reason::host, from, trace[synchronised].end, to);
       blocker = synchronised;

@@ -35,9 +35,10 @@ struct OpCharge {
     begin = its.begin;
     end = its.end;
   };
-  if (table.position[op] > 0) consider(table.ops[table.stream[op]][table.position[op] - 1]);
+  const StreamTable::Place& place = table.places[op];
+  if (place.position > 0) consider(table.ops[place.stream][place.position - 1]);
   for (const std::uint32_t d : program.dependencies_of(op)) consider(d);
-  const bool issued = program.ops[op].launch.count() > 0 || table.sync_before[op] != kNoOp;
+  const bool issued = program.ops[op].launch.count() > 0 || place.sync_before != kNoOp;
   return issued && (last == kNoOp || its_begin > end) ? kHost : last;
 }
 // The same of an op whose trace may say so already: most are never asked.

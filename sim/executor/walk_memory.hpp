@@ -94,12 +94,13 @@ class WalkMemory {
   };
   struct Hash {
     std::size_t operator()(const std::vector<std::uint64_t>& state) const {
-      std::uint64_t hash = state.size();
+      // A sum of products, each word by an odd number of its own: they need not wait for each other.
+      std::uint64_t hash = state.size(), factor = 0x9e3779b97f4a7c15ULL;
       for (const std::uint64_t word : state) {
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-        hash ^= hash >> 29;
+        hash += (word ^ word >> 32) * factor;
+        factor += 0xd1b54a32d192ed04ULL;
       }
-      return hash;
+      return (hash ^ hash >> 29) * 0xbf58476d1ce4e5b9ULL >> 16;
     }
   };
   std::unordered_multimap<std::vector<std::uint64_t>, Known, Hash> walks_;

@@ -60,6 +60,26 @@ TEST(Engine, AReplacedEventComesAsTheOtherOneBehindThoseOfItsInstant) {
   EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{2, 3, 4}));
 }
 
+// The event that was taken last is not among them, whatever its handler does before the next one is asked
+// for.
+TEST(Engine, WhatAHandlerSchedulesRetimesAndCancelsIsInOrder) {
+  Engine engine;
+  const Handle moved = engine.at(at(2), 2), gone = engine.at(at(3), 3);
+  engine.at(at(1), 1);
+  EXPECT_EQ(engine.pop(), 1U);
+  engine.retime(moved, at(6));
+  engine.cancel(gone);
+  EXPECT_FALSE(engine.empty());
+  engine.at(at(4), 4);
+  engine.at(at(1), 5);
+  EXPECT_EQ(engine.next(), at(1));
+  EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{5, 4, 2}));
+  engine.at(at(7), 7);
+  EXPECT_EQ(engine.pop(), 7U);
+  EXPECT_TRUE(engine.empty());
+  EXPECT_EQ(engine.next(), kNever);
+}
+
 TEST(Engine, ACancelledEventNeverComesAndItsHandleIsUsedAgain) {
   Engine engine;
   const Handle gone = engine.at(at(1), 1);
