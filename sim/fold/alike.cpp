@@ -10,25 +10,28 @@ constexpr std::uint32_t kNone = System::kNone;
 // Groups that follow each other and have to do with the same cells (the edges between two nodes, one a place)
 // are one item: runs are alike where the first of one is like the first of the other, and so on. There are
 // few kinds of them: what its groups do is kept once a kind.
-class Alike::Runs {
+class Alike::Runs final : public Sketches::Taker {
  public:
-  void add(Colour colour, std::span<const Part> parts) {
+  std::uint32_t take(Colour colour, std::span<const Part> parts) override {
     const auto same_cell = [](std::uint32_t cell, const Part& part) { return cell == part.cell; };
-    if (groups_ == 0 || !std::equal(cells_.begin() + static_cast<std::ptrdiff_t>(begin_.back()), cells_.end(),
-                                    parts.begin(), parts.end(), same_cell)) {
-      end_run();
-      begin_.push_back(cells_.size());
-      first_.push_back(groups_);
-      for (const Part& part : parts) cells_.push_back(part.cell);
+    if (doing_.empty() || !std::equal(cells_.begin() + static_cast<std::ptrdiff_t>(begin_.back()),
+                                      cells_.end(), parts.begin(), parts.end(), same_cell)) {
+      begin_run(parts);
       doing_.push_back(parts.size());
     }
     doing_.push_back(colour);
     for (const Part& part : parts) doing_.push_back(part.label);
     ++groups_;
+    return size() - 1;
+  }
+  void take_again(std::uint32_t run, std::uint32_t groups, std::span<const Part> parts) override {
+    begin_run(parts);
+    kind_.push_back(kind_[run]);
+    groups_ += groups;
   }
   // After the last group.
   void end_run() {
-    if (groups_ == 0) return;
+    if (doing_.empty()) return;
     const auto [known, fresh] = number_of_.try_emplace(doing_, static_cast<std::uint32_t>(kinds_.size()));
     if (fresh) kinds_.push_back(&known->first);  // which stays where it is
     kind_.push_back(known->second);
@@ -96,6 +99,13 @@ class Alike::Runs {
     return std::span(*kinds_[kind_[run]]).subspan(1 + group * each, each);
   }
 
+  void begin_run(std::span<const Part> parts) {
+    end_run();
+    begin_.push_back(cells_.size());
+    first_.push_back(groups_);
+    for (const Part& part : parts) cells_.push_back(part.cell);
+  }
+
   std::uint32_t groups_ = 0;
   std::vector<std::uint32_t> cells_;  // of all runs
   std::vector<std::size_t> begin_;    // by run: its first cell
@@ -131,7 +141,7 @@ Alike::Alike(const program::Program& program, const topology::Router& router, co
     colours[router.place(link).cell] += mix(mix(router.place(link).at, mark), 0x44);
   Sketches sketches(program, router, lowering);
   Runs runs;
-  sketches.for_each(groups, [&](Colour colour, std::span<const CellPart> parts) { runs.add(colour, parts); });
+  sketches.for_each(groups, runs);
   runs.end_run();
   patterns_ = sketches.take_patterns();
   calls_ = sketches.take_calls();

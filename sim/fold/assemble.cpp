@@ -168,9 +168,13 @@ class Assembler {
   // Slots are few where links are many: each finds its class by one look.
   void add_links() {
     const Alike& alike = incidence_.alike();
-    std::vector<std::uint32_t> of_slot(alike.slots_of_links(), kNone);
-    for (std::uint32_t l = 0; l < incidence_.links().size(); ++l)
-      of_slot[alike.slot(incidence_.links()[l])] = local(incidence_.first_link_item() + l);
+    std::vector<std::uint32_t> of_slot(alike.slots_of_links(), kNone), sizes(system_.links.size());
+    for (std::uint32_t l = 0; l < incidence_.links().size(); ++l) {
+      const LinkId link = incidence_.links()[l];
+      const std::uint32_t id = of_slot[alike.slot(link)] = local(incidence_.first_link_item() + l);
+      sizes[id] += alike.weight(link);
+    }
+    for (std::uint32_t id = 0; id < sizes.size(); ++id) system_.links[id].members.reserve(sizes[id]);
     alike.for_each_link([&](LinkId link, std::uint32_t slot) {
       if (of_slot[slot] != kNone) system_.links[of_slot[slot]].members.push_back(link);
     });

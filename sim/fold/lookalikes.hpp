@@ -31,6 +31,12 @@ class Lookalikes {
   void learn(std::uint32_t like, std::size_t met, Colour colour, std::span<const CellPart> parts);
   // False where its cells do not follow from where its members stand.
   [[nodiscard]] bool knows(std::uint32_t like) const { return faces_[like].known; }
+  // Two groups of the block, one after the other: whether they are edges between the same two nodes.
+  [[nodiscard]] bool beside(std::size_t met, std::size_t then) const { return where_[met] == where_[then]; }
+  // Both are known to put their parts in corresponding cells.
+  [[nodiscard]] bool same_layout(std::uint32_t a, std::uint32_t b) const {
+    return knows(a) && knows(b) && faces_[a].layout == faces_[b].layout;
+  }
   [[nodiscard]] Colour colour(std::uint32_t like) const { return faces_[like].colour; }
   // Valid until they are asked for again.
   [[nodiscard]] std::span<const CellPart> parts(std::uint32_t like, std::size_t met);

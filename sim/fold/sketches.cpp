@@ -256,7 +256,12 @@ struct Sketches::Impl {
   Impl(const program::Program& program, const topology::Router& router, const GroupLowering& lowering)
       : sketcher(program, router, lowering), lookalikes(program, router, lowering) {}
 
-  void for_each(std::span<const Group> block, const Take& take);
+  void for_each(std::span<const Group> block, Taker& taker);
+  void take(std::uint32_t group, std::span<const Group> block, Taker& taker);
+  [[nodiscard]] std::uint32_t end_of_row(std::uint32_t group) const;
+  [[nodiscard]] bool as_before(std::uint32_t first, std::uint32_t end) const;
+  [[nodiscard]] bool follows(std::uint32_t first, std::uint32_t end) const;
+  void keep_row(std::uint32_t run);
   void number_labels(const Traits& traits);
 
   Sketcher sketcher;
@@ -266,7 +271,17 @@ struct Sketches::Impl {
   // Of the block at hand: whom each group looks like, those to be sketched, and what they do.
   std::vector<std::uint32_t> like, drawn;
   std::vector<Traits> traits;
+  std::size_t next = 0;         // of `traits`
   std::vector<CellPart> parts;  // of the group at hand
+  // Edges between two nodes, one a place, come in rows that are mostly like the row of another pair.
+  static constexpr std::uint32_t kNoRun = 0xffffffffU;
+  struct Row {
+    std::vector<std::uint32_t> like;
+    std::uint32_t run = kNoRun;  // that it has been
+  };
+  Row row;                                      // the last, of which it is not known yet where its run ends
+  std::unordered_map<std::uint32_t, Row> rows;  // by the first group's like
+  std::uint32_t last_run = kNoRun;              // of the group taken last
 };
 
 void Sketches::Impl::number_labels(const Traits& of) {
@@ -278,8 +293,7 @@ void Sketches::Impl::number_labels(const Traits& of) {
 }
 
 // Met one by one, sketched side by side, taken in order.
-void Sketches::Impl::for_each(std::span<const Group> block, const Take& take) {
-  constexpr std::uint32_t kNobody = Lookalikes::kNone;
+void Sketches::Impl::for_each(std::span<const Group> block, Taker& taker) {
   like.clear(), drawn.clear();
   lookalikes.begin_block();
   for (std::uint32_t i = 0; i < block.size(); ++i) {
@@ -289,23 +303,68 @@ void Sketches::Impl::for_each(std::span<const Group> block, const Take& take) {
   }
   traits.resize(drawn.size());
   parallel::for_each(drawn.size(), [&](std::size_t d) { traits[d] = sketcher(block[drawn[d]]); });
-  std::size_t next = 0;
-  for (std::uint32_t i = 0; i < block.size(); ++i) {
-    const bool fresh = next < drawn.size() && drawn[next] == i;
-    const bool seen = !fresh && like[i] != kNobody && lookalikes.knows(like[i]);
-    Colour colour = seen ? lookalikes.colour(like[i]) : 0;
-    if (!seen) {
-      Traits here = fresh ? std::move(traits[next++]) : sketcher(block[i]);
-      colour = here.colour;
-      calls.try_emplace(colour, std::move(here.calls));
-      number_labels(here);
-      if (fresh && like[i] != kNobody && here.regular) lookalikes.learn(like[i], i, colour, parts);
+  next = 0;
+  for (std::uint32_t i = 0; i < block.size();) {
+    const std::uint32_t first = i, end = end_of_row(i);
+    if (as_before(first, end)) {
+      taker.take_again(rows.at(like[first]).run, end - first, lookalikes.parts(like[first], first));
+      keep_row(kNoRun);
+      i = end;
+      continue;
     }
-    if (like[i] != kNobody && lookalikes.knows(like[i]))
-      take(colour, lookalikes.parts(like[i], i));
-    else
-      take(colour, parts);
+    const std::uint32_t before = last_run;
+    take(i++, block, taker);
+    keep_row(last_run);
+    const std::uint32_t run = last_run;
+    while (i < end) take(i++, block, taker);
+    if (run != before && run == last_run && follows(first, end))
+      row = {std::vector(like.begin() + first, like.begin() + end), run};
   }
+}
+
+// The row taken last, unless this run goes on with it: then it is more than a row.
+void Sketches::Impl::keep_row(std::uint32_t run) {
+  if (row.run != kNoRun && row.run != run) rows[row.like.front()] = std::move(row);
+  row.run = kNoRun;
+}
+
+// Behind the groups from this one on that have to do with the same cells for sure.
+std::uint32_t Sketches::Impl::end_of_row(std::uint32_t group) const {
+  std::uint32_t end = group + 1;
+  while (end < like.size() && lookalikes.beside(end - 1, end)) ++end;
+  return end;
+}
+
+// Whether such a row has been taken.
+bool Sketches::Impl::as_before(std::uint32_t first, std::uint32_t end) const {
+  if (end - first == 1) return false;
+  const auto known = rows.find(like[first]);
+  return known != rows.end() && std::equal(known->second.like.begin(), known->second.like.end(),
+                                           like.begin() + first, like.begin() + end);
+}
+
+// Whether the cells of all groups follow from where their members stand, and are the first one's.
+bool Sketches::Impl::follows(std::uint32_t first, std::uint32_t end) const {
+  for (std::uint32_t i = first; i < end; ++i)
+    if (like[i] == Lookalikes::kNone || !lookalikes.same_layout(like[first], like[i])) return false;
+  return end - first > 1;
+}
+
+void Sketches::Impl::take(std::uint32_t group, std::span<const Group> block, Taker& taker) {
+  constexpr std::uint32_t kNobody = Lookalikes::kNone;
+  const std::uint32_t whom = like[group];
+  const bool fresh = next < drawn.size() && drawn[next] == group;
+  const bool seen = !fresh && whom != kNobody && lookalikes.knows(whom);
+  Colour colour = seen ? lookalikes.colour(whom) : 0;
+  if (!seen) {
+    Traits here = fresh ? std::move(traits[next++]) : sketcher(block[group]);
+    colour = here.colour;
+    calls.try_emplace(colour, std::move(here.calls));
+    number_labels(here);
+    if (fresh && whom != kNobody && here.regular) lookalikes.learn(whom, group, colour, parts);
+  }
+  const bool known = whom != kNobody && lookalikes.knows(whom);
+  last_run = taker.take(colour, known ? lookalikes.parts(whom, group) : parts);
 }
 
 Sketches::Sketches(const program::Program& program, const topology::Router& router,
@@ -313,10 +372,10 @@ Sketches::Sketches(const program::Program& program, const topology::Router& rout
     : impl_(std::make_unique<Impl>(program, router, lowering)) {}
 Sketches::~Sketches() = default;
 
-void Sketches::for_each(std::span<const Group> groups, const Take& take) {
+void Sketches::for_each(std::span<const Group> groups, Taker& taker) {
   constexpr std::size_t kBlock = 2048;
   for (std::size_t begin = 0; begin < groups.size(); begin += kBlock)
-    impl_->for_each(groups.subspan(begin, std::min(kBlock, groups.size() - begin)), take);
+    impl_->for_each(groups.subspan(begin, std::min(kBlock, groups.size() - begin)), taker);
 }
 
 std::unordered_map<Colour, Sketches::Calls> Sketches::take_calls() {

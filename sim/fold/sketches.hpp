@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -40,10 +39,20 @@ class Sketches {
   Sketches(const program::Program& program, const topology::Router& router, const GroupLowering& lowering);
   ~Sketches();
 
-  // Of every group in order: what tells it apart but for its members and links, and its parts. Parallel
-  // inside; the same for any number of threads.
-  using Take = std::function<void(Colour, std::span<const CellPart>)>;
-  void for_each(std::span<const Group> groups, const Take& take);
+  // What becomes of groups, which come in order.
+  class Taker {
+   public:
+    // What tells a group apart but for its members and links, and its parts. Returns the number of the run of
+    // groups that it belongs to: those that follow each other on the same cells.
+    virtual std::uint32_t take(Colour colour, std::span<const CellPart> parts) = 0;
+    // A run of `groups` whose groups do one by one what those of `run` do, on the cells of `parts`.
+    virtual void take_again(std::uint32_t run, std::uint32_t groups, std::span<const CellPart> parts) = 0;
+
+   protected:
+    ~Taker() = default;
+  };
+  // Parallel inside; the same for any number of threads.
+  void for_each(std::span<const Group> groups, Taker& taker);
 
   // By label.
   [[nodiscard]] std::vector<CellPattern> take_patterns();

@@ -26,9 +26,9 @@ std::array<Tier, kTiers> tiers_of(const Topology& topology) {
   std::array<Tier, kTiers> tiers{};
   for (const LinkId cable : topology.cables()) {
     const Link& link = topology.link(cable);
-    const topology::Device& from = topology.device(link.from);
     const topology::Device& to = topology.device(link.to);
     if (to.kind != DeviceKind::fabric_switch || to.tier >= kTiers) continue;
+    const topology::Device& from = topology.device(link.from);
     const std::size_t below = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
     if (below >= to.tier) continue;
     tiers[to.tier].from_below += link.capacity.value();

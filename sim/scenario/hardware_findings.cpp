@@ -137,9 +137,11 @@ void find_other_ratios(const Scenario& scenario, const topology::Topology& topol
   std::vector<double> below(ratios.size()), above(ratios.size());  // line rates into a tier, and out of it
   for (const LinkId id : topology.cables()) {
     const topology::Link& link = topology.link(id);
-    const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
+    const topology::Device& to = topology.device(link.to);
+    if (to.kind != DeviceKind::fabric_switch) continue;
+    const topology::Device& from = topology.device(link.from);
     const std::size_t low = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
-    if (to.kind != DeviceKind::fabric_switch || to.tier <= low) continue;
+    if (to.tier <= low) continue;
     if (to.tier <= ratios.size()) below[to.tier - 1U] += link.line_rate.value();
     if (low > 0 && low <= ratios.size()) above[low - 1] += link.line_rate.value();
   }

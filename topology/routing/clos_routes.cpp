@@ -91,8 +91,10 @@ bool ClosRoutes::learn(const std::vector<bool>& dead, std::span<const LinkId> ca
 
 bool ClosRoutes::learn_uplinks(const std::vector<bool>& dead, std::span<const LinkId> cables) {
   uplinks_.resize(switches_.size());
+  const std::uint32_t copied = topology_.copies().nodes * topology_.copies().devices;  // of nodes
   for (const LinkId id : cables) {
     const Link& l = topology_.link(id);
+    if (l.to.value < copied) continue;
     const Device &from = topology_.device(l.from), &to = topology_.device(l.to);
     const bool lower = from.kind == DeviceKind::fabric_switch, upper = to.kind == DeviceKind::fabric_switch;
     if (upper && !lower && to.tier != 1) return false;  // ports on spines

@@ -34,7 +34,10 @@ PathChoice choose(Routing routing, std::uint64_t seed, DeviceId from, DeviceId t
 }
 
 FabricPorts::FabricPorts(const Topology& t, const std::vector<bool>& dead, std::span<const LinkId> cables) {
-  const auto is_switch = [&](DeviceId d) { return t.device(d).kind == DeviceKind::fabric_switch; };
+  const std::uint32_t copied = t.copies().nodes * t.copies().devices;  // of nodes: no switches
+  const auto is_switch = [&](DeviceId d) {
+    return d.value >= copied && t.device(d).kind == DeviceKind::fabric_switch;
+  };
   struct Way {
     DeviceId port, at;
     LinkId link;

@@ -84,6 +84,10 @@ void Router::Impl::find_domains() {
   };
   for (const LinkId id : topology.cables()) {
     const Link& l = topology.link(id);
+    // To and from switches of the fabric: nearly all, and those stand in no node.
+    const auto outside_nodes = [&](DeviceId d) { return d.value >= copies.nodes * copies.devices; };
+    if (outside_nodes(l.from) && !scale_up(topology.device(l.from))) continue;
+    if (outside_nodes(l.to) && !scale_up(topology.device(l.to))) continue;
     const Device &a = topology.device(l.from), &b = topology.device(l.to);
     if (!scale_up(a) || !scale_up(b) || !works(id)) continue;
     sets.union_set(part_of(l.from), part_of(l.to));
