@@ -58,7 +58,8 @@ struct Accelerator {
   std::map<std::string, GemmConstants, std::less<>> gemm;
   double norm_fraction_eager = 0.35, elementwise_fraction_eager = 0.5, add_fraction_eager = 0.84,
          fused_fraction = 0.8;
-  double host_factor = 1;  // its usual host issues work so many times slower than a DGX H100's
+  double product_fraction = 0;  // of a product of few rows that reads its weights; 0: not measured
+  double host_factor = 1;       // its usual host issues work so many times slower than a DGX H100's
   std::vector<std::string> notes;
 
   // The fastest matmul ever measured, FLOP/s; null where nobody did. bf16 and fp16 stand for each other where

@@ -76,14 +76,14 @@ TEST(Gemm, NarrowerNumbersAreNotSlower) {
   }
 }
 
-// H100 80GB, H200 and H800 are one chip; A100 and A800 likewise.
+// H100 80GB, H200 and H800 are one chip, whose sheets round 989.4 and 989.5 TFLOP/s; A100 and A800 likewise.
 TEST(Gemm, PartsWithOneChipHaveOneModel) {
   const auto same = [](const char* a, const char* b) {
     const GemmConstants& x = shipped().accelerator(a).gemm.at("bf16");
     const GemmConstants& y = shipped().accelerator(b).gemm.at("bf16");
     EXPECT_NEAR(x.peak_fraction, y.peak_fraction, 0.002) << a << ' ' << b;
     EXPECT_NEAR(x.k_offset, y.k_offset, 0.1) << a << ' ' << b;
-    EXPECT_DOUBLE_EQ(x.tile_penalty, y.tile_penalty) << a << ' ' << b;
+    EXPECT_NEAR(x.tile_penalty, y.tile_penalty, 0.002) << a << ' ' << b;
   };
   same("h100-sxm5", "h200-sxm");
   same("h100-sxm5", "h800-sxm5");
@@ -97,16 +97,19 @@ TEST(Gemm, Gb200TakesItsShapeFromB200AndItsHeightFromItsOwnBestProduct) {
 }
 
 // sm_120 multiplies with mma.sync, as Ada does: A40's shape. No A40's best product is known, so that the best
-// tile of a card is what was measured of it: 163.1, 236 and 409.4 TFLOP/s.
+// tile of a card is what was measured of it: 163.1, 236 and 409.4 TFLOP/s. Weights are read as cuBLAS read
+// them on a card of their kind, 0.88 of GDDR without error correction in line.
 TEST(Gemm, ConsumerCardsTakeTheirShapeFromA40AndReachWhatTheirOwnersMeasured) {
   const GemmConstants& a40 = shipped().accelerator("a40").gemm.at("bf16");
   for (const auto& [id, rate] :
        {std::pair{"rtx-4090", 163.1}, {"rtx-5090", 236.0}, {"rtx-pro-6000-se", 409.4}}) {
     const Accelerator& card = shipped().accelerator(id);
     EXPECT_DOUBLE_EQ(card.gemm.at("bf16").tile_penalty, a40.tile_penalty) << id;
-    EXPECT_DOUBLE_EQ(card.gemm.at("bf16").memory_fraction, a40.memory_fraction) << id;
     EXPECT_NEAR(ceiling(card, "bf16") * 1e-12, rate, 1e-9) << id;
   }
+  EXPECT_DOUBLE_EQ(shipped().accelerator("rtx-4090").gemm.at("bf16").memory_fraction, 0.88);
+  EXPECT_DOUBLE_EQ(shipped().accelerator("l40s").gemm.at("bf16").memory_fraction, 0.775);
+  EXPECT_DOUBLE_EQ(shipped().accelerator("h200-sxm").gemm.at("bf16").memory_fraction, 0.83);
   // 55 of 82.6 TFLOP/s, not the 0.977 of an A100: half of Ada's fp32 lanes share their issue slots.
   EXPECT_NEAR(ceiling(shipped().accelerator("rtx-4090"), "fp32") * 1e-12, 55, 1e-9);
 }
@@ -114,6 +117,14 @@ TEST(Gemm, ConsumerCardsTakeTheirShapeFromA40AndReachWhatTheirOwnersMeasured) {
 // 141.9 of 148 against the H100's 794.5 of 989.4: 1.194 times its best tile's 0.7903.
 TEST(Gemm, H20ReachesMoreOfItsSheetThanH100) {
   EXPECT_NEAR(ceiling(shipped().accelerator("h20"), "bf16") * 1e-12, 139.7, 0.1);
+}
+
+// Loads as an H100's, products cut: 148 / 78 beside 989.4 / 132 TFLOP/s a unit are 0.2531, so that a small
+// tile loses a quarter as much. Chips of another capability keep their relative's (ConsumerCards... above).
+TEST(Gemm, SmallTilesLoseLessWhereProductsAreCut) {
+  EXPECT_NEAR(shipped().accelerator("h20").gemm.at("bf16").tile_penalty, 16.8 * 0.2531, 0.001);
+  EXPECT_NEAR(shipped().accelerator("rtx-3090").gemm.at("bf16").tile_penalty,
+              5.8 * (71.0 / 82) / (149.7 / 84), 0.001);
 }
 
 // B200's best product in fp4 is 5702 of 9000 TFLOP/s where 1745 of 2250 is its best in bf16: its best tile,
@@ -136,8 +147,8 @@ TEST(Gemm, AChipNoOneMeasuredIsAsGoodAsItsSibling) {
 TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
   const GemmConstants& h800 = shipped().accelerator("h800-sxm5").gemm.at("fp8");
   const GemmConstants& h100 = shipped().accelerator("h100-sxm5").gemm.at("fp8");
-  EXPECT_DOUBLE_EQ(h800.tile_penalty, h100.tile_penalty);
-  EXPECT_NEAR(h800.peak_fraction, h100.peak_fraction, 1e-9);
+  EXPECT_NEAR(h800.tile_penalty, h100.tile_penalty, 0.001);
+  EXPECT_NEAR(h800.peak_fraction, h100.peak_fraction, 1e-5);
   EXPECT_EQ(h800.source, "derived: shape of h100-sxm5 in fp8, height from h100-sxm5");
 }
 

@@ -11,8 +11,7 @@
 namespace topsim::topology {
 namespace {
 constexpr double kTilePerimeter = 1.0 / 256 + 1.0 / 128;
-constexpr double kVectorUnits = 0.977;        // A100, FlagPerf computation-FP32: 19.05 of 19.5 TFLOP/s
-constexpr double kMi300xStream = 4.33 / 5.3;  // arXiv:2511.17127
+constexpr double kVectorUnits = 0.977;  // A100, FlagPerf computation-FP32: 19.05 of 19.5 TFLOP/s
 constexpr std::string_view kFitted = "bf16";
 
 constexpr std::array<std::string_view, 4> kRelatives = {"a100-sxm4-80gb", "a40", "h100-sxm5", "b200"};
@@ -69,9 +68,12 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   const GemmConstants& shape = relative.gemm.find(q)->second;
   GemmConstants gemm = shape;
   if (accelerator.compute_units > 0) {
-    gemm.k_offset = shape.k_offset * rate_per_unit(accelerator, precision) / rate_per_unit(relative, q);
+    const double faster = rate_per_unit(accelerator, precision) / rate_per_unit(relative, q);
+    gemm.k_offset = shape.k_offset * faster;
+    if (accelerator.compute_capability > 0 && accelerator.compute_capability == relative.compute_capability)
+      gemm.tile_penalty = shape.tile_penalty * faster;
   }
-  if (accelerator.architecture == "CDNA3") gemm.memory_fraction = kMi300xStream;
+  if (accelerator.product_fraction > 0) gemm.memory_fraction = accelerator.product_fraction;
   const std::string from = "derived: shape of " + relative.id + " in " + std::string(q);
   double share = measured_share(accelerator, precision).value_or(kVectorUnits);
   gemm.source = from + ", fp32 on vector units";
@@ -80,7 +82,7 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
     share = best_tile_efficiency(shape) * factor;
     gemm.source = from + ", height from " + why;
   }
-  gemm.peak_fraction = share * (1 + shape.tile_penalty * kTilePerimeter);
+  gemm.peak_fraction = share * (1 + gemm.tile_penalty * kTilePerimeter);
   return gemm;
 }
 }  // namespace

@@ -10,8 +10,10 @@
 //               tensor memory but mma.sync and 100 KB as Ada does (Dao-AILab/flash-attention pull request
 //               2329); 9.0: H100; 10.0 to 11.0: B200
 //   q           the precision itself where the relative was fitted in it, else bf16
-//   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture; but
-//               CDNA3 streams 4.33 of 5.3 TB/s (arXiv:2511.17127)
+//   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture. c is
+//               what a tile loads beside what it multiplies: in chips of one compute capability it goes with
+//               the rate per unit (H20: products cut to a seventh, loads as an H100's). beta: what was
+//               measured where the catalogue says so ("kernels": "product"), for A40's memory checks itself
 //   k0          the relative's x (rate per unit) / (the relative's in q): prologue and epilogue are times, so
 //               the depth they cost grows with the rate
 //   pf          so that the best tile (256 x 128) reaches E x h of P. E: what the relative's best tile

@@ -58,14 +58,18 @@ const config::Object<RawScaleUp>& table(Type<RawScaleUp>) {
 }
 
 struct RawKernels {
-  std::optional<double> norm, elementwise, add;
+  std::optional<double> norm, elementwise, add, fused, product;
 };
 const config::Object<RawKernels>& table(Type<RawKernels>) {
   static const auto object =
-      config::Object<RawKernels>("kernels", "Share of the memory bandwidth that eager kernels reach")
-          .field("norm", &RawKernels::norm, "layer norm, RMS norm", figure<double>())
-          .field("elementwise", &RawKernels::elementwise, "activations", figure<double>())
-          .field("add", &RawKernels::add, "residual add", figure<double>());
+      config::Object<RawKernels>("kernels", "Share of the memory bandwidth that kernels reach")
+          .field("norm", &RawKernels::norm, "layer norm, RMS norm, eager", figure<double>())
+          .field("elementwise", &RawKernels::elementwise, "activations, eager", figure<double>())
+          .field("add", &RawKernels::add, "residual add, eager", figure<double>())
+          .field("fused", &RawKernels::fused, "fused and compiled kernels: as a copy", figure<double>())
+          .field("product", &RawKernels::product,
+                 "matrix products of few rows, which read their weights; not where \"gemm\" was fitted",
+                 figure<double>());
   return object;
 }
 
@@ -135,6 +139,8 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
   raw.norm_fraction_eager = raw.kernels.norm.value_or(raw.norm_fraction_eager);
   raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(raw.elementwise_fraction_eager);
   raw.add_fraction_eager = raw.kernels.add.value_or(raw.add_fraction_eager);
+  raw.fused_fraction = raw.kernels.fused.value_or(raw.fused_fraction);
+  raw.product_fraction = raw.kernels.product.value_or(raw.product_fraction);
 }
 }  // namespace
 

@@ -2,7 +2,9 @@
 //
 // GEMM of M x N x K, `batch` times (training-and-collectives.md 4.3, fitted on 79 k measured GEMMs):
 //   t = max( min over tiles (tm, tn) of  W SM tm tn 2 (K + k0) / (P e),   bytes / (BW beta) ) + t0
-//   W = ceil(batch ceil(M/tm) ceil(N/tn) / (SM - margin))   waves over the compute units
+//   W = ceil(batch ceil(M/tm) ceil(N/tn) / (SM - margin))   waves over the compute units; where one wave
+//       would leave units idle, K is divided among s tiles, W counts all and 8 s M N bytes pass through
+//       memory
 //   e = pf / (1 + c (1/tm + 1/tn))               share of the peak P a tile of that size reaches
 //   P [FLOP/s] dense peak, BW [B/s] memory bandwidth, SM compute units; pf, k0, beta, t0 [s], c:
 //   GemmConstants.
