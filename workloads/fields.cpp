@@ -222,7 +222,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                        "the same; rows are padded for 8-bit products as they are sorted"}}))
           .field("overlap_expert_exchange", &PlanSpec::overlap_expert_exchange,
                  "a forward and a backward take turns, so that all-to-alls "
-                 "hide behind kernels; DualPipe does")
+                 "hide behind kernels; DualPipe does; inference: two micro-batches (two-batch overlap)")
+          .field("redundant_experts", &PlanSpec::redundant_experts,
+                 "inference: copies of experts beside the model's, so that ep divides both together")
           .field("rank_order", &PlanSpec::rank_order, "dimensions, the fastest first",
                  std::make_shared<const RankOrder>(), default_text("tp, cp, ep, dp, pp"));
   return object;

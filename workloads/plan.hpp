@@ -99,6 +99,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   int expert_shards = 1;  // of the copies, those that share one set of shards where units are gathered
   [[nodiscard]] bool shards_experts() const { return unit_shards && expert_ranks; }
   double expert_load = 1;       // rows that the busiest rank computes over the mean
+  int expert_slots = 0;         // experts and redundant copies of them, on all ranks
   bool expert_padding = false;  // rows are known beforehand
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
   [[nodiscard]] bool fused_dispatch() const { return token_dispatcher != TokenDispatcher::alltoall; }

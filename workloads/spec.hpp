@@ -133,7 +133,8 @@ struct PlanSpec {
   std::optional<TensorOverlap> tp_overlap;
   ContextKind cp_kind = ContextKind::ring;
   TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
-  bool overlap_expert_exchange = false;  // of a forward and a backward behind each other's kernels
+  bool overlap_expert_exchange = false;  // of two passes behind each other's kernels
+  int redundant_experts = 0;             // inference: copies of experts on other ranks, all layers alike
   std::vector<std::string> rank_order;   // fastest first; empty: tp, cp, ep, dp, pp
 };
 

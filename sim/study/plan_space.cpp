@@ -125,7 +125,9 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
   const auto tps = values("tp", own.tp, divisors(model.heads, domain_size(topology)));
   const auto pps = values("pp", own.pp, divisors(accelerators, model.layers));
   const auto cps = values("cp", own.cp, powers_of_two(std::max(1, sequence / kTokensPerContextRank)));
-  const auto eps = values("ep", own.ep, divisors(std::max(1, model.experts.count), accelerators));
+  const auto eps =
+      values("ep", own.ep,
+             divisors(std::max(1, model.experts.count + workload.plan.redundant_experts), accelerators));
   const auto micro_batches = values("micro_batch", own.micro_batch, powers_of_two(kMostMicroBatch));
   const std::vector<RecomputeKind> recomputes =
       kept("recompute") ? std::vector{own.recompute}

@@ -1,7 +1,10 @@
 // Mixtures of experts where tokens are generated: which experts are read, and what the tensor ranks send.
 #include <gmock/gmock.h>
 
+#include "sim/base/error.hpp"
 #include "tests/workloads/mixtures.hpp"
+#include "tests/workloads/replay.hpp"
+#include "workloads/memory/memory.hpp"
 
 namespace topsim::workloads::generating_experts_test {
 using namespace testing;
@@ -86,5 +89,74 @@ TEST(GeneratingExperts, AreOneCallOfTheHost) {
     return sum;
   };
   EXPECT_NEAR(host(many), host(few), 1e-9);
+}
+
+WorkloadSpec on_ranks(int ep, int redundant) {
+  WorkloadSpec workload = generating(16);
+  workload.plan.ep = ep, workload.plan.etp = 1, workload.plan.redundant_experts = redundant;
+  return workload;
+}
+
+// 128 experts and 16 copies on 48 ranks are 3 a rank, on 64 they are 2: with 16 requests a rank all of them
+// have tokens (1 - (136/144)^768), and a rank computes the same 16 x 8 rows either way. What differs is one
+// expert's weights.
+TEST(GeneratingExperts, CopiesFillRanksThatExpertsDoNot) {
+  const auto busy_on = [](int ep, int redundant) {
+    double sum = 0;
+    const auto program = training_step(on_ranks(ep, redundant), h100(), static_cast<std::uint32_t>(ep));
+    for (const auto& op : program.classes[0].ops)
+      if (op.kind == OpKind::compute) sum += seconds(op.duration);
+    return sum;
+  };
+  EXPECT_NEAR((busy_on(48, 16) - busy_on(64, 0)) * kWeights / kExpert, 1, 0.02);
+  const auto weights = [](int ep, int redundant) {
+    return memory_use(on_ranks(ep, redundant), h100(), static_cast<std::uint32_t>(ep)).stages[0].weights;
+  };
+  EXPECT_NEAR(weights(48, 16) - weights(64, 0), kExpert, 1);
+}
+
+TEST(GeneratingExperts, CopiesAreOfRanksThatGenerate) {
+  const auto help_of = [](const WorkloadSpec& workload) {
+    try {
+      (void)training_step(workload, h100(), 48);
+    } catch (const ConfigError& error) {
+      return error.problems().front().help;
+    }
+    return std::string("nothing refused");
+  };
+  EXPECT_THAT(help_of(on_ranks(48, 0)), ::testing::HasSubstr("\"redundant_experts\": 16"));
+  EXPECT_THAT(help_of(on_ranks(48, 15)), ::testing::HasSubstr("\"redundant_experts\": 16"));
+  EXPECT_THAT(help_of(on_ranks(1, 16)), ::testing::HasSubstr("ep above 1"));
+  WorkloadSpec training = on_ranks(48, 16);
+  training.task = Task::pretrain;
+  EXPECT_THAT(help_of(training), ::testing::HasSubstr("task"));
+}
+
+// Two micro-batches of four layers with two exchanges each, 5 us and shorter than what lies between them:
+// one after the other all 16 are waited for; in turns those of one hide behind the other's kernels, but for
+// the first and the last.
+TEST(GeneratingExperts, TwoBatchesHideEachOthersExchanges) {
+  using namespace topsim::literals;
+  const auto waited = [](bool in_turns) {
+    WorkloadSpec workload = on_ranks(8, 0);
+    workload.model.layers = 4, workload.plan.micro_batch = 64, workload.plan.grad_accumulation = 2;
+    workload.plan.overlap_expert_exchange = in_turns;
+    const auto program = training_step(workload, h100(), 8);
+    program::validate(program);
+    const auto step = [&](Duration exchange) {
+      Replay replay;
+      replay.launches = false;
+      replay.collective = [=](const program::Op& op, const program::Communicator&) {
+        return op.collective == CollectiveKind::all_to_all ? exchange : Duration{};
+      };
+      return replay.run(program).step;
+    };
+    return step(5_us) - step(Duration{});
+  };
+  EXPECT_GE(waited(false), 16 * 5_us);
+  EXPECT_LE(waited(true), 3 * 5_us);
+  WorkloadSpec odd = on_ranks(8, 0);
+  odd.plan.overlap_expert_exchange = true, odd.plan.grad_accumulation = 3;
+  EXPECT_THROW((void)training_step(odd, h100(), 8), ConfigError);
 }
 }  // namespace topsim::workloads::generating_experts_test

@@ -85,5 +85,5 @@ class FeedForward {
                                                           const LayerParameters& parameters);
 // Of E experts, the part that at least one of `tokens` tokens visits, each K of them, evenly spread:
 //   1 - (1 - K / E)^tokens
-[[nodiscard]] double visited_share(const ExpertSpec& experts, double tokens);
+[[nodiscard]] double visited_share(double top_k, double experts, double tokens);
 }  // namespace topsim::workloads

@@ -5,7 +5,8 @@
 //   router       T x E x h, softmax and top-k; counts of tokens are gathered and read by the host
 //   dispatch     permute to expert order; all-to-all of T K h elements and of T K fp32 probabilities over e;
 //                all-gather over x
-//   experts      x T K rows in E / e matrix products a layer, rows of one expert x e T K / E
+//   experts      x T K rows in E / e matrix products a layer, rows of one expert x e T K / E; a copy of an
+//                expert takes its share of the rows as one more expert would
 //   combine      reduce-scatter over x, all-to-all of T K h elements, sum of each token's K answers
 // and the same backwards. Shared experts are a dense network beside them, after them in time.
 //
@@ -50,7 +51,7 @@ class ExpertFeedForward final : public FeedForward {
         parameters_(parameters),
         launches_(kernels.plan.fused_kernels ? kFused : kEager),
         split_(kernels.plan.etp),
-        here_(kernels.model.experts.count / static_cast<double>(kernels.plan.ep)) {
+        here_(kernels.plan.expert_slots / static_cast<double>(kernels.plan.ep)) {
     const ExpertSpec& experts = kernels.model.experts;
     const Plan& plan = kernels.plan;
     entering_ = kernels.tokens / plan.tp;
@@ -72,7 +73,8 @@ class ExpertFeedForward final : public FeedForward {
     const bool apart = !plan.fused_experts;
     // Tokens of all ranks that dispatch to each other may visit the experts here.
     const double group = entering_ * plan.ep * split_;
-    const double read = plan.inference() ? here_ * visited_share(experts, group) : here_;
+    const double read =
+        plan.inference() ? here_ * visited_share(experts.top_k, plan.expert_slots, group) : here_;
     using Operand = LayerKernels::Operand;
     const Operand between = apart ? Operand::wide : Operand::narrow;
     fc1_ =
@@ -196,7 +198,7 @@ class ExpertFeedForward final : public FeedForward {
   // Of a token whose experts lie on `open` of `places`.
   [[nodiscard]] double copies(double places, double open) const {
     const ExpertSpec& experts = kernels_.model.experts;
-    const double held = experts.count / places;
+    const double held = kernels_.plan.expert_slots / places;
     double missed = 1;
     for (int i = 0; i < experts.top_k; ++i)
       missed *= std::max(0.0, ((open - 1) * held - i) / (open * held - i));

@@ -21,7 +21,7 @@ class SlicedExperts final : public FeedForward {
     const Plan& plan = kernels.plan;
     const double tokens = kernels.tokens, count = experts.count, rows = tokens * experts.top_k;
     const double ffn = experts.ffn / static_cast<double>(plan.tp);
-    const double read = count * visited_share(experts, tokens);
+    const double read = count * visited_share(experts.top_k, count, tokens);
     const bool apart = !plan.fused_experts;
     router_ = kernels.compute.gemm({tokens, count, kernels.hidden}, plan.activations) +
               kernels.compute.memory_bound(tokens * (count * kernels.element + 8.0 * experts.top_k),
@@ -60,8 +60,8 @@ class SlicedExperts final : public FeedForward {
 };
 }  // namespace
 
-double visited_share(const ExpertSpec& experts, double tokens) {
-  return 1 - std::pow(1 - static_cast<double>(experts.top_k) / experts.count, tokens);
+double visited_share(double top_k, double experts, double tokens) {
+  return 1 - std::pow(1 - top_k / experts, tokens);
 }
 
 std::unique_ptr<FeedForward> sliced_experts(const LayerKernels& kernels, const LayerParameters& parameters) {

@@ -27,13 +27,14 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
     MemoryParts parts;
     for (int i = 0; i < layers; ++i) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, first + i));
-      parts.weights +=
-          (layer.split() / t + layer.whole() + layer.routed() / (plan.ep * plan.etp)) * plan.parameter_bytes;
+      const double copies = plan.expert_slots / std::max(1.0, static_cast<double>(model.experts.count));
+      const double routed = layer.routed() * copies / (plan.ep * plan.etp);
+      parts.weights += (layer.split() / t + layer.whole() + routed) * plan.parameter_bytes;
     }
     first += layers;
     if (stage == 0) parts.weights += embedding_parameters(model) / t * element;
     // The residual stream, the input and the widest inner activation of a layer.
-    parts.activations = plan.tokens() * element * (2 * model.hidden + width);
+    parts.activations = (plan.expert_overlap ? 2 : 1) * plan.tokens() * element * (2 * model.hidden + width);
     if (stage == plan.pp - 1) {
       if (!model.tied_embeddings || plan.pp > 1) parts.weights += head_parameters(model) / t * element;
       parts.activations = std::max(parts.activations, plan.micro_batch * (element + 4.0) * model.vocab);

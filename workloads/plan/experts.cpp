@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "workloads/compute/compute_model.hpp"
 #include "workloads/plan/parts.hpp"
@@ -23,6 +25,24 @@ bool stages_agree(const Plan& plan) {
   return dense == experts;
 }
 
+void set_slots(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
+  const int redundant = workload.plan.redundant_experts;
+  plan.expert_slots = workload.model.experts.count + redundant;
+  if (redundant == 0) return;
+  const auto refuse = [&](std::string why, std::string help) {
+    mistakes.add("plan.redundant_experts", std::move(why), std::move(help));
+    plan.expert_slots = workload.model.experts.count;
+  };
+  if (redundant < 0) {
+    refuse(fmt::format("{} copies", redundant), "0 or more");
+  } else if (!plan.inference()) {
+    refuse("training keeps one set of each expert's weights",
+           "set task to prefill or decode, or leave it out");
+  } else if (workload.model.experts.count == 0 || plan.ep == 1) {
+    refuse("no rank holds experts that others lack", "set ep above 1, or leave it out");
+  }
+}
+
 void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) {
   const ExpertSpec& experts = model.experts;
   if (experts.top_k > experts.count)
@@ -33,7 +53,11 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
   if (experts.pad_to_capacity && experts.capacity_factor <= 0)
     mistakes.add("model.experts.pad_to_capacity", "there is no capacity to pad to",
                  "add capacity_factor, for example 1.25");
-  if (experts.count % plan.ep != 0) {
+  if (plan.expert_slots % plan.ep != 0 && plan.inference()) {
+    const int missing = plan.ep - experts.count % plan.ep;
+    mistakes.add("plan.ep", fmt::format("ep = {} does not divide {} experts", plan.ep, plan.expert_slots),
+                 fmt::format("\"redundant_experts\": {} would fill its ranks", missing));
+  } else if (plan.expert_slots % plan.ep != 0) {
     int fits = std::min(plan.ep, experts.count);
     const int ranks = plan.tp * plan.cp * plan.dp;
     while (fits > 1 && (experts.count % fits != 0 || ranks % (fits * plan.etp) != 0)) --fits;
@@ -50,6 +74,7 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
 void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   const ModelSpec& model = workload.model;
   const ExpertSpec& experts = model.experts;
+  set_slots(workload, plan, mistakes);
   if (experts.count == 0) {
     if (workload.plan.ep > 1 || workload.plan.etp.value_or(1) > 1)
       mistakes.add("plan.ep", "the model has no experts to divide",
@@ -84,7 +109,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   plan.token_dispatcher = workload.plan.token_dispatcher;
   plan.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
   plan.expert_overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
-  if (plan.expert_overlap && plan.schedule != Schedule::one_f_one_b &&
+  if (plan.expert_overlap && !plan.inference() && plan.schedule != Schedule::one_f_one_b &&
       plan.schedule != Schedule::interleaved && plan.schedule != Schedule::dualpipe)
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
                  "use 1f1b, interleaved or dualpipe");

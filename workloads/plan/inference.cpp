@@ -28,7 +28,12 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   refuse(plan.virtual_stages > 1, "plan.virtual_stages", "passes micro-batches through the stages in order");
   refuse(plan.replays(), "compute.stage_times", "has no backward pass to replay");
   refuse(workload.packing.on, "packing", "attends to one request a sequence");
-  refuse(spec.overlap_expert_exchange, "plan.overlap_expert_exchange", "has no backward pass to pair with");
+  if (plan.expert_overlap && (plan.pp > 1 || plan.micro_batches % 2 != 0))
+    mistakes.add("plan.overlap_expert_exchange",
+                 plan.pp > 1 ? std::string("inference pairs micro-batches of one stage")
+                             : fmt::format("{} micro-batches make no pairs", plan.micro_batches),
+                 plan.pp > 1 ? "set pp to 1, or leave it out"
+                             : "an even number of them, for example \"grad_accumulation\": 2");
   refuse(plan.single_process || plan.unit_shards, "framework", "needs whole weights: megatron or ddp");
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",

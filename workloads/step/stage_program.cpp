@@ -219,7 +219,8 @@ class StageProgram {
   std::vector<StageTask> tasks() const {
     if (!plan_.inference()) return tasks_of(plan_, stage_);
     std::vector<StageTask> order;
-    for (int m = 0; m < plan_.micro_batches; ++m) order.push_back({Action::forward, m, 0});
+    for (int m = 0; m < plan_.micro_batches; ++m)
+      order.push_back({Action::forward, m, 0, plan_.expert_overlap && m % 2 == 0});
     return order;
   }
 
@@ -238,7 +239,9 @@ class StageProgram {
                        last ? tokens : message_bytes(), true, false);
     };
     for (int i = 0; i < left_over; ++i) send(m - left_over + i);
-    for (int i = 0; i < m; ++i) {
+    for (int i = 0; plan_.expert_overlap && i < m; i += 2)
+      run_together({Action::forward, i, 0}, {Action::forward, i + 1, 0});
+    for (int i = 0; !plan_.expert_overlap && i < m; ++i) {
       if (stages > 1) {
         emitter_.at({i, 0});
         emitter_.wait_for(emitter_.message(OpKind::recv, slots_.previous,
