@@ -56,7 +56,10 @@ class Trace {
     Stream& stream = streams_[place.stream];
     if (place.position != stream.end) return stream.has_last ? stream.last : stream.own.back();
     stream.put_away();
-    if (!stream.own_run) stream.runs.push_back({stream.end, stream.own_size(), {}, {}});
+    if (!stream.own_run) {
+      stream.runs.push_back({stream.end, stream.own_size(), {}, {}});
+      stream.own_from = stream.end;
+    }
     stream.own_run = stream.has_last = true;
     stream.last = {};
     ++stream.end;
@@ -85,6 +88,7 @@ class Trace {
     if (s.runs.back().first == position) {
       s.runs.pop_back();
       s.own_run = !s.runs.empty() && !s.runs.back().shared;
+      if (s.own_run) s.own_from = s.runs.back().first;
     }
   }
   // A new step.
@@ -105,10 +109,11 @@ class Trace {
     Stretch shared;
   };
   struct Stream {
-    OpTrace last;           // of the op that began last, if its own: most looks are at this one
-    std::uint32_t end = 0;  // ops that have begun
-    bool has_last = false;  // not among `own` yet
-    bool own_run = false;   // the last run
+    OpTrace last;                // of the op that began last, if its own: most looks are at this one
+    std::uint32_t end = 0;       // ops that have begun
+    bool has_last = false;       // not among `own` yet
+    bool own_run = false;        // the last run
+    std::uint32_t own_from = 0;  // then its first position
     std::vector<OpTrace> own;
     std::vector<Run> runs;
 
@@ -119,6 +124,10 @@ class Trace {
     }
   };
   [[nodiscard]] OpTrace earlier(const Stream& stream, std::uint32_t position) const {
+    if (stream.own_run && position >= stream.own_from) {
+      const std::uint32_t put_away = stream.end - (stream.has_last ? 1U : 0U);
+      return stream.own[stream.own.size() - (put_away - position)];
+    }
     auto run = stream.runs.end() - 1;
     if (position < run->first)
       run = std::upper_bound(stream.runs.begin(), run, position,
