@@ -302,7 +302,13 @@ void Sketches::Impl::for_each(std::span<const Group> block, Taker& taker) {
     if (fresh) drawn.push_back(i);
   }
   traits.resize(drawn.size());
-  parallel::for_each(drawn.size(), [&](std::size_t d) { traits[d] = sketcher(block[drawn[d]]); });
+  const auto draw = [&](std::size_t d) { traits[d] = sketcher(block[drawn[d]]); };
+  // Few are edges, which are soon done: a thread that is woken for them then waits, busy, for the next block.
+  constexpr std::size_t kFew = 32;
+  if (drawn.size() < kFew)
+    for (std::size_t d = 0; d < drawn.size(); ++d) draw(d);
+  else
+    parallel::for_each(drawn.size(), draw);
   next = 0;
   for (std::uint32_t i = 0; i < block.size();) {
     const std::uint32_t first = i, end = end_of_row(i);

@@ -28,6 +28,7 @@ NodePaths::NodePaths(const Topology& t, const std::vector<bool>& dead, LinkPlace
 
 void NodePaths::seat_devices(const Topology& t) {
   seated_ = t.copies();
+  by_seats_ = Divisor(seated_.devices);
   const std::size_t first = std::size_t{seated_.nodes} * seated_.devices, all = t.devices().size();
   members_begin_.assign(t.nodes() - seated_.nodes + 1, 0);
   for (std::size_t i = first; i < all; ++i)
@@ -51,6 +52,7 @@ void NodePaths::place_inner_links(const Topology& t, const std::vector<bool>& de
   const bool rest_are_cables = copied + t.cables().size() == all;
   if (dead.empty() && rest_are_cables) linked_ = t.copies();
   places.nodes = linked_.nodes, places.each = linked_.links;
+  places.by_each = Divisor(linked_.links);
   places.cell.assign(all - places.first(), kNone);
   places.at.assign(all - places.first(), kNone);
   links_begin_.assign(t.nodes() - linked_.nodes + 1, 0);
