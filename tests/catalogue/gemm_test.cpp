@@ -152,6 +152,17 @@ TEST(Gemm, NarrowPrecisionsFollowTheirOwnSweep) {
   EXPECT_EQ(h800.source, "derived: shape of h100-sxm5 in fp8, height from h100-sxm5");
 }
 
+// An H800 is an H100; a card with GDDR runs eager norms at an A40's share of its memory; AMD's as an A100.
+TEST(Kernels, EagerOnesFollowTheRelative) {
+  const auto norm = [](const char* id) { return shipped().accelerator(id).norm_fraction_eager; };
+  EXPECT_DOUBLE_EQ(norm("h800-sxm5"), 0.34);
+  EXPECT_DOUBLE_EQ(norm("rtx-4090"), 0.61);
+  EXPECT_DOUBLE_EQ(norm("a800-sxm4-80gb"), 0.35);
+  EXPECT_DOUBLE_EQ(norm("b200"), 0.35);
+  EXPECT_DOUBLE_EQ(norm("mi300x"), 0.35);
+  EXPECT_DOUBLE_EQ(shipped().accelerator("h800-sxm5").add_fraction_eager, 0.99);
+}
+
 TEST(Gemm, VectorUnitsReachWhatFlagPerfMeasuredOnA100) {
   EXPECT_NEAR(ceiling(shipped().accelerator("a100-sxm4-80gb"), "fp32") * 1e-12, 19.05, 0.01);
 }

@@ -85,6 +85,17 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   gemm.peak_fraction = share * (1 + gemm.tile_penalty * kTilePerimeter);
   return gemm;
 }
+// Eager kernels follow the relative's: what they lose beside the memory is instructions and latency.
+void derive_kernel_shares(Accelerator& accelerator, const Accelerator& relative) {
+  const Accelerator unmeasured;
+  for (double Accelerator::*share :
+       {&Accelerator::norm_fraction_eager, &Accelerator::elementwise_fraction_eager,
+        &Accelerator::add_fraction_eager}) {
+    if (accelerator.*share > 0) continue;
+    const bool kin = accelerator.compute_capability > 0 && relative.*share > 0;
+    accelerator.*share = kin ? relative.*share : unmeasured.*share;
+  }
+}
 }  // namespace
 
 const double* Accelerator::best_product(std::string_view precision) const {
@@ -122,6 +133,7 @@ void derive_gemm_constants(ById<Accelerator>& accelerators) {
       throw InternalError("the catalogue lacks fitted GEMM constants of " +
                           std::string(relative_of(accelerator)));
     }
+    derive_kernel_shares(accelerator, relative->second);
     for (const auto& [precision, flops] : accelerator.dense_flops) {
       if (accelerator.gemm.contains(precision)) continue;
       accelerator.gemm.emplace(precision, derive(accelerator, precision, relative->second, share));

@@ -37,7 +37,8 @@ namespace topsim::topology {
 // Share of the peak at the largest tile, waves and memory aside: pf / (1 + c (1/256 + 1/128)).
 [[nodiscard]] double best_tile_efficiency(const GemmConstants& gemm);
 
-// Fills Accelerator::gemm for every precision in dense_flops that the file gives no constants for. Throws
-// InternalError when a relative is missing from the catalogue.
+// Fills the shares of eager kernels that the file does not give with the relative's (an NVIDIA GPU's, where
+// it has them; else the defaults, an A100's), and Accelerator::gemm for every precision in dense_flops that
+// the file gives no constants for. Throws InternalError when a relative is missing from the catalogue.
 void derive_gemm_constants(ById<Accelerator>& accelerators);
 }  // namespace topsim::topology

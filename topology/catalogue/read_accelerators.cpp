@@ -136,9 +136,10 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
     }
   }
   split_pcie_name(raw.pcie_link, raw.pcie_generation, raw.pcie_lanes);
-  raw.norm_fraction_eager = raw.kernels.norm.value_or(raw.norm_fraction_eager);
-  raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(raw.elementwise_fraction_eager);
-  raw.add_fraction_eager = raw.kernels.add.value_or(raw.add_fraction_eager);
+  // 0: nobody measured it (gemm.cpp fills it).
+  raw.norm_fraction_eager = raw.kernels.norm.value_or(0);
+  raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(0);
+  raw.add_fraction_eager = raw.kernels.add.value_or(0);
   raw.fused_fraction = raw.kernels.fused.value_or(raw.fused_fraction);
   raw.product_fraction = raw.kernels.product.value_or(raw.product_fraction);
 }
