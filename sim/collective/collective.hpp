@@ -80,6 +80,7 @@ struct Activity {
       cap{};  // what the wire does not limit: protocol and channel limits, as bytes of S per second; 0: none
   CapParts cap_parts;
   Duration latency{};         // latency term, before the last byte counts as arrived
+  Duration queued{};          // of it, what passes beside the next where several of the same wait in line
   double weight = 1;          // connections it opens (channels x queue pairs)
   int ctas = 0;               // SMs its channels occupy on each member while it runs
   double memory_traffic = 0;  // bytes of accelerator memory moved per byte of S on each member

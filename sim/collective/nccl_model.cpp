@@ -243,6 +243,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.cap = BytesPerSecond(timing.cap);
     activity.cap_parts = timing.cap_parts;
     activity.latency = from_microseconds(timing.latency_us);
+    activity.queued = from_microseconds(timing.queued_us);
     activity.weight = choice.channels;
     activity.ctas = block ? 0 : choice.channels;  // a torus is fed by DMA engines
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));

@@ -7,17 +7,18 @@
 
 namespace topsim::collective {
 namespace {
-// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93). Its own part is copied within the GPU's memory
-// at what the threads of a channel reach, GB/s, whatever the links: 600 and 900 over 24 channels (A100, H100:
-// 2.5 times what the same channels bring over NVLink). On B200 the channels bind, not the links: 512 MiB, own
-// part and all, leave at 663, 651 and 644 GB/s on 2, 4 and 8 GPUs, 662 over 32 channels. In no constant:
-// GB200, 665 and 651. Starts with LL and with Simple.
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93); later, as rings do (exposed_share), what
+// Simple reaches of NVLink. Its own part is copied within the GPU's memory at what the threads of a channel
+// reach, GB/s, whatever the links: of 512 MiB on 2, 4 and 8 GPUs 310-460 over 24 channels (A100), 570-1200
+// over 24 (H100), 490-540 over 32 (B200). In no constant: 16 GiB on four H100, 357 GB/s of bus bandwidth; 8
+// GiB on four GB200 and 16 on eight, 615 and 662. Starts with LL and with Simple.
 constexpr double kDirectShare = 0.92;
-constexpr std::array<double, 4> kDirectOwnCopy = {25, 25, 37.5, 20.7};
+constexpr std::array<double, 4> kDirectOwnCopy = {18, 18, 30, 15.6};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
 // LL inside a box as far as 16 KiB a pair and channel, half of its wire flags; the pairs of a rank share its
 // channels (NCCL 2.30 enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin).
 constexpr double kDirectLL = 16 << 10;
+constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
 }  // namespace
 
 Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
@@ -53,10 +54,16 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const double own = nvidia ? 1 / (n * kDirectOwnCopy[gpu] * facts.channels) : 0;
   const double links = share * facts.ring.bandwidth_intra * facts.ring.channels;
   double whole = own;
-  if (nvlink && (nvidia || facts.mesh))
+  if (nvlink && nvidia && facts.nvswitch && !ll && options.protocol_shares) {
+    const double least = others / (kSimpleShare * facts.nvlink_bandwidth);
+    const double loop = n * facts.channels * kDirectLoop;
+    whole =
+        least + std::max(0.0, others / links + own - least) * exposed_share(static_cast<double>(bytes), loop);
+  } else if (nvlink && (nvidia || facts.mesh)) {
     whole += others / links;
-  else if (!nvlink && facts.pcie_wire > 0)
+  } else if (!nvlink && facts.pcie_wire > 0) {
     whole = std::max(own, others / facts.pcie_wire);
+  }
   t.cap = whole > 0 ? 1e9 / whole : 0;
   return t;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "sim/collective/chunks.hpp"
 #include "sim/collective/nccl/tuner_constants.hpp"
@@ -44,18 +45,22 @@ constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
 // LL128's share of the tuner's rate over NVLink: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100).
 // Blackwell's is no measurement, its few LL128 rows fit no line: assumed between the two.
 constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
-// Simple's share of NVLink: 0.978 (A100), 1.01 (H100), 0.95 (B200) of the tuner's ring rate once the own part
-// is taken out. Over PCIe and between boxes the wires decide, not the speeds of which NCCL's search tries a
-// dozen. What a NIC gets out of its cables is perftest's share of them: 196 of 198.5 Gbit/s (HDR,
-// Azure), 96.6 of 99.4 (EDR). In no constant: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, 4090s on PCIe
-// 4 25.3 of 25.5.
-constexpr double kSimpleShare = 0.97, kNicShare = 0.985;
-// A ring's threads also copy the own n-th of the data without sending it, out of place: with Simple at this
-// rate through a channel, GB/s, with LL at LL's. Slopes of all-gather and reduce-scatter between 64, 128, 256
-// and 512 MiB over 2, 4 and 8 GPUs give 2.0-2.8 times the ring's rate over 24 channels (A100), 2.0-3.0 over
-// 24 (H100, more the larger) and 1.5-2.1 over 32 (B200). So two GPUs reach 2/3 to 3/4 of what eight do. In no
-// constant: two RTX PRO 6000 on one PCIe switch copy 25 GB/s a channel.
-constexpr std::array<double, 4> kOwnCopy = {24.3, 24.3, 36.4, 40.6};
+// What a NIC gets out of its cables is perftest's share of them: 196 of 198.5 Gbit/s (HDR, Azure), 96.6 of
+// 99.4 (EDR). In no constant: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, 4090s on PCIe 4 25.3 of 25.5.
+constexpr double kNicShare = 0.985;
+// A ring's threads also copy the own n-th of the data without sending it: with Simple at this rate through a
+// channel, GB/s, with LL at LL's. Medians of what all-reduce, all-gather and reduce-scatter of 64 to 512 MiB
+// over 2, 4 and 8 GPUs take beyond their links (A100 12-23, H100 26-46, B200 27-51). So two GPUs reach 2/3 to
+// 3/4 of what eight do. In no constant: two RTX PRO 6000 on one PCIe switch copy 25 GB/s a channel.
+constexpr std::array<double, 4> kOwnCopy = {17, 17, 30, 36};
+// Channels begin in step and copy at the same time; later they are apart, and one's copy passes while others
+// send. Of a copy the links wait for 1 / sqrt(1 + loops / kLoopsInStep), a loop being one chunk of each rank
+// on each channel. Read from 1 to 16 GiB of all-gather and reduce-scatter on four H100
+// (xxrjun/nccl-tests-cluster), and with it most of the sweeps' slopes from 64 to 512 MiB ask for one rate
+// where they asked for more the larger (two H100 gathering: 41, 38, 45, now 29.5, 29.6, 29.6). In no
+// constant: 16 GiB on 8 H200 361 and 363 GB/s of bus bandwidth, 8 GiB of all-reduce on four GB200 663,
+// vTrain's two A100.
+constexpr double kLoopsInStep = 3;
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
 // all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
@@ -74,6 +79,10 @@ double nvls_chunk_share(std::int64_t chunk, double heads, std::size_t generation
   constexpr double kMostHeads = 8;  // of the sweeps' boxes
   return heads <= kMostHeads ? share : 1 / (1 + (1 / share - 1) * kMostHeads / heads);
 }
+// NVLSTree sends up and down beside it, with threads of the same channels: two boxes of H100 (OCI) gain 252
+// GB/s from 8 to 16 GiB and two of H200 (Nebius) 258, where one in chunks of 64 KiB gains 264. In no
+// constant: GB200, two domains of 64, 429 of 472.
+constexpr double kNvlsTreeShare = 0.96;
 // Before its first result stands the start of a Simple kernel, and rounds that fill the three stages
 // (scatter, reduce and gather), at the full rate: what the lines through one chunk's sizes leave at zero
 // bytes, less the start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds;
@@ -108,7 +117,8 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
   rates.own_copy = kOwnCopy[gpu] * choice.channels;
   switch (choice.protocol) {
     case Protocol::simple:
-      rates.threads = kSimpleShare * links;
+      // Behind NVSwitch it is not bound to a speed of NCCL's search either.
+      rates.threads = kSimpleShare * (one_box && nvlink && facts.nvswitch ? facts.nvlink_bandwidth : links);
       // Of devices that are neither NVIDIA's nor AMD's nothing is known but their links.
       if (facts.min_capability == 0) rates.threads = facts.rccl ? links : 0, rates.own_copy = 0;
       break;
@@ -211,6 +221,11 @@ double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
 
 }  // namespace
 
+double exposed_share(double bytes, double loop) {
+  const double loops = bytes / (loop * kLoopsInStep);
+  return loops > 0 ? 2 * (std::sqrt(1 + loops) - 1) / loops : 1;
+}
+
 double extra_hop_us(const CommunicatorFacts& facts, double network_us) {
   return std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
 }
@@ -265,9 +280,12 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   if (options.flags_on_wire)
     t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
   const Hops hops = hops_of(kind, choice, facts);
+  double one_hop_us = 0;
   if (chains && options.step_costs) {
     const StepTiming hop = hop_costs(choice, tuner, network_us, options);
     t.latency_us = hop.start_us + hops.inside * hop.inside_us + hops.between * hop.between_us;
+    one_hop_us =
+        hop.start_us + std::max(hops.inside > 0 ? hop.inside_us : 0, hops.between > 0 ? hop.between_us : 0);
   } else {
     if (options.network) t.latency_us += hops.between * extra_hop_us(facts, network_us);
     const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
@@ -295,18 +313,26 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
     const double bus = kind == CollectiveKind::all_reduce ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
     const RingRates rates = ring_rates(choice, facts, gpu);
     const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
-    const double whole =
-        bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + per_byte(rates.own_copy) / n;
+    // What a broadcast or reduction sends it keeps in the same pass.
+    double own = kind == CollectiveKind::all_reduce || gathers(kind) ? per_byte(rates.own_copy) / n : 0;
+    if (ring && choice.protocol == Protocol::simple)
+      own *= exposed_share(s, n * choice.channels *
+                                  static_cast<double>(chunk_bytes(kind, choice.algorithm, choice.protocol,
+                                                                  choice.channels, bytes, facts)));
+    const double whole = bus * std::max(per_byte(rates.threads), per_byte(rates.wire)) + own;
     t.cap = whole > 0 ? 1 / whole : 0;
-    t.cap_parts = {bus * per_byte(rates.wire), per_byte(rates.own_copy) / n};
+    t.cap_parts = {bus * per_byte(rates.wire), own};
   }
-  // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow it.
+  // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow it. In a queue of
+  // them a rank begins the next when it has passed its part of one on, so that no hop but its own is waited
+  // for. In no constant: 8 H800, 8 to 256 MiB: 70, 123, 226, 431, 838 and 1650 us; one alone takes 300 more.
   if (ring && t.cap > 0 && kind != CollectiveKind::all_reduce && !gathers(kind)) {
     const double share = s / choice.channels,
                  chunk = static_cast<double>(
                      chunk_bytes(kind, choice.algorithm, choice.protocol, choice.channels, bytes, facts));
     t.latency_us +=
         (n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels / t.cap * 1e6;
+    if (options.step_costs) t.queued_us = t.latency_us - one_hop_us;
   }
   if (options.protocol_shares && choice.algorithm == Algorithm::collnet_direct && facts.max_local_ranks > 1) {
     const double local = facts.max_local_ranks;
@@ -332,7 +358,10 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
       fill = kNvlsFill[gpu] * round / std::min(t.cap, nics) + hops.between * round / nics;
     }
     t.latency_us += kSteps[gpu].simple - nccl::kNvlinkLatency[4][2] + fill * 1e6;
-    t.cap *= nvls_chunk_share(chunk, heads, gpu);
+    // NVLSTree gains nothing from chunks above 64 KiB.
+    t.cap *= facts.nodes > 1 && choice.algorithm == Algorithm::nvls_tree
+                 ? kNvlsTreeShare * std::min(1.0, nvls_chunk_share(chunk, heads, gpu))
+                 : nvls_chunk_share(chunk, heads, gpu);
   }
   return t;
 }

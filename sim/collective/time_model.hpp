@@ -16,6 +16,7 @@ inline constexpr double kReferenceHop = 3.3;
 
 struct Timing {
   double latency_us = 0;  // before the last byte counts as arrived
+  double queued_us = 0;   // of it, what a queue of the same hides
   double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)
   double network_us = 0;  // of it, one message's way between boxes (all-to-all, send/recv)
   double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own; 0: no limit
@@ -28,6 +29,16 @@ struct Timing {
 // measured on.
 [[nodiscard]] Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
                                      const nccl::Tuner& tuner, double network_us, const TimeOptions& options);
+
+// What Simple reaches of NVLink where copies are apart (below): rings on 8 A100 gain 235 of 240 GB/s from 512
+// MiB to 1 GiB, on four H100 361-369 of 370.8, and on B200 those of 128 to 512 MiB ask for 0.97-0.99. Over
+// PCIe and between boxes the wires decide, as behind NVSwitch, not the speeds of which NCCL's search tries a
+// dozen. In no constant: 8 H200, 16 GiB, 367; broadcasts on 8 H800 165.0 of 164.8; GB200, 670 of 721.8.
+inline constexpr double kSimpleShare = 0.98;
+
+// Of what a rank copies without sending it, the share that its links wait for; `loop`: bytes of one chunk of
+// each rank on each channel.
+[[nodiscard]] double exposed_share(double bytes, double loop);
 
 // What a hop over the real fabric takes beyond the tuner's: as routed, or as the library's own figures say.
 [[nodiscard]] double extra_hop_us(const nccl::CommunicatorFacts& facts, double network_us);
