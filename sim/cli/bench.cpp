@@ -53,14 +53,19 @@ void refuse_choices(const Options& options, const std::string& what) {
           "leave it out");
 }
 
+void warn_of_faults() {
+  std::cerr << "warning: bench has the faults of links, NICs and switches that hold from the beginning to "
+               "the end; topsim run has the others, too\n";
+}
+
 std::string traffic(const Options& options, const scenario::TrafficName& what,
                     const topology::Catalogue& catalogue, const std::atomic<bool>& stop) {
   refuse_choices(options, std::string(what.name));
   scenario::Scenario scenario = options.scenario.load_cluster();
-  if (!scenario.faults.empty())
-    std::cerr
-        << "warning: messages of a pattern pass the cluster whole, without the scenario's faults; topsim run "
-           "has them\n";
+  if (scenario::on_textbook(what.pattern, options.textbook) && !scenario.faults.empty())
+    std::cerr << "warning: switches of the pattern's own have none of the scenario's faults\n";
+  else if (scenario::faults_left_out(scenario) > 0)
+    warn_of_faults();
   // Packets are the point of these patterns; a scenario's file usually says "flow" for its workload.
   const auto& said = options.scenario.assignments;
   const bool asked = !options.scenario.network.empty() ||
@@ -103,9 +108,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
                                    options.factor};
   check_order(sizes.first, sizes.last);
   scenario::Scenario scenario = options.scenario.load_cluster();
-  if (scenario::faults_left_out(scenario) > 0)
-    std::cerr << "warning: bench has the faults of links, NICs and switches that hold from the beginning to "
-                 "the end; topsim run has the others, too\n";
+  if (scenario::faults_left_out(scenario) > 0) warn_of_faults();
   const bool direct =
       what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
   if (direct) refuse_choices(options, std::string(what.name));

@@ -227,16 +227,10 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
   }
   return rows;
 }
-
-bool benched(const FaultSpec& fault) {
-  const bool of_links = fault.kind == FaultKind::link_down || fault.kind == FaultKind::link_degraded ||
-                        fault.kind == FaultKind::nic_down || fault.kind == FaultKind::switch_down;
-  return of_links && fault.at.count() == 0 && !fault.lasts;
-}
 }  // namespace
 
 std::int64_t faults_left_out(const Scenario& scenario) {
-  return std::count_if(scenario.faults.begin(), scenario.faults.end(), std::not_fn(benched));
+  return std::count_if(scenario.faults.begin(), scenario.faults.end(), std::not_fn(holds_throughout));
 }
 
 std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
@@ -246,7 +240,7 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
     topology::Topology topology = topology::build(scenario.topology, catalogue, build_options(scenario));
     open_to_flowlets(scenario, topology);
     executor::RunOptions changed;
-    const AppliedFaults faults = apply_faults(scenario, topology, changed, benched);
+    const AppliedFaults faults = apply_faults(scenario, topology, changed, holds_throughout);
     const topology::Router router(topology, scenario.run.seed, faults.dead,
                                   scenario.network.packet.queue_pairs());
     const collective::NcclModel nccl(router, scenario.network.nccl);

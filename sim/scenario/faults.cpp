@@ -293,6 +293,12 @@ AppliedFaults apply_faults(const Scenario& scenario, const Topology& topology, e
   return all.finish();
 }
 
+bool holds_throughout(const FaultSpec& fault) {
+  const bool of_links = fault.kind == FaultKind::link_down || fault.kind == FaultKind::link_degraded ||
+                        fault.kind == FaultKind::nic_down || fault.kind == FaultKind::switch_down;
+  return of_links && fault.at.count() == 0 && !fault.lasts;
+}
+
 std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults, const std::string& why) {
   std::vector<Problem> problems;
   for (std::size_t i = 0; i < faults.size(); ++i) {

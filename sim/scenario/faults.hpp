@@ -32,6 +32,9 @@ struct AppliedFaults {
                                          executor::RunOptions& options,
                                          bool (*which)(const FaultSpec&) = nullptr);
 
+// A fault of a link, NIC or switch from the beginning to the end: what a network without a run can have.
+[[nodiscard]] bool holds_throughout(const FaultSpec& fault);
+
 // Why a run with these faults came to a stand, as `why` says where ranks are cut off: the parts that stay
 // down. Empty where none does.
 [[nodiscard]] std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults,

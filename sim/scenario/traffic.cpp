@@ -125,7 +125,12 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
   Ground ground(scenario, catalogue, stop);
   const Topology& topology = ground.topology();
   const Ends ends = ends_of(topology);
-  const std::vector<Pair> pairs = pairs_of(ends, fabrics_of(topology), pattern, options, scenario.run.seed);
+  std::vector<Pair> pairs = pairs_of(ends, fabrics_of(topology), pattern, options, scenario.run.seed);
+  // Nobody sends to a port that is down.
+  pairs.erase(
+      std::remove_if(pairs.begin(), pairs.end(),
+                     [&](const Pair& pair) { return ground.cut_off(pair.from) || ground.cut_off(pair.to); }),
+      pairs.end());
   if (pairs.empty()) {
     throw ConfigError("nobody can send: the topology has a single port",
                       "--set topology.nodes=N for more nodes, or --textbook for an incast around one switch");

@@ -8,6 +8,7 @@
 #include "sim/base/error.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/network/factory.hpp"
+#include "sim/scenario/faults.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
 
@@ -45,9 +46,36 @@ Ground::Ground(const Scenario& scenario, const topology::Catalogue& catalogue, c
     : scenario_(scenario),
       stop_(stop),
       topology_(with_switches_apart(scenario, catalogue)),
-      router_(topology_, scenario.run.seed, {}, scenario.network.packet.queue_pairs()) {}
+      faults_(faults()),
+      router_(topology_, scenario.run.seed, faults_.dead, scenario.network.packet.queue_pairs()) {}
+
+Ground::Faulty Ground::faults() const {
+  executor::RunOptions changed;
+  AppliedFaults applied = apply_faults(scenario_, topology_, changed, holds_throughout);
+  return {std::move(applied.dead), std::move(changed.capacity_changes)};
+}
+
+bool Ground::cut_off(DeviceId port) const {
+  if (faults_.dead.empty()) return false;
+  // Besides its fabric a NIC has a way to its accelerators.
+  const bool nic = topology_.device(port).kind == topology::DeviceKind::nic;
+  const auto links = topology_.links_from(port);
+  return std::all_of(links.begin(), links.end(), [&](LinkId link) {
+    const topology::DeviceKind kind = topology_.device(topology_.link(link).to).kind;
+    const bool counts =
+        !nic || kind == topology::DeviceKind::fabric_switch || kind == topology::DeviceKind::nic;
+    return !counts || std::find(faults_.dead.begin(), faults_.dead.end(), link) != faults_.dead.end();
+  });
+}
 
 void Ground::renew() {
+  make_network();
+  for (const executor::CapacityChange& change : faults_.slower)
+    network_->set_capacity(change.link.value, topology_.link(change.link).capacity.value() * change.factor,
+                           SimTime{});
+}
+
+void Ground::make_network() {
   packets_ = nullptr;
   sent_ = arrived_ = 0;
   meetings_.reset();

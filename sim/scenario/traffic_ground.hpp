@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/executor/options.hpp"
 #include "sim/network/packet/packet_network.hpp"
 #include "sim/scenario/meetings.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -20,7 +21,7 @@ namespace topsim::scenario {
 // Throws executor::Blocked, with what the network found, where messages stay under way for ever.
 void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent);
 
-// The topology with every switch apart.
+// The topology with every switch apart, and the faults that hold throughout.
 class Ground {
  public:
   // REQUIRES: the scenario and `stop` (which may be null) outlive it.
@@ -28,6 +29,7 @@ class Ground {
          const std::atomic<bool>* stop = nullptr);
 
   [[nodiscard]] const topology::Topology& topology() const { return topology_; }
+  [[nodiscard]] bool cut_off(DeviceId port) const;                        // all its links are dead
   [[nodiscard]] topology::Route route(DeviceId from, DeviceId to) const;  // throws where there is none
   void renew();  // a network that has carried nothing
   // The same; what is sent then starts together, tags 0, 1, ... in order, and loses in the fluid what packets
@@ -64,11 +66,18 @@ class Ground {
   [[nodiscard]] double least_efficiency() const { return meetings_ ? meetings_->least() : 1; }
 
  private:
+  struct Faulty {
+    std::vector<LinkId> dead;
+    std::vector<executor::CapacityChange> slower;
+  };
+  [[nodiscard]] Faulty faults() const;
+  void make_network();
   void find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const;
 
   const Scenario& scenario_;
   const std::atomic<bool>* stop_;
   const topology::Topology topology_;
+  const Faulty faults_;
   const topology::Router router_;
   std::unique_ptr<network::Network> network_;
   const network::packet::PacketNetwork* packets_ = nullptr;
