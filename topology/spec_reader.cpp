@@ -294,7 +294,7 @@ const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
           .field("format", &TopologySpec::format, "of a topology file", config::one_of({"topsim.topology/1"}),
                  config::default_text("none"))
           .field("node", &TopologySpec::node, "recipe of every node")
-          .field("nodes", &TopologySpec::nodes, "how many", config::between(1, 1000000))
+          .field("nodes", &TopologySpec::nodes, "how many", config::between(1, kMostNodes))
           .field("fabric", &TopologySpec::fabric, "the network between them")
           .field("file", &TopologySpec::file, "a topology written by topsim topo export or import")
           .field("accelerators", &TopologySpec::accelerators, "how many the job uses when fewer than all",

@@ -5,6 +5,8 @@
 #include "topology/spec.hpp"
 
 namespace topsim::topology {
+constexpr int kMostNodes = 1'000'000;  // of a recipe
+
 const config::Object<LinkChoice>& table(config::Type<LinkChoice>);
 const config::Object<SwitchChoice>& table(config::Type<SwitchChoice>);
 const config::Object<NodeChoice>& table(config::Type<NodeChoice>);

@@ -92,11 +92,62 @@ struct Step {
   }
 };
 
+// A divisor of dp: experts and shards lie on several ranks where they do in the whole plan.
+int fewest_replicas(const Plan& plan) {
+  const auto serves = [&](int dp) {
+    return plan.dp % dp == 0 && (plan.cp * dp > 1 || plan.dp == 1) &&
+           plan.tp * plan.cp * dp % (plan.ep * plan.etp) == 0;
+  };
+  int dp = 1;
+  while (dp < plan.dp && !serves(dp)) ++dp;
+  return dp;
+}
+
+Plan few_passes(const Plan& plan, Schedule schedule) {
+  Plan few = plan;
+  few.pp = plan.global_stages();
+  few.virtual_stages = 1;
+  few.schedule = schedule;
+  few.orders.clear();
+  few.micro_batches = 2;
+  few.dp = fewest_replicas(plan);
+  few.shard_ranks = few.dp * few.cp;
+  few.expert_copies = few.expert_shards = few.tp * few.cp * few.dp / (few.ep * few.etp);
+  // Measured times are of a stage's chunks together.
+  const auto by_chunk = [&](std::vector<Duration>& times) {
+    const std::vector<Duration> whole = times;
+    times.resize(static_cast<std::size_t>(few.pp));
+    for (int stage = 0; stage < plan.pp; ++stage)
+      for (int chunk = 0; chunk < plan.virtual_stages; ++chunk)
+        times[static_cast<std::size_t>(plan.global_stage(stage, chunk))] =
+            whole[static_cast<std::size_t>(stage)] / plan.virtual_stages;
+  };
+  if (plan.replays()) {
+    by_chunk(few.stage_times.forward);
+    by_chunk(few.stage_times.backward_input);
+    by_chunk(few.stage_times.backward_weight);
+    few.stage_times.transfer.clear();
+  }
+  return few;
+}
+
 WorkloadSpec completed(WorkloadSpec workload) {
   workload.model = complete_model(workload);
   return workload;
 }
 }  // namespace
+
+program::Program passes_of(const WorkloadSpec& workload, Plan plan, const topology::Accelerator& accelerator,
+                           Schedule schedule) {
+  if (plan.schedule == Schedule::zb_2p) plan.schedule = schedule;  // no orders are wanted
+  const Step step(completed(workload), accelerator, std::move(plan), 0);
+  const Plan few = few_passes(step.plan, schedule);
+  program::Program program;
+  const Slots slots = lay_out(few, false, program);
+  for (int stage = 0; stage < few.pp; ++stage)
+    add_stage(program, step.model, few, step.compute, step.pieces, slots, stage);
+  return program;
+}
 
 Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& workload,
                 std::uint32_t accelerators) {

@@ -27,4 +27,11 @@ namespace topsim::workloads {
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload,
                                              const topology::Accelerator& accelerator,
                                              std::uint32_t accelerators, int domain_ranks = 0);
+
+// Two micro-batches of `plan`, which is resolve()d, through every chunk of the model: one chunk a stage, in
+// the order of `schedule`, on the fewest replicas that hold experts and shards as the plan's do. Kernels,
+// casts and copies are the plan's own, whose batches, replicas and chips they depend on.
+// REQUIRES: no schedule with two directions.
+[[nodiscard]] program::Program passes_of(const WorkloadSpec& workload, Plan plan,
+                                         const topology::Accelerator& accelerator, Schedule schedule);
 }  // namespace topsim::workloads

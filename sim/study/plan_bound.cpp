@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
@@ -64,7 +63,7 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
       workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
   // Paired forward and backward passes: neither is contiguous.
   if (plan.schedule == Schedule::dualpipe || plan.expert_overlap) return {};
-  const std::vector<Passes> passes = passes_of(choice, plan);
+  const std::vector<Passes> passes = passes_of(choice, workload, plan);
   if (passes.empty()) return {};
   Duration most{}, before{}, after{};
   for (int d = 0; d < plan.pp; ++d) {
@@ -84,45 +83,29 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
 }
 
 std::vector<PlanBound::Passes> PlanBound::passes_of(const PlanChoice& choice,
+                                                    const workloads::WorkloadSpec& workload,
                                                     const workloads::Plan& plan) const {
-  const bool split = splits_weights(plan.schedule);
-  const Key key{choice.tp,        choice.cp, choice.ep,        choice.micro_batch,
-                choice.recompute, split,     plan.stage_layers};
+  // Of schedules, only what they do to weights' gradients matters to a pass.
+  PlanChoice key = choice;
+  key.virtual_stages = plan.virtual_stages;
+  if (!plan.ends_meet())
+    key.schedule = splits_weights(plan.schedule) ? Schedule::zb_h1 : Schedule::one_f_one_b;
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
   }
-  const std::vector<Passes> passes = measure(choice, plan, split);
+  const std::vector<Passes> passes = measure(workload, plan);
   const std::lock_guard lock(mutex_);
   known_.emplace(key, passes);
   return passes;
 }
 
-// The passes do not depend on how chunks are dealt to stages, nor on replicas: a program with one chunk a
-// stage, the fewest replicas and two micro-batches has them all. The second one's are taken: the first may do
-// more (casts of weights, once a step).
-program::Program PlanBound::small_program(const PlanChoice& choice, const workloads::Plan& plan,
-                                          Schedule schedule) const {
-  PlanChoice small = choice;
-  small.pp = plan.global_stages();
-  small.virtual_stages = 1;
-  small.schedule = schedule;
-  workloads::WorkloadSpec workload = with_plan(scenario_.workload, small);
-  workload.plan.stage_layers = plan.stage_layers;
-  workload.plan.global_batch.reset();
-  workload.plan.grad_accumulation = 2;
-  workload.plan.dp = choice.ep;
-  workload.plan.zero_group = {}, workload.plan.hsdp_shard.reset();  // of the real number of replicas
-  workload.compute.slow_ranks.clear();
-  return workloads::training_step(workload, accelerator_,
-                                  static_cast<std::uint32_t>(small.tp * small.pp * small.cp * choice.ep));
-}
-
-std::vector<PlanBound::Passes> PlanBound::measure(const PlanChoice& choice, const workloads::Plan& plan,
-                                                  bool split) const {
+// The second micro-batch's passes are taken: the first may do more (casts of weights, once a step).
+std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec& workload,
+                                                  const workloads::Plan& plan) const {
   std::vector<Passes> passes;
-  const program::Program whole = small_program(choice, plan, Schedule::one_f_one_b);
+  const program::Program whole = workloads::passes_of(workload, plan, accelerator_, Schedule::one_f_one_b);
   for (const program::RankProgram& stage : whole.classes) {
     Passes each;
     each.forward = span(whole, stage, {Phase::forward});
@@ -134,8 +117,8 @@ std::vector<PlanBound::Passes> PlanBound::measure(const PlanChoice& choice, cons
     passes.push_back(each);
   }
   if (static_cast<int>(passes.size()) != plan.global_stages()) return {};
-  if (!split || passes.size() == 1) return passes;
-  const program::Program parts = small_program(choice, plan, Schedule::zb_h1);
+  if (!splits_weights(plan.schedule) || passes.size() == 1) return passes;
+  const program::Program parts = workloads::passes_of(workload, plan, accelerator_, Schedule::zb_h1);
   for (std::size_t g = 0; g < passes.size(); ++g) {
     const program::RankProgram& stage = parts.classes[g];
     const Duration input = span(parts, stage, {Phase::backward, Phase::recompute});

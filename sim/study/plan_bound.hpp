@@ -26,7 +26,6 @@
 
 #include <map>
 #include <mutex>
-#include <tuple>
 
 #include "sim/collective/collective.hpp"
 #include "sim/study/plan_space.hpp"
@@ -48,12 +47,11 @@ class PlanBound {
   struct Passes {
     Duration forward{}, backward{}, returns{}, host{}, host_forward{};  // F, B, I, H, H^f
   };
-  using Key = std::tuple<int, int, int, int, workloads::RecomputeKind, bool, std::vector<int>>;
-  [[nodiscard]] std::vector<Passes> passes_of(const PlanChoice& choice, const workloads::Plan& plan) const;
-  [[nodiscard]] std::vector<Passes> measure(const PlanChoice& choice, const workloads::Plan& plan,
-                                            bool split) const;
-  [[nodiscard]] program::Program small_program(const PlanChoice& choice, const workloads::Plan& plan,
-                                               workloads::Schedule schedule) const;
+  [[nodiscard]] std::vector<Passes> passes_of(const PlanChoice& choice,
+                                              const workloads::WorkloadSpec& workload,
+                                              const workloads::Plan& plan) const;
+  [[nodiscard]] std::vector<Passes> measure(const workloads::WorkloadSpec& workload,
+                                            const workloads::Plan& plan) const;
   [[nodiscard]] Duration alone(const program::Program& program, const program::Op& op) const;
   [[nodiscard]] Duration span(const program::Program& program, const program::RankProgram& stage,
                               std::initializer_list<program::Phase> phases) const;
@@ -67,6 +65,6 @@ class PlanBound {
   const collective::NcclModel& nccl_;
   bool communication_counts_ = true, silent_ = false;
   mutable std::mutex mutex_;
-  mutable std::map<Key, std::vector<Passes>> known_;
+  mutable std::map<PlanChoice, std::vector<Passes>> known_;
 };
 }  // namespace topsim::study

@@ -1,7 +1,10 @@
 #include "sim/study/plan_gpus.hpp"
 
+#include <fmt/format.h>
+
 #include "sim/base/error.hpp"
 #include "topology/build.hpp"
+#include "topology/spec_reader.hpp"
 
 namespace topsim::study {
 
@@ -19,7 +22,14 @@ void use_accelerators(scenario::Scenario& scenario, const topology::Catalogue& c
   }
   const auto there = static_cast<int>(topology::build(one, catalogue).accelerators().size());
   if (there < 1) throw ConfigError("the topology has no accelerators", "add devices of kind accelerator");
-  if (recipe) scenario.topology.nodes = (accelerators + there - 1) / there;
+  if (recipe) {
+    const int nodes = (accelerators - 1) / there + 1;
+    if (nodes > topology::kMostNodes)
+      throw ConfigError(fmt::format("--gpus {}: {} nodes of {}, and a topology has at most {}", accelerators,
+                                    nodes, there, topology::kMostNodes),
+                        fmt::format("at most --gpus {}", std::int64_t{topology::kMostNodes} * there));
+    scenario.topology.nodes = nodes;
+  }
   const int all = recipe ? scenario.topology.nodes * there : there;
   if (accelerators > all)
     throw ConfigError("--gpus " + std::to_string(accelerators) + ": the topology has " + std::to_string(all),

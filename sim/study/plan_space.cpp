@@ -8,6 +8,7 @@
 #include "topology/routes.hpp"
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
+#include "workloads/plan/parts.hpp"
 
 namespace topsim::study {
 namespace {
@@ -33,6 +34,12 @@ std::vector<int> powers_of_two(int most) {
   std::vector<int> result;
   for (int p = 1; p <= most; p *= 2) result.push_back(p);
   return result;
+}
+
+// Whether accelerators / (a x b x ...) is whole. No product: three factors of 2^14 need not fit an int.
+bool divide(int accelerators, std::initializer_list<int> factors) {
+  return std::all_of(factors.begin(), factors.end(),
+                     [&](int factor) { return accelerators % factor == 0 && (accelerators /= factor) > 0; });
 }
 
 // Accelerators that share the first one's scale-up domain (NVLink); those of its node where it has none.
@@ -64,28 +71,25 @@ Schedule schedule_named(const std::string& name) {
                     (close ? "did you mean " + *close + "? " : std::string()) + "schedules: " + join(names));
 }
 
-std::string_view name_of(RecomputeKind recompute) {
-  switch (recompute) {
-    case RecomputeKind::none:
-      return "none";
-    case RecomputeKind::selective:
-      return "selective";
-    case RecomputeKind::full:
-      return "full";
-  }
-  return "";
+std::string recompute_words(const PlanChoice& choice) {
+  if (choice.recompute_layers)
+    return std::to_string(*choice.recompute_layers) + (*choice.recompute_layers == 1 ? " layer" : " layers");
+  constexpr std::array words = {"none", "selective", "full"};
+  return words[static_cast<std::size_t>(choice.recompute)];
 }
 
 PlanChoice own_choice(const scenario::Scenario& scenario) {
   const workloads::PlanSpec& plan = scenario.workload.plan;
   const workloads::Framework& defaults = workloads::framework(scenario.workload.framework);
+  const workloads::RecomputeSpec recompute = workloads::recompute_meant(plan, defaults);
   PlanChoice own;
   own.tp = plan.tp, own.pp = plan.pp, own.cp = plan.cp, own.ep = plan.ep;
   own.virtual_stages = plan.virtual_stages;
   own.micro_batch = plan.micro_batch.value_or(1);
   own.schedule =
       plan.schedule.value_or(plan.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
-  own.recompute = plan.recompute ? plan.recompute->kind : defaults.recompute;
+  own.recompute = recompute.kind;
+  own.recompute_layers = recompute.layers;
   own.zero = plan.zero.value_or(defaults.zero);
   return own;
 }
@@ -98,10 +102,16 @@ workloads::WorkloadSpec with_plan(const workloads::WorkloadSpec& workload, const
   plan.micro_batch = choice.micro_batch;
   plan.schedule = choice.schedule;
   plan.zero = choice.zero;
-  // A number of layers to recompute belongs to the plan that the user wrote.
-  if (!plan.recompute || plan.recompute->kind != choice.recompute)
-    plan.recompute = workloads::RecomputeSpec{choice.recompute, std::nullopt};
+  // Modules are of the selective recompute that the user wrote.
+  const auto own = workloads::recompute_meant(plan, workloads::framework(workload.framework));
+  if (choice.recompute != RecomputeKind::selective && choice.recompute != own.kind)
+    plan.recompute_modules.clear();
+  plan.recompute = workloads::RecomputeSpec{choice.recompute, choice.recompute_layers};
   plan.dp.reset();
+  // DeepSpeed's pipeline has no buckets.
+  const auto family = workloads::framework(workload.framework).family;
+  if (family == workloads::FrameworkFamily::deepspeed && choice.pp > 1 && workload.plan.pp == 1)
+    plan.bucket_size.reset();
   // Layers by stage fit one pipeline only.
   if (choice.pp != workload.plan.pp || choice.virtual_stages != workload.plan.virtual_stages)
     plan.stage_layers.clear();
@@ -129,9 +139,12 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
       values("ep", own.ep,
              divisors(std::max(1, model.experts.count + workload.plan.redundant_experts), accelerators));
   const auto micro_batches = values("micro_batch", own.micro_batch, powers_of_two(kMostMicroBatch));
-  const std::vector<RecomputeKind> recomputes =
-      kept("recompute") ? std::vector{own.recompute}
-                        : std::vector{RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full};
+  using workloads::RecomputeSpec;
+  const std::vector<RecomputeSpec> recomputes =
+      kept("recompute")
+          ? std::vector{RecomputeSpec{own.recompute, own.recompute_layers}}
+          : std::vector<RecomputeSpec>{
+                {RecomputeKind::none, {}}, {RecomputeKind::selective, {}}, {RecomputeKind::full, {}}};
   const std::vector<Schedule> schedules = kept("schedule") ? std::vector{own.schedule} : space.schedules;
 
   std::vector<PlanChoice> choices;
@@ -156,16 +169,17 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
   for (const int tp : tps) {
     for (const int pp : pps) {
       for (const int cp : cps) {
-        if (accelerators % (tp * pp * cp) != 0) continue;
+        if (!divide(accelerators, {tp, pp, cp})) continue;
         for (const int ep : eps) {
           // Experts are divided over ep x etp of a stage's ranks; etp is tp where it is left out.
-          if ((accelerators / pp) % (ep * workload.plan.etp.value_or(tp)) != 0) continue;
+          if (!divide(accelerators / pp, {ep, workload.plan.etp.value_or(tp)})) continue;
           for (const int micro_batch : micro_batches) {
-            for (const RecomputeKind recompute : recomputes) {
+            for (const RecomputeSpec& recompute : recomputes) {
               PlanChoice choice;
               choice.tp = tp, choice.pp = pp, choice.cp = cp, choice.ep = ep;
               choice.micro_batch = micro_batch;
-              choice.recompute = recompute;
+              choice.recompute = recompute.kind;
+              choice.recompute_layers = recompute.layers;
               choice.zero = own.zero;
               add_schedules(choice);
             }

@@ -1,6 +1,8 @@
 // The parallel plans that a search considers for one job on one cluster.
 #pragma once
 
+#include <compare>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +17,9 @@ struct PlanChoice {
   int tp = 1, pp = 1, cp = 1, ep = 1, virtual_stages = 1, micro_batch = 1;
   workloads::Schedule schedule = workloads::Schedule::one_f_one_b;
   workloads::RecomputeKind recompute = workloads::RecomputeKind::none;
+  std::optional<int> recompute_layers = {};  // full recompute of so many a stage; else of all
   int zero = 0;
-  friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+  friend auto operator<=>(const PlanChoice&, const PlanChoice&) = default;
 };
 
 struct PlanSpace {
@@ -29,7 +32,7 @@ struct PlanSpace {
 // Names for `keep`, and schedules by name; unknown ones throw ConfigError with the closest.
 [[nodiscard]] std::span<const std::string> plan_dimensions();
 [[nodiscard]] workloads::Schedule schedule_named(const std::string& name);
-[[nodiscard]] std::string_view name_of(workloads::RecomputeKind recompute);
+[[nodiscard]] std::string recompute_words(const PlanChoice& choice);  // "full", "4 layers"
 
 // The scenario's own plan as a choice.
 [[nodiscard]] PlanChoice own_choice(const scenario::Scenario& scenario);

@@ -32,7 +32,7 @@ std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
           std::to_string(c.cp),
           std::to_string(c.ep),
           std::to_string(c.micro_batch),
-          std::string(name_of(c.recompute)),
+          recompute_words(c),
           schedule_words(c),
           std::to_string(c.zero),
           report::duration_text(r.step),
@@ -57,7 +57,7 @@ nlohmann::json json_of(const PlanRow& row) {
             {"ep", c.ep},
             {"virtual_stages", c.virtual_stages},
             {"micro_batch", c.micro_batch},
-            {"recompute", name_of(c.recompute)},
+            {"recompute", recompute_words(c)},
             {"schedule", name_of(c.schedule)},
             {"zero", c.zero}}},
           {"step_seconds", si(row.result.step)},
@@ -76,7 +76,7 @@ std::string plan_words(const PlanRow& row) {
   std::string words = fmt::format("tp {} pp {} dp {}", c.tp, c.pp, row.dp);
   if (c.cp > 1) words += fmt::format(" cp {}", c.cp);
   if (c.ep > 1) words += fmt::format(" ep {}", c.ep);
-  words += fmt::format(", micro-batch {}, recompute {}", c.micro_batch, name_of(c.recompute));
+  words += fmt::format(", micro-batch {}, recompute {}", c.micro_batch, recompute_words(c));
   if (c.pp > 1) words += ", " + schedule_words(c);
   return words;
 }
@@ -85,8 +85,8 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
   const metrics::Account& mine = row.result.account;
   const metrics::Account& theirs = best.result.account;
   std::vector<std::pair<Duration, std::string>> parts{
-      {mine.busy - theirs.busy, row.choice.recompute != best.choice.recompute
-                                    ? "computing, recompute " + std::string(name_of(row.choice.recompute))
+      {mine.busy - theirs.busy, recompute_words(row.choice) != recompute_words(best.choice)
+                                    ? "computing, recompute " + recompute_words(row.choice)
                                     : "computing"}};
   for (std::size_t i = 0; i < executor::kReasons; ++i) {
     std::string reason(name_of(static_cast<executor::Reason>(i)));

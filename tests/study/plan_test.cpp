@@ -86,6 +86,10 @@ TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne
       {"topology.node=ws-4x4090", "topology.fabric={\"kind\": \"fat-tree\", \"link\": \"ib-hdr\"}"},
       {"workload.plan.pp=2", "workload.plan.stage_layers=[1,3]"},
       {"workload.model.experts={\"count\": 4, \"top_k\": 2}"},
+      {"workload.framework=fsdp", "workload.model=llama2-13b", "workload.sequence=4096",
+       "workload.plan.global_batch=64", "workload.plan.pp=2", "workload.plan.tp=4"},
+      {"workload.framework=deepspeed", "workload.plan.pp=2"},
+      {"workload.precision=mxfp8", "workload.plan.micro_batch=1"},
   };
   for (const auto& changes : cases) {
     const scenario::Scenario scenario = two_boxes(changes);
@@ -97,7 +101,11 @@ TEST_F(Plans, NoBoundIsAboveItsStepAndTheCutSearchFindsTheBestOfTheExhaustiveOne
     };
     if (changes_a("stage_layers"))
       options.space.keep.insert(options.space.keep.end(), {"pp", "virtual_stages"});
-    if (changes_a("fsdp")) options.space.keep.emplace_back("pp");
+    if (changes_a("pp=1")) options.space.keep.emplace_back("pp");
+    if (changes_a("13b"))
+      options.space.keep.insert(options.space.keep.end(), {"tp", "pp", "cp", "micro_batch"});
+    if (changes_a("deepspeed")) options.space.keep.insert(options.space.keep.end(), {"tp", "pp"});
+    if (changes_a("mxfp8")) options.space.keep.insert(options.space.keep.end(), {"tp", "micro_batch"});
     if (changes_a("experts"))
       options.space.keep.insert(options.space.keep.end(), {"micro_batch", "virtual_stages"});
     options.exhaustive = true;
@@ -181,6 +189,60 @@ TEST_F(Plans, ExpertsAreDividedByEpAndEtpNotByEpAlone) {
   whole.emplace_back("workload.plan.etp=1");
   EXPECT_EQ(search(two_boxes(whole), options).rows.size(), 1U);
   EXPECT_THROW((void)search(two_boxes(experts), options), ConfigError);
+}
+
+// 2^14 each: their product is 0 in 32 bits.
+TEST_F(Plans, SizesWhoseProductIsBeyondAnyCountDivideNothing) {
+  PlanOptions options;
+  options.space.keep = {"tp", "pp", "cp"};
+  EXPECT_THAT(refusal([&] {
+                (void)search(
+                    two_boxes({"workload.plan.tp=16384", "workload.plan.pp=16384", "workload.plan.cp=16384"}),
+                    options);
+              }).message,
+              HasSubstr("none of 0 plans fits"));
+}
+
+// Two stages of two layers, of which the scenario's own plan recomputes one.
+TEST_F(Plans, ANumberOfLayersRecomputedIsTheOwnPlansAlone) {
+  const scenario::Scenario one_layer =
+      two_boxes({"workload.plan.recompute=1", "workload.plan.pp=2", "workload.plan.micro_batch=1"});
+  PlanOptions options;
+  options.space.keep = {"tp", "pp", "cp", "micro_batch", "schedule"};
+  const PlanReport report = search(one_layer, options);
+  std::vector<std::string> words;
+  for (const PlanRow& row : report.rows) words.push_back(recompute_words(row.choice));
+  EXPECT_THAT(words, testing::UnorderedElementsAre("none", "selective", "full"));
+  ASSERT_TRUE(report.own);
+  EXPECT_EQ(recompute_words(report.own->choice), "1 layer");
+  for (const PlanRow& row : report.rows) {
+    if (row.choice.recompute != workloads::RecomputeKind::full) continue;
+    EXPECT_GT(row.result.account.busy, report.own->result.account.busy);  // two layers again, not one
+  }
+  options.space.keep.emplace_back("recompute");
+  EXPECT_EQ(recompute_words(search(one_layer, options).rows.at(0).choice), "1 layer");
+}
+
+// PyTorch's frameworks recompute nothing unless told.
+TEST_F(Plans, ModulesToRecomputeMakeTheOwnPlanSelectiveAndHinderNoOther) {
+  const scenario::Scenario modules =
+      two_boxes({"workload.framework=ddp", "workload.plan.tp=1", "workload.plan.pp=1",
+                 "workload.plan.global_batch=16", "workload.plan.recompute_modules=[\"core_attn\"]"});
+  EXPECT_EQ(own_choice(modules).recompute, workloads::RecomputeKind::selective);
+  PlanOptions options;
+  options.space.keep = {"tp", "pp", "cp", "micro_batch", "schedule"};
+  const PlanReport report = search(modules, options);
+  EXPECT_EQ(report.impossible, 0u);
+  EXPECT_EQ(report.rows.size(), 3u);
+  EXPECT_TRUE(report.own);
+}
+
+// 10^8 / 8 nodes.
+TEST_F(Plans, MoreAcceleratorsThanATopologyHasNodesForAreRefused) {
+  scenario::Scenario scenario = two_boxes();
+  const Problem problem = refusal([&] { use_accelerators(scenario, catalogue_, 100'000'000); });
+  EXPECT_EQ(problem.message, "--gpus 100000000: 12500000 nodes of 8, and a topology has at most 1000000");
+  EXPECT_EQ(problem.help, "at most --gpus 8000000");
 }
 
 TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {

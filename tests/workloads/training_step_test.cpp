@@ -215,4 +215,31 @@ TEST(TrainingStep, OnlyZeroBubble2PUpdatesWithoutANormOverStages) {
     EXPECT_EQ(program.members_of(of_rank_0).size(), schedule == Schedule::zb_2p ? 2u : 8u);
   }
 }
+
+// One micro-batch and shards: nothing is added to earlier gradients, and weights are cast before they are
+// gathered. A plan of one replica and two micro-batches would do both.
+TEST(Passes, CostWhatTheyCostInThePlanThatTheyAreOf) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.framework = "fsdp";
+  workload.plan.global_batch.reset();
+  workload.plan.grad_accumulation = 1;
+  workload.model = complete_model(workload);
+  const Plan plan = resolve(workload, 64);
+  ASSERT_TRUE(plan.unit_shards && plan.pp == 2 && plan.micro_batches == 1 && plan.dp == 4);
+  const auto backward = [](const program::RankProgram& stage, int micro_batch) {
+    Duration sum{};
+    for (const auto& op : stage.ops)
+      if (op.kind == program::OpKind::compute && op.phase == program::Phase::backward &&
+          op.micro_batch == micro_batch)
+        sum += op.duration;
+    return sum;
+  };
+  const auto whole = training_step(workload, h100(), 64);
+  const auto few = passes_of(workload, plan, h100(), Schedule::one_f_one_b);
+  EXPECT_EQ(few.ranks, 8U * 2 * 2);  // tp x pp x two replicas, over which shards lie
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    EXPECT_GT(backward(whole.classes[stage], 0), Duration{});
+    EXPECT_EQ(backward(few.classes[stage], 1), backward(whole.classes[stage], 0));
+  }
+}
 }  // namespace topsim::workloads::training_step_test

@@ -7,15 +7,19 @@
 
 namespace topsim::workloads {
 
+RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults) {
+  const RecomputeKind usual = spec.recompute_modules.empty() ? defaults.recompute : RecomputeKind::selective;
+  const RecomputeSpec meant = spec.recompute.value_or(RecomputeSpec{usual, std::nullopt});
+  return meant.layers == 0 ? RecomputeSpec{} : meant;
+}
+
 // Left open, selective recompute does the attention core again (Korthikanti et al. 2022), with latent
 // attention what DeepSeek-V3's report does (3.2.3); of dense layers in
 // PyTorch frameworks what torchtitan does. Names are those of Megatron's --recompute-modules.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
   const std::vector<std::string>& modules = spec.recompute_modules;
-  const RecomputeKind usual = modules.empty() ? defaults.recompute : RecomputeKind::selective;
-  plan.recompute = spec.recompute.value_or(RecomputeSpec{usual, std::nullopt});
-  if (plan.recompute.layers == 0) plan.recompute = {RecomputeKind::none, std::nullopt};
+  plan.recompute = recompute_meant(spec, defaults);
   const std::vector<int>& stages = plan.stage_layers;
   if (const auto most = std::max_element(stages.begin(), stages.end());
       plan.recompute.layers && most != stages.end() && *plan.recompute.layers > *most)
@@ -26,9 +30,12 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const bool latent = workload.model.attention.kind == AttentionKind::mla;
   const bool operators = defaults.selective_operators && !latent && workload.model.experts.count == 0 &&
                          !workload.model.parallel_residual;
-  plan.again = {
-      !latent && !operators,     latent, latent, false, operators, operators && defaults.recomputes_scatters,
-      !defaults.checkpoints_stop};
+  plan.again = {.core = !latent && !operators,
+                .latent = latent,
+                .activation = latent,
+                .operators = operators,
+                .scatters = operators && defaults.recomputes_scatters,
+                .to_the_end = !defaults.checkpoints_stop};
   if (modules.empty()) return;
   if (plan.recompute.kind != RecomputeKind::selective)
     mistakes.add("plan.recompute_modules", "only selective recompute chooses modules",
@@ -36,8 +43,11 @@ void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan
   const auto named = [&](const char* module) {
     return std::find(modules.begin(), modules.end(), module) != modules.end();
   };
-  plan.again = {named("core_attn"),        named("mla_up_proj"), named("moe_act"), named("layernorm"), false,
-                !defaults.checkpoints_stop};
+  plan.again = {.core = named("core_attn"),
+                .latent = named("mla_up_proj"),
+                .activation = named("moe_act"),
+                .norms = named("layernorm"),
+                .to_the_end = !defaults.checkpoints_stop};
   if (plan.again.latent && !latent)
     mistakes.add("plan.recompute_modules",
                  "mla_up_proj belongs to latent attention, which the model has not");
