@@ -4,6 +4,7 @@
 namespace topsim::workloads {
 
 using config::at_least;
+using config::between;
 using config::default_text;
 using config::names;
 using config::Object;
@@ -28,12 +29,14 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
                  default_text("the framework's"))
           .field("causal", &AttentionSpec::causal, "each token attends to those before it")
           .field("q_lora_rank", &AttentionSpec::q_lora_rank,
-                 "mla: width of compressed queries; 0: not compressed")
-          .field("kv_lora_rank", &AttentionSpec::kv_lora_rank, "mla: width of compressed keys and values")
+                 "mla: width of compressed queries; 0: not compressed", between(0, 1 << 20))
+          .field("kv_lora_rank", &AttentionSpec::kv_lora_rank, "mla: width of compressed keys and values",
+                 between(0, 1 << 20))
           .field("qk_nope_head_dim", &AttentionSpec::qk_nope_head_dim,
-                 "mla: width of a head without rotary part")
-          .field("qk_rope_head_dim", &AttentionSpec::qk_rope_head_dim, "mla: width of a head's rotary part")
-          .field("v_head_dim", &AttentionSpec::v_head_dim, "mla: width of a head's values")
+                 "mla: width of a head without rotary part", between(0, 65536))
+          .field("qk_rope_head_dim", &AttentionSpec::qk_rope_head_dim, "mla: width of a head's rotary part",
+                 between(0, 65536))
+          .field("v_head_dim", &AttentionSpec::v_head_dim, "mla: width of a head's values", between(0, 65536))
           .field("window", &AttentionSpec::window,
                  "sliding window: keys a token sees at most, itself the last; 0: all before it", at_least(0))
           .field("full_every", &AttentionSpec::full_every,

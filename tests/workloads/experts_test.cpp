@@ -207,6 +207,21 @@ TEST(Experts, ActivationsCountTheRowsThatArrive) {
                    tokens * (2 * 8 * h + 8 * 8) + 2 * tokens * (2 * h + 2 * 3 * f));
 }
 
+// Columns of 1024 shared experts of 2^22 are 2^32: as many times those that a second one adds.
+TEST(Experts, ActivationsOfManyWideSharedOnesAreCountedBeyondAnInt) {
+  const auto bytes = [](int shared) {
+    WorkloadSpec workload = small_moe(1, 4);
+    workload.model.experts.shared = shared, workload.model.experts.ffn = 1 << 22;
+    workload.model = complete(workload.model);
+    const Plan plan = resolve(workload, 8);
+    return std::pair(layer_activation_bytes(workload.model, plan, RecomputeKind::none, LayerKind::experts),
+                     stage_activations(workload.model, plan, 0).until_weight);
+  };
+  const auto one = bytes(1), two = bytes(2), many = bytes(1024);
+  EXPECT_DOUBLE_EQ(many.first - one.first, 1023 * (two.first - one.first));
+  EXPECT_DOUBLE_EQ(many.second - one.second, 1023 * (two.second - one.second));
+}
+
 WorkloadSpec dualpipe(Schedule schedule) {
   WorkloadSpec workload = small_deepseek(1, 2);
   workload.model.layers = 8, workload.model.dense_layers = 0;

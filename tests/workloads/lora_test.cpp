@@ -245,4 +245,13 @@ TEST(Lora, FrozenWeightsInFewerBitsAreARemedyWhereProductsAre) {
   workload.precision.frozen_weights = Precision::fp8;
   EXPECT_EQ(help(), "it fits");
 }
+
+// Ranks 0 and 1 hold stages 0 and 1 both, in either order: the same tables in 16 bits, the same layers in 8.
+TEST(Lora, MirroredRanksOfDualPipeHoldTheSameFrozenWeights) {
+  WorkloadSpec workload = adapted();
+  workload.plan.pp = 2, workload.plan.schedule = Schedule::dualpipe;
+  workload.precision.frozen_weights = Precision::fp8;
+  const MemoryUse use = memory_use(workload, h100(), 64);
+  EXPECT_DOUBLE_EQ(use.stages[0].weights, use.stages[1].weights);
+}
 }  // namespace topsim::workloads::lora_test

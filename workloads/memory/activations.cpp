@@ -116,7 +116,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
     if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;
-    bytes += feed_forward_bytes(model, plan, tokens, experts.shared * experts.ffn / t, e, kept(on.fc2));
+    const double shared = static_cast<double>(experts.shared) * experts.ffn / t;
+    bytes += feed_forward_bytes(model, plan, tokens, shared, e, kept(on.fc2));
   }
   if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
     // Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's

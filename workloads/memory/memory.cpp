@@ -49,7 +49,7 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
   std::vector<double>& units = result.units;
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const int global = plan.global_stage(stage, chunk);
-    if (global == 0) units.push_back(result.ends = embedding_parameters(model) / plan.tp);
+    if (global == 0) result.ends += units.emplace_back(embedding_parameters(model) / plan.tp);
     result.embedding = result.embedding || global == 0;
     int index = plan.first_layer_of(global);
     for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
@@ -70,10 +70,9 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
     }
     result.last = result.last || last;
-    result.head = last && !shares_table(model, plan);
-    if (!result.head) continue;
-    units.push_back(head_parameters(model) / plan.tp);
-    result.ends += units.back();
+    if (!last || shares_table(model, plan)) continue;
+    result.head = true;
+    result.ends += units.emplace_back(head_parameters(model) / plan.tp);
   }
   result.routed_units.resize(units.size());
   return result;

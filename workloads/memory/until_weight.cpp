@@ -38,7 +38,8 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
   // Side by side: one gradient of both answers, and one input where the norm is shared.
   if (model.parallel_residual) bytes -= kept.of(shares_norm(model) ? input : 0, output);
   // Columns of the dense network, or of the shared experts.
-  const double dense = (kind == LayerKind::dense ? model.ffn : model.experts.shared * model.experts.ffn) / t;
+  const double shared = static_cast<double>(model.experts.shared) * model.experts.ffn;
+  const double dense = (kind == LayerKind::dense ? model.ffn : shared) / t;
   if (dense > 0) bytes += kept.of(input, tokens * gates * dense) + kept.of(tokens * dense, output);
   if (kind == LayerKind::experts) {
     const ExpertSpec& experts = model.experts;

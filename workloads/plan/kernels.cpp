@@ -9,7 +9,8 @@ namespace {
 
 // megatron/model/fused_softmax.py: 16 bits, queries and heads x sequences in fours.
 bool fits_fused_softmax(const WorkloadSpec& workload, const Plan& plan) {
-  const int keys = plan.sequence, each = workload.model.heads / std::max(1, plan.tp) * plan.micro_batch;
+  const int keys = plan.sequence;
+  const std::int64_t each = std::int64_t{workload.model.heads / std::max(1, plan.tp)} * plan.micro_batch;
   return bytes_of(plan.activations) < 4 && keys > 16 && keys <= plan.fused_softmax_keys && keys % 4 == 0 &&
          each % 4 == 0;
 }
