@@ -81,6 +81,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                    "leave ep and etp out, or choose a mixture-of-experts model");
     if (workload.plan.overlap_expert_exchange)
       mistakes.add("plan.overlap_expert_exchange", "the model has no experts", "leave it out");
+    if (workload.plan.token_dispatcher != TokenDispatcher::alltoall)
+      mistakes.add("plan.token_dispatcher", "the model has no experts to send tokens to", "leave it out");
     plan.ep = plan.etp = 1;
     return;
   }

@@ -25,7 +25,11 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   // What is said about gradients, optimiser and recompute holds for training: a scenario may keep it.
   refuse(spec.hsdp_shard.has_value(), "plan.hsdp_shard", "has no gradients and no optimiser to shard");
   refuse(spec.offload != Offload::none, "plan.offload", "has no optimiser to offload");
-  refuse(plan.virtual_stages > 1, "plan.virtual_stages", "passes micro-batches through the stages in order");
+  // Of gpipe and 1f1b the forward passes are just that.
+  const char* in_order = "passes micro-batches through the stages in order";
+  const Schedule schedule = spec.schedule.value_or(Schedule::gpipe);
+  refuse(schedule != Schedule::gpipe && schedule != Schedule::one_f_one_b, "plan.schedule", in_order);
+  refuse(spec.virtual_stages > 1, "plan.virtual_stages", in_order);
   refuse(plan.replays(), "compute.stage_times", "has no backward pass to replay");
   refuse(workload.packing.on, "packing", "attends to one request a sequence");
   if (plan.expert_overlap && (plan.pp > 1 || plan.micro_batches % 2 != 0))

@@ -100,10 +100,21 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.zero", "DualPipe with sharded parameters is not supported", "set zero to 1");
   set_expert_shards(defaults, plan, mistakes);
 
-  if (defaults.family == FrameworkFamily::fsdp) return;  // a unit is a bucket
+  if (spec.overlap_param_gather.value_or(false) && defaults.most_zero == 0)
+    mistakes.add("plan.overlap_param_gather",
+                 fmt::format("framework {} shards nothing that could be gathered", defaults.name),
+                 "leave it out, or use framework megatron, fsdp or deepspeed");
+  const auto no_buckets = [&](const char* why, const char* help) {
+    if (spec.bucket_size && !plan.inference()) mistakes.add("plan.bucket_size", why, help);
+  };
+  if (defaults.family == FrameworkFamily::fsdp)
+    return no_buckets("FSDP reduces a layer's gradients together, however many they are", "leave it out");
+  if (!plan.overlap_grad_reduce && !defaults.exposed_buckets) return;
   // DeepSpeed's pipeline reduces when all backward passes are over and their gradients sent on
   // (runtime/pipe/engine.py, _exec_reduce_grads sets _force_grad_boundary).
-  if (!plan.overlap_grad_reduce && (!defaults.exposed_buckets || plan.pp > 1)) return;
+  if (!plan.overlap_grad_reduce && plan.pp > 1)
+    return no_buckets("DeepSpeed's pipeline reduces all gradients together, when they are complete",
+                      "leave it out, or set pp to 1");
   if (spec.bucket_size) {
     plan.bucket_elements = static_cast<double>(spec.bucket_size->value()) / plan.gradient_bytes;
   } else if (defaults.bucket.value() > 0) {
