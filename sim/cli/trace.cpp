@@ -139,6 +139,7 @@ int convert(const Options& options) {
     throw ConfigError("no trace is written as \"" + options.to + '"', "formats: native, chakra, goal");
   const trace::Trace t = load(options);
   for (const std::string& note : t.notes) std::cerr << "note: " << note << '\n';
+  for (const std::string& note : trace::left_out(t, options.to)) std::cerr << "note: " << note << '\n';
   if (options.to == "chakra") {
     if (options.out.empty())
       throw ConfigError("a Chakra trace is one file a rank", "name them: -o folder/name");

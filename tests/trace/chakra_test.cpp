@@ -82,4 +82,24 @@ TEST(Chakra, HasNoSendrecvOfAGroup) {
   trace.programs[0].add(call);
   EXPECT_THAT(problem_of([&] { (void)write_chakra(trace); }).message, HasSubstr("sendrecv of a group"));
 }
+
+// Three bytes of two ranks are one and a half of each.
+TEST(Chakra, AGatherThatRanksDoNotDivideIsNotWritten) {
+  std::string text = kNative;
+  text.replace(text.find("all_reduce"), 10, "all_gather");
+  (void)write_chakra(read_native(text, "x.json"));
+  text.replace(text.find("16777216 B"), 10, "3 B");
+  EXPECT_THAT(problem_of([&] { (void)write_chakra(read_native(text, "x.json")); }).message,
+              HasSubstr("gathers 3 bytes of 2 ranks"));
+}
+
+// 1e15 bytes of each of two ranks; of 10,000 ranks they would not even fit the count.
+TEST(Chakra, AGatherOfMoreThanAnyJobMovesIsRefused) {
+  const std::string rank =
+      file_of({node(1, 7, {}, {{"comm_type", 2}, {"comm_size", 1'000'000'000'000'000}})});
+  EXPECT_THAT(problem_of([&] {
+                (void)chakra({rank, rank});
+              }).message,
+              HasSubstr("comm_size is 1000000000000000 on each of 2 ranks"));
+}
 }  // namespace topsim::workloads::trace::chakra_test

@@ -77,4 +77,16 @@ TEST(Formats, AreToldByTheirContent) {
               HasSubstr("the file of rank 1 is missing"));
   fs::remove_all(folder);
 }
+
+// Two ranks, each with a host node and a node of processor 2.
+TEST(Formats, WhatTheyHaveNoWordForIsSaid) {
+  const Trace trace = read_native(
+      R"({"format": "topsim.trace/1", "ranks": 2, "programs": [{"ranks": [0, 1], "nodes": [
+          {"id": 1, "kind": "host", "duration": "1 us"},
+          {"id": 2, "kind": "compute", "duration": "1 us", "processor": 2}]}]})",
+      "x.json");
+  EXPECT_THAT(left_out(trace, "chakra"), testing::ElementsAre(HasSubstr("2 nodes of processors")));
+  EXPECT_THAT(left_out(trace, "goal"), testing::ElementsAre(HasSubstr("2 host nodes")));
+  EXPECT_THAT(left_out(trace, "native"), testing::IsEmpty());
+}
 }  // namespace topsim::workloads::trace::formats_test

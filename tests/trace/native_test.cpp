@@ -31,4 +31,17 @@ TEST(Native, MistakesHaveAPlace) {
   EXPECT_THAT(message(kNative, "\"ranks\": 4", "\"ranks\": 4, \"rankz\": 3"),
               HasSubstr("unknown key \"rankz\""));
 }
+// 1 MB at 1 TB/s would be 1 us.
+TEST(Native, AMeasuredTimeOfMemoryCountsBeforeItsBytes) {
+  const auto time_of = [](const std::string& duration) {
+    const Trace trace = read_native(
+        R"({"format": "topsim.trace/1", "ranks": 1, "programs": [{"ranks": [0], "nodes": [
+            {"id": 1, "kind": "memory", "bytes": "1 MB")" +
+            duration + "}]}]}",
+        "x.json");
+    return to_program(trace, accelerator()).classes[0].ops[0].duration;
+  };
+  EXPECT_EQ(time_of(""), from_microseconds(1));
+  EXPECT_EQ(time_of(R"(, "duration": "7 us")"), from_microseconds(7));
+}
 }  // namespace topsim::workloads::trace::native_test

@@ -326,6 +326,13 @@ class Chakra {
             fmt::format("0 ({}) to 9 ({})", kCollectives.front(), kCollectives.back()));
     const auto size = std::llround(amount(rank, from, from.comm_size, "comm_size"));
     const auto ranks = static_cast<std::int64_t>(trace_.groups[result.group].members[0].size());
+    // Of what every rank sends.
+    const auto of_all = [&] {
+      if (static_cast<double>(size) * static_cast<double>(ranks) > kMost)
+        wrong(rank, from, fmt::format("comm_size is {} on each of {} ranks", size, ranks),
+              "a call moves at most 1e15 bytes");
+      return size * ranks;
+    };
     result.bytes = size;
     switch (static_cast<int>(type)) {
       case 0:
@@ -336,11 +343,11 @@ class Chakra {
         break;
       case 2:
         result.collective = CollectiveKind::all_gather;
-        result.bytes = size * ranks;
+        result.bytes = of_all();
         break;
       case 3:
         result.collective = CollectiveKind::reduce;
-        result.bytes = size * ranks;
+        result.bytes = of_all();
         gathers_ = true;
         break;
       case 4:

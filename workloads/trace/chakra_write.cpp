@@ -42,7 +42,7 @@ std::pair<std::uint64_t, std::int64_t> chakra_collective(const Node& node, std::
     case CollectiveKind::reduce:
       return {1, node.bytes};
     case CollectiveKind::all_gather:
-      return {2, node.bytes / std::max<std::int64_t>(1, ranks)};
+      return {2, node.bytes / ranks};
     case CollectiveKind::broadcast:
       return {5, node.bytes};
     case CollectiveKind::all_to_all:
@@ -97,6 +97,11 @@ class Sets {
       fail(file, fmt::format("node {} is a sendrecv of a group", from.id),
            "Chakra has none; write it as a send and a receive");
     const Set& set = of_[from.group][rank];
+    if (from.collective == CollectiveKind::all_gather && from.bytes % set.ranks != 0)
+      fail(file,
+           fmt::format("node {} gathers {} bytes of {} ranks, and Chakra says how many are of each", from.id,
+                       from.bytes, set.ranks),
+           "a number of bytes that the ranks divide, or convert to native");
     const auto [type, size] = chakra_collective(from, set.ranks);
     put(node, "comm_type", 9, type);
     put(node, "comm_size", 9, static_cast<std::uint64_t>(size));
@@ -109,7 +114,7 @@ class Sets {
  private:
   struct Set {
     std::uint32_t number = 0;
-    std::int64_t ranks = 0;
+    std::int64_t ranks = 1;
   };
   std::vector<std::vector<Set>> of_;  // by group and rank
   std::uint32_t count_ = 0;

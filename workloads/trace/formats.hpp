@@ -29,4 +29,8 @@ struct ChakraFiles {
 // topsim's own JSON, topsim.trace/1, described at the head of native.cpp.
 [[nodiscard]] Trace read_native(const std::string& text, const std::string& file);
 [[nodiscard]] std::string write_native(const Trace& trace);
+
+// What the writer of `format` ("chakra", "goal") has no word for and leaves out, a sentence each; what would
+// make another trace of it, writers refuse.
+[[nodiscard]] std::vector<std::string> left_out(const Trace& trace, std::string_view format);
 }  // namespace topsim::workloads::trace

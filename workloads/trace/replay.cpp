@@ -133,8 +133,9 @@ class Replay {
   }
 
   Duration time_of(const Node& node) const {
+    if (node.duration.count() > 0) return node.duration;
     if (node.kind == Kind::memory) return from_seconds(static_cast<double>(node.bytes) / bandwidth_);
-    if (node.duration.count() > 0 || node.operations <= 0) return node.duration;
+    if (node.operations <= 0) return {};
     // ASTRA-sim: a node without operands is free of charge.
     if (node.operand_bytes <= 0 || peak_ <= 0) return {};
     return from_seconds(std::max(node.operations / peak_, node.operand_bytes / bandwidth_));

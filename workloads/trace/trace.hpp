@@ -27,7 +27,7 @@ struct Node {
   std::int64_t peer = 0;        // send, recv: a rank
   std::int64_t tag = 0;
   std::int64_t bytes = 0;  // collective: NCCL's count (program.hpp); send, recv, memory: what moves
-  Duration duration{};     // compute, host: as measured; zero: from the two below, by roofline
+  Duration duration{};  // as measured; zero: of memory from the bytes, else from the two below, by roofline
   double operations = 0, operand_bytes = 0;
 };
 
