@@ -39,11 +39,12 @@ constexpr const char* kListed =
     "NCCL plans with speeds from a fixed list: a little more may reach no other of it";
 
 // A link that the step waits for, though a faster one buys nothing.
-bool waits_for(const std::string& part, const std::vector<metrics::PathShare>& links) {
+bool waits_for(const WhatIf& part, const std::vector<metrics::PathShare>& path) {
   constexpr double kMuch = 0.05;
   double share = 0;
-  for (const metrics::PathShare& each : links)
-    if (each.what.starts_with(part)) share += each.share;
+  for (const metrics::PathShare& each : path)
+    for (const std::string& link : part.planned_links)
+      if (each.what == link || each.what.starts_with(link + ", as ")) share += each.share;
   return share >= kMuch;
 }
 
@@ -57,9 +58,9 @@ void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std
         none ? std::string("no shorter")
              : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
     text += fmt::format("  {} {:>9}  {}\n", pad_right(each.part, 44), duration_text(each.step), change);
-    const std::string why = !each.choices.empty()                                      ? each.choices
-                            : none && waits_for(each.part, result.critical_path_links) ? kListed
-                                                                                       : std::string();
+    const std::string why = !each.choices.empty()                                 ? each.choices
+                            : none && waits_for(each, result.critical_path_links) ? kListed
+                                                                                  : std::string();
     if (why.empty()) continue;
     for (const std::string& line : wrap("    " + why, window, 6)) text += line + "\n";
   }

@@ -12,6 +12,7 @@
 #include "sim/report/findings.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/simulate.hpp"
+#include "topology/link_name.hpp"
 
 namespace topsim::study {
 namespace {
@@ -29,7 +30,14 @@ struct Part {
   std::string name;
   std::function<Topology(const Topology&)> machine;
   std::function<void(program::Program&)> work;
+  std::vector<std::string> planned_links = {};
 };
+
+// NCCL's search knows the links of a node and what its NICs are plugged into.
+bool plans_with(const Topology& topology, const Link& link) {
+  const auto is_nic = [&](DeviceId id) { return topology.device(id).kind == DeviceKind::nic; };
+  return link.kind == LinkKind::nvlink || link.kind == LinkKind::pcie || is_nic(link.from) || is_nic(link.to);
+}
 
 // The role of a link in words; the same words are the same part.
 std::string role_of(const Topology& topology, const Link& link) {
@@ -74,9 +82,12 @@ std::vector<Part> parts_of(const Topology& topology, const program::Program& pro
                        }
                      }});
   }
-  std::map<std::string, bool> roles;
-  for (const Link& link : topology.links()) roles[role_of(topology, link)] = true;
-  for (const auto& [role, used] : roles) {
+  std::map<std::string, std::set<std::string>> roles;
+  for (const Link& link : topology.links()) {
+    std::set<std::string>& planned = roles[role_of(topology, link)];
+    if (plans_with(topology, link)) planned.insert(name_with_speed(topology, link));
+  }
+  for (const auto& [role, planned] : roles) {
     parts.push_back({role,
                      [role = role, factor](const Topology& from) {
                        return from.with_links([&](Link& link) {
@@ -85,7 +96,8 @@ std::vector<Part> parts_of(const Topology& topology, const program::Program& pro
                          link.line_rate = link.line_rate * factor;
                        });
                      },
-                     nullptr});
+                     nullptr,
+                     {planned.begin(), planned.end()}});
   }
   parts.push_back({"latency of wires, switches and NICs",
                    [factor](const Topology& from) {
@@ -174,8 +186,8 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
     const Step& faster = steps[i + 1];
     if (faster.time == Duration{}) continue;  // stopped before its end
     const double gain = result.step > Duration{} ? 1 - seconds(faster.time) / seconds(result.step) : 0;
-    result.parts.push_back(
-        {parts[i].name, faster.time, gain, other_choices(steps[0].collectives, faster.collectives)});
+    result.parts.push_back({parts[i].name, faster.time, gain,
+                            other_choices(steps[0].collectives, faster.collectives), parts[i].planned_links});
   }
   std::stable_sort(result.parts.begin(), result.parts.end(),
                    [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });

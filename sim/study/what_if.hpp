@@ -19,6 +19,9 @@ struct WhatIf {
   // What NCCL does otherwise around the faster part, in words; empty: nothing. It plans by the speeds of
   // links, so a faster one may make it choose what is slower.
   std::string choices;
+  // The part's links by the names that critical paths give them, where NCCL plans with their speeds: those of
+  // nodes, and what their NICs are plugged into.
+  std::vector<std::string> planned_links;
 };
 
 struct WhatIfs {

@@ -1,0 +1,52 @@
+#include "sim/study/explain.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/study/what_if.hpp"
+
+namespace topsim::study::explain_test {
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kTwoBoxes = R"({
+  "topology": {"node": "hgx-h100", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}},
+  "workload": {"model": {"layers": 1, "hidden": 1024, "heads": 8, "vocab": 8192}, "sequence": 512,
+               "plan": {"tp": 8, "micro_batch": 1, "global_batch": 2}},
+  "run": {"steps": 1, "warmup": 0}})";
+
+TEST(Explain, NamesTheLinksWithWhoseSpeedsNcclPlansAsCriticalPathsDo) {
+  const config::Library library{{"configs"}};
+  const WhatIfs found = what_if_faster(scenario::parse_scenario(kTwoBoxes, "two", {}, library),
+                                       topology::Catalogue::load("configs"), 1.1);
+  const auto planned = [&](const std::string& name) {
+    const auto part = std::find_if(found.parts.begin(), found.parts.end(),
+                                   [&](const WhatIf& each) { return each.part == name; });
+    return part == found.parts.end() ? std::vector<std::string>{"no such part"} : part->planned_links;
+  };
+  EXPECT_THAT(planned("NIC to leaf links"), Contains("InfiniBand NDR 400 Gbit/s"));
+  EXPECT_THAT(planned("NVLink"), Contains(HasSubstr("NVLink 4")));
+  EXPECT_THAT(planned("computation"), IsEmpty());
+}
+
+// A twentieth of the path is worth a word; links of another name are not those that it waits for.
+TEST(Explain, SaysWhyAFasterLinkThatTheStepWaitsForBuysNothing) {
+  const auto text = [](const std::string& what, double share, double gain) {
+    report::Result result;
+    result.critical_path_links = {{what, from_microseconds(1), share}};
+    WhatIfs faster;
+    faster.parts = {{"NIC to leaf links", from_microseconds(10), gain, {}, {"InfiniBand HDR 200 Gbit/s"}}};
+    return explain_text(result, faster, 200);
+  };
+  const auto remark = HasSubstr("NCCL plans with speeds from a fixed list");
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as NCCL drives it", 0.15, 0), remark);
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s", 0.15, 0), remark);
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as NCCL drives it", 0.04, 0), Not(remark));
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as NCCL drives it", 0.15, 0.01), Not(remark));
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s x2", 0.15, 0), Not(remark));
+}
+}  // namespace topsim::study::explain_test
