@@ -29,9 +29,9 @@ struct Candidate {
   PlanChoice choice;
   Fate fate = Fate::open;
   Duration bound{};
-  std::optional<Duration> step;    // simulated
-  std::optional<Problem> why_not;  // where it cannot be
-  report::Result first;            // that simulation, of the best so far
+  std::optional<Duration> step;  // simulated
+  std::vector<Problem> why_not;  // where it cannot be
+  report::Result first;          // that simulation, of the best so far
 };
 
 // Simulations between two looks at what is left to do. A constant: the outcome must not depend on the
@@ -75,7 +75,7 @@ class Search {
       report.too_large += candidates[i].fate == Fate::too_large ? 1 : 0;
       if (candidates[i].fate == Fate::fits) order.push_back(i);
     }
-    if (order.empty() && !progress_.stop) refuse(report);
+    if (order.empty() && !progress_.stop) refuse(candidates, report);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return candidates[a].bound < candidates[b].bound; });
     std::vector<std::size_t> best = simulate_in_order(candidates, order, report);
@@ -146,8 +146,9 @@ class Search {
         candidate.fate = use.fits() ? Fate::fits : Fate::too_large;
         if (!use.fits()) continue;
         candidate.bound = bound(candidate.choice);
-      } catch (const ConfigError&) {
+      } catch (const ConfigError& error) {
         if (candidate.fate != Fate::too_large) candidate.fate = Fate::impossible;
+        candidate.why_not = error.problems();
       }
       return;
     }
@@ -168,7 +169,7 @@ class Search {
       candidate.first = simulated(changed);
       if (candidate.first.complete) candidate.step = candidate.first.step;
     } catch (const ConfigError& error) {
-      candidate.why_not = error.problems().front();
+      candidate.why_not = error.problems();
       candidate.step.reset();
     }
   }
@@ -240,12 +241,13 @@ class Search {
     std::stable_sort(report.rows.begin(), report.rows.end(),
                      [](const PlanRow& a, const PlanRow& b) { return a.result.step < b.result.step; });
     if (report.rows.empty()) {
-      const auto told = std::find_if(candidates.begin(), candidates.end(),
-                                     [](const Candidate& each) { return each.why_not.has_value(); });
+      const auto told = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& each) {
+        return each.step == std::nullopt && each.fate == Fate::fits && !each.why_not.empty();
+      });
       throw told == candidates.end()
           ? ConfigError("no plan of the space can be simulated", "")
-          : ConfigError("no plan of the space can be simulated: " + told->why_not->message,
-                        told->why_not->help);
+          : ConfigError("no plan of the space can be simulated: " + told->why_not.front().message,
+                        told->why_not.front().help);
     }
     report.best = with(report.rows.front().choice);
     report.best.workload.plan.dp = report.rows.front().dp;
@@ -269,7 +271,20 @@ class Search {
     return {choice, dp, first_step, bound, std::move(result)};
   }
 
-  [[noreturn]] void refuse(const PlanReport& report) const {
+  // What is wrong with every plan is wrong with the scenario.
+  void refuse_what_all_share(const std::vector<Candidate>& candidates) const {
+    if (candidates.empty()) return;
+    std::vector<Problem> shared = candidates.front().why_not;
+    for (const Candidate& each : candidates)
+      std::erase_if(shared, [&](const Problem& problem) {
+        return std::none_of(each.why_not.begin(), each.why_not.end(),
+                            [&](const Problem& other) { return other.message == problem.message; });
+      });
+    if (!shared.empty()) throw scenario::located(ConfigError(shared), scenario_);
+  }
+
+  [[noreturn]] void refuse(const std::vector<Candidate>& candidates, const PlanReport& report) const {
+    refuse_what_all_share(candidates);
     const auto batch = static_cast<std::uint32_t>(scenario_.workload.plan.global_batch.value_or(1));
     const std::string help =
         report.too_large > 0

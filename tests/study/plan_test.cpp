@@ -265,6 +265,14 @@ TEST_F(Plans, WhereNothingDividesABatchAndACountThatMayDoAreProposed) {
               HasSubstr("a global batch of 12, or --gpus 8, may do"));
 }
 
+TEST_F(Plans, WhatIsWrongWithEveryPlanIsSaidAsOfTheScenario) {
+  const Problem problem = refusal([&] {
+    (void)search(two_boxes({"workload.framework=fsdp", "workload.plan.bucket_size=40 MB"}), quick());
+  });
+  EXPECT_THAT(problem.message, HasSubstr("FSDP reduces a layer's gradients together"));
+  EXPECT_EQ(problem.path, "workload.plan.bucket_size");
+}
+
 TEST_F(Plans, WhereNothingRunsTheReasonIsSaid) {
   EXPECT_THAT(
       refusal([&] { (void)search(two_boxes({"topology.fabric={\"kind\": \"none\"}"}), quick()); }).message,

@@ -24,9 +24,9 @@ struct ScaleUp {
   Kind kind = Kind::none;
   std::string chip;                   // switched: catalogue switch, "nvswitch3"
   std::string link;                   // catalogue link of one of them: "nvlink4"; empty when kind is none
-  int links_per_accelerator = 0;      // switched: spread evenly over the chips unless links_per_chip is given
+  int links_per_accelerator = 0;      // switched: spread evenly over the chips by the builder
   int chips = 0;                      // switched: NVSwitch chips of the whole domain
-  std::vector<int> links_per_chip;    // switched: per chip, sums to links_per_accelerator (H100: 5 4 4 5)
+  std::vector<int> links_per_chip;    // switched, as published and shown: sums to the above (H100: 5 4 4 5)
   bool in_network_reduction = false;  // NVLink SHARP: what the chip's `sharp` says
   std::vector<Edge> edges;            // mesh
   std::vector<int> dims;              // torus inside the node; product = accelerators
@@ -40,7 +40,7 @@ struct HostRecipe {
   // For NCCL's tuner: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9.
   std::string family;
   int sockets = 1;
-  int numa_nodes = 1;       // of all sockets
+  int numa_nodes = 1;       // of all sockets, for readers of the catalogue
   std::string socket_link;  // catalogue link of one inter-socket link: "upi-spr"; empty with one socket
   int socket_links = 0;     // parallel links between each pair of sockets
   Bytes memory{};           // of the node
@@ -82,8 +82,8 @@ struct NodeRecipe {
   HostRecipe host;
   std::vector<PcieBranch> pcie;
   std::vector<NicGroup> nics;
-  std::vector<int> rail_of;  // compute NIC that serves each accelerator; empty when there is none. With more
-                             // NICs than accelerators the first of each accelerator's group.
+  std::vector<int> rail_of;  // compute NIC that serves each accelerator, or the first of its group: what the
+                             // tree above must give (tests/catalogue); empty when there is none
   std::string default_link;  // fabric link its compute NICs usually speak: "ib-ndr"
   Watts power{};             // whole node at full load; 0 unknown
 
