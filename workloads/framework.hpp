@@ -108,6 +108,10 @@ struct Framework : KernelFacts, ExchangeFacts {
   int least_zero = 0, most_zero = 1;  // what the release can do
   bool pipelines_sharded = true;      // ZeRO 2 and 3 under a pipeline
   bool overlap_grad_reduce = true, overlap_param_gather = true;
+  // Stages of a pipeline launch overlapped exchanges at the same time: what computes beside one is slower,
+  // and stages that are slow one after another add up (Megatron-Core, schedules.py: grad_sync_func,
+  // param_sync_func; training.py: align_grad_reduce is on unless it is switched off).
+  bool aligns_exchanges = false;
   bool overlap_p2p = true;  // with virtual stages only: 1F1B sends and receives in exposed pairs
   TensorOverlap tp_overlap = TensorOverlap::async;
   AmaxReduction amax_reduction = AmaxReduction::none;  // of delayed scaling

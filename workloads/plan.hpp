@@ -61,6 +61,7 @@ struct Plan : KernelFacts, ExchangeFacts {
     bool to_the_end = true;  // full recompute: the last product of a dense layer too (framework.hpp)
   } again;
   bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false;
+  bool aligns_exchanges = false;  // of stages, where they overlap (framework.hpp)
   ContextKind cp_kind = ContextKind::ring;
   TensorOverlap tp_overlap = TensorOverlap::none;
   Precision gemm = Precision::bf16;         // linear layers

@@ -95,6 +95,7 @@ Framework megatron_2024() {
   Framework row;
   row.name = "megatron";
   row.release = "2024";
+  row.aligns_exchanges = true;
   row.summary = "Megatron-Core with Transformer Engine, distributed optimiser, flash attention";
   row.host = kMegatron2024;
   row.host.experts = kMegatronExperts;

@@ -79,6 +79,9 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
       spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.unit_shards);
   plan.overlap_param_gather =
       plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather || plan.unit_shards);
+  // Zero bubbles and DualPipe come with schedules of their own.
+  plan.aligns_exchanges = defaults.aligns_exchanges && plan.pp > 1 &&
+                          (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
   // Under a pipeline FSDP keeps parameters and gradients whole until the last micro-batch (torchtitan).
   plan.reshard_after_forward = (plan.unit_copies ? zero : plan.zero) == 3 &&
                                (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);

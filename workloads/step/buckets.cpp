@@ -25,15 +25,17 @@ class GroupBuckets {
         optimizer_shards_(slot_ == Slots::kNoSlot     ? 1  // nobody else has these weights
                           : weights == Weights::dense ? plan.optimizer_shards
                                                       : plan.expert_optimizer_shards) {
+    stage_ = static_cast<std::size_t>(chunks.front().stage % plan.pp);
     for (const ChunkParameters& given : chunks) {
       Chunk& chunk = chunks_.emplace_back();
+      chunk.bucketed = !plan.aligns_exchanges || (stage_ == 0 && chunks_.size() == 1);
       chunk.parameters = given.total(weights);
       // Walk the backward once to know the buckets: each closes as soon as it is full.
       double open = 0;
       for (const auto& [parameters, whose] : given.gradients) {
         if (whose != weights) continue;
         open += parameters;
-        if (full(open, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
+        if (full(chunk, open, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
       }
       if (open > 0) chunk.buckets.push_back(open);
       tensors_ += std::max(1.0, plan.host.parameter_tensors) * static_cast<double>(given.units.size());
@@ -46,9 +48,17 @@ class GroupBuckets {
   // With several chunks on a rank, the first micro-batch of one launches all gathers of the next
   // (Megatron-Core, schedules.py: param_sync_func), so that a chunk's are over when its turn comes.
   void enters(int index, int micro_batch) {
-    if (!gathers_ahead() || micro_batch > 0 || chunks_.size() < 2) return;
+    if (!gathers_ahead() || chunks_.size() < 2) return;
+    const std::size_t pass = forward_passes_++;
+    if (plan_.aligns_exchanges && pass > 0) {
+      // As if this were the first stage, which is so many passes behind.
+      const std::size_t there = pass + stage_, stages = static_cast<std::size_t>(plan_.pp);
+      if (there % stages == 0 && there / stages + 1 < chunks_.size()) gather_all(chunks_[there / stages + 1]);
+      return;
+    }
+    if (micro_batch > 0) return;
     for (int next = index; next <= index + 1 && next < static_cast<int>(chunks_.size()); ++next)
-      while (at(next).gather.size() < at(next).buckets.size()) gather(at(next));
+      gather_all(at(next));
   }
 
   // Before the first use of each bucket's weights its gather must have ended; the next one is launched then.
@@ -69,19 +79,29 @@ class GroupBuckets {
     if (!reduces(last)) return;
     Chunk& chunk = at(index);
     chunk.ready += parameters;
-    if (full(chunk.ready, chunk.reduced)) reduce(chunk);
+    if (!waits_for_stages() && full(chunk, chunk.ready, chunk.reduced)) reduce(chunk, chunk.ready);
   }
 
   void end_of_backward(int index, bool last) {
+    if (waits_for_stages()) {
+      // A chunk goes when the first stage is done with its own, so many passes later; what is left then goes
+      // at the end.
+      if (slot_ == Slots::kNoSlot) return;
+      backward_passes_.emplace_back(index, last);
+      if (backward_passes_.size() <= stage_) return;
+      const auto [chunk, over] = backward_passes_[backward_passes_.size() - 1 - stage_];
+      if (over && plan_.virtual_stages > 1) reduce_all(at(chunk));
+      return;
+    }
     if (!reduces(last) || plan_.bucket_elements <= 0) return;
     Chunk& chunk = at(index);
-    reduce(chunk);
+    reduce(chunk, chunk.ready);
     chunk.reduced = 0;
   }
 
   void finish_gradients() {
     if (slot_ == Slots::kNoSlot) return;
-    for (const std::size_t index : in_order_) reduce(chunks_[index]);
+    for (const std::size_t index : in_order_) reduce_all(chunks_[index]);
     for (const std::uint32_t reduction : reductions_) emitter_.wait_for(reduction);
     // What was copied into a bucket is copied back.
     if (plan_.bucket_copies > 1) copy((plan_.bucket_copies - 1) * total());
@@ -108,6 +128,9 @@ class GroupBuckets {
  private:
   struct Chunk {
     double parameters = 0;
+    // Megatron has one bucket for all but the first stage's first (distributed_data_parallel.py, bucket_size;
+    // training.py, disable_bucketing).
+    bool bucketed = true;
     std::vector<double> buckets;        // gradients in elements, in the order in which they become ready
     std::vector<std::uint32_t> gather;  // ops that gather the buckets' parameters, in forward order
     std::size_t gathered = 0;           // buckets the forward has waited for
@@ -120,11 +143,16 @@ class GroupBuckets {
     return std::accumulate(chunks_.begin(), chunks_.end(), 0.0,
                            [](double sum, const Chunk& chunk) { return sum + chunk.parameters; });
   }
+  // Alone of all stages the first of a pipeline without virtual stages reduces in its last backward pass.
+  bool waits_for_stages() const {
+    return plan_.aligns_exchanges && plan_.overlap_grad_reduce && (plan_.virtual_stages > 1 || stage_ > 0);
+  }
   bool gathers_ahead() const { return plan_.overlap_param_gather && optimizer_shards_ > 1; }
   bool reduces(bool last) const {
     return slot_ != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
   }
-  bool full(double elements, std::size_t bucket) const {
+  bool full(const Chunk& chunk, double elements, std::size_t bucket) const {
+    if (!chunk.bucketed) return false;
     const double limit =
         bucket == 0 && plan_.first_bucket_elements > 0 ? plan_.first_bucket_elements : plan_.bucket_elements;
     return limit > 0 && elements >= limit;
@@ -149,29 +177,42 @@ class GroupBuckets {
                                                elements * plan_.gathered_parameter_bytes));
   }
 
-  void reduce(Chunk& chunk) {
-    if (chunk.ready <= 0) return;
-    if (plan_.bucket_copies > 0) copy(chunk.ready);
+  void gather_all(Chunk& chunk) {
+    while (chunk.gather.size() < chunk.buckets.size()) gather(chunk);
+  }
+
+  // Buckets that are ready, as large as they are filled.
+  void reduce_all(Chunk& chunk) {
+    if (waits_for_stages())
+      while (chunk.reduced + 1 < chunk.buckets.size() && chunk.ready > 0) {
+        reduce(chunk, std::min(chunk.ready, chunk.buckets[chunk.reduced]));
+      }
+    reduce(chunk, chunk.ready);
+  }
+
+  void reduce(Chunk& chunk, double elements) {
+    if (elements <= 0) return;
+    if (plan_.bucket_copies > 0) copy(elements);
     if (plan_.gradient_passes > 0)
       emitter_.compute(Part::optimizer, Phase::gradient_sync,
-                       compute_.memory_bound(chunk.ready * plan_.gradient_passes * plan_.gradient_bytes,
+                       compute_.memory_bound(elements * plan_.gradient_passes * plan_.gradient_bytes,
                                              MemoryKernel::optimizer));
     const bool scatter = optimizer_shards_ > 1 && plan_.scatter_gradients;
     const std::uint32_t op =
         emitter_.collective(stream_, slot_, Phase::gradient_sync, "gradients",
                             scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                            chunk.ready * plan_.gradient_bytes);
+                            elements * plan_.gradient_bytes);
     std::uint32_t summed = op;
     // Shard groups: the ranks that hold the same shard sum it.
     if (replicas_ != Slots::kNoSlot)
-      summed = emitter_.collective("replicas", replicas_, Phase::gradient_sync, "shards of gradients",
-                                   CollectiveKind::all_reduce,
-                                   chunk.ready * plan_.gradient_bytes / optimizer_shards_,
-                                   std::span<const std::uint32_t>(&op, 1), false, false);
+      summed =
+          emitter_.collective("replicas", replicas_, Phase::gradient_sync, "shards of gradients",
+                              CollectiveKind::all_reduce, elements * plan_.gradient_bytes / optimizer_shards_,
+                              std::span<const std::uint32_t>(&op, 1), false, false);
     if (plan_.offload != Offload::none)
       copies_.push_back(
-          offload_gradients(emitter_, chunk.ready / optimizer_shards_, std::span(&summed, 1), false));
-    chunk.ready = 0;
+          offload_gradients(emitter_, elements / optimizer_shards_, std::span(&summed, 1), false));
+    chunk.ready -= elements;
     ++chunk.reduced;
     if (plan_.overlap_grad_reduce) {
       reductions_.push_back(summed);
@@ -188,7 +229,10 @@ class GroupBuckets {
   double optimizer_shards_,
       tensors_ = 0;  // tensors: about as many in the embedding and the head as in a layer
   std::vector<Chunk> chunks_;
-  std::vector<std::size_t> in_order_;  // of the model
+  std::size_t stage_ = 0;  // of the pipeline
+  std::size_t forward_passes_ = 0;
+  std::vector<std::pair<int, bool>> backward_passes_;  // chunk, whether it was its last
+  std::vector<std::size_t> in_order_;                  // of the model
   std::vector<std::uint32_t> reductions_, copies_;
 };
 
