@@ -154,27 +154,28 @@ struct CostFigure {
   const char* metric;
   Unit unit;
   bool needs_tokens;
+  bool takes_time;  // and so what failures take, where they are counted
   double (*of)(const Candidate&, std::size_t sample);
 };
 
 constexpr CostFigure kCostFigures[] = {
-    {"cost.capital_usd", Unit::dollars, false,
+    {"cost.capital_usd", Unit::dollars, false, false,
      [](const Candidate& each, std::size_t s) { return each.cost->bill.capital(Draws(s)); }},
-    {"cost.fabric_usd", Unit::dollars, false,
+    {"cost.fabric_usd", Unit::dollars, false, false,
      [](const Candidate& each, std::size_t s) { return each.cost->bill.capital(Draws(s), true); }},
-    {"cost.watts", Unit::watts, false,
+    {"cost.watts", Unit::watts, false, false,
      [](const Candidate& each, std::size_t s) {
        return each.cost->bill.watts() * each.cost->pue.at(Draws(s)("pue"));
      }},
-    {"cost.usd_per_step", Unit::dollars, false,
+    {"cost.usd_per_step", Unit::dollars, false, true,
      [](const Candidate& each, std::size_t s) {
-       return each.cost->per_second(Draws(s)) * seconds(each.steps[s]);
+       return each.cost->per_second(Draws(s)) * step_seconds(each.result, each.steps[s]);
      }},
-    {"cost.usd_per_million_tokens", Unit::dollars, true,
+    {"cost.usd_per_million_tokens", Unit::dollars, true, true,
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) * 1e6;
      }},
-    {"cost.usd_per_run", Unit::dollars, true,
+    {"cost.usd_per_run", Unit::dollars, true, true,
      [](const Candidate& each, std::size_t s) {
        return each.cost->per_second(Draws(s)) * token_seconds(each.result, each.steps[s]) *
               each.cost->tokens.value_or(0);
@@ -186,8 +187,11 @@ void add_costs(Rows& rows, std::span<const Candidate> candidates) {
   if (!all([](const Candidate& each) { return each.cost && each.cost->bill.capital(Draws(0)) > 0; })) return;
   const bool tokens = all([](const Candidate& each) { return each.result.throughput.tokens_per_second > 0; });
   const bool run = all([](const Candidate& each) { return each.cost->tokens.has_value(); });
+  const bool failures_alike = all([&](const Candidate& each) {
+    return each.result.goodput.has_value() == candidates[0].result.goodput.has_value();
+  });
   for (const CostFigure& figure : kCostFigures) {
-    if (figure.needs_tokens && !tokens) continue;
+    if ((figure.needs_tokens && !tokens) || (figure.takes_time && !failures_alike)) continue;
     if (std::string_view(figure.metric) == "cost.usd_per_run" && !run) continue;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       const auto values = over_samples(candidates[c], figure.of);
@@ -228,10 +232,8 @@ std::vector<Interval> relative_steps(std::span<const Candidate> candidates, bool
   std::vector<Interval> intervals;
   for (const Candidate& each : candidates) {
     std::vector<double> relative;
-    const double work = per_token ? tokens_of(each) / tokens_of(candidates[0]) : 1;
-    for (std::size_t s = 0; s < each.steps.size(); ++s) {
-      relative.push_back(seconds(each.steps[s]) / seconds(candidates[0].steps[s]) / work - 1);
-    }
+    for (std::size_t s = 0; s < each.steps.size(); ++s)
+      relative.push_back(relative_step(each, candidates[0], s, per_token));
     intervals.push_back(spread(relative));
   }
   return intervals;
@@ -246,6 +248,12 @@ bool differs(const ComparisonRow& row) {
                      [](double each) { return std::isnan(each) || std::abs(each) >= kResolution; });
 }
 }  // namespace
+
+double relative_step(const Candidate& candidate, const Candidate& baseline, std::size_t sample,
+                     bool per_token) {
+  const double work = per_token ? tokens_of(candidate) / tokens_of(baseline) : 1;
+  return seconds(candidate.steps[sample]) / seconds(baseline.steps[sample]) / work - 1;
+}
 
 double step_seconds(const Result& result, Duration step) {
   const double share = result.goodput ? result.goodput->share.usual : 1;

@@ -49,6 +49,9 @@ struct Comparison {
   bool complete = true;  // false: interrupted, candidates or samples are missing
 };
 
+// How much longer a step of the candidate is than the baseline's in a sample, or a token: 0.01 is 1 %.
+[[nodiscard]] double relative_step(const Candidate& candidate, const Candidate& baseline, std::size_t sample,
+                                   bool per_token);
 // Of a step, and of a token: with what failures and checkpoints take where the scenario says how often
 // (reliability). 0 where that is nothing or all of it.
 [[nodiscard]] double step_seconds(const Result& result, Duration step);

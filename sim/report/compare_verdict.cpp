@@ -104,6 +104,10 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     return fmt::format(
         "costs of {} and {} are not compared: no price is known of {}; cost.prices takes quotes",
         comparison.names[0], comparison.names[c], fmt::join(parts, ", "));
+  if (const bool counts = base.result.goodput.has_value(); counts != other.result.goodput.has_value())
+    return fmt::format(
+        "costs of {} and {} are not compared: those of {} count failures (its section reliability)",
+        comparison.names[0], comparison.names[c], comparison.names[counts ? 0 : c]);
   const bool tokens =
       base.result.throughput.tokens_per_second > 0 && other.result.throughput.tokens_per_second > 0;
   const auto time_of = [&](const Candidate& each, std::size_t s) {
@@ -167,12 +171,8 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
 // The table is of one sample, the first; others have other seeds.
 std::string first_sample(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
   if (comparison.samples < 2) return "";
-  const auto time_of = [&](const Candidate& each) {
-    return comparison.per_token ? token_seconds(each.result, each.steps[0])
-                                : step_seconds(each.result, each.steps[0]);
-  };
   const double median = comparison.step_relative[c].usual;
-  const double first = time_of(candidates[c]) / time_of(candidates[0]) - 1;
+  const double first = relative_step(candidates[c], candidates[0], 0, comparison.per_token);
   if (!(std::abs(first - median) >= kResolution)) return "";
   return fmt::format(
       "the table is of the scenarios' own seeds: {} takes {} per {} there, {} in the median of {} samples",
@@ -315,11 +315,6 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
     const Candidate& each = candidates[c];
     if (!each.result.complete) add(comparison.names[c] + " was stopped before its end");
     for (const std::string& warning : warnings(comparison, candidates, c)) add(warning);
-    if (each.result.goodput.has_value() != candidates[0].result.goodput.has_value()) {
-      const bool counts = each.result.goodput.has_value();
-      add(fmt::format("costs of {} count failures (its section reliability), those of {} do not",
-                      comparison.names[counts ? c : 0], comparison.names[counts ? 0 : c]));
-    }
     if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {

@@ -155,8 +155,12 @@ double closed_form_bubble(const ScenarioFacts& facts) {
 Findings findings(const FindingContext& context) {
   Findings found;
   for (Finder finder : kFinders) finder(context, found);
-  std::stable_partition(found.begin(), found.end(),
-                        [](const Finding& each) { return each.severity == Severity::warning; });
+  warnings_first(found);
   return found;
+}
+
+void warnings_first(Findings& findings) {
+  std::stable_partition(findings.begin(), findings.end(),
+                        [](const Finding& each) { return each.severity == Severity::warning; });
 }
 }  // namespace topsim::report

@@ -19,6 +19,8 @@ using Findings = std::vector<Finding>;
 
 // Warnings first.
 [[nodiscard]] Findings findings(const FindingContext& context);
+// The order of a screen, whose last findings have no room. Otherwise as they are.
+void warnings_first(Findings& findings);
 
 // The single ones, each appending what it found.
 void find_unused_fabric(const FindingContext& context, Findings& out);

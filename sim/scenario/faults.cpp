@@ -252,9 +252,12 @@ class Faults {
     for (std::size_t i = 0; i < ranks.size(); ++i)
       if (fault.target == topology_.name(ranks[i]) || fault.target == "rank " + std::to_string(i))
         return RankId(i);
+    const bool quoted = !fault.target.empty() && std::all_of(fault.target.begin(), fault.target.end(),
+                                                             [](char c) { return c >= '0' && c <= '9'; });
     problem(path + ".target", "the job has no accelerator \"" + fault.target + '"',
-            "e.g. \"node0/gpu3\" or a rank, 0 to " + std::to_string(ranks.size() - 1) +
-                "; topsim topo show names them");
+            quoted ? "a rank is a number, " + fault.target + " without quotes"
+                   : "e.g. \"node0/gpu3\" or a rank, 0 to " + std::to_string(ranks.size() - 1) +
+                         "; topsim topo show names them");
     return std::nullopt;
   }
 

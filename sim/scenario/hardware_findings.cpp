@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/collective/nccl/tuner.hpp"
+#include "sim/scenario/described_parts.hpp"
 #include "sim/scenario/packet_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
@@ -235,7 +236,10 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_lanes(scenario, out);
   find_idle_parts(scenario.workload, out);
   find_ports_by_turns(scenario, topology, out);
-  if (scenario.topology.node.use.empty()) return out;
+  if (scenario.topology.node.use.empty()) {
+    for (report::Finding& each : described_parts(topology, catalogue)) out.push_back(std::move(each));
+    return out;
+  }
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
   find_node_torus(scenario, topology, catalogue, out);

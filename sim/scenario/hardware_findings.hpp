@@ -11,7 +11,7 @@
 namespace topsim::scenario {
 
 // Formats that the accelerator has no units for; NICs and switches at the end of a link they do not speak.
-// Nothing of a topology from a file, whose parts need not be the catalogue's.
+// Of a hand-written topology what described_parts.hpp finds.
 [[nodiscard]] std::vector<report::Finding> hardware_findings(const Scenario& scenario,
                                                              const topology::Topology& topology,
                                                              const topology::Catalogue& catalogue);

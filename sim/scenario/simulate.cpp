@@ -18,6 +18,7 @@
 #include "sim/executor/executor.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
+#include "sim/report/findings.hpp"
 #include "sim/report/make_result.hpp"
 #include "sim/report/text.hpp"
 #include "sim/scenario/calibration.hpp"
@@ -347,6 +348,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   for (const std::string& note : faults.notes)
     simulated.result.findings.push_back(
         {report::Severity::note, note, "faults", "repair it, or compare with a run without it"});
+  report::warnings_first(simulated.result.findings);
   if (scenario.reliability)
     simulated.result.goodput =
         report::goodput(report::failure_sources(prepared.topology, catalogue, *scenario.reliability),

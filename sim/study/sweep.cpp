@@ -161,6 +161,15 @@ std::string sweep_identity(const SweepSpace& space, const SweepBase& base) {
   return digest.text();
 }
 
+namespace {
+std::string warnings_of(const report::Result& result) {
+  std::string text;
+  for (const report::Finding& each : result.findings)
+    if (each.severity == report::Severity::warning) text += (text.empty() ? "" : "\n") + each.message;
+  return text;
+}
+}  // namespace
+
 bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,
                executor::Progress& progress) {
   scenario::SimulateOptions how;
@@ -173,6 +182,7 @@ bool run_point(const SweepBase& base, std::span<const std::string> assignments, 
         scenario::simulate(scenario, *base.catalogue, prepared, how, &progress).result;
     if (!result.complete) return false;
     row.figures = figures_of(result, cost_model(scenario, prepared.topology, *base.catalogue));
+    row.message = warnings_of(result);
     row.ok = true;
   } catch (const ConfigError& error) {
     row.message = sentence(error);

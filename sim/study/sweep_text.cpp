@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "sim/base/suggest.hpp"
 #include "sim/report/csv.hpp"
@@ -22,7 +23,7 @@ using report::width;
 constexpr std::pair<const char*, const char*> kShown[] = {
     {"step_seconds", "step time"}, {"tokens_per_second", "tokens/s"},        {"mfu", "MFU"},
     {"idle_fraction", "idle"},     {"usd_per_million_tokens", "per Mtoken"}, {"memory_bytes", "memory"}};
-constexpr std::size_t kFailures = 8;
+constexpr std::size_t kMessages = 8;
 
 // "tp" for workload.plan.tp where no other path ends in it.
 std::vector<std::string> short_names(const std::vector<std::string>& paths) {
@@ -64,23 +65,29 @@ std::string settings_of(const SweepReport& report, const SweepRow& row,
   return text;
 }
 
-std::string failures(const SweepReport& report, const std::vector<std::string>& names, std::size_t columns) {
+// Why points were not simulated, or what those that were warn of; those that say the same are one.
+std::string messages(const SweepReport& report, bool of_simulated, const std::vector<std::string>& names,
+                     std::size_t columns) {
   std::map<std::string, std::vector<const SweepRow*>> by_message;
   for (const SweepRow& row : report.rows) {
-    if (!row.ok) by_message[row.message].push_back(&row);
+    if (row.ok != of_simulated) continue;
+    std::istringstream lines(row.message);
+    for (std::string line; std::getline(lines, line);) by_message[line].push_back(&row);
   }
   std::vector<std::pair<std::size_t, std::string>> order;  // by the first point
   for (const auto& [message, rows] : by_message) order.emplace_back(rows.front()->point, message);
   std::sort(order.begin(), order.end());
-  std::string text = order.empty() ? "" : "not simulated\n";
-  for (std::size_t i = 0; i < order.size() && i < kFailures; ++i) {
+  std::string text = order.empty() ? "" : of_simulated ? "warnings\n" : "not simulated\n";
+  for (std::size_t i = 0; i < order.size() && i < kMessages; ++i) {
     const auto& rows = by_message[order[i].second];
     const std::string others = rows.size() > 1 ? fmt::format(" and {} more", rows.size() - 1) : "";
     const std::string line =
         "  " + settings_of(report, *rows.front(), names) + others + ": " + order[i].second;
     for (const std::string& part : report::wrap(line, columns, 4)) text += part + '\n';
   }
-  if (order.size() > kFailures) text += fmt::format("  and {} other reasons\n", order.size() - kFailures);
+  if (order.size() > kMessages)
+    text +=
+        fmt::format("  and {} other {}\n", order.size() - kMessages, of_simulated ? "warnings" : "reasons");
   return text;
 }
 
@@ -146,7 +153,7 @@ std::string sweep_table(const SweepReport& report, std::size_t most, std::size_t
                                         figures[report.by].name, front.size(), join(criteria));
     for (const std::string& line : report::wrap(key, columns, 2)) text += line + '\n';
   }
-  return text + failures(report, names, columns);
+  return text + messages(report, true, names, columns) + messages(report, false, names, columns);
 }
 
 std::string sweep_json(const SweepReport& report) {

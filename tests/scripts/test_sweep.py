@@ -100,6 +100,16 @@ class Sweep(unittest.TestCase):
         self.assertEqual(document["rows"][1]["figures"]["step_seconds"], run["step"]["seconds"])
         self.assertEqual(document["rows"][1]["figures"]["mfu"], run["throughput"]["mfu"])
 
+    def test_a_row_says_what_its_run_warns_of(self):
+        words = ["--vary", "workload.precision=bf16,nvfp4"]
+        rows = {row["values"]["workload.precision"]: row["message"]
+                for row in json.loads(self.sweep(*words, "--format", "json", "--quiet").stdout)["rows"]}
+        self.assertNotIn("fp4 units", rows["bf16"])
+        self.assertIn("no fp4 units", rows["nvfp4"])  # an H100
+        table = self.sweep(*words, "--quiet").stdout
+        self.assertRegex(table, r"\n  precision=nvfp4: NVIDIA H100 .* has no fp4 units")
+        self.assertRegex(table, r"warnings\n  precision=bf16 and 1 more: launch-bound")
+
     def test_lists_of_points_are_read(self):
         points = self.folder / "points.csv"
         points.write_text("workload.plan.global_batch,workload.plan.micro_batch\n4,2\n6,3\n")

@@ -200,6 +200,7 @@ TEST(Check, WhoIsReachedButDoesNotReachBackIsFound) {
   EXPECT_THAT(said(spec), IsEmpty());
   spec.links[0].one_way = true;
   EXPECT_THAT(said(spec), Contains(HasSubstr("b cannot reach a")));
+  EXPECT_THAT(said(spec), Contains(HasSubstr("a -> b has no way back (one_way)")));
 }
 
 TEST(Check, AnAcceleratorBesideTheSwitchesOfItsNodeIsFound) {

@@ -33,7 +33,8 @@ DeviceId Importer::accelerator(const Element& element, std::uint32_t node) {
   const Element& gpu = found == element.not_found() ? kNothing : found->second;
   int capability = static_cast<int>(number(gpu, "sm", 0));
   asked_ |= capability > 0;
-  if (figures_ != nullptr && capability > 0 && figures_->compute_capability != capability)
+  if (figures_ != nullptr && capability > 0 && figures_->compute_capability > 0 &&
+      figures_->compute_capability != capability)
     find(fmt::format("the file's GPUs are of compute capability {} (sm), {} is of {}: is it the right one?",
                      capability, figures_->id, figures_->compute_capability));
   if (figures_ != nullptr && capability == 0) capability = figures_->compute_capability;
@@ -141,7 +142,7 @@ void Importer::scale_up(std::uint32_t node) {
     const double usable = link.amd ? 48e9 : nvlink_bandwidth(capability) * 1e9;
     const LinkKind kind = link.amd ? LinkKind::infinity_fabric : LinkKind::nvlink;
     LinkType type{fmt::format("{}-x{}", link.amd ? "xgmi" : "nvlink", count),
-                  fmt::format("{} x{}", link.amd ? "Infinity Fabric" : "NVLink", count),
+                  link.amd ? "Infinity Fabric" : "NVLink",  // shown with its count
                   "NCCL topology file"};
     if (attribute(*link.element, "tclass").starts_with("0x0680")) {
       if (!chips.valid())
@@ -217,6 +218,10 @@ NcclXmlImport Importer::run() {
       std::any_of(capability_.begin(), capability_.end(), [](const auto& gpu) { return gpu.second >= 90; });
   facts.nic_latency = from_microseconds(infiniband ? 2.35 : 2.6);  // DeepSeek, ISCA 2025, table 5
   if (nic_link_ != nullptr && nic_link_->nic_base > Duration{}) facts.nic_latency = nic_link_->nic_base;
+  for (const auto& [what, devices] : unsaid_)
+    find(devices.size() == 1
+             ? fmt::format("{} gives {}", devices.front(), what)
+             : fmt::format("{} and {} more give {}", devices.front(), devices.size() - 1, what));
   return {std::move(builder_).finish(), std::move(findings_)};
 }
 

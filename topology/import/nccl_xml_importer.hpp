@@ -46,6 +46,8 @@ class Importer {
   void cable(DeviceId a, DeviceId b, LinkKind kind, LinkType type, double line_rate, double capacity,
              int count = 1);
   void find(std::string sentence);
+  void unsaid(std::string_view what, std::string_view instead, const std::string& given,
+              const std::string& where);
 
   const Element& system_;
   const NcclXmlOptions& options_;
@@ -53,7 +55,8 @@ class Importer {
   const LinkEntry* nic_link_ = nullptr;   // of NICs without <net>
   TopologyBuilder builder_;
   std::vector<std::string> findings_;
-  std::map<std::string, DeviceId> by_bus_id_;  // of the box in work
+  std::map<std::string, std::vector<std::string>> unsaid_;  // what devices do not say, and which
+  std::map<std::string, DeviceId> by_bus_id_;               // of the box in work
   std::vector<ScaleUpLink> scale_up_;
   std::vector<DeviceId> gpus_of_box_;
   std::set<std::uint32_t> numbers_;  // of the box's GPUs

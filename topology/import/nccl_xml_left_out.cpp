@@ -7,6 +7,15 @@
 
 namespace topsim::topology::nccl {
 
+// Devices that say the same, or nothing, are one finding.
+void Importer::unsaid(std::string_view what, std::string_view instead, const std::string& given,
+                      const std::string& where) {
+  const std::string said = given.empty() ? fmt::format("no PCIe {}", what)
+                                         : fmt::format("\"{}\", which is no PCIe {}", given, what);
+  std::vector<std::string>& devices = unsaid_[fmt::format("{}; {} assumed, as NCCL does", said, instead)];
+  if (std::find(devices.begin(), devices.end(), where) == devices.end()) devices.push_back(where);
+}
+
 // In virtual machines bridges claim speeds that nothing runs at; NCCL believes them, we do not.
 PcieLink Importer::checked(const Element& element) {
   PcieLink link = pcie_link(element);
@@ -23,11 +32,11 @@ PcieLink Importer::checked(const Element& element) {
     }
   }
   if (link.lanes == 0) {
-    find(fmt::format("{} gives no PCIe width; 16 lanes are assumed, as NCCL does", where));
+    unsaid("width", "16 lanes are", attribute(element, "link_width"), where);
     link.lanes = 16;
   }
   if (link.transfers <= 0) {
-    find(fmt::format("{} gives no PCIe speed; 8 GT/s is assumed, as NCCL does", where));
+    unsaid("speed", "8 GT/s is", attribute(element, "link_speed"), where);
     link.transfers = 8;
   }
   if (!bridge && link.transfers < 8)
@@ -95,7 +104,7 @@ void Importer::unnamed_nvlinks(std::uint32_t node) {
   for (const DeviceId gpu : gpus_of_box_) {
     const int capability = capability_[gpu];
     cable(gpu, chips, LinkKind::nvlink,
-          {fmt::format("nvlink-x{}", links), fmt::format("NVLink x{}", links), "assumed: the accelerator's"},
+          {fmt::format("nvlink-x{}", links), "NVLink", "assumed: the accelerator's"},
           nvlink_line_rate(capability) * links, nvlink_bandwidth(capability) * 1e9 * links, links);
   }
 }

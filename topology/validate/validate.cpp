@@ -31,6 +31,7 @@ class Check {
   std::vector<Finding> run() {
     oversubscription();
     ends();
+    directions();
     uplinks();
     ports();
     rails();
@@ -170,6 +171,21 @@ class Check {
                         t_.name(slowest->to), slow, fast),
             t_.name(d));
     }
+  }
+
+  // Cables that carry one way only; described so, seldom meant.
+  void directions() {
+    std::vector<std::string> lonely;
+    for (const Link& link : t_.links()) {
+      const auto back = t_.links_from(link.to);
+      if (std::none_of(back.begin(), back.end(), [&](LinkId l) { return t_.link(l).to == link.from; }))
+        lonely.push_back(t_.name(link.from) + " -> " + t_.name(link.to));
+    }
+    if (lonely.empty()) return;
+    const std::string others = lonely.size() > 1 ? fmt::format(" and {} more", lonely.size() - 1) : "";
+    add(Severity::warning,
+        fmt::format("{}{} {} no way back (one_way)", lonely.front(), others, others.empty() ? "has" : "have"),
+        lonely.front());
   }
 
   // Working fabric ports of every node; most nodes have the same number, of equally many the larger.
