@@ -102,7 +102,9 @@ bool is_fabric(const Topology& topology, const Link& link) {
 void find_unused_fabric(const FindingContext& context, Findings& out) {
   if (!context.result.complete) return;  // what it has not carried yet
   const Topology& topology = context.topology;
-  const auto fabric = [&](const Link& link) { return is_fabric(topology, link); };
+  const auto fabric = [&](const Link& link) {
+    return link.kind == topology::LinkKind::torus || is_fabric(topology, link);
+  };
   for (const executor::LinkClass& each : context.outcome.links) {
     if (each.bytes > 0 && !each.members.empty() && fabric(topology.link(each.members.front()))) return;
   }
