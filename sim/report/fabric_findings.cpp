@@ -115,6 +115,21 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
                  "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
 }
 
+namespace {
+// Some link between switches is full at times. What a message takes is told by its tightest link were it
+// alone, so that what several lose to each other there has no share of the critical path.
+bool is_full_between_tiers(const FindingContext& context) {
+  constexpr double kFull = 0.99;
+  return std::any_of(context.outcome.links.begin(), context.outcome.links.end(), [&](const auto& each) {
+    if (each.members.empty()) return false;
+    const Link& link = context.topology.link(each.members.front());
+    return context.topology.device(link.from).kind == DeviceKind::fabric_switch &&
+           context.topology.device(link.to).kind == DeviceKind::fabric_switch &&
+           each.peak_rate >= kFull * link.capacity.value();
+  });
+}
+}  // namespace
+
 void find_oversubscription(const FindingContext& context, Findings& out) {
   if (!context.result.complete) return;  // there is no critical path yet
   const auto tiers = tiers_of(context.topology);
@@ -126,14 +141,20 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
     const bool limits = share >= kWorthAWord;
     const std::string name =
         tier < kTierNames.size() ? std::string(kTierNames[tier]) : fmt::format("tier-{}", tier);
+    const bool full = is_full_between_tiers(context);
+    constexpr double kVisible = 5e-4;  // 0.1 % as it is printed
+    const std::string effect =
+        share >= kVisible ? fmt::format("; links between switches limit {} of the step", percent_text(share))
+        : full
+            ? "; links between switches are full at times, and messages that meet there wait for each other"
+            : " and limit nothing on the critical path";
     out.push_back(
         {limits ? Severity::warning : Severity::note,
-         fmt::format("the {} switches are {}:1 oversubscribed{}", name, three_digits(ratio),
-                     share > 0
-                         ? fmt::format("; links between switches limit {} of the step", percent_text(share))
-                         : " and limit nothing on the critical path"),
+         fmt::format("the {} switches are {}:1 oversubscribed{}", name, three_digits(ratio), effect),
          "topology.fabric.oversubscription",
-         limits ? "more uplinks, or a placement that keeps large groups under one leaf" : "nothing to do"});
+         limits ? "more uplinks, or a placement that keeps large groups under one leaf"
+         : full ? "topsim explain --faster says what faster ones would buy"
+                : "nothing to do"});
   }
 }
 

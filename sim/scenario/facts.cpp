@@ -43,11 +43,11 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
   const std::string batch = std::to_string(plan.global_batch), sequence = std::to_string(plan.sequence);
   if (plan.task == workloads::Task::decode)
     return text + kDot + "decodes 1 token for " + batch + " requests of " + sequence;
-  text += kDot + (plan.task == workloads::Task::prefill ? "prefills " : "") + batch + " x " + sequence +
-          " tokens";
+  text += std::string(kDot) + (plan.task == workloads::Task::prefill ? "prefills " : "") + batch + " x " +
+          sequence + " tokens";
   // A third more work, which a release's default may bring unasked.
   if (plan.recompute.kind == workloads::RecomputeKind::full && !plan.inference())
-    text += kDot + std::string("full recompute") +
+    text += std::string(kDot) + "full recompute" +
             (workload.plan.recompute ? "" : ", the default of " + workload.framework);
   return text;
 }
@@ -73,7 +73,8 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.left_open = left_open_json(complete, plan);
-  facts.headline += kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
+  facts.headline +=
+      kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);
   facts.pipeline_stages = static_cast<std::uint32_t>(plan.pp);
   facts.virtual_stages = static_cast<std::uint32_t>(plan.virtual_stages);

@@ -52,6 +52,7 @@ class Search {
         nccl_(router_, scenario::library_choices(scenario_)),
         ranks_(static_cast<std::uint32_t>(topology_.accelerators().size())),
         accelerator_(catalogue.accelerator(topology_.model_of(topology_.accelerators().front()))) {
+    scenario_.workload.host = workloads::host_facts(topology_);
     fix_global_batch();
   }
 

@@ -89,7 +89,6 @@ TEST(Engine, ACancelledEventNeverComesAndItsHandleIsUsedAgain) {
   EXPECT_EQ(drain(engine), (std::vector<std::uint64_t>{2}));
 }
 
-// The reference is a std::multimap that is filled, re-timed and emptied in the same way.
 // 2^63 - 1 picoseconds are 106 days: a sum beyond wraps round and would run time backwards.
 TEST(Engine, refuses_what_does_not_fit_its_clock) {
   Engine engine;
@@ -101,6 +100,7 @@ TEST(Engine, refuses_what_does_not_fit_its_clock) {
   EXPECT_EQ(engine.pop(), 7U);
 }
 
+// The reference is a std::multimap that is filled, re-timed and emptied in the same way.
 TEST(Engine, AgreesWithAnOrderedMapOverRandomOperations) {
   std::mt19937_64 random(7);
   Engine engine;
