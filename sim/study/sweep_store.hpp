@@ -24,7 +24,7 @@ struct SweepRow {
   std::vector<std::string> values;  // of the space's paths
   std::string key;                  // digest
   bool ok = false;
-  std::string message;                         // why it could not be simulated, or what its run warns of, a line each
+  std::string message;  // why it could not be simulated, or what its run warns of, a line each
   std::vector<std::optional<double>> figures;  // of sweep_figures(); empty when not ok
 };
 

@@ -34,8 +34,8 @@ TEST(Measured, LargeRingsReachTheirLinks) {
   }
 }
 
-// Two boxes of H100 (OCI) and of H200 (Nebius), InfiniBand, 8 GiB: 469.8 and 472.3 GB/s; what they gain from 8
-// to 16 GiB set the share of NVLSTree.
+// Two boxes of H100 (OCI) and of H200 (Nebius), InfiniBand, 8 GiB: 469.8 and 472.3 GB/s; what they gain from
+// 8 to 16 GiB set the share of NVLSTree.
 TEST(Measured, NvlsTreesGainNothingFromChunksAbove64KiB) {
   const Form form{"hgx-h100", 2, "ib-ndr", Algorithm::nvls_tree, Protocol::simple, 0};
   const Bytes size(std::int64_t{8} << 30);
