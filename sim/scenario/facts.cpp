@@ -1,5 +1,7 @@
 #include "sim/scenario/facts.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <vector>
 
@@ -43,12 +45,13 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
   const std::string batch = std::to_string(plan.global_batch), sequence = std::to_string(plan.sequence);
   if (plan.task == workloads::Task::decode)
     return text + kDot + "decodes 1 token for " + batch + " requests of " + sequence;
-  text += std::string(kDot) + (plan.task == workloads::Task::prefill ? "prefills " : "") + batch + " x " +
-          sequence + " tokens";
+  text += fmt::format("{}{}{} x {} tokens", kDot, plan.task == workloads::Task::prefill ? "prefills " : "",
+                      batch, sequence);
   // A third more work, which a release's default may bring unasked.
-  if (plan.recompute.kind == workloads::RecomputeKind::full && !plan.inference())
-    text += std::string(kDot) + "full recompute" +
-            (workload.plan.recompute ? "" : ", the default of " + workload.framework);
+  if (plan.recompute.kind == workloads::RecomputeKind::full && !plan.inference()) {
+    text += fmt::format("{}full recompute", kDot);
+    if (!workload.plan.recompute) text += fmt::format(", the default of {}", workload.framework);
+  }
   return text;
 }
 }  // namespace

@@ -25,6 +25,7 @@
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/cluster.hpp"
 #include "sim/scenario/facts.hpp"
+#include "sim/scenario/fault_findings.hpp"
 #include "sim/scenario/faults.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
@@ -305,23 +306,6 @@ void add_network_findings(const Runs& runs, const executor::RunOptions& run, con
   result.findings.push_back(std::move(met));
 }
 
-// A fault that no measured step sees is more likely a slip than a wish. What was interrupted may have been on
-// its way there.
-void add_missed_faults(const Scenario& scenario, const executor::Outcome& outcome, report::Result& result) {
-  if (!outcome.complete) return;
-  const Duration begin = outcome.measured_begin.time_since_epoch(), end = outcome.end.time_since_epoch();
-  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
-    const FaultSpec& fault = scenario.faults[i];
-    const bool over = fault.lasts && *fault.lasts <= begin - fault.at;
-    if (fault.kind == FaultKind::gpu_down || (fault.at < end && !over)) continue;
-    result.findings.push_back(
-        {report::Severity::warning,
-         fmt::format("the fault of {} falls outside the measured steps, {:.6g} s to {:.6g} s", fault.target,
-                     seconds(begin), seconds(end)),
-         fmt::format("faults[{}]", i), "another \"at\", or more steps: run.steps"});
-  }
-}
-
 Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,
                              const Prepared& prepared, const SimulateOptions& options,
                              executor::Progress* progress) {
@@ -344,10 +328,8 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : idle_beside_trace(scenario))
     simulated.result.findings.push_back(std::move(finding));
-  add_missed_faults(scenario, outcome, simulated.result);
-  for (const std::string& note : faults.notes)
-    simulated.result.findings.push_back(
-        {report::Severity::note, note, "faults", "repair it, or compare with a run without it"});
+  for (report::Finding& finding : fault_findings(scenario, outcome, faults.notes))
+    simulated.result.findings.push_back(std::move(finding));
   report::warnings_first(simulated.result.findings);
   if (scenario.reliability)
     simulated.result.goodput =

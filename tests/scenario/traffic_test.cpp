@@ -8,20 +8,12 @@
 
 #include "sim/config/reader.hpp"
 #include "sim/scenario/bench.hpp"
+#include "tests/scenario/traffic_clusters.hpp"
 
 namespace topsim::scenario::traffic_test {
 using namespace topsim::literals;
+using namespace traffic_clusters;
 namespace packet = network::packet;
-
-Scenario scenario_of(const std::string& nodes, const std::string& link, const std::string& packet) {
-  const config::Library library({"configs"});
-  return parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": )" + nodes +
-                            R"(, "fabric": {"kind": "rail", "link": )" + link +
-                            R"(}}, "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048},
-                        "network": {"model": "packet", "packet": )" +
-                            packet + "}}",
-                        "test.json", {}, library);
-}
 
 // The set-up of the published ns-3 runs: 100 Gbit/s, 1 us a link, 52 bytes around 1000, store and forward.
 Scenario published(const std::string& congestion_control) {
@@ -29,11 +21,6 @@ Scenario published(const std::string& congestion_control) {
                      R"({"mtu": "1000 B", "header_bytes": "52 B", "ack_bytes": "60 B",
                          "switch_buffer": {"cut_through": false}, "congestion_control": )" +
                          congestion_control + "}");
-}
-
-const topology::Catalogue& catalogue() {
-  static const topology::Catalogue loaded = topology::Catalogue::load("configs");
-  return loaded;
 }
 
 Duration last_acknowledged(const Traffic& traffic) {
@@ -336,34 +323,6 @@ TEST(Traffic, all_to_all_and_permutation_know_the_same_ports) {
               row.all_to_all);
     EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).flows.size(), 16U);
   }
-}
-
-// Of two nodes on eight rails every port sends to its like: 16 flows of 1 MiB, 49.7 GB/s of payload each. A
-// cable at half its rate doubles the time of its flow, and a NIC that is down sends and receives none.
-TEST(Traffic, patterns_have_the_faults_that_hold_throughout) {
-  Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
-  TrafficOptions options;
-  options.sizes = {1_MiB};
-  const auto run = [&] { return run_traffic(scenario, catalogue(), TrafficPattern::permutation, options); };
-  const Duration whole = run().last;
-  FaultSpec fault;
-  fault.kind = FaultKind::link_degraded;
-  fault.target = "node0/nic0 -> leaf0";
-  fault.factor = 0.5;
-  for (const char* model : {"packet", "flow"}) {
-    scenario.network.model = model;
-    scenario.faults = {fault};
-    EXPECT_NEAR(microseconds(run().last - whole), 21.1, 1.5) << model;  // 1 MiB at 49.7 GB/s once more
-  }
-  fault.kind = FaultKind::nic_down;
-  fault.target = "node0/nic0";
-  scenario.faults = {fault};
-  const Traffic without = run();
-  EXPECT_EQ(without.flows.size(), 14U);
-  EXPECT_EQ(std::count_if(
-                without.flows.begin(), without.flows.end(),
-                [](const TrafficFlow& flow) { return flow.from == "node0/nic0" || flow.to == "node0/nic0"; }),
-            0);
 }
 
 // Gaudi 2's three ports are on switches of their own: nobody sends from one of them to another.

@@ -98,6 +98,7 @@ struct Router::Impl {
   [[nodiscard]] Stops stops(const RouteQuery& query) const;
   [[nodiscard]] bool journey_key(const RouteQuery& query, Journey::Key& key) const;
   [[nodiscard]] Journey journey(const RouteQuery& query) const;
+  [[nodiscard]] Journey journey(const RouteQuery& query, const Stops& by) const;
   [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
   [[nodiscard]] Trip make_trip(const RouteQuery& query) const;
   bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;

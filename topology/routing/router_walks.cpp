@@ -148,7 +148,17 @@ Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
 
 // REQUIRES: `q` has a key.
 Journey Router::Impl::journey(const RouteQuery& q) const {
-  const auto [proxy, leave, enter] = stops(q);
+  const Journey asked = journey(q, stops(q));
+  if (asked.reachable || (!q.from_nic.valid() && !q.to_nic.valid())) return asked;
+  // A channel of a ring enters and leaves a node by one NIC each: accelerators behind NICs of their own,
+  // which no bus joins, take these.
+  RouteQuery own = q;
+  own.from_nic = own.to_nic = {};
+  return journey(own, stops(own));
+}
+
+Journey Router::Impl::journey(const RouteQuery& q, const Stops& by) const {
+  const auto [proxy, leave, enter] = by;
   Journey result;
   Route inner;
   result.reachable = leave.valid() && enter.valid() && inside(q.from, proxy, Grain::stretches, inner) &&

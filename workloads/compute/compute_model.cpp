@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "workloads/compute/tiles.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -48,21 +49,6 @@ const typename Map::mapped_type* find_by(const Map& map, Precision precision) {
 // Of the product that a chip's sustained rate is measured with.
 constexpr double kEdge = 8192;
 
-// The last two for the rows of generated tokens: cuBLAS' cutlass_80_wmma_tensorop_..._16x16_128x2 and
-// 32x32_128x2 on Ampere, as traces name them.
-constexpr std::array<std::pair<double, double>, 8> kTiles{
-    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}, {16, 64}}};
-// Hopper's and the data-center Blackwell's products take a tile of any multiple of 8 rows up to 256 (PTX ISA,
-// wgmma and tcgen05: N), operands swapped; cuBLAS there launches nvjet_..._64x8, 128x16, 256x96, 168x128.
-constexpr double kRowStep = 8, kMostRows = 256;
-constexpr std::array<double, 2> kSteppedColumns{64, 128};
-// Of kernels that expand narrow weights as they read them: 16 rows (IST-DASLab/marlin).
-constexpr std::pair<double, double> kNarrowTile{16, 256};
-// A part of K's sum, in fp32, written and read again where K is divided among units that tiles alone would
-// leave idle (cuBLAS: splitKreduce_kernel, which traces of generation are full of; Marlin adds parts up in
-// the same kernel).
-constexpr double kPartialSum = 8;
-
 // Rows of an odd number of 16-bit numbers are loaded one number at a time (cuBLAS on an A100: cutlass_75_...
 // _align1, pegainfer pull request 1046): twice as long there. GPT-2's 50,257 columns cost 8.8 ms more than
 // 50,304 in a step of 8,192 tokens (rasbt/LLMs-from-scratch, ch05/10: 112,046 and 127,345 tokens/s on an
@@ -70,14 +56,6 @@ constexpr double kPartialSum = 8;
 // (float8_experimental pull request 145); other chips were not seen.
 constexpr double kOddRows = 2;
 constexpr int kOddRowsCapability = 80;
-
-double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
-  return constants.peak_fraction / (1 + constants.tile_penalty * (1 / tile.first + 1 / tile.second));
-}
-
-bool has_stepped_tiles(const topology::Accelerator& accelerator) {
-  return accelerator.compute_capability >= 90 && accelerator.compute_capability < 120;
-}
 
 // What dropout adds to a flash kernel and its backward pass: random numbers are made for every score. 0.695
 // and 0.728 ms on a GB200 (FlashAttention-2, NVIDIA/TransformerEngine pull request 3313); cuDNN 1.03 on an
@@ -131,37 +109,9 @@ const topology::GemmConstants& ComputeModel::constants_of(Precision precision) c
   return found != nullptr ? *found : kDefault;
 }
 
-ComputeModel::Tiling ComputeModel::tiled(const GemmShape& shape, double peak_rate,
-                                         const topology::GemmConstants& constants, int margin) const {
-  const double units = std::max(1, accelerator_.compute_units);
-  const double used = std::max(1.0, units - margin);
-  Tiling best{std::numeric_limits<double>::infinity(), 0};
-  const double bandwidth = accelerator_.memory_bandwidth.value() * constants.memory_fraction;
-  const double partial = kPartialSum * shape.batch * shape.m * shape.n / bandwidth;
-  const double apart = shape.weight_bytes > 0 ? 0 : seconds(settings_.memory_fixed);
-  const auto consider = [&](double tm, double tn) {
-    const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);
-    const double deep = units * tm * tn * 2 / (peak_rate * tile_efficiency({tm, tn}, constants));
-    const auto divided = [&](double parts) {
-      const double waves = std::ceil(parts * tiles / used);
-      const double sums = parts > 1 ? parts * partial + apart : 0;
-      const double time = waves * deep * (shape.k / parts + constants.k_offset) + sums;
-      if (time < best.seconds) best = {time, parts * tiles};
-    };
-    divided(1);
-    // One wave of `parts` takes deep k / parts + parts x partial: least at the root of their ratio.
-    const double most = std::floor(used / tiles), least = std::floor(std::sqrt(deep * shape.k / partial));
-    for (const double parts : {least, least + 1})
-      if (parts > 1 && parts <= most) divided(parts);
-    if (most > 1 && most < least) divided(most);
-  };
-  for (const auto& [tm, tn] : kTiles) consider(tm, tn);
-  if (has_stepped_tiles(accelerator_)) {
-    const double rows = std::ceil(shape.m / std::ceil(shape.m / kMostRows) / kRowStep) * kRowStep;
-    for (const double columns : kSteppedColumns) consider(rows, columns);
-  }
-  if (shape.weight_bytes > 0) consider(kNarrowTile.first, kNarrowTile.second);
-  return best;
+Tiling ComputeModel::tiled(const GemmShape& shape, double peak_rate, const topology::GemmConstants& constants,
+                           int margin) const {
+  return tiling_of(shape, accelerator_, peak_rate, constants, margin, settings_.memory_fixed);
 }
 
 KernelCost ComputeModel::gemm(const GemmShape& shape, Precision precision, GemmOutput output,
@@ -288,7 +238,7 @@ FlashRates ComputeModel::flash_rates_of(AttentionKernel kernel, Precision precis
     product.best = *best;
     product.measured = true;
   } else if (const auto* gemm = find_by(accelerator_.gemm, units); gemm != nullptr) {
-    product.best *= tile_efficiency(kTiles.front(), *gemm);
+    product.best *= largest_tile_efficiency(*gemm);
   }
   FlashRates rates = flash_rates(accelerator_, kernel, units, product);
   rates.forward.rate *= held(units);

@@ -26,6 +26,7 @@
 #include "topology/catalogue.hpp"
 #include "workloads/compute/flash.hpp"
 #include "workloads/compute/grids.hpp"
+#include "workloads/compute/tiles.hpp"
 #include "workloads/spec.hpp"
 
 namespace topsim::workloads {
@@ -130,10 +131,6 @@ class ComputeModel {
   // A product for each head, between heads of `head_dim` numbers that lie side by side.
   [[nodiscard]] KernelCost product_of_heads(const GemmShape& shape, double head_dim,
                                             Precision precision) const;
-  // The tile model alone: no operands to stream, no fixed time, no ceiling.
-  struct Tiling {
-    double seconds = 0, tiles = 0;
-  };
   [[nodiscard]] Tiling tiled(const GemmShape& shape, double peak_rate,
                              const topology::GemmConstants& constants, int margin = 0) const;
   [[nodiscard]] double held(Precision precision) const;  // share of the clock that a step keeps

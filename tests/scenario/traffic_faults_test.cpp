@@ -1,0 +1,40 @@
+// Patterns of messages on clusters with faults.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/scenario/traffic.hpp"
+#include "tests/scenario/traffic_clusters.hpp"
+
+namespace topsim::scenario::traffic_faults_test {
+using namespace topsim::literals;
+using namespace traffic_clusters;
+
+// Of two nodes on eight rails every port sends to its like: 16 flows of 1 MiB, 49.7 GB/s of payload each. A
+// cable at half its rate doubles the time of its flow, and a NIC that is down sends and receives none.
+TEST(Traffic, patterns_have_the_faults_that_hold_throughout) {
+  Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
+  TrafficOptions options;
+  options.sizes = {1_MiB};
+  const auto run = [&] { return run_traffic(scenario, catalogue(), TrafficPattern::permutation, options); };
+  const Duration whole = run().last;
+  FaultSpec fault;
+  fault.kind = FaultKind::link_degraded;
+  fault.target = "node0/nic0 -> leaf0";
+  fault.factor = 0.5;
+  for (const char* model : {"packet", "flow"}) {
+    scenario.network.model = model;
+    scenario.faults = {fault};
+    EXPECT_NEAR(microseconds(run().last - whole), 21.1, 1.5) << model;  // 1 MiB at 49.7 GB/s once more
+  }
+  fault.kind = FaultKind::nic_down;
+  fault.target = "node0/nic0";
+  scenario.faults = {fault};
+  const Traffic without = run();
+  EXPECT_EQ(without.flows.size(), 14U);
+  EXPECT_EQ(std::count_if(
+                without.flows.begin(), without.flows.end(),
+                [](const TrafficFlow& flow) { return flow.from == "node0/nic0" || flow.to == "node0/nic0"; }),
+            0);
+}
+}  // namespace topsim::scenario::traffic_faults_test

@@ -1,0 +1,73 @@
+#include "workloads/compute/tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "workloads/compute/compute_model.hpp"
+
+namespace topsim::workloads {
+namespace {
+// The last two for the rows of generated tokens: cuBLAS' cutlass_80_wmma_tensorop_..._16x16_128x2 and
+// 32x32_128x2 on Ampere, as traces name them.
+constexpr std::array<std::pair<double, double>, 8> kTiles{
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}, {16, 64}}};
+// Hopper's and the data-center Blackwell's products take a tile of any multiple of 8 rows up to 256 (PTX ISA,
+// wgmma and tcgen05: N), operands swapped; cuBLAS there launches nvjet_..._64x8, 128x16, 256x96, 168x128.
+constexpr double kRowStep = 8, kMostRows = 256;
+constexpr std::array<double, 2> kSteppedColumns{64, 128};
+// Of kernels that expand narrow weights as they read them: 16 rows (IST-DASLab/marlin).
+constexpr std::pair<double, double> kNarrowTile{16, 256};
+// A part of K's sum, in fp32, written and read again where K is divided among units that tiles alone would
+// leave idle (cuBLAS: splitKreduce_kernel, which traces of generation are full of; Marlin adds parts up in
+// the same kernel).
+constexpr double kPartialSum = 8;
+
+double tile_efficiency(const std::pair<double, double>& tile, const topology::GemmConstants& constants) {
+  return constants.peak_fraction / (1 + constants.tile_penalty * (1 / tile.first + 1 / tile.second));
+}
+
+bool has_stepped_tiles(const topology::Accelerator& accelerator) {
+  return accelerator.compute_capability >= 90 && accelerator.compute_capability < 120;
+}
+}  // namespace
+
+double largest_tile_efficiency(const topology::GemmConstants& constants) {
+  return tile_efficiency(kTiles.front(), constants);
+}
+
+Tiling tiling_of(const GemmShape& shape, const topology::Accelerator& accelerator, double peak_rate,
+                 const topology::GemmConstants& constants, int margin, Duration fixed) {
+  const double units = std::max(1, accelerator.compute_units);
+  const double used = std::max(1.0, units - margin);
+  Tiling best{std::numeric_limits<double>::infinity(), 0};
+  const double bandwidth = accelerator.memory_bandwidth.value() * constants.memory_fraction;
+  const double partial = kPartialSum * shape.batch * shape.m * shape.n / bandwidth;
+  const double apart = shape.weight_bytes > 0 ? 0 : seconds(fixed);
+  const auto consider = [&](double tm, double tn) {
+    const double tiles = shape.batch * std::ceil(shape.m / tm) * std::ceil(shape.n / tn);
+    const double deep = units * tm * tn * 2 / (peak_rate * tile_efficiency({tm, tn}, constants));
+    const auto divided = [&](double parts) {
+      const double waves = std::ceil(parts * tiles / used);
+      const double sums = parts > 1 ? parts * partial + apart : 0;
+      const double time = waves * deep * (shape.k / parts + constants.k_offset) + sums;
+      if (time < best.seconds) best = {time, parts * tiles};
+    };
+    divided(1);
+    // One wave of `parts` takes deep k / parts + parts x partial: least at the root of their ratio.
+    const double most = std::floor(used / tiles), least = std::floor(std::sqrt(deep * shape.k / partial));
+    for (const double parts : {least, least + 1})
+      if (parts > 1 && parts <= most) divided(parts);
+    if (most > 1 && most < least) divided(most);
+  };
+  for (const auto& [tm, tn] : kTiles) consider(tm, tn);
+  if (has_stepped_tiles(accelerator)) {
+    const double rows = std::ceil(shape.m / std::ceil(shape.m / kMostRows) / kRowStep) * kRowStep;
+    for (const double columns : kSteppedColumns) consider(rows, columns);
+  }
+  if (shape.weight_bytes > 0) consider(kNarrowTile.first, kNarrowTile.second);
+  return best;
+}
+}  // namespace topsim::workloads

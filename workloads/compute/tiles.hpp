@@ -1,0 +1,23 @@
+// How a matrix product is cut: into tiles of its result, and its inner dimension into parts where tiles leave
+// units idle (training-and-collectives.md 4.3).
+#pragma once
+
+#include "sim/base/units.hpp"
+#include "topology/catalogue.hpp"
+
+namespace topsim::workloads {
+struct GemmShape;
+
+// The quickest cut: its time, and blocks in all.
+struct Tiling {
+  double seconds = 0, tiles = 0;
+};
+
+// The tile model alone: no operands to stream, no fixed time, no ceiling. `peak_rate` in FLOP/s, `margin`:
+// units that the product leaves free, `fixed`: of the kernel that adds up parts.
+[[nodiscard]] Tiling tiling_of(const GemmShape& shape, const topology::Accelerator& accelerator,
+                               double peak_rate, const topology::GemmConstants& constants, int margin,
+                               Duration fixed);
+// Share of the peak that a product of the largest tiles reaches.
+[[nodiscard]] double largest_tile_efficiency(const topology::GemmConstants& constants);
+}  // namespace topsim::workloads
