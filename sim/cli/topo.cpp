@@ -105,11 +105,7 @@ int check(const Options& options) {
       ++failed;
   }
   // Whether the named parts go together; of a scenario only, since a file of devices names figures.
-  auto parts = scenario::hardware_findings(scenario, topology, catalogue);
-  std::erase_if(parts, [&](const report::Finding& part) {
-    return std::any_of(findings.begin(), findings.end(),
-                       [&](const topology::Finding& f) { return f.message == part.message; });
-  });
+  const auto parts = scenario::hardware_findings(scenario, topology, catalogue);
   for (const report::Finding& f : parts) {
     const bool warning = f.severity == report::Severity::warning;
     std::cout << (warning ? "warning: " : "info: ") << f.message << '\n';

@@ -49,9 +49,11 @@ constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
 // 99.4 (EDR). In no constant: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, 4090s on PCIe 4 25.3 of 25.5.
 constexpr double kNicShare = 0.985;
 // A ring's threads also copy the own n-th of the data without sending it: with Simple at this rate through a
-// channel, GB/s, with LL at LL's. Medians of what all-reduce, all-gather and reduce-scatter of 64 to 512 MiB
-// over 2, 4 and 8 GPUs take beyond their links (A100 12-23, H100 26-46, B200 27-51). So two GPUs reach 2/3 to
-// 3/4 of what eight do. In no constant: two RTX PRO 6000 on one PCIe switch copy 25 GB/s a channel.
+// channel, GB/s, with LL at LL's. From what all-reduce, all-gather and reduce-scatter of 64 to 512 MiB over
+// 2, 4 and 8 GPUs take beyond their links: medians of times 16 (A100), 27 (H100) and 45 (B200), of slopes
+// from size to size 17, 40 and 26; in between where they differ, a choice (B200's times above 128 MiB alone:
+// 34). So two GPUs reach 2/3 to 3/4 of what eight do. In no constant: two RTX PRO 6000 on one PCIe switch
+// copy 25 GB/s a channel.
 constexpr std::array<double, 4> kOwnCopy = {17, 17, 30, 36};
 // Channels begin in step and copy at the same time; later they are apart, and one's copy passes while others
 // send. Of a copy the links wait for 1 / sqrt(1 + loops / kLoopsInStep), a loop being one chunk of each rank

@@ -134,6 +134,7 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
   if (!context.result.complete) return;  // there is no critical path yet
   const auto tiers = tiers_of(context.topology);
   const PathTime path = communication_on_path(context);
+  const bool full = is_full_between_tiers(context);
   for (std::size_t tier = 1; tier + 1 < kTiers; ++tier) {
     if (tiers[tier].upwards <= 0 || tiers[tier].from_below < tiers[tier].upwards * 1.05) continue;
     const double ratio = tiers[tier].from_below / tiers[tier].upwards;
@@ -141,7 +142,6 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
     const bool limits = share >= kWorthAWord;
     const std::string name =
         tier < kTierNames.size() ? std::string(kTierNames[tier]) : fmt::format("tier-{}", tier);
-    const bool full = is_full_between_tiers(context);
     constexpr double kVisible = 5e-4;  // 0.1 % as it is printed
     const std::string effect =
         share >= kVisible ? fmt::format("; links between switches limit {} of the step", percent_text(share))

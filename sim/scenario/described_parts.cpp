@@ -8,6 +8,7 @@
 #include <string>
 
 #include "topology/catalogue/device_entries.hpp"
+#include "topology/validate/validate.hpp"
 
 namespace topsim::scenario {
 namespace {
@@ -56,7 +57,6 @@ class Parts {
 
   std::vector<report::Finding> find() {
     for (std::size_t i = 0; i < topology_.devices().size(); ++i) ports(DeviceId(i));
-    rates();
     return std::move(found_);
   }
 
@@ -97,15 +97,6 @@ class Parts {
     }
   }
 
-  void rates() {
-    for (std::size_t i = 0; i < topology_.links().size(); ++i) {
-      const topology::Link& link = topology_.links()[i];
-      if (!(link.capacity.value() > link.line_rate.value() * kAlmost)) continue;
-      return warn(fmt::format("{} has more capacity than line rate", topology_.name(LinkId(i))),
-                  "capacity is what of the line rate is left to payload");
-    }
-  }
-
   void warn(std::string message, std::string remedy) {
     found_.push_back({report::Severity::warning, std::move(message), kPath, std::move(remedy)});
   }
@@ -116,6 +107,13 @@ class Parts {
   std::vector<report::Finding> found_;
 };
 }  // namespace
+
+std::vector<report::Finding> described_rates(const topology::Topology& topology) {
+  const std::vector<topology::Finding> links = topology::overfull_links(topology);
+  if (links.empty()) return {};
+  return {{report::Severity::warning, links.front().message, kPath,
+           "capacity is what of the line rate is left to payload"}};
+}
 
 std::vector<report::Finding> described_parts(const topology::Topology& topology,
                                              const topology::Catalogue& catalogue) {

@@ -10,8 +10,10 @@
 
 namespace topsim::scenario {
 
-// Cables faster than a port of their NIC or switch, switches with more cables than ports, links that carry
-// more than their line rate. Of models with other names nothing is known.
+// Cables faster than a port of their NIC or switch, switches with more cables than ports. Of models with
+// other names nothing is known.
 [[nodiscard]] std::vector<report::Finding> described_parts(const topology::Topology& topology,
                                                            const topology::Catalogue& catalogue);
+// The first link that carries more than its line rate, which topology::check() knows, too.
+[[nodiscard]] std::vector<report::Finding> described_rates(const topology::Topology& topology);
 }  // namespace topsim::scenario

@@ -24,6 +24,7 @@
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/cluster.hpp"
+#include "sim/scenario/described_parts.hpp"
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/fault_findings.hpp"
 #include "sim/scenario/faults.hpp"
@@ -324,6 +325,9 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   add_network_findings(runs, run, outcome, options.contention_interval, progress, simulated.result);
   for (report::Finding& finding : hardware_findings(scenario, prepared.topology, catalogue))
     simulated.result.findings.push_back(std::move(finding));
+  if (scenario.topology.node.use.empty())
+    for (report::Finding& finding : described_rates(prepared.topology))
+      simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : forced_findings(scenario, prepared.topology, simulated.result))
     simulated.result.findings.push_back(std::move(finding));
   for (report::Finding& finding : idle_beside_trace(scenario))

@@ -8,7 +8,7 @@
 #include "topology/routes.hpp"
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
-#include "workloads/plan/parts.hpp"
+#include "workloads/plan.hpp"
 
 namespace topsim::study {
 namespace {

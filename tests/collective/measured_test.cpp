@@ -1,4 +1,4 @@
-// Predictions beside published tables of nccl-tests ; no constant was read from them but for the last.
+// Predictions beside published tables of nccl-tests; no constant was read from them but for the last.
 #include <gtest/gtest.h>
 
 #include <array>

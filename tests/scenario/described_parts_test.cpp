@@ -12,7 +12,7 @@ using topology::DeviceKind;
 using topology::LinkKind;
 
 // `nics` of one cable each into one switch; rates in Gbit/s.
-std::vector<std::string> said(int nics, double line_rate, double capacity, const char* nic, const char* box) {
+topology::Topology star(int nics, double line_rate, double capacity, const char* nic, const char* box) {
   topology::TopologyBuilder builder;
   builder.set_nodes(static_cast<std::uint32_t>(nics));
   const auto type = builder.link_type({"eth", "Ethernet", "test"});
@@ -23,9 +23,13 @@ std::vector<std::string> said(int nics, double line_rate, double capacity, const
     builder.cable({port, leaf, LinkKind::ethernet, 1, type, BytesPerSecond(capacity / 8 * 1e9),
                    BytesPerSecond(line_rate / 8 * 1e9), Duration{}});
   }
+  return std::move(builder).finish();
+}
+
+std::vector<std::string> said(int nics, double line_rate, double capacity, const char* nic, const char* box) {
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   std::vector<std::string> messages;
-  for (const report::Finding& each : described_parts(std::move(builder).finish(), catalogue))
+  for (const report::Finding& each : described_parts(star(nics, line_rate, capacity, nic, box), catalogue))
     messages.push_back(each.message);
   return messages;
 }
@@ -39,9 +43,14 @@ TEST(DescribedParts, CablesFasterThanAPortAndMoreThanThereArePortsAreSaid) {
                                          HasSubstr("described with 800"))));
   EXPECT_THAT(said(129, 400, 392, "connectx-7", "sn5600"),
               ElementsAre(HasSubstr("has 129 cables, and 128 ports of 400 Gbit/s at most")));
-  EXPECT_THAT(said(2, 400, 410, "connectx-7", "sn5600"),
-              ElementsAre(HasSubstr("more capacity than line rate")));
   // Of parts with names of their own nothing is known.
   EXPECT_THAT(said(300, 800, 784, "our-nic", "our-switch"), IsEmpty());
+}
+
+TEST(DescribedParts, LinksThatCarryMoreThanTheirLineRateAreSaid) {
+  EXPECT_THAT(described_rates(star(2, 400, 400, "connectx-7", "sn5600")), IsEmpty());
+  const auto found = described_rates(star(2, 400, 410, "connectx-7", "sn5600"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].message, HasSubstr("more capacity than line rate"));
 }
 }  // namespace topsim::scenario::described_parts_test

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "topology/build.hpp"
 #include "topology/routes.hpp"
@@ -37,6 +38,20 @@ inline Route route(const Router& router, std::string_view from, std::string_view
   query.from = device(t, from);
   query.to = device(t, to);
   query.connection = connection;
+  Route out;
+  router.route(query, out);
+  return out;
+}
+
+// By the NICs that a channel of a ring names.
+inline Route route_by(const Router& router, std::pair<std::string_view, std::string_view> ends,
+                      std::pair<std::string_view, std::string_view> nics) {
+  const Topology& t = router.topology();
+  RouteQuery query;
+  query.from = device(t, ends.first);
+  query.to = device(t, ends.second);
+  query.from_nic = device(t, nics.first);
+  query.to_nic = device(t, nics.second);
   Route out;
   router.route(query, out);
   return out;

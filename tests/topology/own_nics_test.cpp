@@ -30,13 +30,7 @@ Topology apart() {
 TEST(OwnNics, TakeOverFromThoseThatAnAcceleratorCannotReach) {
   const Topology t = apart();
   const Router router(t, 1);
-  RouteQuery q;
-  q.from = device(t, "node0/gpu1");
-  q.to = device(t, "node1/gpu0");
-  q.from_nic = device(t, "node0/nic0");
-  q.to_nic = device(t, "node1/nic0");
-  Route r;
-  router.route(q, r);
+  const Route r = route_by(router, {"node0/gpu1", "node1/gpu0"}, {"node0/nic0", "node1/nic0"});
   EXPECT_TRUE(r.reachable());
   EXPECT_EQ(path_of(t, r), "gpu1 nic1 leaf0 node1/nic0 node1/gpu0");
 }

@@ -61,13 +61,7 @@ TEST(Router, WithoutPxnTheMessageCrossesASpine) {
 TEST(Router, ForcedNicsAreUsed) {
   const Topology t = build(rails(2, Routing::adaptive), catalogue());
   const Router router(t, 1);
-  RouteQuery q;
-  q.from = device(t, "node0/gpu0");
-  q.to = device(t, "node1/gpu0");
-  q.from_nic = device(t, "node0/nic3");
-  q.to_nic = device(t, "node1/nic3");
-  Route r;
-  router.route(q, r);
+  const Route r = route_by(router, {"node0/gpu0", "node1/gpu0"}, {"node0/nic3", "node1/nic3"});
   // The sender hands over to GPU 3 (PXN); the receiver's NIC writes over PCIe as it must.
   EXPECT_EQ(path_of(t, r),
             "gpu0 nvswitch0 gpu3 pcie3 nic3 leaf3 node1/nic3 node1/pcie3 node1/cpu0 node1/pcie0 node1/gpu0");

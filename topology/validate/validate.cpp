@@ -38,6 +38,7 @@ class Check {
     scale_up();
     slots();
     speeds();
+    for (Finding& each : overfull_links(t_)) found_.push_back(std::move(each));
     cuts();
     unreachable();
     std::stable_sort(found_.begin(), found_.end(),
@@ -246,9 +247,6 @@ class Check {
             fmt::format("{} claims {:g} GB/s a cable: no {} does that", t_.name(LinkId(i)), each * 1e-9,
                         name_of(l.kind)),
             t_.name(l.from));
-      if (l.capacity.value() > l.line_rate.value() * 1.0001)
-        add(Severity::error, fmt::format("{} has more capacity than line rate", t_.name(LinkId(i))),
-            t_.name(l.from));
     }
   }
 
@@ -304,6 +302,18 @@ std::string_view name_of(Severity severity) {
 
 std::vector<Finding> check(const Topology& topology) {
   return Check(topology).run();
+}
+
+std::vector<Finding> overfull_links(const Topology& topology) {
+  std::vector<Finding> found;
+  for (std::size_t i = 0; i < topology.links().size(); ++i) {
+    const Link& l = topology.links()[i];
+    if (l.capacity.value() > l.line_rate.value() * 1.0001)
+      found.push_back({Severity::error,
+                       fmt::format("{} has more capacity than line rate", topology.name(LinkId(i))),
+                       topology.name(l.from)});
+  }
+  return found;
 }
 
 }  // namespace topsim::topology

@@ -22,4 +22,6 @@ struct Finding {
 // speeds no hardware has, unequal uplinks, switches and cables whose loss cuts ranks off, unreachable ranks.
 // Errors first.
 [[nodiscard]] std::vector<Finding> check(const Topology& topology);
+// Of them, links that carry more than their line rate: what a run says of a hand-written topology, too.
+[[nodiscard]] std::vector<Finding> overfull_links(const Topology& topology);
 }  // namespace topsim::topology

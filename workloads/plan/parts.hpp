@@ -37,9 +37,6 @@ void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaul
                            Mistakes& mistakes);
 // What messages between stages and of tensor parallelism run beside.
 void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
-// What a plan says of recompute, with the framework's default where it says nothing. Also for who chooses
-// plans.
-[[nodiscard]] RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults);
 // What the backward pass does again.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
