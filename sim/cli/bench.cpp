@@ -183,7 +183,10 @@ Action configure_bench(CLI::App& app) {
       .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
   add_option(app, "--channels", options->channels, "Force a number of channels").type_name("N").range(1, 64);
-  add_option(app, "--from", options->from, "p2p: the sender, node0/nic0 or node0/gpu0").type_name("DEVICE");
+  add_option(
+      app, "--from", options->from,
+      "p2p: the sender: node0/nic0 (the host memory behind its slot, as perftest) or node0/gpu0 (its own)")
+      .type_name("DEVICE");
   add_option(app, "--to", options->to, "p2p: the receiver").type_name("DEVICE");
   add_option(app, "--verb", options->verb, "p2p: what perftest tool is meant, ib_send_* or ib_write_*")
       .type_name("send|write");

@@ -1,4 +1,6 @@
 // One pair of ports: what perftest prints, and what a communication library sees.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -104,10 +106,10 @@ const topology::LinkEntry* nvlink_of(const topology::Catalogue& catalogue, const
   return has("link", id) ? &catalogue.link(id) : nullptr;
 }
 
-Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size) {
+Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size, double rate) {
   Duration end{};
   ground.renew();
-  ground.send(from, to, size, 0);
+  ground.send(from, to, size, 0, rate);
   ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
   return end;
 }
@@ -142,6 +144,15 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
     const topology::LinkEntry* nvlink =
         result.over_nvlink ? nvlink_of(catalogue, topology, from, route.links.front().link) : nullptr;
     const Duration kernel = nvlink != nullptr ? nvlink->copy_kernel : Duration{};
+    double rate = 0;  // what slots leave
+    std::string slots;
+    for (const DeviceId end : {from, to}) {
+      const auto slot = ground.tight_slot(end, end == from);
+      if (!slot) continue;
+      rate = rate > 0 ? std::min(rate, slot->capacity) : slot->capacity;
+      slots += fmt::format("{}{} ({}, {:.4g} GB/s)", slots.empty() ? "" : ", ", topology.name(end),
+                           topology.type_of(slot->link).label, slot->capacity * 1e-9);
+    }
     std::optional<Ground> bare;
     if (verbs) {
       bare.emplace(*verbs, catalogue, stop);
@@ -153,22 +164,26 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
     }
     Duration interval = result.over_nvlink ? kernel : between_messages(scenario, catalogue, topology, route);
     if (interval == Duration{}) {  // a torus of chips, or a bus
-      interval = one_message(ground, from, to, Bytes(1));
+      interval = one_message(ground, from, to, Bytes(1), rate);
       if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
       result.note +=
           "; no NIC is on the way, and how many messages such ports take is not published: here "
           "one in the time of the smallest";
     }
+    if (!slots.empty()) {
+      if (!result.note.empty()) result.note += "; ";
+      result.note += "from memory to memory by slots slower than the cables: " + slots;
+    }
     for (const Bytes size : options.sizes) {
       PointToPointRow row;
       row.size = size;
-      const Duration wire = one_message(ground, from, to, size);
+      const Duration wire = one_message(ground, from, to, size, rate);
       row.library = row.latency = wire;
       row.latency += kernel;
       if (nvlink != nullptr) row.library += nvlink->library;
       if (bare)
-        row.latency =
-            one_message(*bare, from, to, size) + host_part(catalogue, topology, from, to, size, options.verb);
+        row.latency = one_message(*bare, from, to, size, rate) +
+                      host_part(catalogue, topology, from, to, size, options.verb);
       Duration end{};
       const auto keep = [&](std::uint64_t, Duration time) { end = std::max(end, time); };
       // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.

@@ -1,10 +1,12 @@
 #include "sim/scenario/traffic.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "sim/base/error.hpp"
 #include "sim/executor/executor.hpp"
@@ -120,6 +122,25 @@ std::string where_it_ran(const Topology& topology, std::size_t flows) {
                      topology.nodes());
 }
 
+// Where what NICs send and take is bound by their slots; empty: nowhere.
+std::string slots_in_the_way(const Ground& ground, const std::vector<Pair>& pairs) {
+  std::set<DeviceId> nics;
+  std::set<std::string> slots;
+  for (const Pair& pair : pairs) {
+    for (const DeviceId end : {pair.from, pair.to}) {
+      const auto slot = ground.tight_slot(end, end == pair.from);
+      if (!slot) continue;
+      nics.insert(end);
+      slots.insert(
+          fmt::format("{}, {:.4g} GB/s", ground.topology().type_of(slot->link).label, slot->capacity * 1e-9));
+    }
+  }
+  if (nics.empty()) return {};
+  return fmt::format(
+      "messages go from memory to memory: {} of the NICs are in slots slower than their cables ({})",
+      nics.size(), fmt::join(slots, "; "));
+}
+
 Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalogue, TrafficPattern pattern,
                     const TrafficOptions& options, const std::atomic<bool>* stop) {
   Ground ground(scenario, catalogue, stop);
@@ -160,6 +181,8 @@ Traffic on_scenario(const Scenario& scenario, const topology::Catalogue& catalog
         fmt::format("ports where flows meet carry as little as {:.1f} % of their capacity, as packets do "
                     "(topsim calibrate); network.contention=ideal leaves it out",
                     100 * ground.least_efficiency()));
+  if (std::string slots = slots_in_the_way(ground, pairs); !slots.empty())
+    traffic.findings.push_back(std::move(slots));
   if (ground.packets() == nullptr) return traffic;
   const packet::Episodes& engine = ground.packets()->messages();
   Bytes longest{};

@@ -1,8 +1,8 @@
 // Messages instead of a workload: the patterns by which fabrics are judged. Point-to-point, incast,
-// permutation and all-to-all run between the network ports (NICs) of the scenario's own topology, on the
-// packet or the flow model; parking lot, victim flow and, where asked for, incast on the textbook's fabric
-// (sim/network/packet/experiments.hpp), whose cables take rate, latency and flow control from the scenario's
-// fabric.
+// permutation and all-to-all run between the network ports (NICs) of the scenario's own topology, from and to
+// the memory behind their slots, on the packet or the flow model; parking lot, victim flow and, where asked
+// for, incast on the textbook's fabric (sim/network/packet/experiments.hpp), whose cables take rate, latency
+// and flow control from the scenario's fabric.
 #pragma once
 
 #include <atomic>

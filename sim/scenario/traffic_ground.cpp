@@ -68,6 +68,32 @@ bool Ground::cut_off(DeviceId port) const {
   });
 }
 
+double Ground::capacity(LinkId link) const {
+  double capacity = topology_.link(link).capacity.value();
+  for (const executor::CapacityChange& change : faults_.slower)
+    if (change.link == link) capacity *= change.factor;
+  return capacity;
+}
+
+std::optional<Ground::Slot> Ground::tight_slot(DeviceId end, bool sends) const {
+  using topology::DeviceKind;
+  if (topology_.device(end).kind != DeviceKind::nic) return {};
+  double cables = 0;
+  std::optional<Slot> slot;  // of several the widest
+  for (const LinkId out : topology_.links_from(end)) {
+    const DeviceId other = topology_.link(out).to;
+    const DeviceKind kind = topology_.device(other).kind;
+    if (kind == DeviceKind::fabric_switch || kind == DeviceKind::nic)
+      cables += capacity(out);
+    else if (!slot || capacity(out) > slot->capacity)
+      slot = {out, other, capacity(out)};
+  }
+  if (slot && sends)
+    for (const LinkId in : topology_.links_from(slot->behind))
+      if (topology_.link(in).to == end) slot = {in, slot->behind, capacity(in)};
+  return slot && slot->capacity < cables ? slot : std::nullopt;
+}
+
 void Ground::renew() {
   make_network();
   for (const executor::CapacityChange& change : faults_.slower)
@@ -117,17 +143,26 @@ topology::Route Ground::route(DeviceId from, DeviceId to) const {
   return route;
 }
 
-void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag) {
+void Ground::send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate) {
   topology::RouteQuery query;
   find_route(from, to, query, route_);
+  const Duration latency = route_.latency;
+  if (rate == 0 && query.from_nic.valid()) {
+    const std::optional<Slot> out = tight_slot(from, true), in = tight_slot(to, false);
+    if (out) query.from = out->behind;
+    if (in) query.to = in->behind;
+    if (out || in) router_.route(query, route_);
+    if (!route_.reachable()) throw ConfigError(router_.why_unreachable(query.from, query.to));
+  }
   usage_.clear();
   for (const topology::LinkShare& share : route_.links) usage_.push_back({share.link.value, share.share});
   network::Transfer transfer;
   transfer.bytes = static_cast<double>(bytes.value());
   transfer.usage = usage_;
-  transfer.latency = route_.latency;
+  transfer.rate_cap = rate;
+  transfer.latency = latency;
   transfer.tag = tag;
-  transfer.from = from, transfer.to = to;
+  transfer.from = query.from, transfer.to = query.to;
   transfer.from_nic = query.from_nic, transfer.to_nic = query.to_nic;
   network_->start(transfer, SimTime{});
   if (meetings_) flows_.push_back({usage_, bytes});

@@ -35,7 +35,17 @@ class Ground {
   // The same; what is sent then starts together, tags 0, 1, ... in order, and loses in the fluid what packets
   // lose where they meet.
   void renew_for_meetings();
-  void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag);
+  // What a NIC sends or takes begins and ends in the memory behind it; the latency of a message has its host
+  // in it already. `rate` (bytes/s) is what the slots of a lone message leave it; 0: they are stops like any.
+  void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate = 0);
+  // A NIC's slot in the direction of a message, where it carries less than the NIC's cables do: elsewhere it
+  // binds nothing. Of nothing where the end is no NIC.
+  struct Slot {
+    LinkId link;
+    DeviceId behind;
+    double capacity;  // bytes/s
+  };
+  [[nodiscard]] std::optional<Slot> tight_slot(DeviceId end, bool sends) const;
   [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   // done(tag, time of the last byte) of everything sent, in order, until somebody stops it. Throws
   // executor::Blocked where something never arrives.
@@ -72,6 +82,7 @@ class Ground {
   };
   [[nodiscard]] Faulty faults() const;
   void make_network();
+  [[nodiscard]] double capacity(LinkId link) const;  // with the faults
   void find_route(DeviceId from, DeviceId to, topology::RouteQuery& query, topology::Route& out) const;
 
   const Scenario& scenario_;

@@ -140,6 +140,34 @@ TEST(Traffic, point_to_point_between_nics_of_one_node_goes_by_their_cables) {
 }
 
 // Accelerators of two nodes send by their NICs, which are posted to one by one.
+// A 400 Gbit/s NIC in a Gen4 x16 slot: 25.5 GB/s from memory to memory, whoever of the models carries it; a
+// small message takes as long as by a wider slot but for its 64 bytes (2.5 and 1.3 ns). Three senders at one
+// such NIC have a third each, half of what its cable would leave them.
+TEST(Traffic, between_nics_begins_and_ends_in_the_memory_behind_their_slots) {
+  for (const char* model : {"packet", "flow"}) {
+    Scenario scenario = scenario_of("4", R"("ib-ndr")", "{}");
+    scenario.network.model = model;
+    TrafficOptions options;
+    options.sizes = {64_B, Bytes(8 << 20)};
+    const PointToPoint wide = point_to_point(scenario, catalogue(), options);
+    EXPECT_EQ(wide.note, "") << model;
+    scenario.topology.node.use = "srv-8x5090-dual";  // a board whose NIC has a Gen4 slot
+    scenario.topology.node.nic = "connectx-7";
+    const PointToPoint narrow = point_to_point(scenario, catalogue(), options);
+    EXPECT_NEAR(narrow.rows[1].bandwidth / 1e9, 25.5, 0.01 * 25.5) << model;
+    EXPECT_NEAR(microseconds(narrow.rows[0].latency), microseconds(wide.rows[0].latency), 1.3e-3) << model;
+    EXPECT_NE(narrow.note.find("node0/nic0 (PCIe Gen4 x16, 25.5 GB/s)"), std::string::npos) << narrow.note;
+    options.sizes = {Bytes(8 << 20)};
+    options.senders = 3;
+    const Traffic traffic = run_traffic(scenario, catalogue(), TrafficPattern::incast, options);
+    for (const TrafficFlow& flow : traffic.flows)
+      EXPECT_NEAR(flow.goodput / 1e9, 25.5 / 3, 0.02 * 25.5 / 3) << model;
+    ASSERT_EQ(traffic.findings.size(), 1U);
+    EXPECT_NE(traffic.findings[0].find("4 of the NICs are in slots slower than their cables"),
+              std::string::npos);
+  }
+}
+
 TEST(Traffic, point_to_point_of_accelerators_has_the_message_rate_of_their_nics) {
   const Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   TrafficOptions options;
