@@ -52,6 +52,8 @@ class Carrier {
   [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;
   // What a call became on the wire; null: what NCCL chose for it.
   [[nodiscard]] virtual const collective::Choice* choice(std::uint32_t /*activity*/) const { return nullptr; }
+  // The link class that held the call back at its end; one beyond them: its own cap; kNone: not known.
+  [[nodiscard]] virtual std::uint32_t bottleneck(std::uint32_t /*call*/) const { return fold::System::kNone; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
   // What of the calls it left out, a sentence each.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }

@@ -13,9 +13,12 @@ class Pipelined final : public Carrier {
       : system_(system), network_(network), alone_(alone), contention_(std::move(contention)) {
     remembers_ = contention_ || std::any_of(system.activities.begin(), system.activities.end(),
                                             [](const fold::Activity& a) { return !a.detours.empty(); });
+    network_.note_bottlenecks(bottlenecks_);
   }
 
   bool start(std::uint32_t call, std::uint32_t, std::uint32_t activity, SimTime now) override {
+    if (bottlenecks_.size() <= call) bottlenecks_.resize(call + 1U);
+    bottlenecks_[call] = fold::System::kNone;
     network_.start(transfer_of(call, activity), now);
     ++transfers_;
     if (!remembers_) return true;
@@ -81,6 +84,7 @@ class Pipelined final : public Carrier {
     return call;
   }
 
+  [[nodiscard]] std::uint32_t bottleneck(std::uint32_t call) const override { return bottlenecks_[call]; }
   [[nodiscard]] double least_efficiency() const override { return contention_ ? contention_->least() : 1; }
   [[nodiscard]] bool varies(std::uint32_t link) const override {
     return contention_ && contention_->governs(link);
@@ -134,6 +138,7 @@ class Pipelined final : public Carrier {
   std::vector<double> factors_;  // what faults have left of link classes; empty before the first
   std::vector<Of> calls_;
   std::vector<network::Completion> completed_;
+  std::vector<network::LinkIndex> bottlenecks_;  // by call
 };
 }  // namespace
 

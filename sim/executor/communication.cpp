@@ -71,6 +71,7 @@ std::uint32_t Calls::fresh(std::uint32_t group, std::uint32_t activity) {
   calls_[c].group = group;
   calls_[c].activity = activity;
   calls_[c].last_rank = calls_[c].last_op = kNoOp;
+  calls_[c].carried = false;
   return c;
 }
 

@@ -17,6 +17,7 @@ struct Call {
   std::uint32_t missing = 0;       // members still to arrive
   std::vector<std::uint32_t> ops;  // by member of the group: its op, kNoOp until it arrives
   SimTime ready{};
+  bool carried = false;  // the network has it
   // Who arrived last; of several at one instant the last by number, whatever order events are looked at in.
   std::uint32_t last_rank = kNoOp, last_op = kNoOp;
   SimTime last{};

@@ -7,13 +7,19 @@ namespace {
 
 using program::OpKind;
 
-// What limited a communication of `leg.share`, were it alone.
-void add_limits(PathLeg& leg, const fold::System& system, const Calls& calls) {
+// What limited a communication of `leg.share`: where the sharing of links held it back at its end; where that
+// is not known or it shares none, its tightest link.
+void add_limits(PathLeg& leg, std::uint32_t bottleneck, const fold::System& system, const Calls& calls) {
   const std::uint32_t activity = calls.activity_of(leg.rank_class, leg.op);
-  const std::uint32_t link = calls.tightest_link(activity);
   leg.latency = std::min(leg.share, system.activities[activity].latency);
+  if (bottleneck < system.links.size()) {
+    leg.limiting_link = system.links[bottleneck].members.front();
+    return;
+  }
+  const std::uint32_t link = calls.tightest_link(activity);
   if (link == fold::System::kNone) return;
-  (calls.is_capped(activity) ? leg.paced_link : leg.limiting_link) = system.links[link].members.front();
+  const bool capped = bottleneck != kNoOp || calls.is_capped(activity);
+  (capped ? leg.paced_link : leg.limiting_link) = system.links[link].members.front();
 }
 }  // namespace
 
@@ -24,7 +30,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
   std::vector<PathLeg> legs;
   std::uint32_t rank = last_rank, op = ranks[last_rank].last_op;
   SimTime until = (*ranks[rank].trace)[op].end;
-  const auto leg = [&](SimTime from, Reason reason, bool communicates = false) {
+  const auto leg = [&](SimTime from, Reason reason, const OpTrace* communication = nullptr) {
     from = std::max(from, begin);
     if (from >= until) return;
     PathLeg next;
@@ -32,7 +38,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     next.op = op;
     next.share = until - from;
     next.reason = reason;
-    if (communicates) add_limits(next, system, calls);
+    if (communication != nullptr) add_limits(next, communication->bottleneck, system, calls);
     legs.push_back(next);
     until = from;
   };
@@ -42,7 +48,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     if (kind == OpKind::compute || kind == OpKind::host_work) {
       leg(trace.begin, kind == OpKind::compute ? Reason::other : Reason::offload);
     } else {
-      leg(trace.ready, charges[charge_of[rank]][op].running, true);
+      leg(trace.ready, charges[charge_of[rank]][op].running, &trace);
       if (trace.cause_rank != kNoOp &&
           (*ranks[trace.cause_rank].trace)[trace.cause_op].begin == trace.ready) {
         const std::uint32_t cause = trace.cause_op;

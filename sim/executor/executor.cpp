@@ -274,7 +274,8 @@ void Executor::start_call(std::uint32_t index) {
     engine_.after(isolated_.duration(call.activity), payload(EventKind::call_done, 0, index));
     return;
   }
-  if (!carrier_.start(index, call.group, call.activity, now())) done_.push_back(index);
+  call.carried = carrier_.start(index, call.group, call.activity, now());
+  if (!call.carried) done_.push_back(index);
 }
 
 void Executor::finish_call(std::uint32_t index) {
@@ -283,9 +284,11 @@ void Executor::finish_call(std::uint32_t index) {
   members_.clear();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });
   if (measuring(members_.front().first)) calls_.record(group, activity, now() - calls_[index].ready);
+  const std::uint32_t bottleneck = calls_[index].carried ? carrier_.bottleneck(index) : kNoOp;
   calls_.close(index);
   for (const auto& [r, op] : members_) {
     occupy(r, op, activity, -1);
+    ranks_[r].trace->edit(op).bottleneck = bottleneck;
     finish_op(r, op);
   }
   for (const auto& [r, op] : members_) start_ready(r);

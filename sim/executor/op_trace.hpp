@@ -22,9 +22,10 @@ struct OpTrace {
   std::uint32_t blocker = kNoOp;  // the op of this rank (or kHost) that kept it from beginning until `begin`
   std::uint32_t cause_rank = kNoOp;  // communication: rank class and op that arrived last
   std::uint32_t cause_op = kNoOp;
+  std::uint32_t bottleneck = kNoOp;  // communication: Carrier::bottleneck(), kNoOp where nothing was shared
 
   [[nodiscard]] OpTrace shifted(Duration by) const {
-    return {begin + by, ready + by, end + by, blocker, cause_rank, cause_op};
+    return {begin + by, ready + by, end + by, blocker, cause_rank, cause_op, bottleneck};
   }
 };
 

@@ -82,6 +82,7 @@ void FlowNetwork::advance(SimTime now, std::vector<Completion>& completed) {
   for (const MaxMin::Activity activity : ended_) {
     Active& active = active_[activity];
     active.sending = false;
+    if (bottlenecks_ != nullptr) (*bottlenecks_)[active.tag] = sharing_.bottleneck(activity);
     if (active.cap != MaxMin::kNone) sharing_.release_link(active.cap);
     if (active.latency > Duration{})
       arrive(active.tag, active.order, now + active.latency);

@@ -26,6 +26,7 @@ class FlowNetwork final : public Network {
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
   void reroute(const Transfer& again, SimTime now) override;
+  void note_bottlenecks(std::vector<LinkIndex>& by_tag) override { bottlenecks_ = &by_tag; }
   [[nodiscard]] LinkRecord record(LinkIndex link) const override { return sharing_.record(link, now_); }
   [[nodiscard]] std::uint64_t events() const override { return events_; }
 
@@ -65,6 +66,7 @@ class FlowNetwork final : public Network {
   std::vector<std::uint32_t> arrived_;
   std::vector<Arrival> done_;
   std::vector<Usage> capped_usage_;
+  std::vector<LinkIndex>* bottlenecks_ = nullptr;  // by tag, for who asked
   SimTime now_{};
   std::uint64_t started_ = 0, events_ = 0;
 };

@@ -66,7 +66,7 @@ class MaxMin {
   // REQUIRES: not dirty, now <= next_end(). Removes what ends at `now` and appends it to `ended`.
   void end_due(SimTime now, std::vector<Activity>& ended);
 
-  // REQUIRES of both: not dirty.
+  // REQUIRES of both: not dirty. The bottleneck also of what ended, until something starts.
   [[nodiscard]] double rate(Activity activity) const;
   [[nodiscard]] LinkIndex bottleneck(Activity activity) const;
   [[nodiscard]] LinkRecord record(LinkIndex link, SimTime now) const;

@@ -70,6 +70,9 @@ class Network {
   // Advances to `now` (<= next_event()) and appends what completed at or before it, in (time, start order).
   virtual void advance(SimTime now, std::vector<Completion>& completed) = 0;
   virtual void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) = 0;
+  // From now on the link that held a transfer back when its last byte left stands at its tag in `by_tag`,
+  // which is long enough; a number beyond the links: its rate cap. Only models that share links write there.
+  virtual void note_bottlenecks(std::vector<LinkIndex>& /*by_tag*/) {}
   // What is left of the transfer under way with this tag goes on as `again` says (its usage, cap, latency);
   // nothing where its last byte has left. REQUIRES: tags of transfers under way differ.
   virtual void reroute(const Transfer& again, SimTime now) = 0;

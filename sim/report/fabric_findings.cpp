@@ -116,8 +116,7 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
 }
 
 namespace {
-// Some link between switches is full at times. What a message takes is told by its tightest link were it
-// alone, so that what several lose to each other there has no share of the critical path.
+// Some link between switches is full at times: messages off the critical path may wait there for each other.
 bool is_full_between_tiers(const FindingContext& context) {
   constexpr double kFull = 0.99;
   return std::any_of(context.outcome.links.begin(), context.outcome.links.end(), [&](const auto& each) {

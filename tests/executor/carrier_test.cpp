@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/network/factory.hpp"
+
 namespace topsim::executor::carrier_test {
 
 class Asked final : public network::Network {
@@ -59,5 +61,32 @@ TEST_F(OverTwoCables, keeps_its_cap_where_something_else_is_slower_and_where_not
   system_.activities[0].rate_cap = 1 / (1 / 30e9 + kOwn);
   EXPECT_DOUBLE_EQ(cap_where(0, 0.7), 1 / (1 / 30e9 + kOwn));
   EXPECT_DOUBLE_EQ(cap_where(0, 0), 1 / (1 / 30e9 + kOwn));
+}
+// Each has a cable of 40 GB/s to itself and shares one of 50: its own holds it back while it is alone, the
+// shared one while it is not (25 each); one that does 10 by itself, its cap.
+TEST(Carrier, knows_what_held_a_call_back) {
+  const std::vector<double> capacities{50e9, 40e9, 40e9};
+  fold::System system;
+  for (const double capacity : capacities) system.links.emplace_back().capacity = BytesPerSecond(capacity);
+  for (const std::uint32_t own : {1U, 2U, 1U}) {
+    fold::Activity& call = system.activities.emplace_back();
+    call.bytes = Bytes(1000);
+    call.usage = call.own_usage =
+        std::make_shared<std::vector<network::Usage>>(std::vector<network::Usage>{{0, 1}, {own, 1}});
+  }
+  system.activities[2].rate_cap = 10e9;
+  const auto held_back = [&](const std::vector<std::uint32_t>& activities) {
+    const auto network = network::find_model("flow").make(capacities);
+    const auto carrier = pipelined_carrier(system, *network, false, nullptr);
+    for (std::uint32_t call = 0; call < activities.size(); ++call)
+      EXPECT_TRUE(carrier->start(call, 0, activities[call], SimTime{}));
+    std::vector<std::uint32_t> done, held;
+    while (done.size() < activities.size()) carrier->advance(network->next_event(), done);
+    for (std::uint32_t call = 0; call < activities.size(); ++call) held.push_back(carrier->bottleneck(call));
+    return held;
+  };
+  EXPECT_EQ(held_back({0}), std::vector<std::uint32_t>{1});
+  EXPECT_EQ(held_back({0, 1}), (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_GE(held_back({2}).front(), capacities.size());
 }
 }  // namespace topsim::executor::carrier_test

@@ -58,6 +58,21 @@ TEST(Contention, has_the_steps_of_runs_at_its_ends_as_interval) {
       << finding->message;
 }
 
+// Calls meet on the NICs between the racks, where NCCL's pace is then out of reach (0.57 to 0.70 of it is
+// left): their part of the critical path waits for the cable, not for NCCL.
+TEST(CriticalPath, names_the_link_on_which_calls_meet) {
+  const config::Library library({"configs"});
+  const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const Scenario scenario = read_scenario("configs/gb200-nvl72.json", {}, library);
+  double full = 0, paced = 0;
+  for (const auto& row : simulate(scenario, catalogue, {}, nullptr).result.critical_path_links) {
+    if (row.what == "InfiniBand NDR 400 Gbit/s") full += row.share;
+    if (row.what == "InfiniBand NDR 400 Gbit/s, as NCCL drives it") paced += row.share;
+  }
+  EXPECT_GT(full, 0.01);
+  EXPECT_EQ(paced, 0);
+}
+
 // All members of a class carry the same load, so one stands for all, exactly.
 TEST(Contention, is_the_same_folded_and_unfolded) {
   const report::Result folded = run("48", "roce-400g", "calibrated", true);
