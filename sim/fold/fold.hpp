@@ -21,6 +21,11 @@
 
 namespace topsim::fold {
 
+// Scalars (a gradient norm, a flag) fit the first LL line of a channel, 16 bytes, whose time on the wire is
+// part of every measured latency: they take their latency and load no link, folded or not. Their odd paths
+// (a tree over all ranks) would split classes for nothing.
+inline constexpr Bytes kLatencyAlone(16);
+
 // One kind of call on a class of communicators or edges, lowered: what the network is asked to carry each
 // time.
 struct Activity {

@@ -69,10 +69,7 @@ class Incidence {
   [[nodiscard]] const std::vector<LinkId>& links() const { return links_; }
   [[nodiscard]] const Share& share(std::uint32_t label) const { return shares_[label]; }
 
-  // Scalars (a gradient norm, a flag) fit the first LL line of a channel, 16 bytes, whose time on the wire is
-  // part of every measured latency: they take their latency and load no link, folded or not. Their odd paths
-  // (a tree over all ranks) would split classes for nothing.
-  static bool moves_data(const CallShape& call) { return call.bytes > 16; }
+  static bool moves_data(const CallShape& call) { return Bytes(call.bytes) > kLatencyAlone; }
 
   // What tells groups apart but for their members and links.
   static Colour colour(const Group& group, std::span<const collective::LoweredCalls::Call> calls);

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "sim/fold/fold.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/text.hpp"
 #include "topology/link_name.hpp"
@@ -99,6 +100,32 @@ bool is_fabric(const Topology& topology, const Link& link) {
          (from.node != to.node && !scale_up);
 }
 
+namespace {
+// Calls that load no link, since they are all latency, cross nodes.
+bool small_calls_between_nodes(const FindingContext& context) {
+  const program::Program& program = context.program;
+  const auto accelerators = context.topology.accelerators();
+  const auto node = [&](RankId rank) { return context.topology.device(accelerators[rank.index()]).node; };
+  for (std::uint32_t r = 0; r < program.ranks && r < accelerators.size(); ++r) {
+    for (const program::Op& op : program.classes[program.class_of_rank[r]].ops) {
+      if (op.bytes <= Bytes{} || op.bytes > fold::kLatencyAlone) continue;
+      if (op.kind == program::OpKind::collective) {
+        const CommunicatorId group = program.communicator_slots[op.slot][r];
+        if (!group.valid()) continue;
+        const auto members = program.members_of(group);
+        if (std::any_of(members.begin(), members.end(),
+                        [&](RankId member) { return node(member) != node(RankId(r)); }))
+          return true;
+      } else if (op.kind == program::OpKind::send) {
+        const RankId peer = program.peer_slots[op.slot][r];
+        if (peer.valid() && node(peer) != node(RankId(r))) return true;
+      }
+    }
+  }
+  return false;
+}
+}  // namespace
+
 void find_unused_fabric(const FindingContext& context, Findings& out) {
   if (!context.result.complete) return;  // what it has not carried yet
   const Topology& topology = context.topology;
@@ -111,8 +138,14 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
   const auto cables = topology.cables();
   if (std::none_of(cables.begin(), cables.end(), [&](LinkId id) { return fabric(topology.link(id)); }))
     return;
-  out.push_back({Severity::warning, "the fabric carried no traffic; this comparison cannot differ",
-                 "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
+  const bool small = small_calls_between_nodes(context);
+  out.push_back(
+      {Severity::warning,
+       small ? fmt::format("the fabric carried only messages of {} B and less, which take its latency "
+                           "and fill no link; fabrics differ here by their latency",
+                           fold::kLatencyAlone.value())
+             : "the fabric carried no traffic; this comparison cannot differ",
+       "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
 }
 
 namespace {

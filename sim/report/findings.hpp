@@ -12,6 +12,7 @@ namespace topsim::report {
 struct FindingContext {
   const ScenarioFacts& facts;
   const topology::Topology& topology;
+  const program::Program& program;
   const executor::Outcome& outcome;
   const Result& result;  // complete but for its findings
 };

@@ -129,7 +129,7 @@ Result make_result(const ScenarioFacts& facts, const Topology& topology, const p
   result.packets = outcome.packets;
   result.scenario = facts.scenario;
   result.left_open = facts.left_open;
-  result.findings = findings({facts, topology, outcome, result});
+  result.findings = findings({facts, topology, program, outcome, result});
   return result;
 }
 

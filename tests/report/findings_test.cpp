@@ -36,6 +36,20 @@ TEST(Findings, AFabricThatCarriedNothingIsSaidFirst) {
   EXPECT_EQ(result.findings[0].message, "the fabric carried no traffic; this comparison cannot differ");
 }
 
+// A flag of 16 B from one node to the other is all latency: what links carried says nothing of it.
+TEST(Findings, AFabricThatCarriedFlagsAloneIsNotCalledIdle) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.links.clear();
+  program::Program program = two_ranks();
+  for (program::RankProgram& each : program.classes) each.ops[1].bytes = 16_B;
+  const Result result = make_result(facts(), topology, program, memory(), outcome);
+  EXPECT_FALSE(says(result, "carried no traffic"));
+  EXPECT_TRUE(says(result, "the fabric carried only messages of 16 B and less"));
+  for (program::RankProgram& each : program.classes) each.ops[1].bytes = 17_B;
+  EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "carried no traffic"));
+}
+
 // Twice the model's FLOPs in the same time: a card that clocks above its data sheet.
 TEST(Findings, MoreThanThePeakIsExplained) {
   const topology::Topology topology = two_nodes();
