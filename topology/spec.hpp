@@ -33,6 +33,8 @@ struct NodeChoice {
   std::optional<std::string> nic;          // another NIC model in the same slots
   std::optional<std::string> cpu;          // another host CPU (its socket interconnect follows)
   std::optional<LinkChoice> nvlink;        // other figures for the scale-up link
+  // As many of the recipe's, the first of them; the host, its PCIe switches and NVSwitches stay.
+  std::optional<int> accelerators, nics;
 };
 
 struct FabricSpec {

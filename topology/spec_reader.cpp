@@ -158,6 +158,11 @@ const config::Object<NodeChoice>& table(config::Type<NodeChoice>) {
                  config::one_of({"intel-bdw", "intel-skl", "intel-icx", "intel-spr", "intel-erp", "amd",
                                  "arm", "power9"}))
           .field("nvlink", &NodeChoice::nvlink, "other figures of the scale-up link")
+          .field("accelerators", &NodeChoice::accelerators,
+                 "the first of its accelerators alone, as where a job is given 4 of 8 in each node",
+                 config::at_least(1), config::default_text("all"))
+          .field("nics", &NodeChoice::nics, "the first of its NICs for the fabric alone", config::at_least(1),
+                 config::default_text("all"))
           .shorthand("use");
   return object;
 }

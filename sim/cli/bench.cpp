@@ -12,6 +12,7 @@
 #include "sim/config/quantity.hpp"
 #include "sim/network/packet/spec.hpp"
 #include "sim/scenario/bench_text.hpp"
+#include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/traffic.hpp"
 
 namespace topsim::cli {
@@ -56,6 +57,11 @@ void refuse_choices(const Options& options, const std::string& what) {
 void warn_of_faults() {
   std::cerr << "warning: bench has the faults of links, NICs and switches that hold from the beginning to "
                "the end; topsim run has the others, too\n";
+}
+
+void warn_of_empty_nodes(const scenario::Scenario& scenario, const topology::Catalogue& catalogue) {
+  if (const auto empty = scenario::empty_nodes(scenario.topology, catalogue))
+    std::cerr << "note: " << empty->message << "\n  hint: " << empty->remedy << '\n';
 }
 
 std::string traffic(const Options& options, const scenario::TrafficName& what,
@@ -109,6 +115,7 @@ std::string collective(const Options& options, const scenario::BenchCollective& 
   check_order(sizes.first, sizes.last);
   scenario::Scenario scenario = options.scenario.load_cluster();
   if (scenario::faults_left_out(scenario) > 0) warn_of_faults();
+  warn_of_empty_nodes(scenario, catalogue);
   const bool direct =
       what.kind == program::CollectiveKind::all_to_all || what.kind == program::CollectiveKind::send_recv;
   if (direct) refuse_choices(options, std::string(what.name));

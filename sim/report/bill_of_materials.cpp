@@ -148,8 +148,12 @@ class Counter {
     const topology::Accelerator& chip =
         catalogue_.accelerator(spec_.node.accelerator.value_or(recipe.accelerator));
     double watts = recipe.power.value();
+    const int accelerators = spec_.node.accelerators.value_or(recipe.accelerators);
+    const bool fewer = spec_.node.nics || accelerators < recipe.accelerators;
+    if (fewer && watts > 0)
+      remarks_.push_back("power of the server is that with all its accelerators and NICs");
     if (watts <= 0) {
-      watts = chip.tdp.value() * recipe.accelerators;
+      watts = chip.tdp.value() * accelerators;
       remarks_.push_back(
           watts > 0 ? fmt::format("power of a {} is not published: its accelerators' {:.0f} W alone",
                                   recipe.id, watts)
@@ -163,13 +167,14 @@ class Counter {
       if (spec_.node.nic || spec_.node.accelerator) {
         remarks_.push_back("the price of the server is that of its usual accelerators and NICs");
       }
+      if (fewer) remarks_.push_back("the price of the server is that with all its accelerators and NICs");
       return;
     }
     remarks_.push_back(fmt::format(
         "no price of a {} server is known: its accelerators and NICs are counted, the rest is not",
         recipe.id));
-    add(BomCategory::accelerator, chip.id, chip.name, nodes * recipe.accelerators,
-        watts / recipe.accelerators, known(chip.id));
+    add(BomCategory::accelerator, chip.id, chip.name, nodes * accelerators, watts / accelerators,
+        known(chip.id));
     nics(/*in_servers=*/false, /*with_power=*/false);
   }
 

@@ -42,6 +42,7 @@ std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Ca
   Job job;
   try {
     job.per_node = catalogue.node(spec.node.use).accelerators;
+    job.per_node = std::min(job.per_node, spec.node.accelerators.value_or(job.per_node));
   } catch (const ConfigError&) {
     return {};
   }

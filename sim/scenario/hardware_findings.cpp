@@ -230,6 +230,25 @@ void find_lanes(const Scenario& scenario, std::vector<report::Finding>& out) {
 }
 }  // namespace
 
+std::optional<report::Finding> empty_nodes(const topology::TopologySpec& spec,
+                                           const topology::Catalogue& catalogue) {
+  if (spec.node.use.empty() || !spec.accelerators) return {};
+  const bool listed = spec.placement.kind == topology::PlacementKind::list;
+  const int nodes = listed ? static_cast<int>(spec.placement.nodes.size()) : spec.nodes;
+  const int each = spec.node.accelerators.value_or(catalogue.node(spec.node.use).accelerators);
+  const int filled = (*spec.accelerators + each - 1) / each;
+  if (filled >= nodes) return {};
+  const bool divides = *spec.accelerators % nodes == 0;
+  return report::Finding{
+      report::Severity::note,
+      fmt::format("the job's {} accelerators fill {} of the {} {}nodes, {} in each; the others have no rank",
+                  *spec.accelerators, filled, nodes, listed ? "listed " : "",
+                  std::min(each, *spec.accelerators)),
+      "topology.accelerators",
+      fmt::format("topology.node.accelerators={} in its place takes {} in every node",
+                  divides ? std::to_string(*spec.accelerators / nodes) : "N", divides ? "as many" : "N")};
+}
+
 std::vector<report::Finding> hardware_findings(const Scenario& scenario, const topology::Topology& topology,
                                                const topology::Catalogue& catalogue) {
   std::vector<report::Finding> out = packet_findings(scenario, topology);
@@ -240,6 +259,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
     for (report::Finding& each : described_parts(topology, catalogue)) out.push_back(std::move(each));
     return out;
   }
+  if (const auto empty = empty_nodes(scenario.topology, catalogue)) out.push_back(*empty);
   find_formats(scenario, topology, catalogue, out);
   find_minimal_paths(topology, out);
   find_node_torus(scenario, topology, catalogue, out);

@@ -1,6 +1,7 @@
 // What a run says of hardware that cannot do what the scenario asks of it. It runs all the same.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/report/result.hpp"
@@ -15,6 +16,10 @@ namespace topsim::scenario {
 [[nodiscard]] std::vector<report::Finding> hardware_findings(const Scenario& scenario,
                                                              const topology::Topology& topology,
                                                              const topology::Catalogue& catalogue);
+// Ranks fill node after node: a job of fewer accelerators than there are may leave nodes, or nodes that its
+// placement lists, without any. Of nodes of a recipe.
+[[nodiscard]] std::optional<report::Finding> empty_nodes(const topology::TopologySpec& spec,
+                                                         const topology::Catalogue& catalogue);
 // What network.nccl forces, or the fabric could do, and no collective of the run did.
 [[nodiscard]] std::vector<report::Finding> forced_findings(const Scenario& scenario,
                                                            const topology::Topology& topology,

@@ -53,6 +53,15 @@ TEST(HardwareFindings, say_which_parts_of_a_model_are_described_but_switched_off
               HasSubstr("keys and values are not compressed"));
 }
 
+// Eight of sixteen accelerators fill the first of two nodes, however it is chosen.
+TEST(HardwareFindings, say_which_nodes_have_no_rank) {
+  const std::vector<std::string> half = {"topology.nodes=16", "topology.accelerators=64",
+                                         "topology.placement=spread"};
+  EXPECT_THAT(words(half), HasSubstr("64 accelerators fill 8 of the 16 nodes, 8 in each"));
+  const std::vector<std::string> parts = {"topology.nodes=16", "topology.node.accelerators=4"};
+  EXPECT_THAT(words(parts), testing::Not(HasSubstr("nodes, ")));
+}
+
 TEST(HardwareFindings, say_that_times_of_trainium_are_not_held_to_measurements) {
   EXPECT_THAT(words({"topology.node=trn2", "topology.nodes=4"}), HasSubstr("follow the links of its torus"));
   EXPECT_THAT(words({"topology.nodes=8"}), testing::Not(HasSubstr("torus")));

@@ -127,6 +127,40 @@ TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
   }
 }
 
+TEST(Node, OfWhichAJobHasAPartKeepsItsSwitches) {
+  TopologySpec spec = cluster("hgx-h100", 2, "rail");
+  spec.node.accelerators = 4;
+  const Topology t = build(spec, catalogue());
+  EXPECT_EQ(t.accelerators().size(), 8U);
+  EXPECT_EQ(t.device(t.accelerators()[4]).node, 1U);
+  EXPECT_EQ(t.nics_of_node(0).size(), 8U);
+  const Router router(t, 1);
+  EXPECT_EQ(path_of(t, route(router, "node0/gpu0", "node0/gpu3")), "gpu0 nvswitch0 gpu3");
+  EXPECT_FALSE(t.find_device("node0/gpu4"));
+}
+
+TEST(Node, WithFewerNicsSharesThem) {
+  TopologySpec spec = cluster("hgx-h100", 2, "rail");
+  spec.node.nics = 2;
+  const Topology t = build(spec, catalogue());
+  EXPECT_EQ(t.accelerators().size(), 16U);
+  EXPECT_EQ(t.nics_of_node(1).size(), 2U);
+  const Router router(t, 1);
+  EXPECT_TRUE(route(router, "node0/gpu7", "node1/gpu7").crosses_fabric);
+}
+
+// NVLinks of a mesh and NICs on accelerators go with those that are left out: GPU 0 of a DGX-1 keeps its
+// links to 1, 2 and 3.
+TEST(Node, OfAMeshKeepsTheLinksAmongItsPart) {
+  TopologySpec spec = cluster("dgx-1-v100", 1);
+  spec.node.accelerators = 4;
+  const Topology t = build(spec, catalogue());
+  std::size_t bricks = 0;
+  for (const LinkId link : t.links_from(device(t, "node0/gpu0")))
+    bricks += t.link(link).kind == LinkKind::nvlink;
+  EXPECT_EQ(bricks, 3U);
+}
+
 // Of equal nodes one is kept; a copy of the topology whose links may change keeps all.
 TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
   const Topology once = build(cluster("hgx-h100", 3, "fat-tree"), catalogue());

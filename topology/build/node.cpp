@@ -1,5 +1,7 @@
 #include "topology/build/node.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/base/error.hpp"
@@ -21,6 +23,7 @@ class NodeDraft {
     stamp_.default_link = recipe_.default_link;
     stamp_.torus_block = recipe_.scale_up.torus_block;
     if (domain && recipe_.scale_up.kind != ScaleUp::Kind::switched) refuse_domain();
+    refuse_counts();
     accelerators();
     scale_up(std::min(domain.value_or(recipe_.scale_up.domain_nodes), nodes));
     host();
@@ -38,6 +41,38 @@ class NodeDraft {
                  {},
                  "leave it out, or choose a node with NVSwitches: gb200-nvl72",
                  {}}});
+  }
+  void refuse_counts() const {
+    std::vector<Problem> problems;
+    const auto most = [&](const char* key, const std::optional<int>& wanted, int there, const char* what) {
+      if (wanted.value_or(0) > there)
+        problems.push_back({{},
+                            std::string("topology.node.") + key,
+                            fmt::format("node {} has {} {}, not {}", recipe_.id, there, what, *wanted),
+                            {},
+                            "it is a part of the recipe's: name another node, or use fewer",
+                            {}});
+    };
+    most("accelerators", choice_.accelerators, recipe_.accelerators, "accelerators");
+    int nics = 0;  // that do not belong to accelerators which are left out
+    for (const NicGroup& group : recipe_.nics)
+      for (int i = 0; group.compute && i < group.count; ++i) nics += there(owner_of(group, i)) ? 1 : 0;
+    most("nics", choice_.nics, nics, "NICs for the fabric");
+    const bool torus = recipe_.scale_up.kind == ScaleUp::Kind::torus || !recipe_.scale_up.torus_block.empty();
+    if (torus && accelerators_ < recipe_.accelerators)
+      problems.push_back({{},
+                          "topology.node.accelerators",
+                          fmt::format("the accelerators of node {} are a torus, which some of them alone "
+                                      "are not",
+                                      recipe_.id),
+                          {},
+                          "leave it out; topology.accelerators takes the first of all nodes",
+                          {}});
+    if (!problems.empty()) throw ConfigError(std::move(problems));
+  }
+  [[nodiscard]] bool there(int accelerator) const { return accelerator < accelerators_; }
+  static int owner_of(const NicGroup& group, int nic) {
+    return group.owner.empty() ? 0 : group.owner.at(static_cast<std::size_t>(nic));
   }
   std::uint32_t add(DeviceKind kind, const std::string& model, int count = 1) {
     Device device{};
@@ -63,8 +98,7 @@ class NodeDraft {
     const Accelerator& accelerator = hardware_.accelerator(id, "topology.node.accelerator");
     stamp_.peer_to_peer = stamp_.peer_to_peer && accelerator.peer_to_peer;
     stamp_.torus_link = accelerator.scale_up_link;
-    for (int i = 0; i < recipe_.accelerators; ++i)
-      stamp_.accelerators.push_back(add(DeviceKind::accelerator, id));
+    for (int i = 0; i < accelerators_; ++i) stamp_.accelerators.push_back(add(DeviceKind::accelerator, id));
     ModelFacts facts;
     facts.compute_capability = accelerator.compute_capability;
     facts.gpu_direct = accelerator.peer_to_peer;
@@ -93,6 +127,7 @@ class NodeDraft {
       for (const std::uint32_t gpu : stamp_.accelerators) join(gpu, nvswitch, link, up.links_per_accelerator);
     } else if (up.kind == ScaleUp::Kind::mesh) {
       for (const ScaleUp::Edge& e : up.edges) {
+        if (!there(e.a) || !there(e.b)) continue;
         join(stamp_.accelerators.at(static_cast<std::size_t>(e.a)),
              stamp_.accelerators.at(static_cast<std::size_t>(e.b)), link, e.links);
       }
@@ -143,10 +178,17 @@ class NodeDraft {
   }
 
   void nics() {
+    int left = choice_.nics.value_or(recipe_.compute_nics());
     for (const NicGroup& group : recipe_.nics) {
       const std::string id = group.compute ? choice_.nic.value_or(group.nic) : group.nic;
       const NicEntry& entry = hardware_.nic(id, "topology.node.nic");
       for (int i = 0; i < group.count; ++i) {
+        const int owner = owner_of(group, i);
+        if (!there(owner) || (group.compute && left-- <= 0)) {
+          nics_.emplace_back();
+          nic_slots_.emplace_back();
+          continue;
+        }
         // Adapters that do not join the compute fabric are storage to us.
         const std::uint32_t nic = add(group.compute ? DeviceKind::nic : DeviceKind::storage, id);
         nics_.push_back(nic);
@@ -159,8 +201,7 @@ class NodeDraft {
         die.kind = LinkKind::other;
         die.type = {"on-die", "on the accelerator", entry.source};
         die.line_rate = die.capacity = rate * static_cast<double>(group.ports);
-        join(stamp_.accelerators.at(static_cast<std::size_t>(group.owner.at(static_cast<std::size_t>(i)))),
-             nic, die, 1);
+        join(stamp_.accelerators.at(static_cast<std::size_t>(owner)), nic, die, 1);
       }
     }
   }
@@ -184,19 +225,22 @@ class NodeDraft {
       } else {
         hub.push_back(parent);
       }
-      for (const int i : branch.accelerators)
+      for (const int i : branch.accelerators) {
+        if (!there(i)) continue;
         join(stamp_.accelerators.at(static_cast<std::size_t>(i)), hub.back(),
              hardware_.link(branch.device_link, kPath));
+      }
       for (const int i : branch.nics) {
         const auto n = static_cast<std::size_t>(i);
-        join(nics_.at(n), hub.back(), slot(branch.nic_link, nic_slots_[n]));
-        attached_.push_back(nics_[n]);
+        if (!nics_.at(n)) continue;
+        join(*nics_[n], hub.back(), slot(branch.nic_link, nic_slots_[n]));
+        attached_.push_back(*nics_[n]);
       }
     }
     // What the recipe leaves unplaced sits on the first socket.
     for (std::size_t n = 0; n < nics_.size() && !sockets_.empty(); ++n)
-      if (std::find(attached_.begin(), attached_.end(), nics_[n]) == attached_.end())
-        join(nics_[n], sockets_.front(), slot({}, nic_slots_[n]));
+      if (nics_[n] && std::find(attached_.begin(), attached_.end(), *nics_[n]) == attached_.end())
+        join(*nics_[n], sockets_.front(), slot({}, nic_slots_[n]));
   }
 
   const NodeRecipe& recipe_;
@@ -205,7 +249,9 @@ class NodeDraft {
   TopologyBuilder& builder_;
   NodeStamp stamp_;
   std::uint32_t next_local_[8] = {};
-  std::vector<std::uint32_t> sockets_, nics_, attached_;
+  int accelerators_ = choice_.accelerators.value_or(recipe_.accelerators);
+  std::vector<std::uint32_t> sockets_, attached_;
+  std::vector<std::optional<std::uint32_t>> nics_;  // of the recipe; nothing where it is left out
   std::vector<std::string> nic_slots_;
 };
 
