@@ -71,6 +71,28 @@ TEST(TrainingStep, EveryScheduleIdlesForItsClosedForm) {
     }
 }
 
+// What a plan computes again neither changes times that are replayed nor the memory of 2 p micro-batches that
+// the order keeps to: with I = F and W < F no stage waits inside its work (Qi et al., table 2), and the step
+// is its own work and the way of the first micro-batch down to the last stage, or of the last one up.
+TEST(TrainingStep, ZeroBubble2PReplaysTheSameOrderWhateverIsComputedAgain) {
+  using namespace topsim::literals;
+  const int p = 8, m = 24;
+  for (const auto kind : {RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full}) {
+    WorkloadSpec workload;
+    workload.model = gpt(32, 4096, 32, 50304, 1024);
+    workload.framework = "megatron@2023";
+    workload.plan.pp = p, workload.plan.dp = 1, workload.plan.zero = 0;
+    workload.plan.micro_batch = 3, workload.plan.grad_accumulation = m;
+    workload.plan.schedule = Schedule::zb_2p;
+    workload.plan.recompute = RecomputeSpec{kind, {}};
+    workload.compute.stage_times = {{30_us}, {30_us}, {20_us}, {Duration{}}};
+    const auto program = training_step(workload, h100(), p);
+    program::validate(program);
+    EXPECT_LE(free_network().run(program).step, m * 80_us + (p - 1) * 30_us + 20_us)
+        << static_cast<int>(kind);
+  }
+}
+
 TEST(TrainingStep, ZeroBubbleVIdlesForHalfAForwardAStage) {
   using namespace topsim::literals;
   WorkloadSpec workload = llama3_70b_on_64();
