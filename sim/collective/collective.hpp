@@ -63,6 +63,10 @@ struct TimeOptions {
   bool protocol_shares = true;  // what LL, LL128 and Simple reach of the tuner's bandwidths
   bool tree_pipeline = true;    // a tree's fill, hop by hop, in place of the tuner's corrections by size
   bool nvls_pipeline = true;    // what NVSwitch reduction reaches, and its pipeline's fill
+  // Send/recv inside a box runs on a pair's share of the library's channels. Rings of copies within kernels
+  // (user buffers, symmetric memory) are send/recv too, and have no channels: who knows calls of the library
+  // alone asks for it.
+  bool pair_channels = false;
 };
 
 // What of an activity's cap is its wires': seconds a byte takes on them where nothing else holds it up (0:

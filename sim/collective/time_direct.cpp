@@ -19,6 +19,19 @@ constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStart
 // channels (NCCL 2.30 enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin).
 constexpr double kDirectLL = 16 << 10;
 constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
+
+// A pair of a box has its share of all channels, twice as many for every doubling above 16 MiB a channel (32
+// chunks of 512 KiB over NVLink; NCCL 2.30 enqueue.cc, scheduleP2pTasksToPlan and addP2pToPlan, as since
+// 2.18), each with half of its threads to send and half to receive, as an edge of a tree. In no constant:
+// four H100, 128 MiB 163 GB/s over 8 channels, 256 MiB 299 over 16, 512 MiB 355.
+unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::CommunicatorFacts& facts) {
+  constexpr std::int64_t kLeastPart = 64 << 10, kMostPart = 16 << 20;
+  const unsigned all = std::bit_ceil(static_cast<unsigned>(facts.channels));
+  auto channels =
+      static_cast<unsigned>(std::clamp<std::int64_t>((bytes + kLeastPart - 1) / kLeastPart, 1, share));
+  while (bytes > kMostPart * channels && channels <= all / 2) channels *= 2;
+  return channels;
+}
 }  // namespace
 
 Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
@@ -37,7 +50,13 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
     t.network_us = nccl::kNetLatency[1][2] + extra_hop_us(facts, network_us);
   t.latency_us = t.start_us + t.network_us;
   if (options.flags_on_wire && ll) t.wire = 2;
-  if (kind != CollectiveKind::all_to_all) return t;
+  const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
+  if (kind != CollectiveKind::all_to_all) {
+    if (options.pair_channels && facts.nodes == 1 && nvlink && nvidia && !ll)
+      t.cap = pair_channels(bytes, channels_of_pair, facts) * tuner.tree_channel_bandwidth(Protocol::simple) /
+              2 * 1e9;
+    return t;
+  }
   if (facts.nodes > 1) {
     const double others = n - facts.min_local_ranks,         // of who has most of them
         nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes a microsecond
@@ -49,7 +68,6 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   }
   // What stays, and the own part, by the channels. Up to eight peers, oneself among them, share a channel
   // side by side: where the wires are slower than the threads the own part is done before the others.
-  const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
   const double others = t.wire * (n - 1) / n, share = options.protocol_shares ? kDirectShare : 1;
   const double own = nvidia ? 1 / (n * kDirectOwnCopy[gpu] * facts.channels) : 0;
   const double links = share * facts.ring.bandwidth_intra * facts.ring.channels;

@@ -243,7 +243,9 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
     const AppliedFaults faults = apply_faults(scenario, topology, changed, holds_throughout);
     const topology::Router router(topology, scenario.run.seed, faults.dead,
                                   scenario.network.packet.queue_pairs());
-    const collective::NcclModel nccl(router, scenario.network.nccl);
+    collective::TimeOptions time;
+    time.pair_channels = true;
+    const collective::NcclModel nccl(router, scenario.network.nccl, time);
     const Setting setting{scenario, router,
                           nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
                           progress, std::move(changed.capacity_changes)};

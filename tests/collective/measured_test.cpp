@@ -42,4 +42,19 @@ TEST(Measured, NvlsTreesGainNothingFromChunksAbove64KiB) {
   EXPECT_NEAR(bench(form, false, {size, size, 2})[0].bus_bytes_per_second / 1e9, 471, 10);
 }
 
+// sendrecv_perf on 4 of 8 H100 (ring of four), GB/s: a pair has 8 of 32 channels up to 128 MiB, twice as many
+// beyond each doubling, until the links are the limit. Of each channel half of its threads send.
+TEST(Measured, NeighboursExchangeOverTheirShareOfTheChannels) {
+  scenario::Scenario scenario;
+  scenario.topology = boxes("hgx-h100", 1, "");
+  scenario.topology.accelerators = 4;
+  scenario.network.model = "flow";
+  const scenario::BenchSizes sizes{Bytes(128 << 20), Bytes(512 << 20), 2};
+  const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::send_recv, sizes);
+  const std::array<double, 3> measured = {163, 299, 355};
+  ASSERT_EQ(rows.size(), measured.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    EXPECT_NEAR(rows[i].bus_bytes_per_second / 1e9 / measured.at(i), 1, 0.08) << rows[i].size.value();
+}
+
 }  // namespace topsim::collective::measured_test
