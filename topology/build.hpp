@@ -49,4 +49,10 @@ struct BuildOptions {
 // A topology file (the section's keys at its top); mistakes come with their places.
 [[nodiscard]] Topology build_file(const std::string& path, const Catalogue& catalogue,
                                   const BuildOptions& options = {});
+
+// Nodes in one scale-up domain where nobody says how many: all that it holds, or, where these do not divide
+// the nodes, the largest part of it down to a half that does. Schedulers hand racks out so (Slurm's
+// --segment, 16 of 18 trays in NVIDIA's job scripts for NVL72), since a group of ranks that lies in two racks
+// waits for the slower. Where nothing divides them the last domain has what is left.
+[[nodiscard]] int even_domain(int nodes, int largest);
 }  // namespace topsim::topology

@@ -305,7 +305,8 @@ const config::Object<TopologySpec>& table(config::Type<TopologySpec>) {
           .field("accelerators", &TopologySpec::accelerators, "how many the job uses when fewer than all",
                  config::at_least(1))
           .field("scale_up_domain", &TopologySpec::scale_up_domain, "nodes that share one NVLink domain",
-                 config::at_least(1), config::default_text("the node's"))
+                 config::at_least(1),
+                 config::default_text("the node's, or the largest part of it that divides the nodes"))
           .field("placement", &TopologySpec::placement, "which nodes the ranks fill, in order")
           .field("devices", &TopologySpec::devices, "devices one by one")
           .field("links", &TopologySpec::links, "links one by one")

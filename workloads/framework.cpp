@@ -29,7 +29,7 @@ const Framework* set_of_year(std::string_view base, std::string_view year) {
   const Framework* oldest = nullptr;
   for (const Framework& row : frameworks()) {
     if (row.name != base || !is_year(row.release)) continue;
-    if (row.release <= year) return &row;  // newest first
+    if ((row.since.empty() ? row.release : row.since) <= year) return &row;  // newest first
     oldest = &row;
   }
   return oldest;

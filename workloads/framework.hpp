@@ -92,6 +92,7 @@ struct ExchangeFacts {
 struct Framework : KernelFacts, ExchangeFacts {
   std::string_view name;     // "megatron"
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
+  std::string_view since;    // the year from which it stands, where that is before its release
   std::string_view summary;  // one line for lists and messages
   FrameworkFamily family = FrameworkFamily::megatron;
 

@@ -1,6 +1,6 @@
 #include "sim/report/findings.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -79,7 +79,8 @@ void find_bubble(const FindingContext& context, Findings& out) {
                                          : "");
   }
   const bool uneven = ideal >= 0 && share > ideal + 0.05;
-  out.push_back({Severity::note, std::move(message),
+  constexpr double kMostOfTheStep = 0.5;  // hardly what anybody wants
+  out.push_back({share >= kMostOfTheStep ? Severity::warning : Severity::note, std::move(message),
                  uneven ? "workload.plan.stage_layers" : "workload.plan.global_batch",
                  uneven ? "balance the stages: the first and last carry the embedding and the LM head"
                         : "more micro-batches a step, virtual_stages, or fewer stages"});
@@ -137,10 +138,20 @@ void find_stand_ins(const FindingContext& context, Findings& out) {
                      fmt::format("the flow model with network.collectives=pipelined times {}", names.first)});
 }
 
+// What nobody said and the step depends on. The result's left_open has all of it.
+void find_assumed(const FindingContext& context, Findings& out) {
+  std::vector<std::string> parts = context.facts.assumed;
+  for (const ScenarioFacts::Open& open : context.facts.open)
+    if (share_of_step(context.result, open.reason) >= open.from) parts.push_back(open.phrase);
+  if (parts.empty()) return;
+  out.push_back({Severity::note, fmt::format("not stated, so assumed: {}", fmt::join(parts, "; ")),
+                 "workload.plan", "say what differs; left_open of the JSON result lists every default"});
+}
+
 using Finder = void (*)(const FindingContext&, Findings&);
 constexpr Finder kFinders[] = {find_partial,     find_memory,       find_unused_fabric, find_oversubscription,
                                find_narrow_pcie, find_launch_bound, find_bubble,        find_limiting_link,
-                               find_straggler,   find_peak,         find_stand_ins};
+                               find_straggler,   find_peak,         find_stand_ins,     find_assumed};
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {

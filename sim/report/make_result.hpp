@@ -18,6 +18,14 @@ struct ScenarioFacts {
   bool trace = false;    // replayed, not computed from a model
   std::string schedule;  // "" when the workload has no pipeline
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
+  std::vector<std::string> assumed;  // what the scenario leaves open and this run took, a phrase each
+  // Left open, and worth a word where its communication is exposed: {what was taken, share of the step}.
+  struct Open {
+    std::string phrase;
+    executor::Reason reason;
+    double from;
+  };
+  std::vector<Open> open;
 };
 
 // REQUIRES: all four belong to the same run. Rank r is on accelerators()[r].

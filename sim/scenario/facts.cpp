@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
 #include "sim/scenario/left_open.hpp"
+#include "topology/build.hpp"
+#include "topology/catalogue/node_recipe.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
 #include "workloads/training_step.hpp"
@@ -56,6 +59,46 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
 }
 }  // namespace
 
+// Defaults that change what a run takes, and that other programs or releases set otherwise.
+void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, bool on_nvidia,
+                     report::ScenarioFacts& facts) {
+  const workloads::PlanSpec& given = scenario.workload.plan;
+  const workloads::Framework& set = workloads::framework(scenario.workload.framework);
+  if (plan.inference()) return;
+  if (!given.micro_batch && plan.micro_batches > 1)
+    facts.assumed.push_back(
+        fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
+  using executor::Reason;
+  constexpr double kTensor = 0.05, kExperts = 0.1;  // of the step
+  const bool has_user_buffers =
+      on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
+  if (!given.tp_overlap && plan.tp > 1 && has_user_buffers)
+    facts.open.push_back(
+        {"tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
+         "recipes turn on",
+         Reason::tensor_parallel, kTensor});
+  if (plan.ep > 1 && on_nvidia && plan.token_dispatcher == workloads::TokenDispatcher::alltoall)
+    facts.open.push_back(
+        {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
+         "HybridEP",
+         Reason::expert_parallel, kExperts});
+}
+
+// A domain that job schedulers would fill so, where the nodes do not fill whole ones.
+void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
+                 report::ScenarioFacts& facts) {
+  const topology::TopologySpec& spec = scenario.topology;
+  if (spec.scale_up_domain || spec.node.use.empty()) return;
+  const int largest = catalogue.node(spec.node.use).scale_up.domain_nodes;
+  if (largest < 2 || spec.nodes <= largest || spec.nodes % largest == 0) return;
+  const int size = topology::even_domain(spec.nodes, largest);
+  facts.assumed.push_back(
+      size < largest
+          ? fmt::format("{} of {} nodes of each scale-up domain (topology.scale_up_domain)", size, largest)
+          : fmt::format("scale-up domains of {} nodes and a last one of {} (topology.scale_up_domain)",
+                        largest, spec.nodes % largest));
+}
+
 report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topology& topology,
                                const topology::Catalogue& catalogue) {
   report::ScenarioFacts facts;
@@ -76,6 +119,13 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.left_open = left_open_json(complete, plan);
+  say_domains(scenario, catalogue, facts);
+  const auto& models = topology.models();
+  const bool on_nvidia =
+      std::all_of(topology.accelerators().begin(), topology.accelerators().end(), [&](DeviceId device) {
+        return catalogue.accelerator(models[topology.device(device).model]).vendor == "NVIDIA";
+      });
+  say_assumptions(scenario, plan, on_nvidia, facts);
   facts.headline +=
       kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);

@@ -51,4 +51,29 @@ TEST(WhatIsLeftOpen, is_named_as_a_scenario_names_it) {
   EXPECT_FALSE(open.at("plan").contains("zero"));      // given
   EXPECT_FALSE(open.at("plan").contains("schedule"));  // no pipeline
 }
+
+std::string said(const report::Result& result) {
+  for (const report::Finding& finding : result.findings)
+    if (finding.message.rfind("not stated, so assumed: ", 0) == 0) return finding.message;
+  return {};
+}
+
+TEST(WhatIsLeftOpen, is_said_where_the_step_depends_on_it) {
+  const World world;
+  const auto run = [&](const std::string& plan, const std::string& topology) {
+    return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "megatron", "plan": )" + plan +
+                          R"(}, "run": {"steps": 1}, "topology": )" + topology + "}"));
+  };
+  const std::string two = R"({"node": "hgx-h200", "nodes": 2, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
+  // 64 sequences for 16 replicas of one each.
+  EXPECT_EQ(run(R"({"global_batch": 64})", two),
+            "not stated, so assumed: micro_batch 1, so 4 micro-batches a step");
+  EXPECT_EQ(run(R"({"micro_batch": 1, "global_batch": 64})", two), "");
+  EXPECT_NE(run(R"({"micro_batch": 1, "tp": 8})", two).find("user buffers"), std::string::npos);
+  EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 8, "tp_overlap": "none"})", two), "");
+  const std::string racks =
+      R"({"node": "gb200-nvl72", "nodes": 32, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
+  EXPECT_EQ(run(R"({"micro_batch": 1})", racks),
+            "not stated, so assumed: 16 of 18 nodes of each scale-up domain (topology.scale_up_domain)");
+}
 }  // namespace topsim::scenario::left_open_test

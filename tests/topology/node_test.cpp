@@ -111,6 +111,21 @@ TEST(Node, TwoRacksAreTwoScaleUpDomains) {
   EXPECT_TRUE(route(router, "node0/gpu0", "node18/gpu0").crosses_fabric);
 }
 
+TEST(Node, RacksAreFilledEvenlyWhereTheirTraysDoNotDivideTheNodes) {
+  // 64 trays on racks of 18: four of 16. 36 fill two; 38 = 2 x 19 has no part between 9 and 18.
+  EXPECT_EQ(even_domain(64, 18), 16);
+  EXPECT_EQ(even_domain(20, 18), 10);
+  EXPECT_EQ(even_domain(36, 18), 18);
+  EXPECT_EQ(even_domain(38, 18), 18);
+  EXPECT_EQ(even_domain(12, 18), 18);
+  const Topology t = build(cluster("gb200-nvl72", 32, "rail"), catalogue());
+  const Router router(t, 1);
+  EXPECT_EQ(router.scale_up_domain(device(t, "node0/gpu0")),
+            router.scale_up_domain(device(t, "node15/gpu3")));
+  EXPECT_NE(router.scale_up_domain(device(t, "node15/gpu0")),
+            router.scale_up_domain(device(t, "node16/gpu0")));
+}
+
 TEST(Node, EveryRecipeBuildsAndConnectsEveryPairOfRanks) {
   for (const CatalogueEntry& entry : catalogue().entries()) {
     if (entry.category != "node") continue;

@@ -67,6 +67,19 @@ TEST(Plan, LayersThatDoNotDivideComeWithAList) {
   EXPECT_EQ(problems[0].help, "say how: \"stage_layers\": [40, 41]");
 }
 
+TEST(Plan, EndsMayHoldEmbeddingAndHeadAlone) {
+  WorkloadSpec workload = llama3_70b_on_64();
+  workload.plan.pp = 4;
+  workload.plan.global_batch.reset();
+  const auto remedy = [&](int layers) {
+    workload.model.layers = layers;
+    return problems_of(workload).at(0).help;
+  };
+  EXPECT_EQ(remedy(3), "say how: \"stage_layers\": [1, 1, 1, 0]");
+  EXPECT_EQ(remedy(2), "say how: \"stage_layers\": [0, 1, 1, 0]");
+  EXPECT_EQ(remedy(1), "at most 1 stages can hold a layer each");
+}
+
 TEST(Plan, StageLayersMustSumToTheModel) {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.plan.stage_layers = {41, 40};

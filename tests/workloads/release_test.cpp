@@ -241,6 +241,7 @@ TEST(Release, OlderScriptsKeepTheirScores) {
     EXPECT_TRUE(plan(old).dropout) << old;
   }
   EXPECT_FALSE(plan("megatron@2019").fused_kernels);
+  EXPECT_TRUE(plan("megatron@2020").fused_kernels);  // they came in 2020: the set of SC'21
   EXPECT_TRUE(plan("deepspeed@2022").fused_kernels);
   EXPECT_TRUE(plan("ddp@2024-compile").fused_cross_entropy && plan("ddp@2024-compile").fused_adam);
 }

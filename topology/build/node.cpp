@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
+#include "topology/build.hpp"
 
 namespace topsim::topology {
 namespace {
@@ -25,7 +26,7 @@ class NodeDraft {
     if (domain && recipe_.scale_up.kind != ScaleUp::Kind::switched) refuse_domain();
     refuse_counts();
     accelerators();
-    scale_up(std::min(domain.value_or(recipe_.scale_up.domain_nodes), nodes));
+    scale_up(std::min(domain.value_or(even_domain(nodes, recipe_.scale_up.domain_nodes)), nodes));
     host();
     nics();
     pcie_tree();
@@ -256,6 +257,13 @@ class NodeDraft {
 };
 
 }  // namespace
+
+int even_domain(int nodes, int largest) {
+  if (nodes <= largest || nodes % largest == 0) return largest;
+  for (int size = largest - 1; 2 * size >= largest; --size)
+    if (nodes % size == 0) return size;
+  return largest;
+}
 
 NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware, TopologyBuilder& builder) {
   const NodeRecipe& recipe = hardware.node(spec.node.use, kPath);

@@ -177,6 +177,8 @@ Framework megatron_2023() {
   row.release = "2023";
   row.summary = "Megatron-LM of late 2022 and 2023: as before, timers off unless asked for";
   row.timed_passes = false;  // megatron/timers.py: --timing-log-level 0
+  // Its README recommends --recompute-activations, and full recompute only where memory is very short.
+  row.recompute = RecomputeKind::selective;
   return row;
 }
 
@@ -186,6 +188,7 @@ Framework megatron_2023() {
 Framework megatron_2021() {
   Framework row = megatron_2022();
   row.release = "2021";
+  row.since = "2020";  // fused kernels came in 2020 (Megatron-LM v2.0)
   row.summary = "Megatron-LM of SC'21 and Megatron-DeepSpeed: nothing hides behind matmuls";
   row.tp_overlap = TensorOverlap::none;
   row.fused_softmax_keys = 2048;  // key_seq_len <= 2048
@@ -196,12 +199,13 @@ Framework megatron_2021() {
   return row;
 }
 
-// NVIDIA/Megatron-LM of 2019 and 2020, mpu/transformer.py: scale, mask, softmax, dropout and residual are
+// NVIDIA/Megatron-LM of 2019, mpu/transformer.py: scale, mask, softmax, dropout and residual are
 // operators of their own; apex has norms, which count as eager ones (its shares are those of a fused set),
 // and Adam.
 Framework megatron_2019() {
   Framework row = megatron_2021();
   row.release = "2019";
+  row.since = {};
   row.summary = "the first Megatron-LM: scale, mask, softmax, dropout and residual one by one";
   row.fused_kernels = row.apex_norms = row.splits_messages = false;
   row.fused_softmax_keys = 0;

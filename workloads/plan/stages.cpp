@@ -24,9 +24,16 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
     const std::string what = virtual_stages > 1
                                  ? fmt::format("pp x virtual_stages = {} x {}", plan.pp, virtual_stages)
                                  : fmt::format("pp = {}", plan.pp);
+    const bool ends_empty = stages > layers && stages <= layers + 2;  // they hold embedding and head alone
+    if (ends_empty) {
+      std::fill(proposal.begin(), proposal.end(), 1);
+      proposal.back() = 0;
+      if (stages == layers + 2) proposal.front() = 0;
+    }
     mistakes.add("plan.pp", fmt::format("{} layers do not divide into {} stages ({})", layers, stages, what),
-                 stages <= layers ? fmt::format("say how: \"stage_layers\": [{}]", fmt::join(proposal, ", "))
-                                  : fmt::format("at most {} stages can hold a layer each", layers));
+                 stages <= layers || ends_empty
+                     ? fmt::format("say how: \"stage_layers\": [{}]", fmt::join(proposal, ", "))
+                     : fmt::format("at most {} stages can hold a layer each", layers));
     return {};
   }
   std::vector<int> result = given;
