@@ -24,6 +24,23 @@ int columns_of_stderr() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
+// What keeps a run from being one of a few classes of ranks, and what may be done about it.
+std::string cause_text(const executor::Progress& run) {
+  const std::string classes = std::to_string(run.rank_classes), ranks = std::to_string(run.ranks);
+  switch (run.apart.load()) {
+    case executor::Apart::by_packet:
+      return "every packet is simulated{}; network.model=flow shares links without packets";
+    case executor::Apart::by_choice:
+      return "all " + ranks + " ranks are simulated one by one{}";
+    case executor::Apart::by_hash:
+      return "paths by hash keep " + classes + " of " + ranks +
+             " ranks apart{}; with topology.fabric.routing=adaptive more of them are simulated as one";
+    case executor::Apart::by_place:
+      break;
+  }
+  return ranks + " ranks are of " + classes + " kinds{}";
+}
+
 std::string bar(double share, int width) {
   std::string text;
   const int full = static_cast<int>(share * width);
@@ -57,6 +74,28 @@ std::string progress_text(const executor::Progress& progress, double wall_second
   return report::clip_end(text, static_cast<std::size_t>(std::max(1, columns - 1)));
 }
 
+std::string long_run_text(const executor::Progress& progress, Clock::time_point now) {
+  constexpr double kLong = 15, kTelling = 1.0 / 500;  // seconds; a share of the ops
+  constexpr auto kLongEnough = std::chrono::seconds(3);
+  std::string text;
+  double longest = kLong;
+  progress.each_run([&](const executor::Progress& run) {
+    const Clock::time_point began = run.began;
+    const double done = static_cast<double>(run.ops_done), total = static_cast<double>(run.ops_total);
+    if (began == Clock::time_point{} || done <= 0 || done >= total) return;
+    if (now < began + (done < kTelling * total ? kLongEnough : kPatience)) return;
+    const double whole = std::chrono::duration<double>(now - began).count() * total / done;
+    if (whole < longest) return;
+    longest = whole;
+    constexpr double kMinute = 60;
+    const std::string time = whole < 2 * kMinute ? fmt::format("{:.0f} s", 10 * std::round(whole / 10))
+                                                 : fmt::format("{:.0f} min", whole / kMinute);
+    text =
+        fmt::format("note: {}\n", fmt::format(fmt::runtime(cause_text(run)), ": about " + time + " a run"));
+  });
+  return text;
+}
+
 std::string progress_json(const executor::Progress& progress, double wall_seconds) {
   const auto done = static_cast<double>(progress.ops_done.load());
   const auto total = static_cast<double>(progress.ops_total.load());
@@ -71,20 +110,22 @@ std::string progress_json(const executor::Progress& progress, double wall_second
   return nlohmann::ordered_json{{"progress", std::move(line)}}.dump() + '\n';
 }
 
-ProgressLine::ProgressLine(Text text, bool quiet) : text_(std::move(text)) {
-  if (!quiet && terminal_on_stderr()) thread_ = std::thread([this] { draw(); });
+ProgressLine::ProgressLine(Text text, bool quiet) : text_(std::move(text)), draws_(terminal_on_stderr()) {
+  if (!quiet && draws_) thread_ = std::thread([this] { draw(); });
 }
 
 ProgressLine::ProgressLine(const executor::Progress& progress, bool quiet)
     : ProgressLine(progress, ProgressStyle::line, quiet) {}
 
 ProgressLine::ProgressLine(const executor::Progress& progress, ProgressStyle style, bool quiet)
-    : style_(style), text_([&progress, style](double wall, int columns) {
+    : style_(style),
+      text_([&progress, style](double wall, int columns) {
         return style == ProgressStyle::json ? progress_json(progress, wall)
                                             : progress_text(progress, wall, columns);
-      }) {
-  if (!quiet && (style == ProgressStyle::json || terminal_on_stderr()))
-    thread_ = std::thread([this] { draw(); });
+      }),
+      draws_(style == ProgressStyle::json || terminal_on_stderr()) {
+  if (style == ProgressStyle::line) note_ = [&progress] { return long_run_text(progress, Clock::now()); };
+  if (!quiet) thread_ = std::thread([this] { draw(); });
 }
 
 ProgressLine::~ProgressLine() {
@@ -109,6 +150,11 @@ void ProgressLine::draw() {
   std::unique_lock lock(mutex_);
   for (auto next = begin + kPatience; !finished_.wait_until(lock, next, [this] { return done_; });
        next = Clock::now() + kRedraw) {
+    if (const std::string note = note_ ? note_() : ""; !note.empty()) {
+      std::fprintf(stderr, "%s%s", drawn ? "\r\x1b[2K" : "", note.c_str());
+      note_ = nullptr;  // once
+    }
+    if (!draws_) continue;
     write();
     drawn = true;
   }

@@ -1,7 +1,9 @@
 // One line on stderr, redrawn ten times a second once a run has taken half a second; only on a terminal. Or,
-// for programs that wrap this one, a line of JSON each time, wherever stderr goes, and one at the end.
+// for programs that wrap this one, a line of JSON each time, wherever stderr goes, and one at the end. Before
+// it, and in files, too, a note where a run will take long.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -17,6 +19,12 @@ namespace topsim::cli {
 // "simulating step 3/8  ━━━━━━━━────  62 %   251 ms simulated · 1.9 M events/s · 4 s left"
 [[nodiscard]] std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns);
 
+// A line for who waits for a run that takes more than 15 s as it goes: why, how long, what would be quicker.
+// "note: paths by hash keep 6140 of 6144 ranks apart: about 2 min a run; with ..." Empty where none does,
+// and at the very beginning of a run, which says little of the rest.
+[[nodiscard]] std::string long_run_text(const executor::Progress& progress,
+                                        std::chrono::steady_clock::time_point now);
+
 // {"progress": {"steps_done": 1, "steps": 3, "share": 0.62, "simulated_seconds": ..., "events": ...,
 // "wall_seconds": ..., "seconds_left": ...}} and a line break.
 [[nodiscard]] std::string progress_json(const executor::Progress& progress, double wall_seconds);
@@ -26,7 +34,7 @@ enum class ProgressStyle : std::uint8_t { line, json };
 class ProgressLine {
  public:
   using Text = std::function<std::string(double wall_seconds, int columns)>;
-  // Nothing is drawn where stderr is no terminal, or with --quiet.
+  // Nothing is drawn where stderr is no terminal, but the note is written; neither with --quiet.
   ProgressLine(Text text, bool quiet);
   ProgressLine(const executor::Progress& progress, bool quiet);
   ProgressLine(const executor::Progress& progress, ProgressStyle style, bool quiet);
@@ -38,6 +46,8 @@ class ProgressLine {
   void draw();
   ProgressStyle style_ = ProgressStyle::line;
   Text text_;
+  std::function<std::string()> note_;  // until it was said
+  bool draws_;
   std::mutex mutex_;
   std::condition_variable finished_;
   bool done_ = false;

@@ -69,6 +69,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
 }
 
 Outcome Executor::run() {
+  if (progress_) progress_->began = std::chrono::steady_clock::now();
   while (engine_.next() == now()) handle(engine_.pop());  // faults from the beginning on come before it
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) begin_step(r);
   while (!finished_ && !stopped()) advance();

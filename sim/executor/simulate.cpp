@@ -68,6 +68,14 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
       in_steps ? step_carrier(program, system, nccl, router.topology(), *network, options,
                               form == CollectiveForm::hops, model.plain_messages, shares_as_fluid)
                : pipelined_carrier(system, *network, options.network == "analytic", std::move(contention));
+  if (progress != nullptr) {
+    progress->ranks = program.ranks;
+    progress->rank_classes = static_cast<std::uint32_t>(system.ranks.size());
+    progress->apart = packets != nullptr                                     ? Apart::by_packet
+                      : !system.folded                                       ? Apart::by_choice
+                      : router.topology().routing == topology::Routing::ecmp ? Apart::by_hash
+                                                                             : Apart::by_place;
+  }
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
                         shares_as_fluid && (form != CollectiveForm::hops));
   outcome.least_efficiency = carrier->least_efficiency();

@@ -36,9 +36,8 @@ template <class Work>
 void run_all(std::size_t runs, int jobs, executor::Progress* progress, const Work& work) {
   if (progress != nullptr) progress->runs_total += runs;
   parallel::in_order(runs, jobs, [&](std::size_t i) {
-    executor::Progress own;
-    if (progress != nullptr) own.stop_all = &progress->stop;
-    work(i, &own);
+    executor::RunOfStudy own(progress);
+    work(i, &own.progress);
     if (progress != nullptr) ++progress->runs_done;
   });
 }

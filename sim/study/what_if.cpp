@@ -173,9 +173,8 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
   std::vector<Step> steps(parts.size() + 1);
   if (progress != nullptr) progress->runs_total += steps.size();
   const auto run = [&](std::size_t i) {
-    executor::Progress own;
-    if (progress != nullptr) own.stop_all = &progress->stop;
-    steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, &own);
+    executor::RunOfStudy own(progress);
+    steps[i] = step_of(scenario, catalogue, prepared, i == 0 ? nullptr : &parts[i - 1], how, &own.progress);
     if (progress != nullptr) ++progress->runs_done;
   };
   parallel::in_order(steps.size(), 0, run, [&] { return progress != nullptr && progress->stop; });
