@@ -176,6 +176,29 @@ TEST(Node, OfAMeshKeepsTheLinksAmongItsPart) {
   EXPECT_EQ(bricks, 3U);
 }
 
+// An Intel root complex sends what one GPU writes to another on in packets of 64 bytes, with 26 of header
+// each as with 256: (64 + 26) / 64 of it instead of (256 + 26) / 256. AMD's passes packets on as they are;
+// what goes through the host's memory, or below a switch, is cut by nobody.
+TEST(Node, PeersBehindAnIntelRootComplexTakeMoreOfItsLinks) {
+  const auto shares = [](const char* node, const char* cpu, const char* to) {
+    TopologySpec spec = cluster(node, 1);
+    if (*cpu != 0) spec.node.cpu = cpu;
+    const Topology t = build(spec, catalogue());
+    const Router router(t, 1);
+    std::vector<double> out;
+    for (const LinkShare& use : route(router, "node0/gpu0", to).links) out.push_back(use.share);
+    return out;
+  };
+  const double cut = (90.0 / 64) / (282.0 / 256);
+  using testing::DoubleEq, testing::Each, testing::ElementsAre;
+  EXPECT_THAT(shares("rtx-pro-6000-8gpu", "", "node0/gpu2"), ElementsAre(1, 1, DoubleEq(cut), DoubleEq(cut)));
+  EXPECT_THAT(shares("rtx-pro-6000-8gpu", "amd", "node0/gpu2"), Each(1));
+  EXPECT_THAT(shares("rtx-pro-6000-8gpu", "", "node0/gpu1"), Each(1));
+  EXPECT_THAT(shares("rtx-pro-6000-8gpu", "", "node0/gpu4"), Each(1));
+  EXPECT_THAT(shares("rtx-pro-6000-8gpu", "", "node0/nic1"), Each(1));
+  EXPECT_THAT(shares("srv-8x4090-dual", "intel-spr", "node0/gpu1"), Each(1));
+}
+
 // Of equal nodes one is kept; a copy of the topology whose links may change keeps all.
 TEST(Node, NodesKeptOnceAreThoseThatAreSpelledOut) {
   const Topology once = build(cluster("hgx-h100", 3, "fat-tree"), catalogue());

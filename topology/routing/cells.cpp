@@ -114,8 +114,7 @@ void Cells::expand(Router::Place place, std::vector<LinkShare>& out) const {
   const auto [cell, at] = place;
   if (cell < nodes_ && at >= kStretch) {
     const std::uint32_t from = (at - kStretch) >> bits_, to = at & ((1U << bits_) - 1);
-    for (const std::uint32_t l : node_paths_.shape(cell).path(from, to).links)
-      out.push_back({node_paths_.link(cell, l), 1});
+    node_paths_.append(cell, from, to, out);
   } else if (cell < nodes_) {
     const std::uint32_t inner = node_paths_.inner_links(cell);
     out.push_back({at < inner ? node_paths_.link(cell, at) : cables_[cable_begin_[cell] + at - inner], 1});

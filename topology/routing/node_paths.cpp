@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "topology/routing/root_complex.hpp"
+
 namespace topsim::topology {
 namespace {
 
@@ -114,7 +116,9 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
   const auto member = [&](DeviceId id) {
     const Device d = t.device(id);
     const std::uint8_t ports = ways.ports[id.index()];
-    return NodeShape::Member{d.kind, d.local, (ports & 1) != 0, ports == 2, ways.joined[id.index()] == 3};
+    NodeShape::Member m{d.kind, d.local, (ports & 1) != 0, ports == 2, ways.joined[id.index()] == 3};
+    if (d.kind == DeviceKind::cpu) m.peer_overhead = peer_overhead(t.facts_of(id).cpu_family);
+    return m;
   };
   const auto local = [&](LinkId id) {
     const Link l = t.link(id);

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "topology/routes.hpp"
 #include "topology/topology.hpp"
 
 namespace topsim::topology {
@@ -33,6 +34,7 @@ struct LocalLink {
 
 struct LocalPath {
   std::span<const std::uint32_t> links;  // positions in the node's link list
+  std::span<const double> shares;        // of each, bytes on it per byte of the message
   Duration latency{};
   bool reachable = false;
 };
@@ -42,9 +44,10 @@ class NodeShape {
   struct Member {
     DeviceKind kind;
     std::uint32_t local;
-    bool fabric;  // has a working cable into the fabric
-    bool lost;    // had cables into the fabric, all of which are dead
-    bool joined;  // to a scale-up switch that nodes share (NVL72), both ways
+    bool fabric;               // has a working cable into the fabric
+    bool lost;                 // had cables into the fabric, all of which are dead
+    bool joined;               // to a scale-up switch that nodes share (NVL72), both ways
+    double peer_overhead = 1;  // CPUs: root_complex.hpp
     auto operator<=>(const Member&) const = default;
   };
   // `of_lost`: dead links inside the node of ports that are lost.
@@ -81,6 +84,7 @@ class NodeShape {
   struct Row {  // from one device to all
     std::once_flag once;
     std::vector<std::uint32_t> begin, links;
+    std::vector<double> shares;  // by link
     std::vector<Duration> latency;
     std::vector<std::uint8_t> reachable, by_scale_up;
     std::vector<std::uint32_t> proxy;
@@ -93,6 +97,7 @@ class NodeShape {
   const Row& row(std::uint32_t from) const;
   [[nodiscard]] Tree search(std::uint32_t from, Search kind) const;
   bool append(const Tree& tree, std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& out) const;
+  void cut_packets(std::size_t begin, Row& row) const;
   bool append_staged(const Tree& host, std::uint32_t from, std::uint32_t to,
                      std::vector<std::uint32_t>& out) const;
   void find_nearest_ports();
@@ -212,6 +217,12 @@ class NodePaths {
   [[nodiscard]] LinkId link(std::uint32_t node, std::uint32_t position) const {
     if (node < linked_.nodes) return LinkId(std::size_t{node} * linked_.links + position);
     return links_[links_begin_[node - linked_.nodes] + position];
+  }
+  // The links of a path inside the node. REQUIRES: reachable.
+  void append(std::uint32_t node, std::uint32_t from, std::uint32_t to, std::vector<LinkShare>& out) const {
+    const LocalPath path = shape(node).path(from, to);
+    for (std::size_t l = 0; l < path.links.size(); ++l)
+      out.push_back({link(node, path.links[l]), path.shares[l]});
   }
   // None for links that do not join two devices of the node.
   [[nodiscard]] std::optional<std::uint32_t> position(LinkId link, std::uint32_t node) const {

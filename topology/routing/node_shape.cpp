@@ -128,6 +128,16 @@ bool NodeShape::append_staged(const Tree& host, std::uint32_t from, std::uint32_
   return append(search(memory, Search::host), memory, to, out);
 }
 
+// Peer traffic behind a root complex: of the row's last path, from its link `begin` on.
+void NodeShape::cut_packets(std::size_t begin, Row& row) const {
+  double overhead = 1;
+  for (std::size_t l = begin; l < row.links.size(); ++l) {
+    const LocalLink& link = links_[row.links[l]];
+    if (members_[link.from].kind == DeviceKind::cpu) overhead = members_[link.from].peer_overhead;
+    if (link.kind == LinkKind::pcie) row.shares[l] = overhead;
+  }
+}
+
 const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
   Row& row = rows_[from];
   std::call_once(row.once, [&] {
@@ -140,14 +150,17 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
     row.by_scale_up.assign(n, 0);
     row.latency.assign(n, Duration{});
     for (std::uint32_t to = 0; to < n; ++to) {
-      bool found = false;
+      bool found = false, staged = false;
       if (accelerator && members_[to].kind == DeviceKind::accelerator) {
         found = append(scale_up, from, to, row.links);
         row.by_scale_up[to] = found || (members_[from].joined && members_[to].joined) ? 1 : 0;
-        if (!found) found = append_staged(host, from, to, row.links);
+        if (!found) found = staged = append_staged(host, from, to, row.links);
       }
       if (!found) found = append(host, from, to, row.links) || append(any, from, to, row.links);
       row.reachable[to] = found ? 1 : 0;
+      row.shares.resize(row.links.size(), 1);
+      if (accelerator && members_[to].kind == DeviceKind::accelerator && !staged)
+        cut_packets(row.begin.back(), row);
       for (std::size_t l = row.begin.back(); l < row.links.size(); ++l)
         row.latency[to] += links_[row.links[l]].latency;
       row.begin.push_back(static_cast<std::uint32_t>(row.links.size()));
@@ -159,7 +172,8 @@ const NodeShape::Row& NodeShape::row(std::uint32_t from) const {
 
 LocalPath NodeShape::path(std::uint32_t from, std::uint32_t to) const {
   const Row& r = row(from);
-  return {std::span(r.links).subspan(r.begin[to], r.begin[to + 1] - r.begin[to]), r.latency[to],
+  const std::size_t begin = r.begin[to], count = r.begin[to + 1] - begin;
+  return {std::span(r.links).subspan(begin, count), std::span(r.shares).subspan(begin, count), r.latency[to],
           r.reachable[to] != 0};
 }
 

@@ -62,8 +62,7 @@ struct Router::Impl {
     if (const LinkId way = grain == Grain::stretches ? cells->way(node, a, b) : LinkId(); way.valid())
       out.links.push_back({way, 1});
     else
-      for (const std::uint32_t l : nodes.shape(node).path(a, b).links)
-        out.links.push_back({nodes.link(node, l), 1});
+      nodes.append(node, a, b, out.links);
   }
   bool over_fabric(DeviceId from, DeviceId to, const RouteQuery& q, Grain grain, Route& out) const {
     const std::uint64_t first = q.connection * queue_pairs;
