@@ -47,6 +47,7 @@ std::string point_to_point_table(const PointToPoint& result) {
           : fmt::format("# {} -> {}, as ib_{}_lat and ib_{}_bw, one queue pair\n", result.from, result.to,
                         verb_name(result.verb), verb_name(result.verb));
   if (!result.note.empty()) text += "# " + result.note + '\n';
+  text += "# bytes: of each message, -b to -e\n";
   text += fmt::format("#{:>11} {:>12} {:>16} {:>17} {:>17} {:>13} {:>13}\n", "bytes", "#iterations",
                       "t_typical[usec]", "BW average[Gb/s]", "BW average[GB/s]", "MsgRate[Mpps]",
                       "library[usec]");
@@ -91,6 +92,7 @@ std::string traffic_table(const TrafficName& what, const Traffic& traffic) {
   if (traffic.flows.size() <= kMostRows) {
     std::size_t width = 4;
     for (const TrafficFlow& flow : traffic.flows) width = std::max({width, flow.from.size(), flow.to.size()});
+    text += "# bytes: of each flow, -b (parking_lot and victim send for the whole --window)\n";
     text += fmt::format("#{:>{}}  {:>{}} {:>12} {:>13} {:>13} {:>14}\n", "from", width, "to", width, "bytes",
                         "delivered(us)", "acked(us)", "goodput(Gb/s)");
     for (const TrafficFlow& flow : traffic.flows) {
