@@ -24,6 +24,7 @@ struct AloneCall {
   };
   Duration duration{};
   Duration moving{};  // of it: bytes are on the way, evenly as far as reports tell
+  double rate = 0;    // where the call can go on in the network: bytes/s meanwhile
   std::vector<Share> links;
   std::uint64_t transfers = 1;
 };
@@ -39,6 +40,9 @@ class Carrier {
   // `call` comes back in `done` of advance() when its last byte has arrived. False: it has nothing to send.
   [[nodiscard]] virtual bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity,
                                    SimTime now) = 0;
+  // Whether calls can begin in the middle, and one that does, with so many bytes left.
+  [[nodiscard]] virtual bool goes_on() const { return false; }
+  virtual void go_on(std::uint32_t /*call*/, std::uint32_t /*activity*/, double /*bytes*/, SimTime /*now*/) {}
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
   // Everything of this instant has been said: the network is asked for its next event now.
   virtual void settle(SimTime /*now*/) {}

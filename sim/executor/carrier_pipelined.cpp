@@ -17,15 +17,22 @@ class Pipelined final : public Carrier {
   }
 
   bool start(std::uint32_t call, std::uint32_t, std::uint32_t activity, SimTime now) override {
+    go_on(call, activity, static_cast<double>(system_.activities[activity].bytes.value()), now);
+    return true;
+  }
+
+  [[nodiscard]] bool goes_on() const override { return true; }
+  void go_on(std::uint32_t call, std::uint32_t activity, double bytes, SimTime now) override {
     if (bottlenecks_.size() <= call) bottlenecks_.resize(call + 1U);
     bottlenecks_[call] = fold::System::kNone;
-    network_.start(transfer_of(call, activity), now);
+    network::Transfer transfer = transfer_of(call, activity);
+    transfer.bytes = bytes;
+    network_.start(transfer, now);
     ++transfers_;
-    if (!remembers_) return true;
+    if (!remembers_) return;
     if (calls_.size() <= call) calls_.resize(call + 1U);
     calls_[call] = {activity, true};
     if (contention_) contention_->started(activity);
-    return true;
   }
 
   void advance(SimTime now, std::vector<std::uint32_t>& done) override {
@@ -73,11 +80,16 @@ class Pipelined final : public Carrier {
     const fold::Activity& a = system_.activities[activity];
     const auto usages = fold::Activity::view(a.usage);
     double rate = a.rate_cap > 0 ? a.rate_cap : std::numeric_limits<double>::infinity();
-    for (const network::Usage& use : usages)
-      rate = std::min(rate, system_.links[use.link].capacity.value() / use.coefficient);
+    double level = rate / a.weight;  // rounded as max-min sharing does
+    for (const network::Usage& use : usages) {
+      const double capacity = system_.links[use.link].capacity.value();
+      rate = std::min(rate, capacity / use.coefficient);
+      level = std::min(level, capacity / (a.weight * use.coefficient));
+    }
     AloneCall call;
     const auto bytes = static_cast<double>(a.bytes.value());
-    call.moving = from_seconds(bytes / rate);
+    call.rate = rate;
+    call.moving = from_seconds(bytes / a.weight / level);
     call.duration = call.moving + a.latency;
     for (const network::Usage& use : usages)
       call.links.push_back({use.link, {bytes * use.coefficient, rate * use.coefficient, call.moving}});

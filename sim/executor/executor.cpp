@@ -256,6 +256,8 @@ void Executor::retime(RankState& rank) {
 
 void Executor::start_call(std::uint32_t index) {
   for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
+  const bool loads = system_.activities[calls_[index].activity].bytes > Bytes(0);
+  if (loads) disturb(calls_[index].group);
   Call& call = calls_[index];
   call.ready = now();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) {
@@ -265,23 +267,39 @@ void Executor::start_call(std::uint32_t index) {
     trace.cause_op = call.last_op;
     if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, op, call.activity, +1);
   });
-  if (system_.activities[call.activity].bytes == Bytes(0)) {
+  if (!loads) {
     done_.push_back(
         index);  // a signal without payload: replayed schedules carry their transfer times elsewhere
     return;
   }
-  if (isolated_.isolated(call.group)) {
-    isolated_.begin(call.group, call.activity, now());
-    engine_.after(isolated_.duration(call.activity), payload(EventKind::call_done, 0, index));
+  if (isolated_.isolated(call.group) && isolated_.undisturbed(call.group)) {
+    const engine::Handle event =
+        engine_.after(isolated_.duration(call.activity), payload(EventKind::call_done, 0, index));
+    isolated_.begin(call.group, call.activity, now(), index, event);
     return;
   }
   call.carried = carrier_.start(index, call.group, call.activity, now());
   if (!call.carried) done_.push_back(index);
 }
 
+// A call begins on links that others have had to themselves so far.
+void Executor::disturb(std::uint32_t group) {
+  isolated_.called(group);
+  for (const std::uint32_t other : isolated_.disturbed_by(group)) {
+    const std::uint32_t team = lock_step_.team_of_group(other);
+    if (team != LockStep::kNone) leave_lock_step(lock_step_.members(team).front());
+    const auto met = isolated_.meet(other, now());
+    if (!met) continue;
+    engine_.cancel(met->event);
+    carrier_.go_on(met->call, met->activity, met->bytes, now());
+    calls_[met->call].carried = true;
+  }
+}
+
 void Executor::finish_call(std::uint32_t index) {
   for (const std::uint32_t r : system_.groups[calls_[index].group].members) leave_lock_step(r);
   const std::uint32_t group = calls_[index].group, activity = calls_[index].activity;
+  if (system_.activities[activity].bytes > Bytes(0)) isolated_.ended(group);
   members_.clear();
   calls_.for_members(index, [&](std::uint32_t r, std::uint32_t op) { members_.emplace_back(r, op); });
   if (measuring(members_.front().first)) calls_.record(group, activity, now() - calls_[index].ready);

@@ -66,6 +66,7 @@ class Executor {
   void occupy(std::uint32_t r, std::uint32_t op, std::uint32_t activity, int sign);
   void retime(RankState& rank);
   void start_call(std::uint32_t index);
+  void disturb(std::uint32_t group);
   void finish_call(std::uint32_t index);
   void finish_op(std::uint32_t r, std::uint32_t index);
   void finish_step(std::uint32_t r, std::uint32_t last_op);

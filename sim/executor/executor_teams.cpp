@@ -1,11 +1,17 @@
 // Rank classes that are walked as one: when a walk begins, what ends it, what it leaves behind.
+#include <algorithm>
+
 #include "sim/executor/executor_class.hpp"
 
 namespace topsim::executor {
 
 void Executor::begin_walk(std::uint32_t team) {
   constexpr std::uint32_t kWorthwhile = 3;  // ops; fewer cost less one by one
-  if (walks_[team].resume != engine::kNoHandle || !lock_step_.agree(team, now())) return;
+  const auto& groups = lock_step_.groups(team);
+  const auto alone = [&](std::uint32_t group) { return isolated_.undisturbed(group); };
+  if (walks_[team].resume != engine::kNoHandle || !std::all_of(groups.begin(), groups.end(), alone) ||
+      !lock_step_.agree(team, now()))
+    return;
   const auto& members = lock_step_.members(team);
   Walking& walking = walks_[team];
   walking.from = now();
@@ -28,13 +34,12 @@ void Executor::cut_walk(std::uint32_t team) {
 void Executor::end_walk(std::uint32_t team) {
   const Walk& walk = walks_[team].walk;
   const auto& members = lock_step_.members(team);
-  const std::uint32_t group = lock_step_.group(team);
-  const auto& activities = system_.groups[group].activities;
-  for (std::size_t a = 0; a < activities.size(); ++a) {
-    if (walk.calls[a].calls == 0) continue;
-    isolated_.add(activities[a], walk.calls[a].calls);
+  const auto& shapes = lock_step_.shapes(team);
+  for (std::size_t s = 0; s < shapes.size(); ++s) {
+    if (walk.calls[s].calls == 0) continue;
+    isolated_.add(shapes[s].activity, walk.calls[s].calls);
     if (measuring(members.front()))
-      calls_.record(group, activities[a], walk.calls[a].total, walk.calls[a].calls);
+      calls_.record(shapes[s].group, shapes[s].activity, walk.calls[s].total, walk.calls[s].calls);
   }
   if (options_.explained)
     for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
@@ -42,10 +47,13 @@ void Executor::end_walk(std::uint32_t team) {
   lock_step_.take_over(team, walk);
   if (walk.open) {
     const Walk::OpenCall& open = *walk.open;
-    const std::uint32_t activity = activities[open.shape];
+    const auto [group, activity] = shapes[open.shape];
     const std::uint32_t call = calls_.joined(group, activity, open.op, open.begin);
-    isolated_.begin(group, activity, open.begin);
-    engine_.at(open.end, payload(EventKind::call_done, 0, call));
+    const engine::Handle event = engine_.at(open.end, payload(EventKind::call_done, 0, call));
+    if (system_.activities[activity].bytes > Bytes(0)) {
+      isolated_.called(group);
+      isolated_.begin(group, activity, open.begin, call, event);
+    }
   }
   for (const std::uint32_t r : members) {
     if (!walk.compute.running) continue;

@@ -6,7 +6,6 @@ namespace topsim::executor {
 namespace {
 
 constexpr std::uint32_t kNone = fold::System::kNone;
-constexpr std::uint32_t kMany = kNone - 1;
 
 // The slots that some program class calls from more than one stream.
 std::vector<bool> overlapping_slots(const program::Program& program) {
@@ -28,44 +27,85 @@ IsolatedGroups::IsolatedGroups(const program::Program& program, const fold::Syst
     : system_(system),
       isolated_(system.groups.size(), allowed),
       running_(system.groups.size()),
-      user_(system.links.size(), kNone),
+      users_(allowed ? system.links.size() : 0),
+      varies_(users_.size()),
+      disturbs_(system.groups.size()),
+      others_(system.groups.size()),
       alone_(system.activities.size()),
       ended_(system.activities.size()) {
   if (!allowed) return;
-  for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
-    if (!system.groups[g].communicator.valid()) isolated_[g] = false;
-    const auto use_links = [&](const fold::Activity::Usages& usage) {
-      for (const network::Usage& use : fold::Activity::view(usage))
-        user_[use.link] = user_[use.link] == kNone || user_[use.link] == g ? g : kMany;
-    };
-    for (const std::uint32_t a : system.groups[g].activities) {
-      use_links(system.activities[a].usage);
-      for (const fold::Activity::Detour& detour : system.activities[a].detours) {
-        use_links(detour.usage);
-        isolated_[g] = false;
-      }
-    }
-  }
-  for (const CapacityChange& change : changes)
-    for (std::uint32_t l = 0; l < system.links.size(); ++l)
-      if (std::binary_search(system.links[l].members.begin(), system.links[l].members.end(), change.link))
-        user_[l] = kMany;
-  for (std::uint32_t l = 0; l < system.links.size(); ++l)
-    if (carrier.varies(l)) user_[l] = kMany;
+  find_users(changes, carrier);
   const std::vector<bool> overlapping = overlapping_slots(program);
   for (std::size_t slot = 0; slot < overlapping.size(); ++slot)
     for (const std::uint32_t g : system.group_of[slot])
       if (g != kNone && overlapping[slot]) isolated_[g] = false;
   for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
-    for (const std::uint32_t a : system.groups[g].activities)
-      for (const network::Usage& use : fold::Activity::view(system.activities[a].usage))
-        if (user_[use.link] != g) isolated_[g] = false;
+    if (!system.groups[g].communicator.valid()) isolated_[g] = false;
+    bool shares = false;
+    for (const std::uint32_t a : system.groups[g].activities) {
+      if (!system.activities[a].detours.empty()) isolated_[g] = false;
+      for (const network::Usage& use : fold::Activity::view(system.activities[a].usage)) {
+        if (varies_[use.link]) isolated_[g] = false;
+        shares |= users_[use.link].size() > 1;
+      }
+    }
+    if (shares && !carrier.goes_on()) isolated_[g] = false;
+  }
+  isolate_at_times();
+  for (std::uint32_t g = 0; g < system.groups.size(); ++g) {
     for (const std::uint32_t a : system.groups[g].activities) {
       if (!isolated_[g] || system.activities[a].bytes == Bytes(0)) continue;
       auto call = carrier.alone(g, a);
       isolated_[g] = call.has_value();
       if (call) alone_[a] = std::move(*call);
     }
+  }
+}
+
+void IsolatedGroups::find_users(const std::vector<CapacityChange>& changes, const Carrier& carrier) {
+  for (std::uint32_t g = 0; g < system_.groups.size(); ++g) {
+    const auto use_links = [&](const fold::Activity::Usages& usage) {
+      for (const network::Usage& use : fold::Activity::view(usage)) {
+        auto& users = users_[use.link];
+        if (users.empty() || users.back() != g) users.push_back(g);
+      }
+    };
+    for (const std::uint32_t a : system_.groups[g].activities) {
+      use_links(system_.activities[a].usage);
+      for (const fold::Activity::Detour& detour : system_.activities[a].detours) use_links(detour.usage);
+    }
+  }
+  for (std::uint32_t l = 0; l < system_.links.size(); ++l) {
+    const auto& members = system_.links[l].members;
+    varies_[l] = carrier.varies(l) || std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
+                   return std::binary_search(members.begin(), members.end(), change.link);
+                 });
+  }
+}
+
+// Whose calls are known without the network may not meet there: of the groups that share a link the first one
+// and those with the same members, which one team walks (lock_step.hpp).
+void IsolatedGroups::isolate_at_times() {
+  std::vector<std::uint32_t> first(users_.size(), kNone);  // by link
+  for (std::uint32_t g = 0; g < system_.groups.size(); ++g) {
+    if (!isolated_[g]) continue;
+    const auto each_link = [&](const auto& act) {
+      for (const std::uint32_t a : system_.groups[g].activities)
+        for (const network::Usage& use : fold::Activity::view(system_.activities[a].usage)) act(use.link);
+    };
+    each_link([&](std::uint32_t l) {
+      if (first[l] != kNone && system_.groups[first[l]].members != system_.groups[g].members)
+        isolated_[g] = false;
+    });
+    if (!isolated_[g]) continue;
+    each_link([&](std::uint32_t l) {
+      if (first[l] == kNone) first[l] = g;
+      for (const std::uint32_t user : users_[l]) {
+        auto& disturbed = disturbs_[user];
+        if (user != g && std::find(disturbed.begin(), disturbed.end(), g) == disturbed.end())
+          disturbed.push_back(g);
+      }
+    });
   }
 }
 
@@ -77,16 +117,43 @@ std::uint64_t IsolatedGroups::transfers() const {
   return sum;
 }
 
-void IsolatedGroups::begin(std::uint32_t group, std::uint32_t activity, SimTime now) {
+void IsolatedGroups::begin(std::uint32_t group, std::uint32_t activity, SimTime now, std::uint32_t call,
+                           engine::Handle event) {
   Running& last = running_[group];
   if (last.activity != kNone) ++ended_[last.activity];
-  last = {activity, now};
+  last = {activity, call, now, event};
+}
+
+std::optional<IsolatedGroups::Met> IsolatedGroups::meet(std::uint32_t group, SimTime now) {
+  Running& last = running_[group];
+  if (last.event == engine::kNoHandle) return std::nullopt;
+  const AloneCall& alone = alone_[last.activity];
+  const auto bytes = static_cast<double>(system_.activities[last.activity].bytes.value());
+  const double left = bytes - alone.rate * seconds(now - last.begin);
+  if (now - last.begin >= alone.moving || !(left > 0)) return std::nullopt;
+  for (const AloneCall::Share& share : alone.links) {
+    if (now == last.begin) continue;
+    network::LinkRecord& record = met_[share.link];
+    record.bytes += share.record.bytes * (1 - left / bytes);
+    record.busy += now - last.begin;
+    record.peak_rate = std::max(record.peak_rate, share.record.peak_rate);
+  }
+  const Met met{last.call, last.activity, left, last.event};
+  last = {};
+  return met;
 }
 
 network::LinkRecord IsolatedGroups::record(std::uint32_t link, SimTime now) const {
   network::LinkRecord record;
-  const std::uint32_t group = user_[link];
-  if (group >= kMany || !isolated_[group]) return record;
+  if (users_.empty()) return record;
+  if (const auto met = met_.find(link); met != met_.end()) record = met->second;
+  for (const std::uint32_t group : users_[link])
+    if (isolated_[group]) add_record(group, link, now, record);
+  return record;
+}
+
+void IsolatedGroups::add_record(std::uint32_t group, std::uint32_t link, SimTime now,
+                                network::LinkRecord& record) const {
   const Running& last = running_[group];
   for (const std::uint32_t a : system_.groups[group].activities) {
     const AloneCall& call = alone_[a];
@@ -103,6 +170,5 @@ network::LinkRecord IsolatedGroups::record(std::uint32_t link, SimTime now) cons
       record.peak_rate = std::max(record.peak_rate, share.record.peak_rate);
     }
   }
-  return record;
 }
 }  // namespace topsim::executor

@@ -1,10 +1,14 @@
-// Communicators that have their links to themselves (a tensor group on the NVLinks of its node): what a call
-// takes is then known when it begins, and the network need not be asked.
+// Communicators that have their links to themselves (a tensor group on the NVLinks of its node), always or as
+// long as nobody else sends there: what a call takes is then known when it begins, and the network need not
+// be asked. One that is met on its way goes on in the network with what is left of it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "sim/engine/engine.hpp"
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/fold/fold.hpp"
@@ -15,35 +19,69 @@ namespace topsim::executor {
 
 class IsolatedGroups {
  public:
-  // `allowed` false: none. A group is isolated when no other group uses its links, nothing changes their
-  // capacity (faults, the carrier), and its members call it from one stream, so that its calls never overlap.
+  // `allowed` false: none. A group can be isolated when nothing changes its links' capacity (faults, the
+  // carrier) and its members call it from one stream, so that its calls never overlap. It is for good when no
+  // other group uses its links. Of several that do, those with the members of the first one are at times.
   // REQUIRES: the arguments outlive it.
   IsolatedGroups(const program::Program& program, const fold::System& system,
                  const std::vector<CapacityChange>& changes, Carrier& carrier, bool allowed);
 
   [[nodiscard]] bool isolated(std::uint32_t group) const { return isolated_[group]; }
+  // No call of another group is on its links.
+  [[nodiscard]] bool undisturbed(std::uint32_t group) const { return others_[group] == 0; }
+  // Groups isolated at times whose links a group uses, too.
+  [[nodiscard]] const std::vector<std::uint32_t>& disturbed_by(std::uint32_t group) const {
+    return disturbs_[group];
+  }
+  // A call of a group begins and ends, whoever carries it.
+  void called(std::uint32_t group) {
+    for (const std::uint32_t other : disturbs_[group]) ++others_[other];
+  }
+  void ended(std::uint32_t group) {
+    for (const std::uint32_t other : disturbs_[group]) --others_[other];
+    running_[group].event = engine::kNoHandle;
+  }
+
   [[nodiscard]] Duration duration(std::uint32_t activity) const {
     return system_.activities[activity].bytes == Bytes(0) ? Duration{} : alone_[activity].duration;
   }
-  // A call begins; REQUIRES: the group's last one is over.
-  void begin(std::uint32_t group, std::uint32_t activity, SimTime now);
+  // A call of an isolated group begins, to end with `event`; REQUIRES: the group's last one is over.
+  void begin(std::uint32_t group, std::uint32_t activity, SimTime now, std::uint32_t call,
+             engine::Handle event);
   // `calls` have begun and ended since.
   void add(std::uint32_t activity, std::uint64_t calls) { ended_[activity] += calls; }
+  // The group's call that is under way is no longer alone; none: there is none that has bytes left.
+  struct Met {
+    std::uint32_t call, activity;
+    double bytes;  // left
+    engine::Handle event;
+  };
+  [[nodiscard]] std::optional<Met> meet(std::uint32_t group, SimTime now);
 
-  [[nodiscard]] std::uint64_t transfers() const;  // of all calls that have begun
+  [[nodiscard]] std::uint64_t transfers() const;  // of all calls that have begun, but for those that were met
   // What these calls put on a link, up to `now`.
   [[nodiscard]] network::LinkRecord record(std::uint32_t link, SimTime now) const;
 
  private:
   struct Running {
     std::uint32_t activity = fold::System::kNone;
+    std::uint32_t call = 0;
     SimTime begin{};
+    engine::Handle event = engine::kNoHandle;
   };
+  void find_users(const std::vector<CapacityChange>& changes, const Carrier& carrier);
+  void isolate_at_times();
+  void add_record(std::uint32_t group, std::uint32_t link, SimTime now, network::LinkRecord& record) const;
+
   const fold::System& system_;
-  std::vector<bool> isolated_;        // by group
-  std::vector<Running> running_;      // by group: the last call
-  std::vector<std::uint32_t> user_;   // by link: the group that alone uses it
-  std::vector<AloneCall> alone_;      // by activity; of isolated groups only
-  std::vector<std::uint64_t> ended_;  // by activity
+  std::vector<bool> isolated_;                                  // by group
+  std::vector<Running> running_;                                // by group: the last call
+  std::vector<std::vector<std::uint32_t>> users_;               // by link: groups that use it
+  std::vector<bool> varies_;                                    // by link: its capacity
+  std::vector<std::vector<std::uint32_t>> disturbs_;            // by group
+  std::vector<std::uint32_t> others_;                           // by group: calls under way that disturb it
+  std::vector<AloneCall> alone_;                                // by activity; of isolated groups only
+  std::vector<std::uint64_t> ended_;                            // by activity
+  std::unordered_map<std::uint32_t, network::LinkRecord> met_;  // by link: of calls that were met, until then
 };
 }  // namespace topsim::executor

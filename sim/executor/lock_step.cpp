@@ -31,10 +31,24 @@ void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
            rank.slowdown == first.slowdown;
   };
   if (!std::all_of(members.begin(), members.end(), alike)) return;
-  const auto [local, fresh] = local_streams_.try_emplace({first.program_class, slot});
-  if (fresh) local->second = local_streams(first.program_class, slot);
+  Team team;
+  Slots slots;
+  for (std::uint32_t other = slot; other < world_.system.group_of.size(); ++other) {
+    const std::uint32_t g = world_.system.group_of[other][members.front()];
+    if (g == fold::System::kNone || !world_.isolated.isolated(g) || team_of_group_[g] != kNone ||
+        world_.system.groups[g].members != members)
+      continue;
+    slots.push_back(other);
+    team.groups.push_back(g);
+    team.first_shape[other] = static_cast<std::uint32_t>(team.shapes.size());
+    for (const std::uint32_t activity : world_.system.groups[g].activities)
+      team.shapes.push_back({g, activity});
+  }
+  const auto [local, fresh] = local_streams_.try_emplace({first.program_class, slots});
+  if (fresh) local->second = local_streams(first.program_class, slots);
   if (local->second.empty()) return;
-  Team team{group, first.program_class, local->second, 0, {}, kNone};
+  team.program_class = first.program_class;
+  team.local = local->second;
   for (std::uint16_t s = 0; s < team.local.size(); ++s) {
     if (team.local[s])
       team.local_set |= only(s);
@@ -42,16 +56,17 @@ void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
       team.outer.push_back(s);
   }
   for (const std::uint32_t m : members) team_of_rank_[m] = static_cast<std::uint32_t>(teams_.size());
-  team_of_group_[group] = static_cast<std::uint32_t>(teams_.size());
+  for (const std::uint32_t g : team.groups) team_of_group_[g] = static_cast<std::uint32_t>(teams_.size());
   teams_.push_back(std::move(team));
 }
 
-std::vector<bool> LockStep::local_streams(std::uint16_t program_class, std::uint32_t slot) const {
+std::vector<bool> LockStep::local_streams(std::uint16_t program_class, const Slots& slots) const {
   const program::RankProgram& cls = world_.program.classes[program_class];
   std::vector<bool> local(cls.streams.size(), true);
   bool calls = false;
   for (const Op& op : cls.ops) {
-    const bool inside = op.kind == OpKind::collective && op.slot == slot && op.stream != 0;
+    const bool inside = op.kind == OpKind::collective && op.stream != 0 &&
+                        std::binary_search(slots.begin(), slots.end(), op.slot);
     calls |= inside;
     if (!inside && !(op.kind == OpKind::compute && op.stream == 0)) local[op.stream] = false;
   }
@@ -59,7 +74,12 @@ std::vector<bool> LockStep::local_streams(std::uint16_t program_class, std::uint
 }
 
 const std::vector<std::uint32_t>& LockStep::members(std::uint32_t team) const {
-  return world_.system.groups[teams_[team].group].members;
+  return world_.system.groups[teams_[team].groups.front()].members;
+}
+
+std::uint32_t LockStep::shape_of(const Team& team, std::uint32_t op) const {
+  return team.first_shape.at(world_.program.classes[team.program_class].ops[op].slot) +
+         world_.system.op_shape[team.program_class][op];
 }
 
 bool LockStep::agree(std::uint32_t t, SimTime now) const {

@@ -1,9 +1,9 @@
-// Rank classes that are alike for a while run as one. The members of a team share an isolated communicator
+// Rank classes that are alike for a while run as one. The members of a team share isolated communicators
 // (isolated.hpp); while their states agree and nothing from outside the team reaches them, computing and
-// calling that communicator goes the same way for all, so one of them is walked without events and the others
-// take over what it did. Exact: the same rules with the same rounding, only looked up less often. What comes
-// from outside (a message, another communicator's end) ends the walk at that instant, and each goes on alone
-// until they agree again. This is what keeps runs cheap whose classes cannot be folded for good (ECMP).
+// calling these communicators goes the same way for all, so one of them is walked without events and the
+// others take over what it did. Exact: the same rules with the same rounding, only looked up less often. What
+// comes from outside (a message, another communicator's end) ends the walk at that instant, and each goes on
+// alone until they agree again. This is what keeps runs cheap whose classes cannot be folded for good (ECMP).
 //
 // A walk depends on little: where the team's streams stand, which of what they wait for outside is done, what
 // computes. Teams of replicas come to the same again and again, so walks are remembered (walk_memory.hpp).
@@ -43,22 +43,31 @@ class LockStep {
   [[nodiscard]] std::uint32_t team_of_group(std::uint32_t group) const { return team_of_group_[group]; }
   [[nodiscard]] const std::vector<std::uint32_t>& members(std::uint32_t team) const;
   [[nodiscard]] std::size_t teams() const { return teams_.size(); }
-  [[nodiscard]] std::uint32_t group(std::uint32_t team) const { return teams_[team].group; }
+  [[nodiscard]] const std::vector<std::uint32_t>& groups(std::uint32_t team) const {
+    return teams_[team].groups;
+  }
+  // What calls of the team's communicators can be.
+  struct Shape {
+    std::uint32_t group, activity;
+  };
+  [[nodiscard]] const std::vector<Shape>& shapes(std::uint32_t team) const { return teams_[team].shapes; }
 
-  // Whether the members' states agree at `now`, right after a call of the team's communicator.
+  // Whether the members' states agree at `now`, right after a call of one of the team's communicators.
   [[nodiscard]] bool agree(std::uint32_t team, SimTime now) const;
 
   // Walks from `from`, where the members agree, to where the first of them would do something else than
-  // compute or call the team's communicator, but not beyond `limit`.
+  // compute or call the team's communicators one at a time, but not beyond `limit`.
   void walk(std::uint32_t team, SimTime from, SimTime limit, Walk& result);
   // Gives every member the state and the trace that `walk` came to, and its share of ops.
   void take_over(std::uint32_t team, const Walk& walk);
 
  private:
   struct Team {
-    std::uint32_t group;
+    std::vector<std::uint32_t> groups;  // with the same members
+    std::vector<Shape> shapes;
+    std::map<std::uint32_t, std::uint32_t> first_shape;  // by slot of its groups
     std::uint16_t program_class;
-    std::vector<bool> local;           // by stream: only compute, or only calls of the team's communicator
+    std::vector<bool> local;           // by stream: only compute, or only calls of the team's communicators
     StreamSet local_set = 0;           // those
     std::vector<std::uint16_t> outer;  // the other streams
     std::uint32_t profile = kNone;     // teams of one profile walk alike from the same state
@@ -73,9 +82,11 @@ class LockStep {
     std::uint32_t op;
   };
   void add_team(std::uint32_t group, std::uint32_t slot);
-  // Which streams of a program are local to teams that call communicators of a slot; none where there can be
-  // no such team.
-  [[nodiscard]] std::vector<bool> local_streams(std::uint16_t program_class, std::uint32_t slot) const;
+  // Which streams of a program are local to teams that call communicators of these slots; none where there
+  // can be no such team.
+  using Slots = std::vector<std::uint32_t>;
+  [[nodiscard]] std::vector<bool> local_streams(std::uint16_t program_class, const Slots& slots) const;
+  [[nodiscard]] std::uint32_t shape_of(const Team& team, std::uint32_t op) const;
   [[nodiscard]] std::uint32_t profile_of(Team& team);
   void look_around(const Team& team);
   void describe(Team& team, SimTime from, SimTime limit);
@@ -94,7 +105,7 @@ class LockStep {
   World world_;
   std::vector<Team> teams_;
   std::vector<std::uint32_t> team_of_rank_, team_of_group_;
-  std::map<std::pair<std::uint16_t, std::uint32_t>, std::vector<bool>> local_streams_;
+  std::map<std::pair<std::uint16_t, Slots>, std::vector<bool>> local_streams_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> profiles_;
   WalkMemory memory_;
   // Of the walk under way.

@@ -33,7 +33,7 @@ bool LockStep::inside_done(const Team& team, std::uint32_t op) const {
 
 // What the members' other streams have come to, and where their hosts stand.
 void LockStep::look_around(const Team& team) {
-  const auto& members = world_.system.groups[team.group].members;
+  const auto& members = world_.system.groups[team.groups.front()].members;
   const RankState& first = world_.ranks[leader_];
   outward_.clear();
   spans_.assign(team.local.size(), {~0U, 0});
@@ -60,15 +60,15 @@ void LockStep::look_around(const Team& team) {
 // Of what teams are, all that a walk can depend on.
 std::uint32_t LockStep::profile_of(Team& team) {
   if (team.profile != kNone) return team.profile;
-  const fold::GroupClass& group = world_.system.groups[team.group];
-  const std::uint32_t first = group.members.front();
+  const std::uint32_t first = world_.system.groups[team.groups.front()].members.front();
   const RankState& rank = world_.ranks[first];
   std::vector<std::uint64_t> what{team.program_class, world_.charge_of[first],
                                   static_cast<std::uint64_t>(rank.accelerator.compute_units),
                                   std::bit_cast<std::uint64_t>(rank.accelerator.memory_bandwidth.value()),
                                   std::bit_cast<std::uint64_t>(world_.system.ranks[first].slowdown)};
   for (std::size_t s = 0; s < team.local.size(); ++s) what.push_back(team.local[s] ? 1 : 0);
-  for (const std::uint32_t a : group.activities) {
+  for (const auto& [slot, shape] : team.first_shape) what.push_back(std::uint64_t{slot} << 32 | shape);
+  for (const auto& [group, a] : team.shapes) {
     what.push_back(static_cast<std::uint64_t>(world_.isolated.duration(a).count()));
     what.push_back(static_cast<std::uint64_t>(world_.system.activities[a].ctas));
     what.push_back(static_cast<std::uint64_t>(world_.calls.memory_traffic(a)));
@@ -129,7 +129,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   walk.busy = {};
   walk.idle = {};
   walk.ops = 0;
-  walk.calls.assign(world_.system.groups[team.group].activities.size(), {});
+  walk.calls.assign(team.shapes.size(), {});
   walk.open.reset();
   for (bool inside = start_heads(team, from, walk); inside;) {
     SimTime next = next_issue_;
@@ -147,7 +147,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
     if (walk.open && walk.open->end == next) {
       const Walk::OpenCall call = *walk.open;
       walk.open.reset();
-      occupy(call.op, world_.system.groups[team.group].activities[call.shape], -1, next);
+      occupy(call.op, team.shapes[call.shape].activity, -1, next);
       ++walk.calls[call.shape].calls;
       walk.calls[call.shape].total += call.end - call.begin;
       finish(call.op, next, walk);
@@ -186,6 +186,10 @@ bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
         outward = true;
         continue;
       }
+      if (s != 0 && walk.open) {  // calls of two of its communicators meet
+        outward = true;
+        continue;
+      }
       walker_->running[s] = 1;
       start(team, op, issued, now, walk);
       moved = true;
@@ -207,8 +211,8 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   const Op& op = rank.program->ops[index];
   if (world_.explained) explain(index, issued, now, walk);
   if (op.kind == OpKind::collective) {
-    const std::uint32_t shape = world_.system.op_shape[team.program_class][index];
-    const std::uint32_t activity = world_.system.groups[team.group].activities[shape];
+    const std::uint32_t shape = shape_of(team, index);
+    const std::uint32_t activity = team.shapes[shape].activity;
     occupy(index, activity, +1, now);
     walk.open = Walk::OpenCall{index, shape, now, engine::later(now, world_.isolated.duration(activity)), {}};
     return;

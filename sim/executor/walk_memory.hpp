@@ -19,7 +19,7 @@ namespace topsim::executor {
 struct Walk {
   // The call under way at the end.
   struct OpenCall {
-    std::uint32_t op, shape;  // of the group's activities
+    std::uint32_t op, shape;  // of the team
     SimTime begin, end;
     OpTrace trace;
   };
@@ -33,7 +33,7 @@ struct Walk {
   Duration busy{};
   std::array<Duration, kReasons> idle{};
   std::uint32_t ops = 0;     // done, by each member
-  std::vector<Tally> calls;  // by the group's activities: ended
+  std::vector<Tally> calls;  // by the team's shapes: ended
   std::optional<OpenCall> open;
   std::vector<std::uint32_t> next;  // by stream, at the end
   ComputeState compute;

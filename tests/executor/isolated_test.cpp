@@ -1,0 +1,121 @@
+// Communicators whose calls need not ask the network as long as they are alone.
+#include "sim/executor/isolated.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/network/factory.hpp"
+
+namespace topsim::executor::isolated_test {
+
+using program::OpKind;
+
+// Two ranks on one link of 1 GB/s, a byte a nanosecond: a communicator of both in slot 0, whose call has 100
+// bytes, another one in slot 1, and a message of 100 bytes from the first to the second.
+class OneLink : public testing::Test {
+ protected:
+  OneLink() {
+    program_.ranks = 2;
+    program_.communicator_slots.resize(2);
+    program_.classes.resize(1);
+    for (std::uint8_t slot = 0; slot < 2; ++slot) {
+      program::Op op;
+      op.kind = OpKind::collective;
+      op.slot = slot;
+      op.stream = static_cast<std::uint16_t>(slot + 1);
+      program_.classes[0].ops.push_back(op);
+    }
+    system_.links.emplace_back().capacity = BytesPerSecond(1e9);
+    system_.groups.resize(3);
+    for (std::uint32_t g = 0; g < 3; ++g) {
+      system_.groups[g].members = {0, 1};
+      system_.groups[g].activities = {g};
+      if (g < kMessage) system_.groups[g].communicator = CommunicatorId(g);
+      fold::Activity& call = system_.activities.emplace_back();
+      call.bytes = Bytes(100);
+      call.usage = call.own_usage =
+          std::make_shared<std::vector<network::Usage>>(std::vector<network::Usage>{{0, 1}});
+    }
+    system_.group_of = {{0, 0}, {1, 1}};
+  }
+  [[nodiscard]] IsolatedGroups isolated(const std::vector<CapacityChange>& changes = {}) {
+    network_ = network::find_model("flow").make(std::vector<double>{1e9});
+    carrier_ = pipelined_carrier(system_, *network_, false, nullptr);
+    return {program_, system_, changes, *carrier_, true};
+  }
+  static SimTime at(std::int64_t nanoseconds) { return SimTime(Duration(1000 * nanoseconds)); }
+
+  static constexpr std::uint32_t kMessage = 2;
+  program::Program program_;
+  fold::System system_;
+  std::unique_ptr<network::Network> network_;
+  std::unique_ptr<Carrier> carrier_;
+};
+
+TEST_F(OneLink, is_for_communicators_that_are_called_from_one_stream_and_keep_their_capacity) {
+  EXPECT_TRUE(isolated().isolated(0));
+  EXPECT_TRUE(isolated().isolated(1));
+  EXPECT_FALSE(isolated().isolated(kMessage));
+  EXPECT_EQ(isolated().duration(0), Duration(100'000));
+  system_.links[0].members = {LinkId(7)};
+  EXPECT_FALSE(isolated({{SimTime{}, LinkId(7), 0.5}}).isolated(0));
+  program_.classes[0].ops[1].slot = 0;
+  EXPECT_FALSE(isolated().isolated(0));
+}
+
+// They would have to see each other's calls, which a team that walks does not show.
+TEST_F(OneLink, is_for_one_set_of_members) {
+  system_.groups[1].members = {0};
+  EXPECT_TRUE(isolated().isolated(0));
+  EXPECT_FALSE(isolated().isolated(1));
+}
+
+TEST_F(OneLink, is_disturbed_while_others_call) {
+  IsolatedGroups groups = isolated();
+  EXPECT_EQ(groups.disturbed_by(kMessage), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(groups.disturbed_by(0), std::vector<std::uint32_t>{1});
+  groups.called(kMessage);
+  EXPECT_FALSE(groups.undisturbed(0));
+  groups.ended(kMessage);
+  EXPECT_TRUE(groups.undisturbed(0));
+}
+
+// Alone from 0 to 40: 60 of 100 bytes are left when the message comes. At half the rate each they take 120
+// ns, to 160; of the message 40 are left then, to 200. The link was busy for 200 ns with 200 bytes.
+TEST_F(OneLink, goes_on_in_the_network_with_what_is_left_when_another_comes) {
+  IsolatedGroups groups = isolated();
+  groups.begin(0, 0, at(0), 5, 9);
+  EXPECT_EQ(groups.transfers(), 1U);
+  const auto met = groups.meet(0, at(40));
+  ASSERT_TRUE(met);
+  EXPECT_EQ(met->call, 5U);
+  EXPECT_EQ(met->event, 9U);
+  EXPECT_DOUBLE_EQ(met->bytes, 60);
+  EXPECT_FALSE(groups.meet(0, at(40))) << "it is the network's now";
+  carrier_->go_on(met->call, met->activity, met->bytes, at(40));
+  EXPECT_TRUE(carrier_->start(6, kMessage, kMessage, at(40)));
+  std::vector<std::uint32_t> done;
+  for (const std::int64_t end : {160, 200}) {
+    EXPECT_EQ(network_->next_event(), at(end));
+    carrier_->advance(at(end), done);
+  }
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{5, 6}));
+  EXPECT_EQ(groups.transfers() + carrier_->transfers(), 2U);
+  const network::LinkRecord before = groups.record(0, at(200)), after = network_->record(0);
+  EXPECT_DOUBLE_EQ(before.bytes, 40);
+  EXPECT_EQ(before.busy, Duration(40'000));
+  EXPECT_DOUBLE_EQ(before.bytes + after.bytes, 200);
+  EXPECT_EQ(before.busy + after.busy, Duration(200'000));
+}
+
+TEST_F(OneLink, is_not_met_after_its_last_byte) {
+  system_.activities[0].latency = Duration(10'000);
+  IsolatedGroups groups = isolated();
+  groups.begin(0, 0, at(0), 5, 9);
+  EXPECT_FALSE(groups.meet(0, at(100)));  // on its way for 10 ns more
+  EXPECT_DOUBLE_EQ(groups.record(0, at(100)).bytes, 100);
+  groups.ended(0);
+  groups.begin(0, 0, at(120), 5, 9);
+  ASSERT_TRUE(groups.meet(0, at(120)));
+  EXPECT_DOUBLE_EQ(groups.record(0, at(120)).bytes, 100);
+}
+}  // namespace topsim::executor::isolated_test
