@@ -53,6 +53,15 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(self.code(*words, "--strict"), 1)
         self.assertEqual(self.code("topo", "check", IB, "--strict"), 0)
 
+    def test_years_that_are_not_listed_are_explained_with_one_that_works(self):
+        text = " ".join(program.topsim("list", "frameworks").stdout.split())
+        said = re.search(r"has the one before it: (\S+) is (\S+), after the last set the last", text)
+        self.assertIn(said[2], text[:said.start()])
+        self.assertNotIn(said[1], text[:said.start()])
+        steps = [json.loads(program.topsim("run", "configs/1xH100.json", "--set", f"workload.framework={name}", "--format", "json").stdout)["step"]
+                 for name in said.groups()]
+        self.assertEqual(*steps)
+
     def test_names_given_to_an_import_are_the_catalogues(self):
         with program.temporary_folder() as folder:
             matrix = pathlib.Path(folder) / "topo.txt"
