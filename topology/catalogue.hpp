@@ -35,6 +35,8 @@ struct GemmConstants {
 
 struct Accelerator {
   std::string id, name, vendor, architecture, form, source;
+  std::string called = "accelerator";  // what its vendor calls one: "GPU", "chip"
+  std::string library;                 // that moves its collectives: "NCCL"; empty: not known
   int year = 0;
   std::map<std::string, double, std::less<>> dense_flops;       // "bf16" -> FLOP/s, dense, no sparsity
   std::map<std::string, double, std::less<>> achievable_flops;  // measured best matmul (MAMF), where known

@@ -112,7 +112,7 @@ class Steps final : public Carrier {
   [[nodiscard]] std::vector<std::string> remarks() const override {
     if (unweighted_ == 0) return {};
     return {
-        fmt::format("{} of {} messages share links as one connection each, where NCCL opens several; "
+        fmt::format("{} of {} messages share links as one connection each, where libraries open several; "
                     "--network flow with pipelined collectives weighs them",
                     unweighted_, transfers_)};
   }

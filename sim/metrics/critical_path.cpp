@@ -1,5 +1,7 @@
 #include "sim/metrics/critical_path.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -45,11 +47,16 @@ std::vector<PathShare> path_by_op(const Outcome& outcome, const program::Program
   return sorted(sums);
 }
 
-// Of wires and switches, and what NCCL needs for a start and for each step whatever its bytes.
+std::string as_driven(const std::string& library, bool links) {
+  const char* whose = links ? "their library" : "its library";
+  return fmt::format(", as {} drives {}", library.empty() ? whose : library, links ? "them" : "it");
+}
+
+// Of wires and switches, and what the library needs for a start and for each step whatever its bytes.
 constexpr const char* kLatency = "latency of messages and of collectives' steps";
 
 std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Program& program,
-                                    const topology::Topology& topology) {
+                                    const topology::Topology& topology, const std::string& library) {
   std::map<std::string, Duration> sums;
   std::map<std::pair<LinkId, bool>, Duration> links;  // named once each: a path has many legs
   for (const PathLeg& leg : outcome.critical_path) {
@@ -69,7 +76,7 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
   }
   for (const auto& [key, time] : links) {
     const auto& [link, paced] = key;
-    sums[name_with_speed(topology, topology.link(link)) + (paced ? ", as NCCL drives it" : "")] += time;
+    sums[name_with_speed(topology, topology.link(link)) + (paced ? as_driven(library) : "")] += time;
   }
   return sorted(sums);
 }

@@ -21,10 +21,13 @@ struct PathShare {
 [[nodiscard]] std::vector<PathShare> path_by_op(const executor::Outcome& outcome,
                                                 const program::Program& program);
 
-// The same time by what limited each leg: the type of a full link ("NDR 400 Gbit/s"), a link that NCCL's
-// channels and protocol do not fill ("NVLink 4 x18, 450 GB/s, as NCCL drives it"), "latency ..." for what
-// does not depend on the bytes, "computation", "host".
+// The same time by what limited each leg: the type of a full link ("NDR 400 Gbit/s"), a link that the
+// channels and the protocol of `library` do not fill ("NVLink 4 x18, 450 GB/s, as NCCL drives it"), "latency
+// ..." for what does not depend on the bytes, "computation", "host".
 [[nodiscard]] std::vector<PathShare> path_by_link(const executor::Outcome& outcome,
                                                   const program::Program& program,
-                                                  const topology::Topology& topology);
+                                                  const topology::Topology& topology,
+                                                  const std::string& library);
+// ", as NCCL drives it": of `links` ", as NCCL drives them". An empty library is not known.
+[[nodiscard]] std::string as_driven(const std::string& library, bool links = false);
 }  // namespace topsim::metrics

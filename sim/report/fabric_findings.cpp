@@ -68,7 +68,7 @@ PathTime communication_on_path(const FindingContext& context) {
   for (const auto& [key, share] : by_link) {
     const auto& [link, paced] = key;
     time.by_name[name_with_speed(context.topology, context.topology.link(link)) + " links" +
-                 (paced ? ", as NCCL drives them," : "")] += share;
+                 (paced ? metrics::as_driven(context.facts.library, true) + ',' : "")] += share;
   }
   return time;
 }

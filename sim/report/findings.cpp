@@ -27,16 +27,17 @@ void find_partial(const FindingContext& context, Findings& out) {
 }
 
 // What makes the largest part of the memory smaller.
-const char* remedy_of(const Memory& memory) {
+std::string remedy_of(const Memory& memory, const std::string& library) {
   const auto largest = std::max_element(memory.parts.begin(), memory.parts.end(),
                                         [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   const std::string part = largest == memory.parts.end() ? "" : largest->name;
   if (part == "kv_cache") return "fewer sequences or more tp leave room for what is not counted";
+  const std::string rest = fmt::format("{}, {} buffers and fragmentation",
+                                       library == "NCCL" ? "the CUDA context" : "the driver's context",
+                                       library.empty() ? "the collective library's" : library + "'s");
   if (part == "activations" || part == "recompute")
-    return "a smaller micro_batch, recompute \"full\" or more tp leaves room for the CUDA context, NCCL's "
-           "buffers and fragmentation";
-  return "more tp or pp, or a higher zero stage leaves room for the CUDA context, NCCL's buffers and "
-         "fragmentation";
+    return "a smaller micro_batch, recompute \"full\" or more tp leaves room for " + rest;
+  return "more tp or pp, or a higher zero stage leaves room for " + rest;
 }
 
 void find_memory(const FindingContext& context, Findings& out) {
@@ -51,8 +52,8 @@ void find_memory(const FindingContext& context, Findings& out) {
                    "workload.plan",
                    "more tp or pp, a higher zero stage, recompute, or a smaller micro_batch"});
   } else if (used >= kNearlyFull) {
-    out.push_back(
-        {Severity::warning, "memory is nearly full: " + figures, "workload.plan", remedy_of(memory)});
+    out.push_back({Severity::warning, "memory is nearly full: " + figures, "workload.plan",
+                   remedy_of(memory, context.facts.library)});
   }
 }
 

@@ -64,6 +64,8 @@ json goodput_json(const Goodput& goodput) {
 json accelerators_json(const Result& result) {
   const double step = si(result.step);
   return {{"count", result.accelerators},
+          {"called", result.called},
+          {"library", result.library},
           {"busy_seconds", si(result.account.busy)},
           {"idle_fraction", step > 0 ? si(result.account.idle_total()) / step : 0.0},
           {"idle_seconds", idle_json(result.account)}};

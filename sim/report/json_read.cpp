@@ -130,6 +130,8 @@ Result read(const json& document) {
   result.throughput = throughput_of(document.at("throughput"));
   result.memory = memory_of(document.at("memory"));
   result.accelerators = document.at("accelerators").at("count");
+  result.called = document.at("accelerators").value("called", result.called);
+  result.library = document.at("accelerators").value("library", "");
   result.account = account_of(document.at("accelerators"));
   result.ranks = rows_of(document.at("ranks"), rank_of);
   result.links = rows_of(document.at("links"), link_of);

@@ -118,12 +118,13 @@ Result make_result(const ScenarioFacts& facts, const Topology& topology, const p
   result.throughput = metrics::throughput(program.facts, result.step, program.ranks);
   result.memory = std::move(memory);
   result.accelerators = program.ranks;
+  result.called = facts.called, result.library = facts.library;
   result.account = metrics::mean_account(outcome.ranks);
   result.ranks = rank_rows(outcome, topology, program);
   result.links = link_rows(outcome, topology);
   result.collectives = collective_rows(outcome, program.ranks);
   result.critical_path = metrics::path_by_op(outcome, program);
-  result.critical_path_links = metrics::path_by_link(outcome, program, topology);
+  result.critical_path_links = metrics::path_by_link(outcome, program, topology, facts.library);
   result.network_model = facts.network_model;
   result.flows = outcome.flows;
   result.packets = outcome.packets;

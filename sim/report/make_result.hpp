@@ -11,7 +11,8 @@ namespace topsim::report {
 // The parts of the scenario that the report repeats or checks its findings against.
 struct ScenarioFacts {
   std::string name, headline;
-  std::string scenario;          // JSON text, echoed
+  std::string called = "accelerator", library;  // of the accelerators, as in Result
+  std::string scenario;                         // JSON text, echoed
   std::string left_open = "{}";  // of the scenario's workload, as the run took it (scenario/left_open.hpp)
   std::string network_model = "flow";
   std::uint64_t seed = 0;

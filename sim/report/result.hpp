@@ -89,7 +89,9 @@ struct Result {
   std::optional<Goodput> goodput;  // where the scenario has a `reliability` section
 
   std::uint32_t accelerators = 0;
-  metrics::Account account;  // mean over accelerators and steps
+  std::string called = "accelerator";  // one of them, as the catalogue has it: "GPU", "chip"
+  std::string library;                 // that moves their collectives: "NCCL"; empty: not known
+  metrics::Account account;            // mean over accelerators and steps
   std::vector<RankRow> ranks;
   std::vector<LinkRow> links;  // those that carried bytes, most utilised first
   std::vector<CollectiveRow> collectives;

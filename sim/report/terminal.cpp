@@ -92,9 +92,9 @@ void answer(Screen& screen, const Result& result) {
     rates = count_text(result.throughput.tokens_per_second) + " tokens/s";
   }
   if (result.throughput.mfu > 0) {
-    rates +=
-        fmt::format(", {} TFLOP/s/GPU, {} MFU", three_digits(result.throughput.model_tflops_per_accelerator),
-                    percent_text(result.throughput.mfu));
+    rates += fmt::format(
+        ", {} TFLOP/s{}, {} MFU", three_digits(result.throughput.model_tflops_per_accelerator),
+        result.called == "accelerator" ? " each" : '/' + result.called, percent_text(result.throughput.mfu));
   }
   screen.answer("step time", duration_text(result.step), rates, true);
   const double busy = step > 0 ? seconds(result.account.busy) / step : 0;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/scenario/left_open.hpp"
@@ -99,6 +102,19 @@ void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
                         largest, spec.nodes % largest));
 }
 
+AcceleratorWords words_of(const topology::Topology& topology, const topology::Catalogue& catalogue) {
+  std::set<std::size_t> models;
+  for (const DeviceId device : topology.accelerators()) models.insert(topology.device(device).model);
+  std::optional<AcceleratorWords> words;
+  for (const std::size_t model : models) {
+    const topology::Accelerator& accelerator = catalogue.accelerator(topology.models()[model]);
+    if (!words) words = {accelerator.called, accelerator.library};
+    if (words->called != accelerator.called) words->called = AcceleratorWords{}.called;
+    if (words->library != accelerator.library) words->library.clear();
+  }
+  return words.value_or(AcceleratorWords{});
+}
+
 report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topology& topology,
                                const topology::Catalogue& catalogue) {
   report::ScenarioFacts facts;
@@ -107,6 +123,8 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   facts.network_model = scenario.network.model;
   facts.seed = scenario.run.seed;
   facts.headline = cluster_text(topology, catalogue);
+  AcceleratorWords words = words_of(topology, catalogue);
+  facts.called = std::move(words.called), facts.library = std::move(words.library);
   const workloads::WorkloadSpec& workload = scenario.workload;
   if (workload.trace) {
     facts.trace = true;

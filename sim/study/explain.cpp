@@ -34,9 +34,13 @@ void path(std::string& text, const std::string& title, const std::vector<metrics
   }
 }
 
-// What may be behind it: links a little faster than one of NCCL's speeds are used like the slower ones.
-constexpr const char* kListed =
-    "NCCL plans with speeds from a fixed list: a little more may reach no other of it";
+// What may be behind it: links a little faster than one of NCCL's speeds are used like the slower ones. RCCL
+// is NCCL in this; others are taken to be.
+std::string listed(const std::string& library) {
+  const bool known = library == "NCCL" || library == "RCCL";
+  return (known ? library + " plans" : "collectives are planned here as NCCL does,") +
+         " with speeds from a fixed list: a little more may reach no other of it";
+}
 
 // A link that the step waits for, though a faster one buys nothing.
 bool waits_for(const WhatIf& part, const std::vector<metrics::PathShare>& path) {
@@ -59,7 +63,7 @@ void gains(std::string& text, const WhatIfs& what_ifs, const Result& result, std
              : fmt::format("{} {}", percent_text(std::abs(each.gain)), each.gain > 0 ? "shorter" : "longer");
     text += fmt::format("  {} {:>9}  {}\n", pad_right(each.part, 44), duration_text(each.step), change);
     const std::string why = !each.choices.empty()                                 ? each.choices
-                            : none && waits_for(each, result.critical_path_links) ? kListed
+                            : none && waits_for(each, result.critical_path_links) ? listed(result.library)
                                                                                   : std::string();
     if (why.empty()) continue;
     for (const std::string& line : wrap("    " + why, window, 6)) text += line + "\n";

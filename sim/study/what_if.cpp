@@ -11,6 +11,7 @@
 #include "sim/base/parallel.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/text.hpp"
+#include "sim/scenario/facts.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "topology/link_name.hpp"
 
@@ -141,7 +142,7 @@ std::string choice_text(const collective::Choice& choice) {
 
 // The collective that takes longest of those for which the library chose otherwise, and how many there are.
 std::string other_choices(const std::vector<executor::CollectiveRecord>& usual,
-                          const std::vector<executor::CollectiveRecord>& faster) {
+                          const std::vector<executor::CollectiveRecord>& faster, const std::string& library) {
   using Call = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t>;
   const auto call_of = [](const executor::CollectiveRecord& each) {
     return Call(each.dimension, each.kind, each.bytes.value(), each.group_size);
@@ -157,7 +158,8 @@ std::string other_choices(const std::vector<executor::CollectiveRecord>& usual,
     if (longest == nullptr || each.seconds > longest->seconds) longest = &each;
   }
   if (longest == nullptr) return {};
-  return fmt::format("NCCL chooses otherwise: {} of {} over {}, {} in place of {}{}", name_of(longest->kind),
+  return fmt::format("{} chooses otherwise: {} of {} over {}, {} in place of {}{}",
+                     library.empty() ? "the library" : library, name_of(longest->kind),
                      report::bytes_text(static_cast<double>(longest->bytes.value())), longest->group_size,
                      *choices[call_of(*longest)].begin(), choice_text(longest->choice),
                      changed > 1 ? fmt::format("; {} more", changed - 1) : "");
@@ -178,6 +180,7 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
     if (progress != nullptr) ++progress->runs_done;
   };
   parallel::in_order(steps.size(), 0, run, [&] { return progress != nullptr && progress->stop; });
+  const std::string library = scenario::words_of(prepared.topology, catalogue).library;
   WhatIfs result;
   result.step = steps[0].time;
   result.factor = factor;
@@ -186,7 +189,8 @@ WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catal
     if (faster.time == Duration{}) continue;  // stopped before its end
     const double gain = result.step > Duration{} ? 1 - seconds(faster.time) / seconds(result.step) : 0;
     result.parts.push_back({parts[i].name, faster.time, gain,
-                            other_choices(steps[0].collectives, faster.collectives), parts[i].planned_links});
+                            other_choices(steps[0].collectives, faster.collectives, library),
+                            parts[i].planned_links});
   }
   std::stable_sort(result.parts.begin(), result.parts.end(),
                    [](const WhatIf& a, const WhatIf& b) { return a.gain > b.gain; });

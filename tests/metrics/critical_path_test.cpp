@@ -31,7 +31,7 @@ TEST(CriticalPath, SplitsWhatDependsOnTheBytesFromWhatDoesNot) {
                            communication(2_ms, {}, {}, 2_ms)};
   std::map<std::string, Duration> found;
   Duration sum{};
-  for (const PathShare& each : path_by_link(outcome, two_ranks(), topology)) {
+  for (const PathShare& each : path_by_link(outcome, two_ranks(), topology, "NCCL")) {
     found[each.what] = each.time;
     sum += each.time;
   }

@@ -141,6 +141,8 @@ inline report::ScenarioFacts facts() {
   report::ScenarioFacts facts;
   facts.name = "two-nodes";
   facts.headline = "2 x H100 (2 nodes) over InfiniBand NDR";
+  facts.called = "GPU";
+  facts.library = "NCCL";
   facts.scenario = R"({"topology":{"nodes":2}})";
   facts.seed = 1;
   facts.schedule = "1f1b";

@@ -35,8 +35,9 @@ TEST(Explain, NamesTheLinksWithWhoseSpeedsNcclPlansAsCriticalPathsDo) {
 
 // A twentieth of the path is worth a word; links of another name are not those that it waits for.
 TEST(Explain, SaysWhyAFasterLinkThatTheStepWaitsForBuysNothing) {
-  const auto text = [](const std::string& what, double share, double gain) {
+  const auto text = [](const std::string& what, double share, double gain, const char* library = "NCCL") {
     report::Result result;
+    result.library = library;
     result.critical_path_links = {{what, from_microseconds(1), share}};
     WhatIfs faster;
     faster.parts = {{"NIC to leaf links", from_microseconds(10), gain, {}, {"InfiniBand HDR 200 Gbit/s"}}};
@@ -48,5 +49,9 @@ TEST(Explain, SaysWhyAFasterLinkThatTheStepWaitsForBuysNothing) {
   EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as NCCL drives it", 0.04, 0), Not(remark));
   EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as NCCL drives it", 0.15, 0.01), Not(remark));
   EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s x2", 0.15, 0), Not(remark));
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as RCCL drives it", 0.15, 0, "RCCL"),
+              HasSubstr("RCCL plans with speeds from a fixed list"));
+  EXPECT_THAT(text("InfiniBand HDR 200 Gbit/s, as HCCL drives it", 0.15, 0, "HCCL"),
+              HasSubstr("collectives are planned here as NCCL does, with speeds from a fixed list"));
 }
 }  // namespace topsim::study::explain_test

@@ -109,6 +109,18 @@ const config::Object<RawAccelerator>& table(Type<RawAccelerator>) {
   return object;
 }
 
+struct Vendor {
+  std::string called = "accelerator", library;
+};
+const config::Object<Vendor>& table(Type<Vendor>) {
+  static const auto object =
+      config::Object<Vendor>("vendor",
+                             "What a vendor's accelerators are called, and the library of their collectives")
+          .field("called", &Vendor::called, "one of them: GPU, chip, ...")
+          .field("library", &Vendor::library, "NCCL, RCCL, ...", figure<std::string>());
+  return object;
+}
+
 // "pcie5-x16" -> 5, 16
 void split_pcie_name(const std::string& link, int& generation, int& lanes) {
   if (link.rfind("pcie", 0) != 0) return;
@@ -147,6 +159,10 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
 
 void read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
                        ById<Accelerator>& accelerators, config::Reader& reader) {
+  std::map<std::string, Vendor> vendors;
+  const Node makers = file.root().find("vendors");
+  for (std::size_t i = 0; i < makers.size(); ++i)
+    table(Type<Vendor>{}).read(makers[i], vendors[makers[i].key()], reader);
   const Node section = file.root().find("accelerators");
   for (std::size_t i = 0; i < section.size(); ++i) {
     const Node entry = section[i];
@@ -162,6 +178,8 @@ void read_accelerators(const config::Document& file, const ById<LinkEntry>& link
       constants.source = first_source(entry.find("gemm").find(precision));
       raw.gemm.emplace(precision, constants);
     }
+    if (const auto vendor = vendors.find(raw.vendor); vendor != vendors.end())
+      raw.called = vendor->second.called, raw.library = vendor->second.library;
     convert(raw, links);
     accelerators.emplace(raw.id, std::move(raw));
   }

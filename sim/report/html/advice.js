@@ -5,9 +5,9 @@ const taskNames = { prefill: "Prefilling one batch", decode: "One step of decodi
 const whatRan = () => (workload.trace ? "The trace" : taskNames[workload.task] || "One training step");
 const reasonMeaning = (reason) => (workload.trace && reason === "pipeline_transfer" ? "messages from one accelerator to another" : reasonMeanings[reason]);
 
-// The link that the critical path waits for most, where it is full; null where latency, NCCL's pace or nothing limits more.
+// The link that the critical path waits for most, where it is full; null where latency, the library's pace or nothing limits more.
 const fullLink = () => {
-  const noLink = /^(computation|host$|latency)|as NCCL drives it$/, waits = result.critical_path_links.filter((row) => !/^(computation|host$)/.test(row.what));
+  const noLink = /^(computation|host$|latency)|as .* drives it$/, waits = result.critical_path_links.filter((row) => !/^(computation|host$)/.test(row.what));
   const [first] = [...waits].sort((a, b) => b.seconds - a.seconds);
   return first && !noLink.test(first.what) && first.share >= 0.05 ? `a faster link than ${first.what}` : null;
 };

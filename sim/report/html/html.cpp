@@ -80,7 +80,6 @@ json picture_json(const Picture& picture) {
     devices.push_back({{"name", device.name},
                        {"model", device.model},
                        {"kind", topology::name_of(device.kind)},
-                       {"gpu", device.gpu},
                        {"tier", device.tier},
                        {"count", device.count},
                        {"node", device.node},

@@ -103,7 +103,6 @@ void add_devices(Picture& picture, const Topology& topology, const Folding& fold
       shape.name = topology.name(DeviceId(i));
       shape.model = topology.model_of(DeviceId(i));
       shape.kind = device.kind;
-      shape.gpu = topology.facts_of(DeviceId(i)).compute_capability > 0;
       shape.tier = device.tier;
       shape.node = device.node < topology.nodes() ? static_cast<std::int32_t>(folding.node[device.node]) : -1;
       shape.rank = rank_of[i];

@@ -15,7 +15,6 @@ struct PictureDevice {
   std::string name;  // of the first member
   std::string model;
   topology::DeviceKind kind{};
-  bool gpu = false;  // an accelerator that CUDA knows; others are chips to people
   std::uint8_t tier = 0;
   std::uint32_t count = 0;  // members; the chips or switches a member stands for are counted each
   std::int32_t node = -1;   // index into Picture::nodes; -1: in the fabric

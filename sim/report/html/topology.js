@@ -3,8 +3,10 @@
 const columnOf = (device) =>
   ({ accelerator: 0, nvswitch: 1, "pcie-switch": 2, cpu: 3, "host-memory": 3, storage: 3, nic: 4 })[device.kind] ?? 4 + Math.max(1, device.tier);
 const columnNames = ["accelerators", "NVSwitch", "PCIe", "CPU, memory", "NICs", "leaf", "spine", "core"];
+// A box has no room for "accelerator".
+const calledShortly = () => (/^accelerator$/.test(result.accelerators.called ?? "accelerator") ? "chip" : result.accelerators.called);
 const deviceName = (device) =>
-  ({ accelerator: device.gpu ? "GPU" : "chip", nvswitch: "NVSwitch", "pcie-switch": "PCIe", cpu: "CPU", "host-memory": "memory", storage: "storage", nic: "NIC" })[device.kind] ||
+  ({ accelerator: calledShortly(), nvswitch: "NVSwitch", "pcie-switch": "PCIe", cpu: "CPU", "host-memory": "memory", storage: "storage", nic: "NIC" })[device.kind] ||
   columnNames[Math.min(7, columnOf(device))];
 let colourBy = "utilization";
 

@@ -15,11 +15,11 @@ const wordMeanings = [
   [/\bleaf\b/, "leaf, spine, core", "the switches of the fabric: a leaf joins nodes, a spine joins leaves, a core joins groups of spines"],
   [/NVSwitch/, "NVSwitch", "the switch inside a node (or rack) that joins its accelerators by NVLink"],
   [/\bNIC\b/, "NIC", "the network card that joins a node to the fabric"],
-  [/as NCCL drives it/, "as NCCL drives it", "the link is not full: the channels and the protocol that NCCL chooses set the pace on it"],
+  [/as [\w ]+ drives it/, null, "the link is not full: the channels and the protocol that the library of the collectives chooses set the pace on it"],
   [/critical path/i, "critical path", "the longest chain of work and waits from the begin of the step to its end: shorten it and the step is shorter"],
 ];
 const drawWords = () => {
   const text = element("main").innerText + element("headline").textContent;
   element("words").innerHTML = wordMeanings.filter(([pattern]) => pattern.test(text))
-    .map(([, word, meaning]) => `<dt>${word}</dt><dd>${meaning}.</dd>`).join("");
+    .map(([pattern, word, meaning]) => `<dt>${word ?? text.match(pattern)[0]}</dt><dd>${meaning}.</dd>`).join("");
 };
