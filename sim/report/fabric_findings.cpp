@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <vector>
 
 #include "sim/fold/fold.hpp"
 #include "sim/report/findings.hpp"
@@ -18,13 +20,24 @@ using topology::Topology;
 constexpr std::size_t kTiers = 8;
 constexpr std::array<std::string_view, 4> kTierNames{"", "leaf", "spine", "core"};
 
-// Usable capacity that arrives in a tier of switches from below and that leaves it upwards.
-struct Tier {
+// Usable capacity that arrives at a switch from below and that leaves it upwards.
+struct Switch {
   double from_below = 0, upwards = 0;
+  [[nodiscard]] double ratio() const { return upwards > 0 ? from_below / upwards : 0; }
 };
 
+// Of a tier: those that lead further up.
+struct Tier {
+  std::size_t switches = 0, oversubscribed = 0;
+  double worst = 0, least = std::numeric_limits<double>::infinity();  // ratios
+  DeviceId of_worst;
+  [[nodiscard]] bool alike() const { return worst <= least * 1.01; }
+};
+constexpr double kOversubscribed = 1.05;
+
 std::array<Tier, kTiers> tiers_of(const Topology& topology) {
-  std::array<Tier, kTiers> tiers{};
+  const std::size_t first = std::size_t{topology.copies().nodes} * topology.copies().devices;
+  std::vector<Switch> switches(topology.devices().size() - first);  // none stands in a copied node
   for (const LinkId cable : topology.cables()) {
     const Link& link = topology.link(cable);
     const topology::Device& to = topology.device(link.to);
@@ -32,8 +45,20 @@ std::array<Tier, kTiers> tiers_of(const Topology& topology) {
     const topology::Device& from = topology.device(link.from);
     const std::size_t below = from.kind == DeviceKind::fabric_switch ? from.tier : 0;
     if (below >= to.tier) continue;
-    tiers[to.tier].from_below += link.capacity.value();
-    tiers[below].upwards += link.capacity.value();
+    switches[link.to.index() - first].from_below += link.capacity.value();
+    if (below > 0) switches[link.from.index() - first].upwards += link.capacity.value();
+  }
+  std::array<Tier, kTiers> tiers{};
+  for (std::size_t s = 0; s < switches.size(); ++s) {
+    if (switches[s].upwards <= 0) continue;
+    const DeviceId id(first + s);
+    const topology::Device& device = topology.device(id);
+    const double ratio = switches[s].ratio();
+    Tier& tier = tiers[device.tier];
+    tier.switches += device.count;
+    if (ratio >= kOversubscribed) tier.oversubscribed += device.count;
+    if (ratio > tier.worst) tier.worst = ratio, tier.of_worst = id;
+    tier.least = std::min(tier.least, ratio);
   }
   return tiers;
 }
@@ -162,14 +187,22 @@ bool is_full_between_tiers(const FindingContext& context) {
 }
 }  // namespace
 
+namespace {
+std::string oversubscribed_text(const Topology& topology, const Tier& tier, const std::string& name) {
+  if (tier.alike())
+    return fmt::format("the {} switches are {}:1 oversubscribed", name, three_digits(tier.worst));
+  return fmt::format("{} of {} {} switches are oversubscribed ({} the most, {}:1)", tier.oversubscribed,
+                     tier.switches, name, topology.name(tier.of_worst), three_digits(tier.worst));
+}
+}  // namespace
+
 void find_oversubscription(const FindingContext& context, Findings& out) {
   if (!context.result.complete) return;  // there is no critical path yet
   const auto tiers = tiers_of(context.topology);
   const PathTime path = communication_on_path(context);
   const bool full = is_full_between_tiers(context);
   for (std::size_t tier = 1; tier + 1 < kTiers; ++tier) {
-    if (tiers[tier].upwards <= 0 || tiers[tier].from_below < tiers[tier].upwards * 1.05) continue;
-    const double ratio = tiers[tier].from_below / tiers[tier].upwards;
+    if (tiers[tier].oversubscribed == 0) continue;
     const double share = path.whole > Duration{} ? seconds(path.between_tiers) / seconds(path.whole) : 0;
     const bool limits = share >= kWorthAWord;
     const std::string name =
@@ -180,13 +213,12 @@ void find_oversubscription(const FindingContext& context, Findings& out) {
         : full
             ? "; links between switches are full at times, and messages that meet there wait for each other"
             : " and limit nothing on the critical path";
-    out.push_back(
-        {limits ? Severity::warning : Severity::note,
-         fmt::format("the {} switches are {}:1 oversubscribed{}", name, three_digits(ratio), effect),
-         "topology.fabric.oversubscription",
-         limits ? "more uplinks, or a placement that keeps large groups under one leaf"
-         : full ? "topsim explain --faster says what faster ones would buy"
-                : "nothing to do"});
+    out.push_back({limits ? Severity::warning : Severity::note,
+                   oversubscribed_text(context.topology, tiers[tier], name) + effect,
+                   "topology.fabric.oversubscription",
+                   limits ? "more uplinks, or a placement that keeps large groups under one leaf"
+                   : full ? "topsim explain --faster says what faster ones would buy"
+                          : "nothing to do"});
   }
 }
 

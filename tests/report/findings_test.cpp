@@ -105,6 +105,38 @@ TEST(Findings, OversubscriptionIsAWarningOnlyWhereItLimits) {
   EXPECT_TRUE(says(with(outcome, topology), "2.00:1 oversubscribed and limit nothing"));
 }
 
+// Three nodes, whose leaves have 50 GB/s below; above 25, 12.5 and 50: two of three, the second 4:1. The
+// mean, 150 to 87.5, is nobody's ratio.
+TEST(Findings, TheLeafThatIsOversubscribedMostIsNamed) {
+  topology::TopologyBuilder builder;
+  builder.set_nodes(3);
+  const auto ndr = builder.link_type({"ib-ndr", "NDR 400 Gbit/s", "test"});
+  const auto gpu = builder.model("h100-sxm5"), card = builder.model("connectx-7"),
+             box = builder.model("qm9700");
+  std::vector<DeviceId> nics, leaves;
+  for (std::uint32_t node = 0; node < 3; ++node) {
+    const DeviceId chip = builder.device({DeviceKind::accelerator, 0, 1, node, 0, gpu});
+    nics.push_back(builder.device({DeviceKind::nic, 0, 1, node, 0, card}));
+    builder.cable({chip, nics.back(), LinkKind::pcie, 1, ndr, 55_GBps, 55_GBps, 0_ns});
+  }
+  for (std::uint32_t leaf = 0; leaf < 3; ++leaf)
+    leaves.push_back(builder.device({DeviceKind::fabric_switch, 1, 1, Id<void>::kNone, leaf, box}));
+  const DeviceId spine = builder.device({DeviceKind::fabric_switch, 2, 1, Id<void>::kNone, 0, box});
+  const BytesPerSecond up[] = {25_GBps, 12.5_GBps, 50_GBps};
+  for (std::size_t i = 0; i < 3; ++i) {
+    builder.cable({nics[i], leaves[i], LinkKind::infiniband, 1, ndr, 50_GBps, 50_GBps, 1_us});
+    builder.cable({leaves[i], spine, LinkKind::infiniband, 1, ndr, up[i], up[i], 1_us});
+  }
+  const topology::Topology topology = std::move(builder).finish();
+  executor::Outcome outcome;
+  outcome.step_times = {4_ms};
+  outcome.ranks = {{0, {RankId(0)}, {account(4_ms, {})}}};
+  outcome.links = {{{link_between(topology, "node0/nic0", "leaf0")}, 1e6, 1e9, 1_ms}};
+  outcome.end = SimTime(4_ms);
+  EXPECT_TRUE(says(with(outcome, topology),
+                   "2 of 3 leaf switches are oversubscribed (leaf1 the most, 4.00:1) and limit nothing"));
+}
+
 TEST(Findings, ASlotNarrowerThanItsNicIsNamed) {
   EXPECT_FALSE(says(sample_result(), "PCIe"));
   const topology::Topology topology = two_nodes(25_GBps);
