@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -30,6 +31,17 @@ class Studies(Pages):
         self.assertIn(told["verdict"].split("\n")[0], self.browser.value("document.getElementById('sentence').innerText"))
         step = next(row for row in told["rows"] if row["metric"] == "step.seconds")
         self.assertEqual(self.values("#answer .value"), step["values"])
+
+    def test_compare_has_the_figures_of_the_screen(self):
+        page, screen = self.page_of("compare", IB, ROCE, "--all")
+        self.browser.open(page)
+        self.browser.click_on("#rows-tools button")
+        cells = self.browser.value("[...document.querySelectorAll('#rows tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        plain = [[cell.replace("\u00a0", " ").replace("\u2212", "-").replace("\u00b5", "u") for cell in row] for row in cells]
+        self.assertGreater(len(plain), 5)
+        for label, *figures in plain:
+            line = next(line for line in screen.splitlines() if line.startswith(label))
+            self.assertEqual(re.split(r"\s{2,}", line[len(label):].strip()), figures, label)
 
     def test_the_bill_adds_up_to_everything(self):
         self.browser.open(self.page_of("compare", IB, ROCE)[0])

@@ -1,12 +1,21 @@
 // The page of a comparison: the verdict, where each step goes, how sure the difference is, what has to be bought.
+// Figures as the program's table has them (compare_text.cpp).
+const threeDigits = (value) => {
+  if (value === 0) return "0";
+  const [, exponent] = value.toExponential(2).split("e");
+  return Number(value.toExponential(2)).toFixed(Math.max(0, 2 - exponent));
+};
+const counted = (value) => (value < 1000 ? (Number.isInteger(value) ? String(value) : threeDigits(value)) : count(value));
 const unitTexts = {
-  s: duration, "B/s": rate, B: bytes, W: (value) => scaled(value, metric, "W").join(" "), 1: percent,
-  USD: (value) => `${value >= 1000 ? whole(Math.round(value)) : digits(value)} USD`, count: whole,
+  s: duration, "B/s": rate, B: memoryText, W: (value) => `${threeDigits(value / 1000)} kW`,
+  1: (share) => `${(100 * share).toFixed(Math.abs(share) >= 0.9995 ? 0 : 1)} %`,
+  USD: (value) => `${counted(value)} USD`, count: counted,
 };
 const signed = (share) => {
   if (share === null) return "new";
-  if (share >= 9) return `× ${countParts(1 + share).join(" ").trim()}`;
-  return Math.abs(share) < 1e-4 ? "0 %" : `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+  if (share >= 99) return `× ${threeDigits(1 + share)}`;
+  const size = Math.abs(100 * share);
+  return size < 0.005 ? "0 %" : `${share < 0 ? "−" : "+"}${size < 1 ? size.toFixed(2) : threeDigits(size)} %`;
 };
 const candidateColours = ["#3d8fd1", "#e69f00", "#009e73", "#cc79a7", "#8c6bb1", "#d55e00"];
 
@@ -64,7 +73,7 @@ const drawSpread = () => {
 let everyRow = false;
 const drawRows = () => {
   const shown = result.rows.filter((row) => everyRow || row.shown);
-  const text = (row) => unitTexts[row.unit] || digits;
+  const text = (row) => unitTexts[row.unit] || counted;
   const head = result.names.flatMap((name, i) => [`<th class="number">${escapeText(name)}</th>`, i === 0 ? "" : '<th class="number">difference</th>']).join("");
   const body = shown.map((row) => `<tr><td title="${escapeText(row.metric)}">${escapeText(row.label)}</td>` + row.values.map((value, i) => {
     const relative = row.relative[i], same = i > 0 && relative !== null && Math.abs(relative) < 0.01;
