@@ -1,5 +1,7 @@
 #include "sim/scenario/check.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -63,10 +65,9 @@ void check_plan(const workloads::WorkloadSpec& asked, const Job& job) {
   (void)workloads::resolve(workload, job.ranks);
 }
 
-// The device of a topology by its place in the file that lists them.
-Problem unknown_accelerator(const Scenario& scenario, const topology::Topology& topology, std::size_t device,
-                            const ConfigError& error) {
-  Problem problem = error.problems().front();
+// `problem` of a device of a topology, by its place in the file that lists them.
+Problem of_device(const Scenario& scenario, const topology::Topology& topology, std::size_t device,
+                  Problem problem) {
   if (scenario.topology.file.empty()) {
     problem.path = "topology.devices[" + std::to_string(device) + "].model";
   } else {
@@ -76,20 +77,33 @@ Problem unknown_accelerator(const Scenario& scenario, const topology::Topology& 
   return problem;
 }
 
-// Of devices one by one: a topology may be looked at with accelerators that nobody knows, not computed on.
+// Of devices one by one: a topology may be looked at with accelerators that nobody knows, not computed on,
+// and a plan runs on those of one kind.
 void check_accelerators(const Scenario& scenario, const topology::Topology& topology,
                         const topology::Catalogue& catalogue) {
   if (!scenario.topology.node.use.empty()) return;
   std::vector<bool> seen(topology.models().size());
   std::vector<Problem> problems;
+  std::optional<std::string> first;
   for (const DeviceId id : topology.accelerators()) {
     const std::uint32_t model = topology.device(id).model;
     if (seen[model]) continue;
     seen[model] = true;
     try {
       (void)catalogue.accelerator(topology.models()[model]);
+      const std::string& name = topology.models()[model];
+      if (first && *first != name && !scenario.workload.trace)
+        problems.push_back(of_device(
+            scenario, topology, id.index(),
+            {{},
+             {},
+             fmt::format("the job mixes {} and {}", *first, name),
+             {},
+             "a plan runs on accelerators of one kind: topology.accelerators takes so many of the first ones",
+             {}}));
+      first = first.value_or(name);
     } catch (const ConfigError& error) {
-      problems.push_back(unknown_accelerator(scenario, topology, id.index(), error));
+      problems.push_back(of_device(scenario, topology, id.index(), error.problems().front()));
     }
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
@@ -102,6 +116,13 @@ bool begins_with_one_of(const std::string& path, std::span<const std::string_vie
   });
 }
 }  // namespace
+
+std::string place_text(const Scenario& scenario, const std::string& path) {
+  if (!scenario.document) return {};
+  const config::Node node = scenario.document->root().at_path(path);
+  if (!node || node.key_place().file != scenario.document->name()) return {};
+  return fmt::format(" at {}:{}", node.key_place().line, node.key_place().column);
+}
 
 topology::Topology checked_topology(const Scenario& scenario, const topology::Catalogue& catalogue,
                                     const topology::BuildOptions& options) {

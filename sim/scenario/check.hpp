@@ -2,6 +2,7 @@
 // only follows from another mistake.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -21,4 +22,7 @@ namespace topsim::scenario {
 [[nodiscard]] std::vector<Problem> mistakes_beside(const std::vector<Problem>& of_reading,
                                                    const Scenario& partial,
                                                    const topology::Catalogue& catalogue);
+
+// " at 14:9", where the scenario's own file says what stands there; else empty.
+[[nodiscard]] std::string place_text(const Scenario& scenario, const std::string& path);
 }  // namespace topsim::scenario
