@@ -15,6 +15,7 @@
 #include "sim/report/terminal.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/write.hpp"
+#include "sim/scenario/check.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
 #include "topology/build.hpp"
@@ -207,8 +208,10 @@ std::string bill_of_materials(const Options& options) {
     scenario.topology.node.use = options.scenario.path;
   report::check_quotes(scenario.cost, catalogue);
   const report::CostModel cost = report::make_cost_model(
-      report::bill_of_materials(topology, scenario.topology, catalogue, scenario.cost), catalogue,
-      scenario.cost);
+      report::bill_of_materials(
+          topology, scenario.topology, catalogue, scenario.cost,
+          [&](const std::string& path) { return scenario::place_text(scenario, path); }),
+      catalogue, scenario.cost);
   const std::string format = format_of(options, bill_formats(), "table", "--format");
   if (format == "json") return report::bom_json(cost);
   if (format == "csv") return report::bom_csv(cost);

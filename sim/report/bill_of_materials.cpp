@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "sim/base/error.hpp"
@@ -58,12 +59,13 @@ std::string describe(const topology::PriceEntry& entry) {
 class Counter {
  public:
   Counter(const Topology& topology, const topology::TopologySpec& spec, const Catalogue& catalogue,
-          const CostSpec& cost)
+          const CostSpec& cost, const PlaceOf& place_of)
       : topology_(topology),
         spec_(spec),
         fabric_(topology::resolve_fabric(spec.fabric, catalogue)),
         catalogue_(catalogue),
         cost_(cost),
+        place_of_(place_of),
         optics_(topology) {}
 
   BillOfMaterials count() {
@@ -79,9 +81,8 @@ class Counter {
     for (std::string& remark : port_remarks(topology_, catalogue_)) remarks_.push_back(std::move(remark));
     BillOfMaterials bill;
     for (auto& [key, item] : items_) bill.items.push_back(std::move(item));
+    idle_quotes(bill.items);
     for (const BomItem& item : bill.items) {
-      if (item.included && cost_.prices.contains(item.id))
-        remarks_.push_back("the quote for " + item.id + " changes nothing: it is part of the server's price");
       if (!item.price && !item.included)
         remarks_.push_back(
             fmt::format("no price known of {} ({} of them): not counted", item.id, item.count));
@@ -101,6 +102,19 @@ class Counter {
   }
 
  private:
+  void idle_quotes(const std::vector<BomItem>& items) {
+    for (const auto& [id, quote] : cost_.prices) {
+      const bool included = in_servers_.contains(id) ||
+                            std::any_of(items.begin(), items.end(), [&, name = id](const BomItem& item) {
+                              return item.included && item.id == name;
+                            });
+      if (!included && quoted_.contains(id)) continue;
+      remarks_.push_back(fmt::format(
+          "the quote for {}{} changes nothing: {}", id, place_of_ ? place_of_("cost.prices." + id) : "",
+          included ? "it is part of the server's price" : "nothing in the bill is priced by it"));
+    }
+  }
+
   void add(BomCategory category, const std::string& id, const std::string& name, std::int64_t count,
            double watts, const Known& known, bool included = false) {
     if (count <= 0) return;
@@ -119,6 +133,7 @@ class Counter {
 
   [[nodiscard]] Known known(const std::string& id) const {
     if (const auto quote = cost_.prices.find(id); quote != cost_.prices.end()) {
+      quoted_.insert(id);
       const double low = quote->second.front();
       const double high = quote->second.back();
       return {Interval{low, (low + high) / 2, high}, "quote"};
@@ -163,6 +178,7 @@ class Counter {
     const Known price = server_price(recipe);
     if (price.price) {
       add(BomCategory::server, recipe.id, recipe.name, nodes, watts, price);
+      in_servers_.insert(chip.id);
       nics(/*in_servers=*/true);
       if (spec_.node.nic || spec_.node.accelerator) {
         remarks_.push_back("the price of the server is that of its usual accelerators and NICs");
@@ -304,12 +320,15 @@ class Counter {
   const topology::FabricSpec fabric_;
   const Catalogue& catalogue_;
   const CostSpec& cost_;
+  const PlaceOf& place_of_;
   const OpticalCircuits optics_;
   std::map<std::tuple<BomCategory, std::string, std::string>, BomItem> items_;  // by id and name
   std::map<std::tuple<double, double, std::string>, const topology::CableEntry*>
       cable_for_;  // by rate, length and fabric
   std::multimap<std::string, std::string> known_ids_;
   std::vector<std::string> remarks_;
+  mutable std::set<std::string> quoted_;  // what was asked for
+  std::set<std::string> in_servers_;      // accelerators
 };
 }  // namespace
 
@@ -372,7 +391,7 @@ void check_quotes(const CostSpec& cost, const Catalogue& catalogue) {
 }
 
 BillOfMaterials bill_of_materials(const Topology& topology, const topology::TopologySpec& spec,
-                                  const Catalogue& catalogue, const CostSpec& cost) {
-  return Counter(topology, spec, catalogue, cost).count();
+                                  const Catalogue& catalogue, const CostSpec& cost, const PlaceOf& place_of) {
+  return Counter(topology, spec, catalogue, cost, place_of).count();
 }
 }  // namespace topsim::report

@@ -9,6 +9,7 @@
 // the cheapest third-party offer and its middle is the usual price.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,9 +54,13 @@ struct BillOfMaterials {
 // Throws ConfigError for a quote of what the catalogue does not know: it would go unused without a word.
 void check_quotes(const CostSpec& cost, const topology::Catalogue& catalogue);
 
+// `place_of("cost.prices.qm9700")` is " at 14:9", or empty where nobody knows; quotes that change nothing are
+// remarked with it.
+using PlaceOf = std::function<std::string(const std::string& path)>;
 [[nodiscard]] BillOfMaterials bill_of_materials(const topology::Topology& topology,
                                                 const topology::TopologySpec& spec,
-                                                const topology::Catalogue& catalogue, const CostSpec& cost);
+                                                const topology::Catalogue& catalogue, const CostSpec& cost,
+                                                const PlaceOf& place_of = {});
 
 // The items and what they add up to.
 [[nodiscard]] std::string bom_table(const BillOfMaterials& bill, int columns = 80);

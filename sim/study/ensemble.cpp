@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sim/base/parallel.hpp"
+#include "sim/scenario/check.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/uncertainty.hpp"
 
@@ -52,8 +53,10 @@ Scenario drawn(const Scenario& scenario, std::size_t sample) {
 report::CostModel cost_model(const Scenario& scenario, const topology::Topology& topology,
                              const topology::Catalogue& catalogue) {
   return report::make_cost_model(
-      report::bill_of_materials(topology, scenario.topology, catalogue, scenario.cost), catalogue,
-      scenario.cost);
+      report::bill_of_materials(
+          topology, scenario.topology, catalogue, scenario.cost,
+          [&](const std::string& path) { return scenario::place_text(scenario, path); }),
+      catalogue, scenario.cost);
 }
 
 std::vector<report::Candidate> run_ensembles(std::span<const Scenario> scenarios,

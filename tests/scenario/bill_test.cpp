@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/report/bill_of_materials.hpp"
+#include "sim/scenario/check.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/build.hpp"
 
@@ -32,6 +33,29 @@ Bill bill_of(const std::string& name) {
     if (item.category == report::BomCategory::cable) counted.cables[item.id] += item.count;
   }
   return counted;
+}
+
+// Quotes of what the cluster has change its bill; a GPU comes with its server, and no sn5600 is there.
+TEST(BillOfMaterials, says_where_quotes_stand_that_change_nothing) {
+  const config::Library library({"configs"});
+  const topology::Catalogue catalogue = topology::Catalogue::load("configs");
+  const Scenario scenario = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 8,
+ "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}},
+ "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048},
+ "cost": {"prices": {"qm9700": "30000 USD",
+  "sn5600": "40000 USD", "h100-sxm5": "25000 USD"}}})",
+                                           "bill.json", {}, library);
+  const auto remarks = report::bill_of_materials(
+                           topology::build(scenario.topology, catalogue), scenario.topology, catalogue,
+                           scenario.cost, [&](const std::string& path) { return place_text(scenario, path); })
+                           .remarks;
+  EXPECT_THAT(remarks,
+              Contains(HasSubstr(
+                  "the quote for sn5600 at 5:3 changes nothing: nothing in the bill is priced by it")));
+  EXPECT_THAT(remarks,
+              Contains(HasSubstr("the quote for h100-sxm5 at 5:26 changes nothing: it is part of the "
+                                 "server's price")));
+  EXPECT_THAT(remarks, Not(Contains(HasSubstr("the quote for qm9700"))));
 }
 
 // Boxes of 64 ports of 400 Gbit/s. Eight rails of 8 nodes: 8 leaves, 64 uplinks on one spine. 64 nodes: two
