@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/base/nearest_words.hpp"
+
 namespace topsim::suggest_test {
 
 TEST(Closest, a_letter_wrong_or_left_out_is_found) {
@@ -23,6 +25,15 @@ TEST(Closest, what_others_call_a_thing_is_understood) {
   EXPECT_EQ(closest("GPU", kinds), "accelerator");
   EXPECT_EQ(closest("num_hidden_layers", keys), "layers");
   EXPECT_EQ(closest("num_hidden_layers", kinds), std::nullopt);
+}
+
+// Where no edit of a name gives another, its words do: those of a provider's own name for a machine.
+TEST(Nearest, names_share_most_words) {
+  const std::vector<std::string> known{"a3-megagpu-8g", "azure-nd-h100-v5", "gcp-a3-megagpu-8g", "hgx-h100"};
+  const std::vector<std::string> nearest{"gcp-a3-megagpu-8g", "a3-megagpu-8g"};  // 1 + 1 + 0.5 words, 1 + 0.5
+  EXPECT_EQ(closest("gcp-a3-mega", known), std::nullopt);
+  EXPECT_EQ(nearest_by_words("GCP a3 mega", known, 2), nearest);
+  EXPECT_TRUE(nearest_by_words("tpu", known, 2).empty());
 }
 
 // A name that differs in nothing but case is the one meant.

@@ -59,6 +59,7 @@ TEST(Fabrics, SwitchesSpeakTheLinkTheirTierCarries) {
     const FabricRecipe& fabric = shipped().fabric(id);
     for (std::size_t tier = 0; tier < fabric.tiers.size(); ++tier) {
       if (id == "100k-hybrid" && tier == 2) continue;  // its note says what stands for what
+      if (id == "ec2-ultracluster") continue;          // its nodes bring the link; so does its note
       const std::string& up = fabric.uplink.empty() ? fabric.link : fabric.uplink;
       const auto& links = shipped().network_switch(fabric.tiers[tier].switch_id).links;
       EXPECT_THAT(links, testing::Contains(up)) << id << ' ' << fabric.tiers[tier].name;

@@ -104,6 +104,19 @@ TEST(Nodes, NicsRunTheirDefaultLink) {
   }
 }
 
+// What providers say of a machine's network between accelerators, Gbit/s.
+TEST(Nodes, OfProvidersHaveTheRateTheySell) {
+  for (const auto& [id, gbit] :
+       {std::pair("p4de", 400), std::pair("p5", 3200), std::pair("p5e", 3200), std::pair("p5en", 3200),
+        std::pair("azure-nd-h100-v5", 3200), std::pair("azure-nd-h200-v5", 3200),
+        std::pair("oci-bm-gpu-h100-8", 3200), std::pair("gcp-a3-megagpu-8g", 1600)}) {
+    double sum = 0;
+    for (const NicGroup& group : shipped().node(id).nics)
+      if (group.compute) sum += group.count * group.ports * group.rate.value() * 8e-9;
+    EXPECT_DOUBLE_EQ(sum, gbit) << id;
+  }
+}
+
 TEST(Nodes, EverySwitchOfATreeSaysItsUplink) {
   for (const std::string& id : ids_of("node")) {
     for (const PcieBranch& branch : shipped().node(id).pcie) {

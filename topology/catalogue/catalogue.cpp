@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/base/nearest_words.hpp"
 #include "sim/base/suggest.hpp"
 #include "topology/catalogue/gemm.hpp"
 #include "topology/catalogue/impl.hpp"
@@ -43,7 +44,11 @@ const T& find_entry(const ById<T>& entries, std::string_view what, std::string_v
   if (const auto entry = entries.find(id); entry != entries.end()) return entry->second;
   const std::vector<std::string> known = names_of(entries);
   std::string help = "known: " + join(known);
-  if (const auto close = closest(id, known)) help = "did you mean \"" + *close + "\"? " + help;
+  constexpr std::size_t kNearest = 5;
+  if (const auto close = closest(id, known))
+    help = "did you mean \"" + *close + "\"? " + help;
+  else if (const auto near = nearest_by_words(id, known, kNearest); !near.empty())
+    help = "nearest: " + join(near) + "; " + help;
   throw ConfigError("unknown " + std::string(what) + " \"" + std::string(id) + '"', std::move(help));
 }
 

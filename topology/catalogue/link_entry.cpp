@@ -3,7 +3,7 @@
 namespace topsim::topology {
 
 const std::vector<std::string>& transports() {
-  static const std::vector<std::string> names = {"roce", "tcp", "srd", "slingshot", "gaudi"};
+  static const std::vector<std::string> names = {"roce", "tcp", "srd", "slingshot", "gaudi", "tcpxo"};
   return names;
 }
 
