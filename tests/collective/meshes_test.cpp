@@ -133,7 +133,7 @@ TEST(Meshes, RingsOfMi250xLeaveByAllNics) {
 
 // AWS' plugin makes one port of the four adapters behind a PCIe switch, so NCCL sees eight of 400 Gbit/s and
 // takes what it takes over eight NDR NICs; the bytes leave by all 32. It also says 75 us, on P4d too, whose
-// adapters stay single.
+// adapters stay single and may deliver out of order, so that NCCL has Simple alone there.
 TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
   const Cluster two(boxes("p5", 2, "efa-100g"));
   const Choice large = chosen(two, CollectiveKind::all_reduce, std::int64_t{1} << 30);
@@ -146,5 +146,29 @@ TEST(Meshes, EfaAdaptersOfOneSwitchAreOnePort) {
   // nccl-tests, 8 B: p4de 164 us, p5 69 us (awsome-distributed-training); a tree's two hops over the network.
   EXPECT_NEAR(small_us("p4d", "efa-100g"), 164, 0.15 * 164);
   EXPECT_NEAR(small_us("p5", "efa-100g"), 69, 0.35 * 69);
+}
+
+// AWS' plugin sets NCCL_PROTO=simple where adapters may deliver out of order (P4d, P4de): in a box, too.
+TEST(Meshes, PluginsOfP4dAndA3MegaLeaveNcclSimpleAlone) {
+  for (const char* node : {"p4d", "p4de"}) {
+    const Cluster two(boxes(node, 2, "efa-100g"));
+    for (const std::size_t gpus : {8U, 16U})
+      for (const std::int64_t bytes : {8, 1 << 20, 16 << 20, 1 << 30})
+        EXPECT_EQ(two.nccl
+                      .choose(CollectiveKind::all_reduce, Bytes(bytes),
+                              two.topology.accelerators().subspan(0, gpus))
+                      .protocol,
+                  Protocol::simple)
+            << node << ' ' << gpus << ' ' << bytes;
+  }
+  // Google sets it for A3 Mega, and rings and trees beside it.
+  const Cluster mega(boxes("gcp-a3-megagpu-8g", 2, "tcpxo-200g"));
+  for (const std::int64_t bytes : {8, 16 << 20, 1 << 30}) {
+    const Choice choice = chosen(mega, CollectiveKind::all_reduce, bytes);
+    EXPECT_EQ(choice.protocol, Protocol::simple);
+    EXPECT_TRUE(choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree);
+  }
+  const Cluster p5(boxes("p5", 2, "efa-100g"));
+  EXPECT_EQ(chosen(p5, CollectiveKind::all_reduce, 8).protocol, Protocol::ll);
 }
 }  // namespace topsim::collective::meshes_test

@@ -170,6 +170,10 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   facts.rccl = true;
   for (const Box* box : boxes) {
     facts.rccl = facts.rccl && box->mesh && box->system.infinity_fabric();
+    for (int n = 0; n < box->system.nets(); ++n) {
+      facts.simple_only |= box->system.net(n).simple_only;
+      facts.rings_and_trees |= box->system.net(n).rings_and_trees;
+    }
     for (int n = 0; nodes > 1 && n < box->system.nets(); ++n) {
       facts.told_latency = std::max(facts.told_latency, box->system.net(n).told_latency);
       facts.hop_latency = std::max(facts.hop_latency, box->system.net(n).hop_latency);

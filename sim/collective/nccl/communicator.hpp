@@ -62,7 +62,8 @@ struct CommunicatorFacts {
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
   double nic_wire = 0;   // all NICs of a box
   int rings = 0;         // how many were found; as many run as trees were found
-  double told_latency = 0, hop_latency = 0;  // of a network plugin, microseconds: net_plugins.hpp
+  double told_latency = 0, hop_latency = 0;           // of a network plugin, microseconds: net_plugins.hpp
+  bool simple_only = false, rings_and_trees = false;  // the same
 };
 // `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
 [[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks,

@@ -1,5 +1,6 @@
 // What network plugins make of their NICs. NCCL's own InfiniBand transport says nothing of these.
-// Source: AWS OFI NCCL, src/platform-aws.cpp at 45197df and src/nccl_ofi_topo.cpp.
+// Source: AWS OFI NCCL, src/platform-aws.cpp at 45197df, src/nccl_ofi_topo.cpp, and for what a protocol needs
+// src/platform-aws.c of 2023 (force_proto_simple) and its issue 76.
 #pragma once
 
 #include <array>
@@ -8,17 +9,22 @@
 namespace topsim::collective::nccl {
 
 struct NetPlugin {
-  std::string_view nics;    // model
-  double told_us = 0;       // latency that the tuner is told, on top of its own
-  double hop_us = 0;        // what a hop takes beyond one of InfiniBand
-  bool joins_nics = false;  // those of one accelerator are rails of one port
+  std::string_view nics;         // model
+  double told_us = 0;            // latency that the tuner is told, on top of its own
+  double hop_us = 0;             // what a hop takes beyond one of InfiniBand
+  bool joins_nics = false;       // those of one accelerator are rails of one port
+  bool simple_only = false;      // NCCL_PROTO=Simple, for every communicator
+  bool rings_and_trees = false;  // NCCL_ALGO=Ring,Tree, the same
 };
 
-// P5 is told 75 us as P4d is, but sends over the protocol of P5en and later (RDMA writes, not libfabric's
-// messages): a hop is taken to be theirs, 35 us.
+// AWS: the figure is the tuner's. 75 us "work better" for its choices on P5 (the plugin's comment), and P4d
+// has had the same from the beginning. No hop of either is published; both are taken to be P5en's, 35 us.
+// Bytes of P4d's messages may arrive out of order, which LL and LL128 do not bear. Google: what its
+// environment profile for A3 Mega sets (nccl-env-profile.sh, as public job scripts repeat it).
 inline constexpr std::array kNetPlugins = {
-    NetPlugin{"efa-v1", 75, 75, false}, NetPlugin{"efa-v2", 75, 35, true}, NetPlugin{"efa-v3", 35, 35, true},
-    NetPlugin{"efa-v4-b200", 35, 35, true}, NetPlugin{"efa-v4-b300", 35, 35, true}};
+    NetPlugin{"efa-v1", 75, 35, false, true}, NetPlugin{"efa-v2", 75, 35, true},
+    NetPlugin{"efa-v3", 35, 35, true},        NetPlugin{"efa-v4-b200", 35, 35, true},
+    NetPlugin{"efa-v4-b300", 35, 35, true},   NetPlugin{"gcp-ipu-200", 0, 0, false, true, true}};
 
 [[nodiscard]] constexpr NetPlugin net_plugin_of(std::string_view nic) {
   for (const NetPlugin& plugin : kNetPlugins)

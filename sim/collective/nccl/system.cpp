@@ -238,6 +238,8 @@ void System::read_port(const topology::Topology& topology, DeviceId nic, int ver
               .in_network_reduction = topology.sharp,
               .told_latency = plugin.told_us,
               .hop_latency = plugin.hop_us,
+              .simple_only = plugin.simple_only,
+              .rings_and_trees = plugin.rings_and_trees,
               .accelerators = accelerators_nearest(topology, nic),
               .wire = wire / 1e9};
   const float bandwidth = port.bandwidth;

@@ -34,9 +34,10 @@ struct Vertex {
   int number = 0;                         // GPUs: local number in the box (NVML's); ports: number of the NIC
   float bandwidth = 0;                    // network ports
   bool in_network_reduction = false;      // network ports
-  double told_latency = 0, hop_latency = 0;  // network ports: net_plugins.hpp, microseconds
-  int rails = 1;                             // network ports: NICs that are one port
-  int accelerators = 0;                      // network ports: of the box, nearest to it, members or not
+  double told_latency = 0, hop_latency = 0;           // network ports: net_plugins.hpp, microseconds
+  bool simple_only = false, rings_and_trees = false;  // the same
+  int rails = 1;                                      // network ports: NICs that are one port
+  int accelerators = 0;  // network ports: of the box, nearest to it, members or not
   // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice rests on it.
   double wire = 0;
   std::vector<int> edges{};  // leaving, best first: NVLink, PCIe down, PCIe up, socket link

@@ -84,6 +84,7 @@ std::string_view needs_of(Algorithm algorithm) {
 
 bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
   const bool several = facts_.nodes > 1;
+  if (facts_.rings_and_trees && algorithm != Algorithm::ring && algorithm != Algorithm::tree) return false;
   switch (algorithm) {
     case Algorithm::ring:
       break;
@@ -110,7 +111,7 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
       return false;  // chains need a plugin that declares them
   }
   const bool has_low_latency = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
-  if (protocol != Protocol::simple && !has_low_latency) return false;
+  if (protocol != Protocol::simple && (!has_low_latency || facts_.simple_only)) return false;
   if (protocol != Protocol::ll128) return true;
   // LL128 relies on 128-byte stores arriving whole: NVLink inside, no bounce through the host outside.
   const GraphSummary& g = graph(algorithm);

@@ -33,9 +33,8 @@ struct Cost {
 [[nodiscard]] std::string_view needs_of(Algorithm algorithm);
 // The same of LL and LL128; Simple is always there.
 inline constexpr std::string_view kLowLatencyNeeds =
-    "rings and trees alone have LL and LL128, and LL128 needs NVLink within a node and NICs that its "
-    "switches "
-    "reach";
+    "rings and trees alone have LL and LL128, where the network's plugin allows them, and LL128 needs NVLink "
+    "within a node and NICs that its switches reach";
 
 class Tuner {
  public:
