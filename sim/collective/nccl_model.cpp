@@ -118,6 +118,7 @@ Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement
   Choice direct;
   direct.algorithm = Algorithm::direct;
   direct.channels = static_cast<std::uint16_t>(placement.tuner->facts().channels);
+  if (direct_in_ll(kind, bytes.value(), placement.tuner->facts())) direct.protocol = Protocol::ll;
   return direct;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "sim/collective/nccl/tuner_constants.hpp"
 #include "sim/collective/time_model.hpp"
@@ -11,14 +12,23 @@ namespace {
 // Simple reaches of NVLink. Its own part is copied within the GPU's memory at what the threads of a channel
 // reach, GB/s, whatever the links: of 512 MiB on 2, 4 and 8 GPUs 310-460 over 24 channels (A100), 570-1200
 // over 24 (H100), 490-540 over 32 (B200). In no constant: 16 GiB on four H100, 357 GB/s of bus bandwidth; 8
-// GiB on four GB200 and 16 on eight, 615 and 662. Starts with LL and with Simple.
+// GiB on four GB200 and 16 on eight, 615 and 662. Starts with LL and with Simple; Hopper's and Blackwell's
+// with Simple are medians of what 64 KiB to 8 MiB leave beyond that (11-18 and 13-21 us).
 constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectOwnCopy = {18, 18, 30, 15.6};
-constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 17, 19};
-// LL inside a box as far as 16 KiB a pair and channel, half of its wire flags; the pairs of a rank share its
-// channels (NCCL 2.30 enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin).
-constexpr double kDirectLL = 16 << 10;
+constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 13.3, 16.2};
+// LL inside a box as far as 16 KiB a channel, half of its wire flags; the pairs of a rank share its channels
+// (enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin). Since 2.28 NCCL first counts the channels that the bytes
+// are worth, one for each 64 KiB over NVLink and 16 KiB over PCIe (an eighth of P2P_NVL_CHUNKSIZE and
+// P2P_PCI_CHUNKSIZE), so that over NVLink 16 KiB a pair are the end of it: H100 and B200 (2.29.2) step there.
+// The starts of A100 were read under 2.27.3, and its rule stays with them.
+constexpr double kDirectLL = 16 << 10, kDirectPart = 64 << 10;
 constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
+
+unsigned channels_of_pair(const nccl::CommunicatorFacts& facts) {
+  return std::max(1U, std::bit_ceil(static_cast<unsigned>(facts.channels)) /
+                          std::bit_ceil(static_cast<unsigned>(facts.ranks)));
+}
 
 // A pair of a box has its share of all channels, twice as many for every doubling above 16 MiB a channel (32
 // chunks of 512 KiB over NVLink; NCCL 2.30 enqueue.cc, scheduleP2pTasksToPlan and addP2pToPlan, as since
@@ -34,17 +44,21 @@ unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::Communica
 }
 }  // namespace
 
+bool direct_in_ll(CollectiveKind kind, std::int64_t bytes, const nccl::CommunicatorFacts& facts) {
+  const double pair = static_cast<double>(bytes) / (kind == CollectiveKind::all_to_all ? facts.ranks : 1);
+  double channels = channels_of_pair(facts);
+  if (facts.min_capability >= 90 && facts.ring.type_intra <= nccl::PathType::nvb)
+    channels = std::min(channels, std::max(1.0, std::ceil(pair / kDirectPart)));
+  return facts.nodes == 1 && !facts.simple_only && pair <= kDirectLL * channels;
+}
+
 Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
                    const TimeOptions& options) {
   const nccl::CommunicatorFacts& facts = tuner.facts();
   const double n = facts.ranks;
   Timing t;
   const std::size_t gpu = nccl::generation_of(facts.min_capability);
-  const double pair =
-      kind == CollectiveKind::all_to_all ? static_cast<double>(bytes) / n : static_cast<double>(bytes);
-  const unsigned channels_of_pair = std::max(1U, std::bit_ceil(static_cast<unsigned>(facts.channels)) /
-                                                     std::bit_ceil(static_cast<unsigned>(facts.ranks)));
-  const bool ll = facts.nodes == 1 && pair <= kDirectLL * channels_of_pair;
+  const bool ll = direct_in_ll(kind, bytes, facts);
   t.start_us = ll ? kDirectStart[gpu] : kDirectStartSimple[gpu];
   if (options.network && facts.nodes > 1)
     t.network_us = nccl::kNetLatency[1][2] + extra_hop_us(facts, network_us);
@@ -53,8 +67,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
   if (kind != CollectiveKind::all_to_all) {
     if (options.pair_channels && facts.nodes == 1 && nvlink && nvidia && !ll)
-      t.cap = pair_channels(bytes, channels_of_pair, facts) * tuner.tree_channel_bandwidth(Protocol::simple) /
-              2 * 1e9;
+      t.cap = pair_channels(bytes, channels_of_pair(facts), facts) *
+              tuner.tree_channel_bandwidth(Protocol::simple) / 2 * 1e9;
     return t;
   }
   if (facts.nodes > 1) {

@@ -61,7 +61,9 @@ struct TreePipeline {
 };
 [[nodiscard]] TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner);
 
-// All-to-all and send/recv: `bytes` in and out of each rank.
+// All-to-all and send/recv: `bytes` in and out of each rank; whether LL carries them, or Simple.
+[[nodiscard]] bool direct_in_ll(CollectiveKind kind, std::int64_t bytes,
+                                const nccl::CommunicatorFacts& facts);
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,
                                  double network_us, const TimeOptions& options);
 }  // namespace topsim::collective
