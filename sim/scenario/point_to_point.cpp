@@ -30,7 +30,7 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
   Scenario verbs = scenario;
   topology::FabricSpec& fabric = verbs.topology.fabric;
   const bool of_catalogue = !scenario.topology.node.use.empty();  // a file of devices names its own parts
-  if (!of_catalogue || fabric.nic_latency || fabric.link.latency) return std::nullopt;
+  if (!of_catalogue || fabric.nic_latency) return std::nullopt;
   const auto nic_of = [&](DeviceId id) -> const topology::NicEntry* {
     const topology::Device& device = topology.device(id);
     return device.kind == DeviceKind::nic ? &catalogue.nic(topology.models()[device.model]) : nullptr;
@@ -39,12 +39,13 @@ std::optional<Scenario> as_perftest_sees(const Scenario& scenario, const topolog
   if (a == nullptr || b == nullptr || a->small_message == Duration{} || b->small_message == Duration{})
     return std::nullopt;
   for (const topology::Device& device : topology.devices())
-    if (device.kind == DeviceKind::fabric_switch &&
+    if (device.kind == DeviceKind::fabric_switch && !fabric.link.latency &&
         catalogue.network_switch(topology.models()[device.model]).port_to_port == Duration{})
       return std::nullopt;
   fabric.nic_latency = (a->small_message + b->small_message) / 2;
   const topology::FabricSpec resolved = topology::resolve_fabric(fabric, catalogue);
-  if (fabric.length.empty() && fabric.kind != "direct")
+  // A latency that the scenario gives the link is a hop's, everything included: there is nothing to add up.
+  if (fabric.length.empty() && fabric.kind != "direct" && !fabric.link.latency)
     fabric.length = {resolved.cable_length(0), resolved.cable_length(1), resolved.cable_length(2)};
   return verbs;
 }
