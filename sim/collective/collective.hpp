@@ -52,6 +52,7 @@ struct Overrides {
   std::optional<bool> nvls, sharp, pxn;
   // All-reduces of a box take serving engines' kernels where these would; unset: scenarios of inference do.
   std::optional<bool> custom_all_reduce;
+  std::optional<int> socket_threads;  // TCP: helpers a connection (sockets.hpp)
 };
 
 // Which refinements of NCCL's own estimates the predicted times contain (time_model.cpp says what each is and
@@ -89,6 +90,7 @@ struct Activity {
   int ctas = 0;               // SMs its channels occupy on each member while it runs
   double memory_traffic = 0;  // bytes of accelerator memory moved per byte of S on each member
   double bus_factor = 1;      // busbw = S / time x bus_factor (nccl-tests)
+  bool host_copies = false;   // its cap is what threads of the hosts copy (sockets.hpp)
 };
 
 struct CollectiveCall {

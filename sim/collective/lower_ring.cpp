@@ -7,11 +7,11 @@
 namespace topsim::collective {
 namespace {
 
-// Channels that run over found channel `index`, as a share of all.
-double share_of(int index, int found, int channels) {
+// Channels that run over found channel `index`.
+int count_of(int index, int found, int channels) {
   int count = 0;
   for (int c = index; c < channels; c += found) ++count;
-  return static_cast<double>(count) / channels;
+  return count;
 }
 
 }  // namespace
@@ -29,7 +29,9 @@ void lower_ring(CollectiveKind kind, const Placement& placement, int channels, U
     return ring.channels[static_cast<std::size_t>(swap ? c ^ 1 : c)];
   };
   for (int c = 0; c < std::min(found, channels); ++c) {
-    const double coefficient = per_edge * share_of(c, found, channels);
+    const int count = count_of(c, found, channels);
+    const double coefficient = per_edge * count / channels;
+    usage.open(count);
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       const nccl::Channel& channel = channel_of(b, c);
       const auto gpu = [&](std::size_t i) { return static_cast<std::size_t>(channel.gpus[i]); };

@@ -121,6 +121,7 @@ void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
         continue;
       }
       begin[static_cast<std::size_t>(c)] = usage.mark();
+      usage.open(count);
       lower_channel(placement, half == 1, c, static_cast<double>(count) / channels, usage);
       end[static_cast<std::size_t>(c)] = usage.mark();
     }

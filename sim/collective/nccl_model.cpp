@@ -81,14 +81,32 @@ struct NcclModel::Impl {
         placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true),
                std::move(searches)),
         twins(r, placer),
-        torus(r.topology()) {}
+        torus(r.topology()),
+        sockets(over_tcp(r.topology())) {}
   const topology::Router& router;
   Overrides overrides;
   TimeOptions time;
   Placer placer;
   Twins twins;
   Torus torus;
+  bool sockets;  // nodes speak TCP
 
+  [[nodiscard]] UsageBuilder usage(UsageBuilder::Grain grain = UsageBuilder::Grain::links) const {
+    UsageBuilder usage(router, grain);
+    if (sockets) usage.watch_hosts();
+    return usage;
+  }
+  // Of payload, what the threads behind the sockets copy; 0: no limit.
+  [[nodiscard]] double copied(const UsageBuilder& usage, double wire) const {
+    return socket_cap(usage.socket_hops(), overrides.socket_threads.value_or(0)) / wire;
+  }
+  // True: the threads are the limit.
+  bool limit(const UsageBuilder& usage, Timing& timing) const {
+    const double most = copied(usage, timing.wire);
+    if (most <= 0 || (timing.cap > 0 && timing.cap <= most)) return false;
+    timing.cap = most;
+    return true;
+  }
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
   Choice choose_messages(CollectiveKind kind, Bytes bytes, std::int64_t payload,
                          const Placement& placement) const;
@@ -222,7 +240,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     const Choice& choice = lowered.choice;
     const CollectiveKind wire = call.kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : call.kind;
     const Routed way{choice.algorithm, choice.channels, wire};
-    const auto [usage, fresh] = routed.try_emplace(way, router, grain);
+    const auto [usage, fresh] = routed.try_emplace(way, this->usage(grain));
     if (fresh && on_torus)
       lower_torus(wire, *block, usage->second);
     else if (fresh)
@@ -231,16 +249,17 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     const std::int64_t bytes = call.bytes.value();
     // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
     const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
-    const Timing timing = block ? time_torus(wire, *block, router.topology(), usage->second.fabric_latency())
-                          : served      ? time_serving(choice, *placement.tuner)
-                          : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
-                                                          *placement.tuner, network, time)
-                                        : time_direct(wire, bytes, *placement.tuner, network, time);
+    Timing timing = block    ? time_torus(wire, *block, router.topology(), usage->second.fabric_latency())
+                    : served ? time_serving(choice, *placement.tuner)
+                    : tuned(wire) ? time_collective(wire, choice, std::max<std::int64_t>(bytes, 1),
+                                                    *placement.tuner, network, time)
+                                  : time_direct(wire, bytes, *placement.tuner, network, time);
     const auto [entry, first] =
         known.try_emplace({way, timing.wire}, static_cast<std::uint32_t>(known.size()));
     if (first) take_way(timing.wire, usage->second);
     lowered.way = entry->second;
     Activity& activity = lowered.activity;
+    activity.host_copies = limit(usage->second, timing);
     activity.cap = BytesPerSecond(timing.cap);
     activity.cap_parts = timing.cap_parts;
     activity.latency = from_microseconds(timing.latency_us);
@@ -291,10 +310,12 @@ void NcclModel::lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId
 
 UsageBuilder NcclModel::Impl::message(DeviceId from, DeviceId to, std::uint64_t connection,
                                       UsageBuilder::Grain grain, Activity& out) const {
-  UsageBuilder usage(router, grain);
+  UsageBuilder usage = this->usage(grain);
   usage.add_message(
       {.from = from, .to = to, .connection = connection, .allow_pxn = overrides.pxn.value_or(true)}, 1);
   as_message(usage, out);
+  out.cap = BytesPerSecond(copied(usage, 1));
+  out.host_copies = out.cap.value() > 0;
   return usage;
 }
 
@@ -335,11 +356,12 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
                                  best.algorithm == Algorithm::collnet_chain ||
                                  best.algorithm == Algorithm::nvls || best.algorithm == Algorithm::nvls_tree;
     if (kind == CollectiveKind::all_reduce && sums_over_trees) {
-      UsageBuilder reach(impl_->router);
+      UsageBuilder reach = impl_->usage();
       impl_->route(kind, best, placement, gpus, reach);
       const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
       const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
-      const Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
+      Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
+      impl_->limit(reach, timing);
       StepPlan plan = sum_steps(impl_->router, payload, best, placement, timing);
       join_nics(placement, plan);
       plan.choice = best;
@@ -350,23 +372,29 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
   const Choice choice = impl_->choose_messages(wire, bytes, payload, placement);
   // The longest hop through the fabric that the channels really take.
-  UsageBuilder reach(impl_->router);
+  UsageBuilder reach = impl_->usage();
   if (choice.algorithm == Algorithm::ring) lower_ring(wire, placement, choice.channels, reach);
   if (choice.algorithm == Algorithm::tree) lower_tree(placement, choice.channels, reach);
   if (choice.algorithm == Algorithm::direct) reach.add({.from = gpus.front(), .to = gpus.back()}, 1);
   const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
   if (choice.algorithm == Algorithm::direct) {
-    const Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
+    Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
+    if (impl_->sockets) {
+      UsageBuilder whole = impl_->usage();
+      impl_->route(wire, choice, placement, gpus, whole);
+      impl_->limit(whole, timing);
+    }
     StepPlan plan = direct_steps(impl_->router, wire, payload, placement, timing);
     plan.choice = choice;
     return plan;
   }
-  const Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
+  Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
   const StepTiming steps =
       time_steps(wire, choice, *placement.tuner, network, timing.latency_us, impl_->time);
+  TreePipeline pipe = tree_pipeline(choice, payload, *placement.tuner);
+  if (impl_->limit(reach, timing)) pipe.rate = timing.cap / choice.channels;
   StepPlan plan = choice.algorithm == Algorithm::tree
-                      ? tree_steps(payload, choice, placement,
-                                   tree_pipeline(choice, payload, *placement.tuner), timing.wire, steps)
+                      ? tree_steps(payload, choice, placement, pipe, timing.wire, steps)
                       : ring_steps(wire, payload, choice, placement, timing, steps);
   join_nics(placement, plan);
   plan.choice = choice;
@@ -375,7 +403,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
 
 void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const {
   out = {};
-  UsageBuilder usage(impl_->router);
+  UsageBuilder usage = impl_->usage();
   const topology::RouteQuery query{.from = gpus[message.from],
                                    .to = gpus[message.to],
                                    .connection = message.channel,
@@ -386,7 +414,9 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
   usage.finish(1, out.usage);
   if (message.latency == Duration{}) {  // of a send: message_parts()
     as_message(usage, out);
-    out.weight /= usage.connections(gpus[message.from], gpus[message.to]);
+    const double parts = usage.connections(gpus[message.from], gpus[message.to]);
+    out.weight /= parts;
+    out.cap = BytesPerSecond(impl_->copied(usage, 1) / parts);
     return;
   }
   out.cap = message.rate_cap;

@@ -134,6 +134,7 @@ std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
       hash = mixed(mixed(hash, std::bit_cast<std::uint64_t>(link.capacity.value())),
                    static_cast<std::uint64_t>(to.kind));
       hash = mixed(hash, to.node == node ? to.local + 1 : 0);
+      if (topology.type_of(l).transport == "tcp") hash = mixed(hash, 3);
     }
   }
   return hash | 1;

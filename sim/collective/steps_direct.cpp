@@ -20,7 +20,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
   const std::uint32_t at_a_time = kRoundsPerBatch * std::bit_ceil(channels);
   const bool all = kind == CollectiveKind::all_to_all;
   const std::uint32_t rounds = all ? n - 1 : 1;
-  const double share = static_cast<double>(rounds) / n;
+  const double share = all ? static_cast<double>(rounds) / n : 1;  // of its bytes, what a rank sends
   const double rate = timing.cap * share / std::min(at_a_time, rounds);
   StepBuilder plan;
   const UsageBuilder usage(router);

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/collective/sockets.hpp"
 
 namespace topsim::collective {
 
@@ -23,6 +24,8 @@ class UsageBuilder {
   // through the fabric is kept. Throws
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
+    if (watches_hosts_ && topology().device(query.from).node != topology().device(query.to).node)
+      socket_hops_.push_back({query.from, query.to, coefficient, connections_});
     if (grain_ == Grain::stretches) {
       if (const auto [trip, from, to] = router_.trip(query); trip != nullptr) {
         trips_.push_back({trip, from, to, coefficient});
@@ -72,12 +75,17 @@ class UsageBuilder {
     ++entries_[slot].times;
   }
 
+  // Over TCP: who sends to whom across nodes is kept, what comes next over so many connections each.
+  void watch_hosts() { watches_hosts_ = true; }
+  void open(int connections) { connections_ = connections; }
+  [[nodiscard]] const std::vector<SocketHop>& socket_hops() const { return socket_hops_; }
+
   // What stands between two marks comes once more, for less than asking the router again: where no route
   // depends on its connection, channels that visit the same ports take the same ways. Of stretches only.
   struct Mark {
-    std::size_t stretches, trips;
+    std::size_t stretches, trips, socket_hops;
   };
-  [[nodiscard]] Mark mark() const { return {stretches_.size(), trips_.size()}; }
+  [[nodiscard]] Mark mark() const { return {stretches_.size(), trips_.size(), socket_hops_.size()}; }
   [[nodiscard]] bool repeats() const {
     return grain_ == Grain::stretches && topology().routing != topology::Routing::ecmp &&
            router_.turns() == 1;
@@ -85,6 +93,7 @@ class UsageBuilder {
   void repeat(Mark begin, Mark end) {
     for (std::size_t i = begin.stretches; i < end.stretches; ++i) stretches_.push_back(stretches_[i]);
     for (std::size_t i = begin.trips; i < end.trips; ++i) trips_.push_back(trips_[i]);
+    for (std::size_t i = begin.socket_hops; i < end.socket_hops; ++i) socket_hops_.push_back(socket_hops_[i]);
   }
 
   [[nodiscard]] const topology::Router& router() const { return router_; }
@@ -139,5 +148,8 @@ class UsageBuilder {
   std::vector<SketchedCalls::Use> stretches_;
   std::vector<SketchedCalls::Trip> trips_;
   Duration longest_{};
+  bool watches_hosts_ = false;
+  int connections_ = 1;
+  std::vector<SocketHop> socket_hops_;
 };
 }  // namespace topsim::collective

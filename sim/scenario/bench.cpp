@@ -207,6 +207,7 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
     setting.nccl.lower(kind, row.size, setting.gpus, activity);
     const collective::Overrides& forced = setting.scenario.network.nccl;
     const collective::Choice choice = setting.nccl.choose(kind, row.size, setting.gpus);
+    row.host_copies = activity.host_copies;
     if (in_steps) {
       const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
       row.choice = plan.choice;

@@ -22,6 +22,7 @@ struct BenchRow {
   double bytes_per_second = 0;      // size / time: "algbw"
   double bus_bytes_per_second = 0;  // the same in what a link carries: "busbw"
   collective::Choice choice;
+  bool host_copies = false;  // what threads of the hosts copy for TCP limits it
 };
 
 // On the cluster as it is with those faults of links, NICs and switches that hold from the beginning to the

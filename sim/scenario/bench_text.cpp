@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -127,6 +128,8 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
                         row.choice.channels);
   }
   text += "# Out of bounds values : 0 OK\n";
+  if (std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return row.host_copies; }))
+    text += "# TCP: limited by the hosts' copies (network.nccl.socket_nthreads: NCCL_SOCKET_NTHREADS)\n";
   if (!rows.empty())
     text += fmt::format("# Avg bus bandwidth    : {:g}\n", sum / static_cast<double>(rows.size()));
   return text + "#\n";

@@ -8,7 +8,9 @@
 #include <set>
 #include <string>
 
+#include "sim/collective/nccl/net_plugins.hpp"
 #include "sim/collective/nccl/tuner.hpp"
+#include "sim/collective/sockets.hpp"
 #include "sim/scenario/described_parts.hpp"
 #include "sim/scenario/packet_findings.hpp"
 #include "topology/build.hpp"
@@ -126,6 +128,50 @@ void find_links(const topology::Topology& topology, const topology::Catalogue& c
            fmt::format("{} has no ports for {}; it is simulated as if it had", entry.name, link.label),
            "topology.fabric.switch", "topsim list hardware names the switches of each fabric"});
     }
+  }
+}
+
+// Over TCP every byte passes a core of either host, which copies less than fast NICs carry.
+void find_host_copies(const Scenario& scenario, const topology::Topology& topology,
+                      std::vector<report::Finding>& out) {
+  if (topology.nodes() < 2 || !collective::over_tcp(topology)) return;
+  double cables = 0;  // of the NICs of a node
+  for (const DeviceId nic : topology.nics_of_node(0))
+    for (const LinkId l : topology.links_from(nic))
+      if (const topology::Link link = topology.link(l); topology.device(link.to).node != 0)
+        cables = std::max(cables, link.capacity.value());
+  const int threads = scenario.network.nccl.socket_threads.value_or(0);
+  const double both_ways = 1 / (1 / collective::kSocketSend + 1 / collective::kSocketReceive),
+               core = threads > 0 ? threads * collective::kSocketReceive : both_ways;
+  if (core >= cables) return;
+  out.push_back(
+      {report::Severity::warning,
+       fmt::format("TCP: limited by the hosts' copies: {} {:.3g} GB/s each way, a NIC {:.3g}",
+                   threads > 0
+                       ? fmt::format("{} thread{} of a connection cop{}", threads, threads == 1 ? "" : "s",
+                                     threads == 1 ? "ies" : "y")
+                       : std::string("the one thread of an accelerator that serves NCCL's sockets copies"),
+                   core / 1e9, cables / 1e9),
+       "topology.fabric.link",
+       "network.nccl.socket_nthreads (NCCL_SOCKET_NTHREADS) adds threads; RDMA, as roce-200g, needs none"});
+}
+
+// What a plugin's hop takes is its own, whatever the cables are said to take.
+void find_plugin_latency(const Scenario& scenario, const topology::Topology& topology,
+                         std::vector<report::Finding>& out) {
+  const topology::FabricSpec& fabric = scenario.topology.fabric;
+  if ((!fabric.link.latency && !fabric.nic_latency) || topology.nodes() < 2) return;
+  for (const DeviceId nic : topology.nics_of_node(0)) {
+    const double hop = collective::nccl::net_plugin_of(topology.model_of(nic)).hop_us;
+    if (hop == 0) continue;
+    out.push_back(
+        {report::Severity::note,
+         fmt::format("a hop of collectives over {} takes the {:g} us of AWS' network plugin: shorter "
+                     "latencies of cables and NICs change nothing in them",
+                     topology.model_of(nic), hop),
+         fabric.link.latency ? "topology.fabric.link.latency" : "topology.fabric.nic_latency",
+         "bench p2p, and latencies beyond the plugin's, follow them"});
+    return;
   }
 }
 
@@ -255,6 +301,8 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_lanes(scenario, out);
   find_idle_parts(scenario.workload, out);
   find_ports_by_turns(scenario, topology, out);
+  find_host_copies(scenario, topology, out);
+  find_plugin_latency(scenario, topology, out);
   if (scenario.topology.node.use.empty()) {
     for (report::Finding& each : described_parts(topology, catalogue)) out.push_back(std::move(each));
     return out;

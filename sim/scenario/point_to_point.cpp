@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/base/error.hpp"
+#include "sim/collective/sockets.hpp"
 #include "sim/scenario/traffic.hpp"
 #include "sim/scenario/traffic_ground.hpp"
 #include "topology/build.hpp"
@@ -135,8 +136,12 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
     PointToPoint result;
     result.from = topology.name(from), result.to = topology.name(to);
     result.verb = options.verb;
-    const std::optional<Scenario> verbs = as_perftest_sees(scenario, catalogue, topology, from, to);
     const topology::Route route = ground.route(from, to);
+    const bool tcp = std::any_of(route.links.begin(), route.links.end(), [&](const auto& share) {
+      return topology.type_of(share.link).transport == "tcp";
+    });
+    const std::optional<Scenario> verbs =
+        tcp ? std::nullopt : as_perftest_sees(scenario, catalogue, topology, from, to);
     result.over_nvlink = topology.device(from).kind == DeviceKind::accelerator &&
                          topology.device(to).kind == DeviceKind::accelerator &&
                          std::all_of(route.links.begin(), route.links.end(), [&](const auto& share) {
@@ -154,9 +159,14 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
       slots += fmt::format("{}{} ({}, {:.4g} GB/s)", slots.empty() ? "" : ", ", topology.name(end),
                            topology.type_of(slot->link).label, slot->capacity * 1e-9);
     }
+    if (tcp) rate = rate > 0 ? std::min(rate, collective::kSocketReceive) : collective::kSocketReceive;
     std::optional<Ground> bare;
     if (verbs) {
       bare.emplace(*verbs, catalogue, stop);
+    } else if (tcp) {
+      result.note =
+          fmt::format("TCP has no verbs: one stream, which a core of either host copies at {:.4g} GB/s",
+                      collective::kSocketReceive * 1e-9);
     } else if (!result.over_nvlink) {
       result.note =
           "the latency is the library's: what perftest would print needs two NICs and switches whose own "
@@ -202,6 +212,9 @@ PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue&
       // Where messages do not share a link (analytic), each has all of it.
       row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
       if (interval > Duration{}) row.message_rate = std::min(row.message_rate, 1 / seconds(interval));
+      if (tcp)
+        row.message_rate =
+            std::min(row.message_rate, collective::kSocketReceive / static_cast<double>(size.value()));
       row.bandwidth = row.message_rate * static_cast<double>(size.value());
       result.rows.push_back(row);
     }

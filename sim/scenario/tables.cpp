@@ -155,7 +155,11 @@ const config::Object<Overrides>& table(config::Type<Overrides>) {
           .field(
               "custom_all_reduce", &Overrides::custom_all_reduce,
               "All-reduces of a box by serving engines' kernels (vLLM's), one shot or two, where they would",
-              config::default_text("inference's are"));
+              config::default_text("inference's are"))
+          .field("socket_nthreads", &Overrides::socket_threads,
+                 "TCP: threads of the host that copy for each connection (NCCL_SOCKET_NTHREADS); AWS' NICs "
+                 "have 2, Google's 4",
+                 config::between(0, 16), config::default_text("0, the accelerator's proxy copies for all"));
   return object;
 }
 }  // namespace topsim::collective

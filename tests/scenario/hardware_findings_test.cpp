@@ -67,6 +67,29 @@ TEST(HardwareFindings, say_that_times_of_trainium_are_not_held_to_measurements) 
   EXPECT_THAT(words({"topology.nodes=8"}), testing::Not(HasSubstr("torus")));
 }
 
+// One thread copies 1 / (1/5.25 + 1/11.125) = 3.57 GB/s each way, more than 25 Gbit/s carry and less than
+// 100; four helpers of a connection 21.
+TEST(HardwareFindings, say_where_hosts_copy_less_than_tcp_cables_carry) {
+  EXPECT_THAT(
+      words({"topology.fabric.link=eth-100g", "topology.fabric.switch=sn2700"}),
+      HasSubstr("TCP: limited by the hosts' copies: the one thread of an accelerator that serves NCCL's "
+                "sockets copies 3.57 GB/s each way"));
+  for (const std::vector<std::string>& changes :
+       {std::vector<std::string>{"topology.fabric.link=eth-25g", "topology.fabric.switch=tor-25g"},
+        std::vector<std::string>{"topology.fabric.link=eth-100g", "topology.fabric.switch=sn2700",
+                                 "network.nccl.socket_nthreads=4"},
+        std::vector<std::string>{"topology.fabric.link=roce-400g", "topology.fabric.switch=sn5400"}})
+    EXPECT_THAT(words(changes), testing::Not(HasSubstr("TCP")));
+}
+
+TEST(HardwareFindings, say_that_a_plugins_hop_does_not_follow_the_cables) {
+  const std::vector<std::string> efa = {"topology.node=p5en", R"(topology.fabric={"kind": "rail"})"};
+  std::vector<std::string> shorter = {
+      efa[0], R"(topology.fabric={"kind": "rail", "link": {"use": "efa-200g", "latency": "1 us"}})"};
+  EXPECT_THAT(words(efa), testing::Not(HasSubstr("plugin")));
+  EXPECT_THAT(words(shorter), HasSubstr("takes the 35 us of AWS' network plugin"));
+}
+
 // Eight H100 nodes: NVLS within a box, no CollNet without SHARP in the fabric.
 TEST(HardwareFindings, say_what_was_forced_and_not_done) {
   const config::Library library({"configs"});

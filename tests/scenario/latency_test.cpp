@@ -107,6 +107,30 @@ TEST(VerbsLatency, that_is_not_known_is_the_librarys_and_says_so) {
   EXPECT_EQ(measure(kRows[0], Verb::send).note, "");
 }
 
+// A latency that the scenario gives a link is a hop's, switch and fibre included: under one leaf 1.27 us of
+// two ConnectX-7 and a hop, whose change is the change of the whole.
+TEST(VerbsLatency, follows_the_latency_that_a_scenario_gives_its_links) {
+  const auto of = [](const char* latency) {
+    const std::string fabric =
+        std::string(R"("kind": "rail", "switch": "qm9700", "link": {"use": "ib-ndr", "latency": ")") +
+        latency + R"("})";
+    const PointToPoint result = measure({"", "connectx-7", fabric.c_str(), 2, 2, 0}, Verb::send);
+    EXPECT_EQ(result.note, "");
+    return microseconds(result.rows.at(0).latency);
+  };
+  EXPECT_NEAR(of("700 ns") - of("200 ns"), 0.5, 1e-6);
+  EXPECT_NEAR(of("700 ns"), 1.27 + 0.7, 0.05);
+}
+
+// TCP has no verbs: one stream, which one core of the receiver copies at 5.25 GB/s, whatever the cable.
+TEST(VerbsLatency, over_tcp_is_one_stream_of_the_hosts) {
+  const PointToPoint stream =
+      measure({"", "connectx-7", R"("kind": "rail", "link": "eth-200g", "switch": "sn4600")", 2, 8 << 20, 0},
+              Verb::send);
+  EXPECT_NEAR(stream.rows.at(0).bandwidth * 1e-9, 5.25, 0.01);
+  EXPECT_NE(stream.note.find("one stream"), std::string::npos);
+}
+
 // What a library sees has its software in it: DeepSeek's figures are the input, one switch of 0.45 us and
 // 2.35 us of NICs and hosts.
 TEST(VerbsLatency, stands_beside_what_a_library_sees) {

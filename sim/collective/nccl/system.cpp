@@ -223,8 +223,10 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
 void System::read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
                        std::map<DeviceId, int>& below) {
   double port_rate = 0, wire = 0;
+  bool tcp = false;  // sockets take host memory alone (net_socket.cc, ptrSupport)
   for (const LinkId l : topology.links_from(nic))
     if (in_fabric(topology, topology.link(l))) {
+      tcp = tcp || topology.type_of(l).transport == "tcp";
       port_rate += topology.link(l).line_rate.value();
       wire += topology.link(l).capacity.value();
     }
@@ -232,7 +234,7 @@ void System::read_port(const topology::Topology& topology, DeviceId nic, int ver
   const NetPlugin plugin = net_plugin_of(topology.model_of(nic));
   Vertex port{.kind = VertexKind::net,
               .node = node,
-              .gpu_direct = topology.facts_of(nic).gpu_direct,
+              .gpu_direct = !tcp && topology.facts_of(nic).gpu_direct,
               .number = static_cast<int>(topology.device(nic).local),
               .bandwidth = static_cast<float>(port_rate / 1e9),
               .in_network_reduction = topology.sharp,

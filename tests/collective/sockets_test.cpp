@@ -1,0 +1,80 @@
+// NCCL over TCP: what the hosts' threads copy bounds every collective, whatever the cables carry.
+#include "sim/collective/sockets.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/collective/lowering_fixtures.hpp"
+
+namespace topsim::collective::sockets_test {
+
+using namespace fixtures;
+
+constexpr DeviceId kA(0), kB(1), kC(2);
+
+TEST(Sockets, OneThreadOfAnAcceleratorCopiesWhatItSendsAndReceives) {
+  // B receives all of it, 1 / 5.25 s a GB, and sends half on, 0.5 / 11.125: the busiest of the three.
+  EXPECT_NEAR(socket_cap({{kA, kB, 1, 1}, {kB, kC, 0.5, 1}}, 0) / 1e9, 1 / (1 / 5.25 + 0.5 / 11.125), 1e-9);
+  EXPECT_EQ(socket_cap({}, 0), 0);
+}
+
+TEST(Sockets, HelpersCopyForOneConnectionEach) {
+  // Two threads for each of two connections that share one byte: 4 x 5.25 GB/s.
+  EXPECT_NEAR(socket_cap({{kA, kB, 1, 2}}, 2) / 1e9, 21, 1e-9);
+}
+
+TEST(Sockets, AreNcclsWayOverTcpAlone) {
+  EXPECT_TRUE(over_tcp(Cluster(boxes("hgx-h100", 2, "eth-200g")).topology));
+  EXPECT_FALSE(over_tcp(Cluster(boxes("hgx-h100", 2, "roce-200g")).topology));
+  EXPECT_FALSE(over_tcp(Cluster(boxes("hgx-h100", 1)).topology));
+}
+
+// Polaris: two NICs, so rings enter by one accelerator of a node and leave by another. Each of two rings has
+// half of the bytes, twice 7/8 of them over an edge: an accelerator receives 7/8 GB of 1 GB, 5.25 / 0.875 = 6
+// GB/s, that is 10.5 of bus bandwidth. Its owners measured 9.5 and 8.4 (NCCL 2.18), in no constant, where the
+// cables carry 47.
+TEST(Sockets, BoundARingByWhatOneThreadReceives) {
+  const Cluster polaris(boxes("polaris-a100", 2, "eth-200g"), forced(Algorithm::ring));
+  const Activity activity = lowered(polaris, CollectiveKind::all_reduce, 8, std::int64_t{1} << 30);
+  EXPECT_TRUE(activity.host_copies);
+  EXPECT_NEAR(activity.cap.value() / 1e9, 6, 1e-6);
+  const Cluster roce(boxes("polaris-a100", 2, "roce-200g"), forced(Algorithm::ring));
+  EXPECT_FALSE(lowered(roce, CollectiveKind::all_reduce, 8, std::int64_t{1} << 30).host_copies);
+}
+
+TEST(Sockets, NeedHostMemorySoThatNcclHasNoLL128BetweenNodes) {
+  const Bytes size(1 << 20);
+  Overrides ll128;
+  ll128.protocol = Protocol::ll128;
+  const Cluster tcp(boxes("hgx-h100", 2, "eth-200g"), ll128), roce(boxes("hgx-h100", 2, "roce-200g"), ll128);
+  EXPECT_NE(tcp.nccl.choose(CollectiveKind::all_reduce, size, tcp.topology.accelerators()).protocol,
+            Protocol::ll128);
+  EXPECT_EQ(roce.nccl.choose(CollectiveKind::all_reduce, size, roce.topology.accelerators()).protocol,
+            Protocol::ll128);
+}
+
+// One message: the receiver's thread, 5.25 GB/s, or with two helpers a connection twice that.
+TEST(Sockets, BoundMessagesOfAPipeline) {
+  for (const int threads : {0, 2}) {
+    Overrides overrides;
+    overrides.socket_threads = threads;
+    const Cluster two(boxes("h100x1", 2, "eth-400g"), overrides);
+    Activity activity;
+    two.nccl.lower_message(two.topology.accelerators()[0], two.topology.accelerators()[1], 0, activity);
+    EXPECT_NEAR(activity.cap.value() / 1e9, threads == 2 ? 10.5 : 5.25, 1e-9);
+  }
+}
+
+TEST(Sockets, BoundTheMessageFormAlike) {
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                    CollectiveKind::all_to_all, CollectiveKind::send_recv}) {
+    const bool direct = kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv;
+    const Form form{"polaris-a100",   2,    "eth-200g", direct ? Algorithm::direct : Algorithm::ring,
+                    Protocol::simple, 0.03, kind};
+    const Bytes size(std::int64_t{256} << 20);
+    const auto whole = bench(form, false, {size, size, 2}), steps = bench(form, true, {size, size, 2});
+    EXPECT_TRUE(whole[0].host_copies);
+    EXPECT_NEAR(steps[0].time / whole[0].time, 1, form.tolerance) << static_cast<int>(kind);
+  }
+}
+
+}  // namespace topsim::collective::sockets_test
