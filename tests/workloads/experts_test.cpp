@@ -195,6 +195,27 @@ TEST(Experts, StatesFollowWhoHoldsWhat) {
   EXPECT_NEAR(memory_use(workload, h100(), 8).peak().optimizer, 12 * (dense / 4 + layer.routed() / 2), 1);
 }
 
+// One rank of each tensor group (dp = cp = 1): 8 ranks hold four sets of experts, so that two share the
+// optimiser of each, reduce and gather theirs, and nobody shares the rest.
+TEST(Experts, CopiesInATensorGroupShareTheirOptimiser) {
+  WorkloadSpec workload = small_moe(8, 4, 1);
+  workload.plan.zero = 1;
+  const ModelSpec model = complete(workload.model);
+  const LayerParameters layer = layer_parameters(model, LayerKind::experts);
+  const double dense = 4 * (layer.split() / 8 + layer.whole()) + 2 * head_parameters(model) / 8 + 1024;
+  EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().optimizer, 12 * (dense + layer.routed() / 2));
+  const auto program = training_step(workload, h100(), 8);
+  program::validate(program);
+  double scattered = 0, gathered = 0;
+  for (const auto& op : collectives(program, Dimension::expert_data)) {
+    EXPECT_NE(op.collective, CollectiveKind::all_reduce);
+    (op.collective == CollectiveKind::reduce_scatter ? scattered : gathered) +=
+        static_cast<double>(op.bytes.value());
+  }
+  EXPECT_DOUBLE_EQ(scattered, 4 * layer.routed());  // fp32, of 4 layers a fourth
+  EXPECT_DOUBLE_EQ(gathered, 2 * layer.routed());
+}
+
 // A layer of experts keeps per arriving row the input of FC1 (h), both halves of its output and the input of
 // FC2 (3 f), and per token what every layer keeps (norms and their outputs 4 h, Q K V and context 4 h) and
 // two sets of fp32 scores.

@@ -58,7 +58,12 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.zero",
                  fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
                  "set zero to 1, or pp to 1");
-  plan.zero = copies > 1 ? zero : 0;
+  const int expert_copies = plan.expert_copies * copies / (plan.dp * plan.cp);
+  // One rank of each tensor group has nobody to share with, but routed experts may have copies in it. FSDP
+  // has units of both.
+  const bool experts_share =
+      plan.expert_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
+  plan.zero = copies > 1 || experts_share ? zero : 0;
   plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
   if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
@@ -96,7 +101,6 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
   plan.gradient_shards = plan.zero >= 2 ? plan.shard_ranks : 1;
   plan.parameter_shards = plan.unit_shards ? plan.shard_ranks : 1;
-  const int expert_copies = plan.expert_copies * plan.replicas() / (plan.dp * plan.cp);
   plan.expert_optimizer_shards = plan.zero >= 1 ? expert_copies : 1;
   plan.expert_gradient_shards = plan.zero >= 2 ? expert_copies : 1;
   if (plan.schedule == Schedule::dualpipe && plan.unit_shards)
