@@ -59,7 +59,8 @@ namespace {
 void add_attention(const ModelSpec& model, double bias, LayerParameters& parameters) {
   const double h = model.hidden;
   const AttentionSpec& a = model.attention;
-  parameters.proj = model.heads * value_width(model) * h + bias * h;
+  parameters.proj = model.heads * value_width(model) * h;
+  parameters.proj_bias = bias * h;
   if (a.kind != AttentionKind::mla) {
     parameters.qkv = (model.heads + 2.0 * model.kv_heads) * model.head_dim * (h + bias);
     return;
@@ -88,7 +89,8 @@ LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind) {
   const double f = kind == LayerKind::dense ? model.ffn : static_cast<double>(experts.shared) * experts.ffn;
   if (f > 0) {
     parameters.fc1 = gates * f * (h + bias);
-    parameters.fc2 = f * h + bias * h;
+    parameters.fc2 = f * h;
+    parameters.fc2_bias = bias * h;
   }
   if (kind == LayerKind::experts) {
     parameters.router = h * experts.count;
@@ -100,26 +102,33 @@ LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind) {
 }
 
 double embedding_parameters(const ModelSpec& model) {
+  return embedding_parameters(model, 1);
+}
+
+double embedding_parameters(const ModelSpec& model, int tp) {
   const double positions = positions_of(model) == Positions::learned ? model.sequence : 0;
-  return (static_cast<double>(model.vocab) + positions) * model.hidden;
+  return (static_cast<double>(model.vocab) / tp + positions) * model.hidden;
 }
 
 double head_parameters(const ModelSpec& model) {
   return static_cast<double>(model.vocab) * model.hidden;
 }
 
+double final_norm_parameters(const ModelSpec& model) {
+  return model.hidden * (model.gated_ffn ? 1.0 : 2.0);
+}
+
 double total_parameters(const ModelSpec& model) {
-  const double final_norm = model.hidden * (model.gated_ffn ? 1.0 : 2.0);
   double layers = 0;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::experts})
     layers += count_of(model, kind) * layer_parameters(model, kind).total();
-  return layers + embedding_parameters(model) + final_norm +
+  return layers + embedding_parameters(model) + final_norm_parameters(model) +
          (model.tied_embeddings ? 0.0 : head_parameters(model));
 }
 
-double prediction_parameters(const ModelSpec& model) {
+double prediction_parameters(const ModelSpec& model, int tp) {
   const double h = model.hidden;
-  return 2 * h * h + 2 * h;
+  return 2 * h * h / tp + 2 * h;
 }
 
 double active_parameters(const ModelSpec& model) {

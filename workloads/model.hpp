@@ -41,29 +41,36 @@ enum class LayerKind : std::uint8_t { dense, experts };
 // Pairs of a query and a key in one head of a sequence, mean over the layers. causal_half: as below.
 [[nodiscard]] double attended_pairs(const ModelSpec& model, double sequence, bool causal_half);
 
-// Parameters of one layer, all ranks together. Matrices are split over tp; `norms` and biases of
-// row-parallel layers are replicated, which only matters below 0.1 % and is counted as split.
-// Norms of GPT shapes (no gated FFN) have biases, those of Llama shapes none.
+// Parameters of one layer, all ranks together. Matrices are split over tp, with them the biases of their
+// columns; biases of a row-parallel product's sum are whole on every tensor rank, as norms are
+// (Megatron-Core, tensor_parallel/layers.py: RowParallelLinear, bias of output_size). Norms of GPT shapes (no
+// gated FFN) have biases, those of Llama shapes none.
 struct LayerParameters {
   double qkv = 0, proj = 0;
   double latent = 0;                      // latent attention: down projections, whole on every tensor rank
   double fc1 = 0, fc2 = 0;                // the dense feed-forward network, or the shared experts
+  double proj_bias = 0, fc2_bias = 0;     // of their sums, whole on every tensor rank
   double router = 0;                      // whole on every tensor rank
   double expert_fc1 = 0, expert_fc2 = 0;  // of all routed experts; split over ep and etp
-  double norms = 0;
-  [[nodiscard]] double split() const { return qkv + proj + fc1 + fc2 + norms; }  // over tp
-  [[nodiscard]] double whole() const { return latent + router; }
+  double norms = 0;                       // whole on every tensor rank
+  [[nodiscard]] double split() const { return qkv + proj + fc1 + fc2; }  // over tp
+  [[nodiscard]] double whole() const { return latent + router + norms + proj_bias + fc2_bias; }
   [[nodiscard]] double routed() const { return expert_fc1 + expert_fc2; }
   [[nodiscard]] double total() const { return split() + whole() + routed(); }
 };
 [[nodiscard]] LayerParameters layer_parameters(const ModelSpec& model, LayerKind kind = LayerKind::dense);
 
 [[nodiscard]] double embedding_parameters(const ModelSpec& model);  // words and learned positions
-[[nodiscard]] double head_parameters(const ModelSpec& model);       // LM head matrix, tied or not
+// Of one of `tp` ranks: words are split, learned positions are whole (Megatron-Core,
+// models/common/embeddings/language_model_embedding.py: torch.nn.Embedding).
+[[nodiscard]] double embedding_parameters(const ModelSpec& model, int tp);
+[[nodiscard]] double head_parameters(const ModelSpec& model);        // LM head matrix, tied or not
+[[nodiscard]] double final_norm_parameters(const ModelSpec& model);  // before it; whole on every tensor rank
 // Tied weights counted once, multi-token prediction left out, as the owners of models count.
 [[nodiscard]] double total_parameters(const ModelSpec& model);
-// Of one module of multi-token prediction beside its layer: the projection and its norms.
-[[nodiscard]] double prediction_parameters(const ModelSpec& model);
+// Of one module of multi-token prediction beside its layer, on one of `tp` ranks: the projection, and its
+// norms, which are whole.
+[[nodiscard]] double prediction_parameters(const ModelSpec& model, int tp);
 // Parameters that one token meets: top_k of the routed experts.
 [[nodiscard]] double active_parameters(const ModelSpec& model);
 

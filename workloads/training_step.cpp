@@ -51,9 +51,6 @@ StepPieces pieces_of(const ModelSpec& model, const Plan& plan, const ComputeMode
     pieces.embedding = frozen(pieces.embedding, false);
     pieces.head = frozen(pieces.head, true);
   }
-  // A head tied to a table on the same rank has no weights of its own: they are sent and updated once.
-  if (shares_table(model, plan))
-    pieces.head = {pieces.head.forward.without_parameters(), pieces.head.backward.without_parameters()};
   const bool full = plan.recompute.kind == RecomputeKind::full;
   for (const LayerKind kind : {LayerKind::dense, LayerKind::experts}) {
     if (count_of(model, kind) == 0) continue;

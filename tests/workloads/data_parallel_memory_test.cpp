@@ -18,7 +18,8 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   };
   const ModelSpec model = complete(tied("ddp").model);
   const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
-  const double all = 4 * layer + embedding;
+  const double norm = 2 * 1024;  // the final one, whose bias and weight are in the root
+  const double all = 4 * layer + embedding + norm;
   const auto states = [&](const WorkloadSpec& workload) {
     const MemoryParts parts = memory_use(workload, a100(), 8).peak();
     return parts.weights + parts.gradients + parts.optimizer;
@@ -28,7 +29,8 @@ TEST(DataParallelMemory, IsTheClosedFormOfEachFramework) {
   // root's eighth before. The head's gradients and those of a layer on their way are in the place of the
   // logits, which are more: 14 bytes for each of 2048 x 51200, where they are 2 for each of 1024 x 53248 and
   // 6 for each of 12.6 million.
-  EXPECT_DOUBLE_EQ(states(tied("fsdp")), 16 * all / 8 + 2 * 2 * (embedding + layer) + 2 * embedding / 8);
+  EXPECT_DOUBLE_EQ(states(tied("fsdp")),
+                   16 * all / 8 + 2 * 2 * (embedding + norm + layer) + 2 * (embedding + norm) / 8);
   WorkloadSpec deepspeed = tied("deepspeed");
   // The bucket of 5e8 elements holds everything: 2 Psi.
   deepspeed.plan.zero = 1;
@@ -52,7 +54,7 @@ WorkloadSpec zero_7b(int stage) {
 
 TEST(DataParallelMemory, ZeroIsTheFigureOfItsPaper) {
   const ModelSpec model = complete(zero_7b(0).model);
-  const double all = 36 * layer_parameters(model).total() + embedding_parameters(model);
+  const double all = total_parameters(model);
   const double bytes[] = {16, 4 + 12 / 64.0, 2 + 14 / 64.0, 16 / 64.0}, paper[] = {120, 31.4, 16.6, 1.9};
   for (int stage = 0; stage < 4; ++stage) {
     const MemoryParts parts = memory_use(zero_7b(stage), a100(), 64).peak();
@@ -77,7 +79,7 @@ TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
     return memory_use(workload, a100(), ranks).peak();
   };
   const ModelSpec model = complete(zero_7b(0).model);
-  const double all = 36 * layer_parameters(model).total() + embedding_parameters(model);
+  const double all = total_parameters(model);
   EXPECT_DOUBLE_EQ(use(2, 8).update, 6 * all / 8);
   EXPECT_NEAR(use(2, 8).total() / all, 2 + 14 / 8.0 + 6 / 8.0, 1e-12);
   EXPECT_EQ(use(2, 8).activations + use(2, 8).recompute, 0);
@@ -88,7 +90,8 @@ TEST(DataParallelMemory, TheStepOfZeroIsAPeakOfItsOwn) {
 }
 
 // One rank gathers nothing, but fully_shard copies a unit's parameters to 16 bits for its passes and frees
-// them: root (here the embedding) and a layer, and no buffers. DDP's autocast keeps all its copies.
+// them: root (here the embedding and the final norm) and a layer, and no buffers. DDP's autocast keeps all
+// its copies.
 TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   const auto weights = [](const char* framework) {
     WorkloadSpec workload = small(framework);
@@ -97,8 +100,9 @@ TEST(DataParallelMemory, FullyShardedOnOneRankHoldsAUnitIn16Bits) {
   };
   const ModelSpec model = complete(small("fsdp").model);
   const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
-  EXPECT_DOUBLE_EQ(weights("fsdp"), 4 * (4 * layer + embedding) + 2 * (embedding + layer));
-  EXPECT_DOUBLE_EQ(weights("ddp"), 6 * (4 * layer + embedding));
+  const double root = embedding + 2 * 1024;
+  EXPECT_DOUBLE_EQ(weights("fsdp"), 4 * (4 * layer + root) + 2 * (root + layer));
+  EXPECT_DOUBLE_EQ(weights("ddp"), 6 * (4 * layer + root));
 }
 
 // In a pipeline FSDP2 reduces after the last micro-batch: until then gradients are kept whole in the 4 bytes

@@ -80,8 +80,9 @@ TEST(Experts, GradientsOfExpertsAreReducedOverTheirOwnGroup) {
     return sum;
   };
   EXPECT_DOUBLE_EQ(scattered(Dimension::expert_data), 4.0 * 4 * layer.routed() / 4);  // fp32, layers, ep
-  EXPECT_DOUBLE_EQ(scattered(Dimension::data),
-                   4.0 * (4 * (layer.split() + layer.whole()) + 2 * head_parameters(model)));
+  EXPECT_DOUBLE_EQ(
+      scattered(Dimension::data),
+      4.0 * (4 * (layer.split() + layer.whole()) + 2 * head_parameters(model) + 1024));  // final norm
 }
 
 TEST(Experts, OnEveryDataParallelRankOnceNeedNoReduction) {
@@ -178,8 +179,8 @@ TEST(Experts, HostWaitsForCountsUnlessExpertsArePadded) {
   EXPECT_EQ(waits(), 0);
 }
 
-// 18 bytes a parameter with whole optimisers: of the dense part / tp, of the router whole, of the experts
-// / (ep x etp).
+// 18 bytes a parameter with whole optimisers: of matrices / tp, of the router and of norms (2 h a layer and
+// the final one) whole, of the experts / (ep x etp).
 TEST(Experts, StatesFollowWhoHoldsWhat) {
   WorkloadSpec workload = small_moe(2, 4, 1);
   workload.plan.zero = 0;
@@ -187,7 +188,7 @@ TEST(Experts, StatesFollowWhoHoldsWhat) {
   const ModelSpec model = complete(workload.model);
   const LayerParameters layer = layer_parameters(model, LayerKind::experts);
   const double mine =
-      4 * (layer.split() / 2 + layer.router + layer.routed() / 4) + 2 * head_parameters(model) / 2;
+      4 * (layer.split() / 2 + layer.router + 2 * 1024 + layer.routed() / 4) + head_parameters(model) + 1024;
   EXPECT_NEAR(parts.weights + parts.gradients + parts.optimizer, 18 * mine, 1);
   // Two ranks share each expert's optimiser, four each part of the rest.
   workload.plan.zero = 1;

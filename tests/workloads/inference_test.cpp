@@ -260,18 +260,19 @@ TEST(Inference, EightBitProductsCastTheirInputInOneKernel) {
   }
 }
 
-// 2 x 80 layers x 1 head of 128 x 2 B x 8192 tokens x 64 requests; weights 2 B each.
+// 2 x 80 layers x 1 head of 128 x 2 B x 8192 tokens x 64 requests; weights 2 B each, of 161 norms whole.
 TEST(Inference, HoldsWeightsAndTheKeyValueCache) {
   WorkloadSpec workload = serving(Task::decode, 1, 4);
   const MemoryUse use = memory_use(workload, h100(), 8);
   EXPECT_DOUBLE_EQ(use.peak().kv_cache, 2.0 * 80 * 128 * 2 * 8192 * 64);
   const ModelSpec model = complete(workload.model);
-  EXPECT_NEAR(use.peak().weights / (2 * total_parameters(model) / 8), 1, 1e-5);  // but the final norm
+  const double norms = (2 * 80 + 1) * 8192;
+  EXPECT_DOUBLE_EQ(use.peak().weights, 2 * ((total_parameters(model) - norms) / 8 + norms));
   EXPECT_EQ(use.peak().gradients + use.peak().optimizer + use.peak().recompute, 0);
   workload.precision.kv_cache = Precision::fp8;
   EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().kv_cache, use.peak().kv_cache / 2);
-  workload.precision.gemm = Precision::fp8;  // layers in a byte, embedding and head in two
-  const double ends = 2.0 * 128256 * 8192 / 8;
+  workload.precision.gemm = Precision::fp8;  // layers in a byte, embedding, final norm and head in two
+  const double ends = 2.0 * 128256 * 8192 / 8 + 8192;
   EXPECT_DOUBLE_EQ(memory_use(workload, h100(), 8).peak().weights,
                    (use.peak().weights - 2 * ends) / 2 + 2 * ends);
 }

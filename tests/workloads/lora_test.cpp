@@ -132,7 +132,8 @@ TEST(Lora, HoldsFrozenWeightsInTwoBytes) {
   const MemoryUse use = memory_use(adapted(), h100(), 64);
   const double adapters = 16 * (kQkv + kProj + kFc1 + kFc2) * 40;
   const ModelSpec model = complete(llama3_70b());
-  const double frozen = (40 * layer_parameters(model).total() + embedding_parameters(model)) / 8;
+  const LayerParameters layer = layer_parameters(model);
+  const double frozen = 40 * (layer.split() / 8 + layer.norms) + embedding_parameters(model) / 8;
   EXPECT_DOUBLE_EQ(use.stages[0].weights, 2 * frozen + 2 * adapters);
   EXPECT_DOUBLE_EQ(use.stages[0].gradients, 4 * adapters);
   EXPECT_DOUBLE_EQ(use.stages[0].optimizer, 3 * adapters);

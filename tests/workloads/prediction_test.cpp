@@ -48,7 +48,7 @@ TEST(Prediction, IsHeldInMemoryAndNoPartOfInference) {
   const ModelSpec model = complete(workload.model);
   const LayerParameters layer = layer_parameters(model, LayerKind::experts);
   EXPECT_DOUBLE_EQ(weights() - before,
-                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model)));
+                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model, 1)));
   WorkloadSpec prefill = workload, plain = small_moe(1, 4);
   prefill.task = plain.task = Task::prefill;
   prefill.plan.grad_accumulation = plain.plan.grad_accumulation = std::nullopt;
@@ -74,7 +74,7 @@ TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
   const LayerParameters layer = layer_parameters(model, LayerKind::experts);
   const double words = embedding_parameters(model);
   EXPECT_DOUBLE_EQ(last() - before, 2 * (layer.split() + layer.whole() + layer.routed() / 4 +
-                                         prediction_parameters(model) + words));
+                                         prediction_parameters(model, 1) + words));
   EXPECT_EQ(sums(), 1U);  // of each rank
   workload.model.prediction_layers = 2;
   EXPECT_EQ(sums(), 1U);
@@ -82,7 +82,7 @@ TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
   const double tied = last();
   workload.model.prediction_layers = 1;
   EXPECT_DOUBLE_EQ(tied - last(),
-                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model)));
+                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model, 1)));
 }
 
 // Its projection is split over tensor ranks by columns, with sequence parallelism or without.

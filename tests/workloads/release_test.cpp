@@ -171,7 +171,8 @@ TEST(Release, MegatronsFusedSoftmaxWantsFoursAndNotTooManyKeys) {
 // Sequences of 2048 tokens, 1024 wide, in 16 bits. One rank finds words 2, positions 2 and adds them 3; two
 // sequences are put behind the tokens 2, on two ranks others' words are set to zero 2. Backward the tables
 // read the rows 1 + 1, zeros 4, back to sequences 2; the words' rows are read and written in the gradients, 2
-// on one rank; tables of 51,200 and 2048 rows are filled with zeros, 25 and 1 for 2048 tokens. Rotary models
+// on one rank; tables of 51,200 and 2048 rows are filled with zeros, 25 and 1 for 2048 tokens; of two
+// ranks each has half of the words and all positions. Rotary models
 // have no table of positions.
 TEST(Release, WordsPassAsOftenAsMegatronsEmbeddingWritesThem) {
   const auto passes = [](const char* framework, int tp, int micro_batch, Positions positions) {
@@ -201,7 +202,7 @@ TEST(Release, WordsPassAsOftenAsMegatronsEmbeddingWritesThem) {
   expect(passes("megatron@2021", 1, 1, Positions::rotary), 2, 1 + 2 + 25);
   expect(passes("megatron@2021", 1, 1, Positions::learned), 2 + 5, 1 + 1 + 2 + 26);
   expect(passes("megatron@2021", 1, 2, Positions::learned), 2 + 5 + 2, 1 + 1 + 2 + 2 + 13);
-  expect(passes("megatron@2021", 2, 2, Positions::learned), 2 + 5 + 2 + 2, 1 + 1 + 2 + 4 + 1 + 6.5);
+  expect(passes("megatron@2021", 2, 2, Positions::learned), 2 + 5 + 2 + 2, 1 + 1 + 2 + 4 + 1 + 6.25 + 0.5);
 }
 
 // 8192 tokens meet 50,257 words and 50,304: tiles are the same to a row, and on an A100, not on an H100, the
@@ -306,8 +307,8 @@ TEST(Release, OwnersOfWholeTensorsBroadcastThem) {
   double bytes = 0;
   for (const Op& op : broadcasts(8)) bytes += static_cast<double>(op.bytes.value());
   const ModelSpec model = complete(workload.model);
-  const double parameters =
-      model.layers * layer_parameters(model).total() + embedding_parameters(model) + head_parameters(model);
+  const double parameters = model.layers * layer_parameters(model).total() + embedding_parameters(model) +
+                            head_parameters(model) + final_norm_parameters(model);
   EXPECT_NEAR(bytes, 2 * parameters, 8);
 }
 

@@ -33,7 +33,7 @@ Parameters parameters() {
   const ModelSpec model = complete(workload(4).model);
   const LayerParameters layer = layer_parameters(model, LayerKind::experts);
   return {layer.split() + layer.whole(), layer.routed(),
-          embedding_parameters(model) + (model.tied_embeddings ? 0 : head_parameters(model))};
+          total_parameters(model) - model.layers * layer.total()};
 }
 double sent(const program::Program& program, Dimension dimension, CollectiveKind kind) {
   double bytes = 0;

@@ -101,9 +101,9 @@ void Attention::absorb() {
 }
 
 int Attention::forward(PieceList& list) const {
-  const double t = kernels_.plan.tp;
+  const double t = kernels_.plan.tp, projection = parameters_.proj / t + parameters_.proj_bias;
   list.compute(Part::norm, latent_ ? kernels_.norm_forward() : kernels_.norm_before_product(), Piece::kNone,
-               parameters_.norms / t);
+               parameters_.norms);
   if (latent_)
     list.compute(Part::attention, down_.forward + kernels_.norm_forward(kernels_.rows, latent_width_),
                  Piece::kNone, parameters_.latent);
@@ -111,21 +111,21 @@ int Attention::forward(PieceList& list) const {
                             input(), parameters_.qkv / t);
   const int answered = core_forward(list);
   if (kernels_.model.parallel_residual) {
-    list.compute(Part::attention, proj_.forward, answered, parameters_.proj / t);
+    list.compute(Part::attention, proj_.forward, answered, projection);
     return Piece::kNone;
   }
-  return kernels_.reduced_product(list, Part::attention, proj_, parameters_.proj / t, answered);
+  return kernels_.reduced_product(list, Part::attention, proj_, projection, answered);
 }
 
 int Attention::backward(PieceList& list, RecomputeKind recompute) const {
-  const double t = kernels_.plan.tp;
+  const double t = kernels_.plan.tp, projection = parameters_.proj / t + parameters_.proj_bias;
   if (kernels_.model.parallel_residual) {
     list.compute(Part::attention, proj_.input_gradient);
   } else {
     kernels_.gathered_product(list, Part::attention, LayerKernels::input_gradient_of(proj_), {},
                               kernels_.gathered_gradient(kernels_.bytes), 0);
   }
-  list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, parameters_.proj / t);
+  list.weight_gradient(Part::attention, proj_.weight_gradient, Piece::kNone, projection);
   if (recompute == RecomputeKind::selective) {
     PieceList again;
     if (kernels_.plan.again.latent) {

@@ -23,7 +23,7 @@ class DenseFeedForward final : public FeedForward {
     return kernels_.reduced_product(list, Part::mlp, fc2_, 0, Piece::kNone);
   }
   void again(PieceList& list) const override {
-    const double parameters = (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp;
+    const double parameters = (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp + parameters_.fc2_bias;
     const KernelCost activation = kernels_.activation_forward(kernels_.tokens, ffn_);
     if (gathers_) {
       kernels_.gathered_product(list, Part::mlp, LayerKernels::forward_of(fc1_), activation, input_,
@@ -36,7 +36,8 @@ class DenseFeedForward final : public FeedForward {
   int backward(PieceList& list, RecomputeKind recompute) const override {
     kernels_.gathered_product(list, Part::mlp, LayerKernels::input_gradient_of(fc2_), {},
                               kernels_.gathered_gradient(kernels_.bytes), 0);
-    list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone, parameters_.fc2 / kernels_.plan.tp);
+    list.weight_gradient(Part::mlp, fc2_.weight_gradient, Piece::kNone,
+                         parameters_.fc2 / kernels_.plan.tp + parameters_.fc2_bias);
     list.compute(Part::mlp, kernels_.activation_backward(kernels_.tokens, ffn_) +
                                 kernels_.bias_gradient(kernels_.tokens * ffn_));
     return kernels_.column_backward(list, Part::mlp, fc1_, parameters_.fc1 / kernels_.plan.tp, input_.bytes,

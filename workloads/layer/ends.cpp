@@ -44,7 +44,7 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
   const LayerKernels kernels(model, plan, compute);
   const double tokens = plan.tokens(), element = bytes_of(plan.activations);
   const double bytes = tokens * model.hidden * element;
-  const double parameters = embedding_parameters(model) / plan.tp;
+  const double parameters = embedding_parameters(model, plan.tp);
   PiecePair result;
   const RowPasses found = row_passes(model, plan, true), left = row_passes(model, plan, false);
   result.forward.compute(Part::embedding,
@@ -84,9 +84,12 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
 
   PiecePair result;
   PieceList& forward = result.forward;
-  forward.compute(Part::norm, compute.memory_bound(2 * rows * h * element, MemoryKernel::norm));
+  const double norm = final_norm_parameters(model);
+  forward.compute(Part::norm, compute.memory_bound(2 * rows * h * element, MemoryKernel::norm), Piece::kNone,
+                  norm);
   const int gathered = kernels.gather(forward, Part::head, bytes);
-  const double parameters = head_parameters(model) / plan.tp;
+  // A head tied to a table on the same rank has no weights of its own: they are sent and updated once.
+  const double parameters = shares_table(model, plan) ? 0 : head_parameters(model) / plan.tp;
   // Rows of logits, where a rank's vocabulary is odd (Megatron pads it).
   const bool odd = std::fmod(vocab, 2) == 1;
   const auto product = [&](double m, double n, double k, GemmOutput output = GemmOutput::fresh) {
@@ -118,7 +121,7 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
                                accumulated(plan, compute, vocab * h),
                            exposed ? gradient : input, parameters);
   backward.compute(Part::norm, compute.memory_bound(3 * rows * h * element, MemoryKernel::norm, 2),
-                   exposed ? Piece::kNone : gradient);
+                   exposed ? Piece::kNone : gradient, norm);
   return result;
 }
 }  // namespace topsim::workloads

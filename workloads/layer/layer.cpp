@@ -91,10 +91,10 @@ PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& 
   if (recompute == RecomputeKind::selective && plan.again.operators)
     list.append(operators_again(kernels, attention));
   if (model.parallel_residual) {
-    parallel_backward(list, kernels, attention, *feed_forward, recompute, parameters.norms / plan.tp);
+    parallel_backward(list, kernels, attention, *feed_forward, recompute, parameters.norms);
     return result;
   }
-  const double norm = parameters.norms / 2 / plan.tp;
+  const double norm = parameters.norms / 2;
   list.compute(Part::norm, kernels.residual_backward());
   const int fed = feed_forward->backward(list, recompute);
   list.compute(Part::norm, kernels.norm_backward() + kernels.residual_backward(), fed, norm);

@@ -10,7 +10,7 @@ PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeMode
   // Split by columns over the tensor ranks.
   const Linear projection = kernels.linear(kernels.tokens, kernels.hidden / plan.tp, 2 * kernels.hidden);
   const double parameters = 2 * kernels.hidden * kernels.hidden / plan.tp;
-  const double norms = 2 * kernels.hidden / plan.tp;
+  const double norms = 2 * kernels.hidden;
   PiecePair result;
   PieceList& forward = result.forward;
   forward.append(embedding.forward);

@@ -47,7 +47,8 @@ class SlicedExperts final : public FeedForward {
     list.compute(Part::router, router_, whole, parameters_.router);
     list.compute(Part::experts, experts_, Piece::kNone, parameters_.routed() / kernels_.plan.tp);
     if (shared_.kernels > 0)
-      list.compute(Part::mlp, shared_, Piece::kNone, (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp);
+      list.compute(Part::mlp, shared_, Piece::kNone,
+                   (parameters_.fc1 + parameters_.fc2) / kernels_.plan.tp + parameters_.fc2_bias);
     list.compute(Part::combine, sum_);
     return kernels_.reduce(list, Part::combine, kernels_.bytes);
   }

@@ -32,10 +32,11 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
       parts.weights += (layer.split() / t + layer.whole() + routed) * plan.parameter_bytes;
     }
     first += layers;
-    if (stage == 0) parts.weights += embedding_parameters(model) / t * element;
+    if (stage == 0) parts.weights += embedding_parameters(model, plan.tp) * element;
     // The residual stream, the input and the widest inner activation of a layer.
     parts.activations = (plan.expert_overlap ? 2 : 1) * plan.tokens() * element * (2 * model.hidden + width);
     if (stage == plan.pp - 1) {
+      parts.weights += final_norm_parameters(model) * element;
       if (!model.tied_embeddings || plan.pp > 1) parts.weights += head_parameters(model) / t * element;
       parts.activations = std::max(parts.activations, plan.micro_batch * (element + 4.0) * model.vocab);
     }

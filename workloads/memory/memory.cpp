@@ -41,15 +41,16 @@ struct StageParameters {
   std::vector<double> units;
   std::vector<double> routed_units;  // of each unit, those experts
   double routed = 0;
-  double ends = 0;  // of the units: embedding and head, which no format of the matmuls touches
-  bool embedding = false, head = false, last = false;  // first and last of the units; the model's last part
+  double ends = 0;  // of the units: embedding, final norm and head, which no format of the matmuls touches
+  bool embedding = false, last = false;  // the first of the units; the last, final norm and head
+  bool tied = false;                     // the head is the embedding's table
 };
 StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int stage) {
   StageParameters result;
   std::vector<double>& units = result.units;
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const int global = plan.global_stage(stage, chunk);
-    if (global == 0) result.ends += units.emplace_back(embedding_parameters(model) / plan.tp);
+    if (global == 0) result.ends += units.emplace_back(embedding_parameters(model, plan.tp));
     result.embedding = result.embedding || global == 0;
     int index = plan.first_layer_of(global);
     for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
@@ -63,16 +64,17 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
     for (int i = 0; last && !plan.inference() && i < model.prediction_layers; ++i) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, model.layers - 1));
       const double routed = layer.routed() / (plan.ep * plan.etp);
-      const double words = i == 0 && copies_embedding(model, plan) ? embedding_parameters(model) : 0;
-      units.push_back((layer.split() + prediction_parameters(model) + words) / plan.tp + layer.whole() +
-                      (plan.expert_ranks ? 0 : routed));
+      const double words = i == 0 && copies_embedding(model, plan) ? embedding_parameters(model, plan.tp) : 0;
+      units.push_back(layer.split() / plan.tp + layer.whole() + prediction_parameters(model, plan.tp) +
+                      words + (plan.expert_ranks ? 0 : routed));
       result.routed_units.resize(units.size());
       if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
     }
     result.last = result.last || last;
-    if (!last || shares_table(model, plan)) continue;
-    result.head = true;
-    result.ends += units.emplace_back(head_parameters(model) / plan.tp);
+    if (!last) continue;
+    result.tied = shares_table(model, plan);
+    const double matrix = result.tied ? 0 : head_parameters(model) / plan.tp;
+    result.ends += units.emplace_back(final_norm_parameters(model) + matrix);
   }
   result.routed_units.resize(units.size());
   return result;
@@ -86,9 +88,9 @@ struct RootUnit {
 RootUnit root_unit(const StageParameters& held) {
   const std::vector<double>& units = held.units;
   RootUnit root;
-  root.first = held.embedding ? 1 : 0, root.last = units.size() - (held.head ? 1 : 0);
-  root.parameters = (held.embedding ? units.front() : 0) + (held.head ? units.back() : 0);
-  if (held.last) root.head = held.head ? units.back() : units.front();
+  root.first = held.embedding ? 1 : 0, root.last = units.size() - (held.last ? 1 : 0);
+  root.parameters = (held.embedding ? units.front() : 0) + (held.last ? units.back() : 0);
+  if (held.last) root.head = held.tied ? units.front() : units.back();
   return root;
 }
 

@@ -49,7 +49,6 @@ class SingleProcess {
         model_(model),
         loss_{filtered(loss.forward, true), filtered(loss.backward, true)},
         head_{filtered(pieces.head.forward, false), filtered(pieces.head.backward, false)},
-        tied_(model.tied_embeddings),
         layers_(model.layers),
         recomputed_(plan.layers_recomputed(model.layers)),
         output_bytes_(plan.tokens() * model.vocab * bytes_of(plan.activations)) {
@@ -82,7 +81,6 @@ class SingleProcess {
     const auto walk = [&](const PieceList& list) {
       for (auto piece = list.pieces().rbegin(); piece != list.pieces().rend(); ++piece) {
         if (piece->parameters <= 0) continue;
-        if (tied_ && piece->part == Part::head) continue;  // the embedding's own weights
         parameters_ += piece->parameters;
         open.elements += piece->parameters;
         ++open.matrices;
@@ -218,7 +216,6 @@ class SingleProcess {
   const StepPieces& pieces_;
   const ModelSpec& model_;
   PiecePair loss_, head_;
-  bool tied_;
   int layers_, recomputed_;
   double output_bytes_, parameters_ = 0;
   std::vector<Bucket> buckets_;

@@ -333,14 +333,15 @@ class StageProgram {
     double whole = 0, layers = 0;
     for (const Chunk& chunk : chunks_) {
       layers += chunk.layers;
+      if (chunk.last) whole += final_norm_parameters(model_);
       for (int i = 0; i < chunk.layers; ++i) {
         const LayerParameters layer = layer_parameters(model_, kind_of(model_, chunk.first_layer + i));
-        whole += layer.norms + layer.whole();
+        whole += layer.whole();
       }
     }
     if (plan_.sequence_parallel && whole > 0 && !plan_.frozen()) {
-      // Every rank saw its part of the tokens: gradients of norms, routers and latent projections are summed
-      // over the tensor group.
+      // Every rank saw its part of the tokens: gradients of norms, of biases of sums, routers and latent
+      // projections are added over the tensor group.
       emitter_.join();
       emitter_.wait_for(emitter_.collective("tensor", slots_.tensor, Phase::gradient_sync, "norm gradients",
                                             CollectiveKind::all_reduce, whole * plan_.gradient_bytes));
