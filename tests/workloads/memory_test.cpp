@@ -195,6 +195,47 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   }
 }
 
+// GPT of 8 layers, h 1024, 32000 words, 4096 positions, t = 8: 12 h^2 / t of a layer's matrices and 7 h / t
+// of their columns' biases; whole on every rank 6 h of the other biases and of norms, the positions, and the
+// final norm's 2 h.
+TEST(Memory, PositionsNormsAndBiasesOfSumsAreWholeOnTensorRanks) {
+  WorkloadSpec workload;
+  workload.model = gpt(8, 1024, 16, 32000, 4096);
+  workload.plan.tp = 8, workload.plan.grad_accumulation = 1, workload.plan.zero = 0;
+  const double h = 1024, layer = 12 * h * h / 8 + 7 * h / 8 + 6 * h;
+  const double numbers = 8 * layer + 32000 * h / 8 + 4096 * h + 2 * h;
+  EXPECT_EQ(numbers, 20'931'584);
+  const MemoryParts parts = memory_use(workload, h100(), 8).peak();
+  EXPECT_DOUBLE_EQ(parts.weights, 2 * numbers);
+  EXPECT_DOUBLE_EQ(parts.gradients, 4 * numbers);
+  EXPECT_DOUBLE_EQ(parts.optimizer, 12 * numbers);
+}
+
+// The scores of the layer whose attention runs again, 5 a b s^2 / t (Korthikanti et al. 2022, section 4),
+// live beside what all layers keep; so they do in full recompute, which makes the layer's 34 s b h / t again
+// with them. On a first stage, where no logits leave them room.
+TEST(Memory, SelectiveRecomputeHoldsTheScoresOfOneLayer) {
+  const double scores = 5.0 * 96 * 2048 * 2048 / 8, sbh = 2048.0 * 12288;
+  const auto again = [](RecomputeKind kind) {
+    return memory_use(workload_of(k175B, true, kind), a100(), 64).stages[0].recompute;
+  };
+  EXPECT_DOUBLE_EQ(again(RecomputeKind::selective), scores);
+  EXPECT_DOUBLE_EQ(again(RecomputeKind::full), 34 * sbh / 8 + scores);
+  EXPECT_EQ(again(RecomputeKind::none), 0);
+}
+
+// Norms alone run again: the scores stay, and beside them the input of both products is made again, 4 s b h /
+// t.
+TEST(Memory, ModulesWithoutTheCoreKeepTheScores) {
+  WorkloadSpec workload = workload_of(k175B, true, RecomputeKind::selective);
+  workload.plan.recompute_modules = {"layernorm"};
+  workload.model = complete(workload.model);
+  const double sbh = 2048.0 * 12288, scores = 5.0 * 96 * 2048 * 2048 / 8;
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(workload.model, resolve(workload, 64), RecomputeKind::selective),
+                   30 * sbh / 8 + scores);
+  EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 64).stages[0].recompute, 4 * sbh / 8);
+}
+
 TEST(Memory, TheContractsScenarioFits) {
   EXPECT_NO_THROW(require_fit(llama3_70b_on_64(), h100(), 64));
 }

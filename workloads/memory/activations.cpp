@@ -75,6 +75,15 @@ double kept_by_operator(const ModelSpec& model, const Plan& plan) {
   const double rows = rows_of(plan) * h * (1 + scattered);
   return bytes_of(plan.activations) * (rows + tokens * (2 * queries + values + model.ffn / t + answers * h));
 }
+// Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's operators,
+// and cast for the product.
+double scores_bytes(const ModelSpec& model, const Plan& plan) {
+  if (plan.attention != AttentionKernel::unfused) return 0;
+  const double e = bytes_of(plan.activations), heads = model.heads / static_cast<double>(plan.tp);
+  const bool wide = (plan.eager_softmax() || plan.plain_softmax) && e < 4;
+  return heads * plan.tokens() * plan.sequence *
+         (e + (wide ? 4 : 0) + (plan.dropout ? 1 + (wide ? 0 : e) : 0));
+}
 }  // namespace
 
 double logits_bytes(const ModelSpec& model, const Plan& plan) {
@@ -91,7 +100,6 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   if (recompute == RecomputeKind::selective && plan.again.operators) return kept_by_operator(model, plan);
 
   const double mask = plan.dropout ? 1 : 0;
-  const double heads = model.heads / t;
   // A frozen matrix needs its input for its adapter alone, which keeps its inner result too.
   const PlanAdapters& on = plan.adapters;
   const auto kept = [&](bool adapted) { return !plan.frozen() || adapted ? input : 0.0; };
@@ -119,13 +127,24 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
     const double shared = static_cast<double>(experts.shared) * experts.ffn / t;
     bytes += feed_forward_bytes(model, plan, tokens, shared, e, kept(on.fc2));
   }
-  if (plan.attention == AttentionKernel::unfused && recompute == RecomputeKind::none) {
-    // Softmax output, and after dropout its mask and output; in fp32 under autocast and in Megatron's
-    // operators, and cast for the product.
-    const bool wide = (plan.eager_softmax() || plan.plain_softmax) && e < 4;
-    bytes += heads * tokens * plan.sequence * (e + (wide ? 4 : 0) + (plan.dropout ? 1 + (wide ? 0 : e) : 0));
-  }
+  if (recompute == RecomputeKind::none || !plan.again.core) bytes += scores_bytes(model, plan);
   return bytes;
+}
+
+double bytes_computed_again(const ModelSpec& model, const Plan& plan) {
+  const RecomputeKind kind = plan.recompute.kind;
+  if (kind == RecomputeKind::none) return 0;
+  const double all = layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model));
+  if (kind == RecomputeKind::full) return all;
+  const auto made = [&](const Plan& of) {
+    return std::max(0.0, all - layer_activation_bytes(model, of, kind, largest_kind(model)));
+  };
+  if (!plan.again.activation) return made(plan);
+  // The experts' activation is gone when attention's turn comes.
+  Plan attention = plan, experts = plan;
+  attention.again.activation = false;
+  experts.again = {.core = false, .activation = true};
+  return std::max(made(attention), made(experts));
 }
 
 StageActivations stage_activations(const ModelSpec& model, const Plan& plan, int stage) {

@@ -15,6 +15,8 @@ namespace topsim::workloads {
   return plan.gathers_inputs_again ? rows_of(plan) : plan.tokens();
 }
 [[nodiscard]] double logits_bytes(const ModelSpec& model, const Plan& plan);
+// Of the layer whose backward pass runs: what recompute has made again, beside what was kept.
+[[nodiscard]] double bytes_computed_again(const ModelSpec& model, const Plan& plan);
 // The most that the schedule holds at one time.
 [[nodiscard]] double peak_activations(const ModelSpec& model, const Plan& plan, int stage);
 // Offloaded: this layer's and the one that is on its way.

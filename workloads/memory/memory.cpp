@@ -223,12 +223,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       passing = std::max(passing + beyond(root.head * element),
                          root.parameters * (element + plan.gradient_bytes) - parts.activations);
     parts.gradients += passing;
-    if (plan.recompute.kind == RecomputeKind::selective && plan.again.operators)
-      parts.recompute =
-          beyond(std::max(0.0, layer_activation_bytes(model, plan, RecomputeKind::none) -
-                                   layer_activation_bytes(model, plan, RecomputeKind::selective)));
-    if (plan.recompute.kind == RecomputeKind::full)
-      parts.recompute = beyond(layer_activation_bytes(model, plan, RecomputeKind::none, largest_kind(model)));
+    parts.recompute = beyond(bytes_computed_again(model, plan));
     // Of what it updates alone the optimiser's step has gradients, and copies of some.
     const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
     const double step =
