@@ -129,9 +129,10 @@ struct Framework : KernelFacts, ExchangeFacts {
   std::optional<LossBytes> split_loss, split_fused_loss;
 
   // Gradients.
-  bool gradients_fp32 = true;     // accumulated and reduced in fp32
-  bool parameters_fp32 = false;   // weights live in fp32 and are cast for use; else a 16-bit working copy
-  double bucket_elements = 40e6;  // Megatron: the larger of this and 1e6 x dp
+  bool gradients_fp32 = true;       // accumulated and reduced in fp32
+  bool fp16_gradients_fp32 = true;  // ... of fp16 too, else of bf16 alone
+  bool parameters_fp32 = false;     // weights live in fp32 and are cast for use; else a 16-bit working copy
+  double bucket_elements = 40e6;    // Megatron: the larger of this and 1e6 x dp
   double bucket_elements_per_rank = 1e6;
   Bytes bucket{}, first_bucket{};    // DDP counts bytes; 0: elements
   bool exposed_buckets = false;      // buckets exist without overlap too

@@ -150,6 +150,20 @@ TEST(Memory, MegatronKeepsFp32CopiesOf16BitGradients) {
   EXPECT_EQ(whole.update, 0);
 }
 
+// Megatron accumulates and reduces in fp32 where it computes in bf16; fp16's gradients are as wide as they
+// are, so also 20 and 4 + 16 / dp. The paper of 2022 has 18 in fp16.
+TEST(Memory, MegatronReducesFp16GradientsIn16Bits) {
+  for (const auto& [name, gradient] :
+       {std::pair{"megatron", 2.0}, {"megatron@2025", 2.0}, {"megatron@2023", 2.0}, {"megatron@2022", 4.0}}) {
+    WorkloadSpec workload = llama3_70b_on_64();
+    workload.framework = name;
+    workload.precision.gemm = Precision::fp16, workload.plan.zero = 1;
+    const MemoryParts parts = memory_use(workload, h100(), 64).stages[0];
+    EXPECT_DOUBLE_EQ(parts.gradients / parts.weights, gradient / 2) << name;
+    EXPECT_DOUBLE_EQ(parts.optimizer / parts.weights, (gradient < 4 ? 16 : 12) / 4 / 2.0) << name;
+  }
+}
+
 // Distributed optimiser: 6 + 12 / dp bytes a parameter.
 TEST(Memory, Zero1ShardsTheOptimiser) {
   WorkloadSpec workload = llama3_70b_on_64();

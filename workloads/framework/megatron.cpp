@@ -128,6 +128,9 @@ Framework megatron_2024() {
   // core/distributed/param_and_grad_buffer.py, start_grad_sync: grad_data.norm (check_for_nan_in_grad). The
   // average is the collective's (average_in_collective, as NeMo's recipes set it).
   row.gradient_passes = 1;
+  // NeMo, collections/llm/recipes/precision/mixed_precision.py, and Megatron-Bridge, training/
+  // mixed_precision.py: grad_reduce_in_fp32 is False in fp16_mixed, True in bf16_mixed.
+  row.fp16_gradients_fp32 = false;
   row.synchronises_p2p = true;  // batch_p2p_sync defaults to true (model_parallel_config.py)
   return row;
 }
@@ -165,6 +168,8 @@ Framework megatron_2022() {
   row.core_copies = CoreCopies::own;
   row.host = kMegatron2022;
   without_transformer_engine(row);
+  // Figure 1 of Korthikanti et al. has 18 bytes a parameter in fp16.
+  row.fp16_gradients_fp32 = true;
   // megatron/global_vars.py: _Timer.start and stop call torch.cuda.synchronize(); schedules.py times every
   // pass.
   row.timed_passes = true;
@@ -179,6 +184,8 @@ Framework megatron_2023() {
   row.timed_passes = false;  // megatron/timers.py: --timing-log-level 0
   // Its README recommends --recompute-activations, and full recompute only where memory is very short.
   row.recompute = RecomputeKind::selective;
+  // megatron/arguments.py turns accumulate_allreduce_grads_in_fp32 on for bf16.
+  row.fp16_gradients_fp32 = false;
   return row;
 }
 

@@ -24,7 +24,9 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
   plan.mixed_precision = !wide_weights && !narrow;
   plan.cast_weights = !full && wide_weights;
   plan.parameter_bytes = wide_weights ? 4 : 2;
-  plan.gradient_bytes = full || (defaults.gradients_fp32 && !narrow) ? 4 : 2;
+  const bool wide_gradients =
+      defaults.gradients_fp32 && (defaults.fp16_gradients_fp32 || plan.activations != Precision::fp16);
+  plan.gradient_bytes = full || (wide_gradients && !narrow) ? 4 : 2;
   if (precision.gradients) plan.gradient_bytes = bytes_of(*precision.gradients);
   plan.gathered_parameter_bytes = full ? 4 : 2;
   if (precision.parameters_all_gather)
