@@ -84,6 +84,7 @@ struct ExchangeFacts {
   bool copies_gathered = true;       // out of the gather's buffer into parameters; else those are views of it
   double prefetch_elements = 0;      // a gather takes matrices until it has so many; 0: a unit
   double live_parameters = 0;        // gathered parameters held at most; 0: two units
+  bool buckets_never_exceed = false;  // a bucket closes before what would not fit, else behind what fills it
   // fp32 copies of 16-bit gradients are made for the update and dropped after it; else they stay.
   bool copies_for_update = false;
   double update_elements = 0;  // ZeRO-3 updates so many at a time; 0: all

@@ -31,6 +31,9 @@ Framework deepspeed() {
   row.bucket_elements = 5e8;
   row.bucket_elements_per_rank = 0;
   row.exposed_buckets = true;
+  // stage_1_and_2.py and stage3.py, reduce_independent_p_g_buckets_and_remove_grads: elements_in_ipg_bucket +
+  // numel > reduce_bucket_size. Stage 0 looks afterwards (engine.py, allreduce_no_retain).
+  row.buckets_never_exceed = true;
   row.bucket_copies = 1;
   row.scatter_gradients = false;
   row.host = megatron_2022().host;

@@ -64,6 +64,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   const bool experts_share =
       plan.expert_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
   plan.zero = copies > 1 || experts_share ? zero : 0;
+  plan.buckets_never_exceed = plan.buckets_never_exceed && plan.zero > 0;
   plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
   if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),

@@ -30,10 +30,11 @@ class GroupBuckets {
       Chunk& chunk = chunks_.emplace_back();
       chunk.bucketed = !plan.aligns_exchanges || (stage_ == 0 && chunks_.size() == 1);
       chunk.parameters = given.total(weights);
-      // Walk the backward once to know the buckets: each closes as soon as it is full.
+      // Walk the backward once to know the buckets: each closes as soon as it is full, DeepSpeed's before.
       double open = 0;
       for (const auto& [parameters, whose] : given.gradients) {
         if (whose != weights) continue;
+        if (spills(chunk, open, parameters, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
         open += parameters;
         if (full(chunk, open, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
       }
@@ -78,6 +79,8 @@ class GroupBuckets {
   void completes(int index, double parameters, bool last) {
     if (!reduces(last)) return;
     Chunk& chunk = at(index);
+    if (!waits_for_stages() && spills(chunk, chunk.ready, parameters, chunk.reduced))
+      reduce(chunk, chunk.ready);
     chunk.ready += parameters;
     if (!waits_for_stages() && full(chunk, chunk.ready, chunk.reduced)) reduce(chunk, chunk.ready);
   }
@@ -152,10 +155,18 @@ class GroupBuckets {
     return slot_ != Slots::kNoSlot && (last || plan_.reduce_every_micro_batch);
   }
   bool full(const Chunk& chunk, double elements, std::size_t bucket) const {
-    if (!chunk.bucketed) return false;
-    const double limit =
-        bucket == 0 && plan_.first_bucket_elements > 0 ? plan_.first_bucket_elements : plan_.bucket_elements;
+    const double limit = limit_of(chunk, bucket);
     return limit > 0 && elements >= limit;
+  }
+  // The next gradients would not fit: they open a bucket of their own.
+  bool spills(const Chunk& chunk, double elements, double next, std::size_t bucket) const {
+    const double limit = limit_of(chunk, bucket);
+    return plan_.buckets_never_exceed && limit > 0 && elements > 0 && elements + next > limit;
+  }
+  double limit_of(const Chunk& chunk, std::size_t bucket) const {
+    if (!chunk.bucketed) return 0;
+    return bucket == 0 && plan_.first_bucket_elements > 0 ? plan_.first_bucket_elements
+                                                          : plan_.bucket_elements;
   }
 
   void cast(double parameters) {  // fp32 weights read, 16-bit copies written

@@ -3,6 +3,7 @@
 //
 //   forward   gather of unit i: may start once unit i - 2 has been copied out of its gather's buffer; with
 //             explicit prefetch it is launched before unit i - 1 computes; DeepSpeed cuts it between matrices
+//             and keeps the last units, while they fit among its live parameters, for the backward pass
 //   backward  gather of unit i - 1: launched before unit i computes, may start once unit i is copied out
 //             after unit i: the compute stream waits until at most `outstanding_reductions` - 1 are on the
 //             wire, then the reduce-scatter of unit i; FSDP2 under a pipeline reduces all units of a stage
@@ -12,6 +13,7 @@
 //             (torchtitan/models/llama4/infra/parallelize.py)
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "workloads/step/data_parallel.hpp"
 #include "workloads/step/offload.hpp"
@@ -73,7 +75,7 @@ class Units final : public DataParallel {
     // The unit whose backward comes next stays whole.
     const bool stays =
         plan_.root_unit ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2) : unit == units - 1;
-    if (!plan_.reshard_after_forward || stays) return;
+    if (!plan_.reshard_after_forward || stays || lives(chunk, unit)) return;
     at(dense_, chunk, unit) = at(routed_, chunk, unit) = {};
   }
 
@@ -81,7 +83,9 @@ class Units final : public DataParallel {
     if (!reduces(last)) return;  // gradients and parameters stay whole
     if (plan_.reduce_units_at_end) return;
     at(dense_, chunk, unit) = {};
-    dense_.ready += gradients_of(dense_, chunk, unit);
+    const double more = gradients_of(dense_, chunk, unit);
+    if (plan_.buckets_never_exceed && dense_.ready + more > plan_.bucket_elements) reduce(dense_);
+    dense_.ready += more;
     if (dense_.ready >= plan_.bucket_elements) reduce(dense_);
   }
   void end_of_backward(int chunk, bool last) override {
@@ -129,6 +133,13 @@ class Units final : public DataParallel {
   double parameters_of(const Group& group, int chunk, int unit) const {
     const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
     return (group.weights == Weights::dense ? held.units : held.routed_units)[static_cast<std::size_t>(unit)];
+  }
+  // partitioned_param_coordinator.py: fetch_sub_module prefetches until so many parameters are there, passes
+  // over those that are, and __params_to_release leaves alone what it passed over: what the backward pass
+  // reads first is still there from the forward pass.
+  bool lives(int chunk, int unit) const {
+    const std::vector<double>& units = chunks_[static_cast<std::size_t>(chunk)].units;
+    return std::accumulate(units.begin() + unit, units.end(), 0.0) <= plan_.live_parameters;
   }
   double gradients_of(const Group& group, int chunk, int unit) const {
     const ChunkParameters& held = chunks_[static_cast<std::size_t>(chunk)];
