@@ -1,4 +1,6 @@
 // Fields of a model's shape.
+#include <fmt/format.h>
+
 #include "workloads/fields.hpp"
 
 namespace topsim::workloads {
@@ -16,8 +18,9 @@ const Object<AttentionSpec>& table(config::Type<AttentionSpec>) {
           .field("kind", &AttentionSpec::kind, "multi-head, grouped-query or multi-head latent attention",
                  names<AttentionKind>(
                      {{"mha", AttentionKind::mha, "every head has its own keys and values"},
-                      {"gqa", AttentionKind::gqa, "heads share keys and values; follows from kv_heads"},
-                      {"mla", AttentionKind::mla, "keys and values compressed to kv_lora_rank"}}))
+                      {"gqa", AttentionKind::gqa, "kv_heads heads share keys and values"},
+                      {"mla", AttentionKind::mla, "keys and values compressed to kv_lora_rank"}}),
+                 default_text("mha, or gqa where kv_heads are fewer than heads"))
           .field("kernel", &AttentionSpec::kernel, "how scores are computed",
                  names<AttentionKernel>(
                      {{"flash", AttentionKernel::flash,
@@ -62,13 +65,31 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
                  "nodes on which the experts of one token lie at most; 0: any")
           .field("pad_to_capacity", &ExpertSpec::pad_to_capacity,
                  "experts compute their whole capacity, padded with zeros")
-          .field("imbalance", &ExpertSpec::imbalance,
-                 "rows of the most loaded rank's experts over the mean; all ranks wait for it; at most ep",
-                 at_least(1))
+          .field(
+              "imbalance", &ExpertSpec::imbalance,
+              "rows of the most loaded rank's experts over the mean, at most ep; all ranks compute, send and "
+              "receive as it does, since all wait for it",
+              at_least(1))
           .field("biases", &ExpertSpec::biases,
                  "each expert adds a bias to its answer, times the router's probability");
   return object;
 }
+
+namespace {
+// What is said of attention in two places.
+void check_kind(const ModelSpec& spec, const config::Node& node, config::Reader& reader) {
+  const config::Node written = node.find("attention").find("kind");
+  const config::Node& at = written ? written : node;
+  if (spec.attention.kind == AttentionKind::mha && spec.kv_heads > 0 && spec.kv_heads != spec.heads)
+    reader.problem(at,
+                   fmt::format("mha gives each of {} heads keys and values of its own, and kv_heads is {}",
+                               spec.heads, spec.kv_heads),
+                   "at odds with kv_heads", "leave kind out, or kv_heads");
+  if (spec.attention.kind == AttentionKind::gqa && spec.kv_heads == 0 && spec.heads > 0)
+    reader.problem(at, "gqa needs to know how many heads share their keys and values", "without kv_heads",
+                   "\"kv_heads\": 8, or leave kind out");
+}
+}  // namespace
 
 const Object<ModelSpec>& table(config::Type<ModelSpec>) {
   static const auto object =
@@ -122,7 +143,8 @@ const Object<ModelSpec>& table(config::Type<ModelSpec>) {
           .field("experts", &ModelSpec::experts, "mixture of experts")
           .field("sequence", &ModelSpec::sequence, "tokens of a sequence where the workload gives none")
           .shorthand("use")
-          .from_library("models");
+          .from_library("models")
+          .check(check_kind);
   return object;
 }
 }  // namespace topsim::workloads

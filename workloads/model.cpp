@@ -10,8 +10,8 @@ ModelSpec complete(ModelSpec model) {
     model.head_dim = model.hidden / model.heads;
   if (model.ffn == 0) model.ffn = 4 * model.hidden;
   if (model.experts.count > 0 && model.experts.ffn == 0) model.experts.ffn = model.ffn;
-  if (model.attention.kind == AttentionKind::mha && model.kv_heads != model.heads)
-    model.attention.kind = AttentionKind::gqa;
+  if (model.attention.kind.value_or(AttentionKind::mha) == AttentionKind::mha)
+    model.attention.kind = model.kv_heads != model.heads ? AttentionKind::gqa : AttentionKind::mha;
   return model;
 }
 

@@ -47,7 +47,7 @@ enum class AmaxReduction : std::uint8_t { none, tensor, all };
 enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
 
 struct AttentionSpec {
-  AttentionKind kind = AttentionKind::mha;  // gqa follows from kv_heads; mla needs the five ranks below
+  std::optional<AttentionKind> kind;  // mha, or gqa with fewer kv_heads; mla needs the five ranks below
   std::optional<AttentionKernel> kernel;
   bool causal = true;
   int q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
@@ -150,7 +150,7 @@ struct PrecisionSpec {
 
 struct LoraSpec {
   int rank = 16;
-  std::vector<std::string> targets;
+  std::vector<std::string> targets{"qkv", "proj", "fc1", "fc2"};
   std::optional<bool> share_expert_adapters;  // one for all experts of a rank
 };
 

@@ -13,6 +13,7 @@
 #include "sim/collective/sockets.hpp"
 #include "sim/scenario/described_parts.hpp"
 #include "sim/scenario/packet_findings.hpp"
+#include "sim/scenario/plan_findings.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/device_entries.hpp"
 #include "topology/catalogue/link_entry.hpp"
@@ -300,6 +301,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   std::vector<report::Finding> out = packet_findings(scenario, topology);
   find_lanes(scenario, out);
   find_idle_parts(scenario.workload, out);
+  for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
   find_ports_by_turns(scenario, topology, out);
   find_host_copies(scenario, topology, out);
   find_plugin_latency(scenario, topology, out);

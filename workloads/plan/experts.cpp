@@ -47,9 +47,18 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
   const ExpertSpec& experts = model.experts;
   if (experts.top_k > experts.count)
     mistakes.add("model.experts.top_k",
-                 fmt::format("a token visits {} of {} experts", experts.top_k, experts.count));
+                 fmt::format("a token cannot visit {} of {} experts", experts.top_k, experts.count),
+                 fmt::format("top_k is at most {}", experts.count));
   if (model.dense_layers < 0 || model.dense_layers > model.layers)
-    mistakes.add("model.dense_layers", fmt::format("{} of {} layers", model.dense_layers, model.layers));
+    mistakes.add("model.dense_layers",
+                 fmt::format("the first {} layers are to be dense, and the model has {}", model.dense_layers,
+                             model.layers),
+                 fmt::format("at most {}, and 0 where all layers have experts", model.layers));
+  if (plan.ep > 1 && experts.imbalance > plan.ep)
+    mistakes.add("model.experts.imbalance",
+                 fmt::format("{:g} times the mean is more than all rows of ep = {} ranks together",
+                             experts.imbalance, plan.ep),
+                 fmt::format("at most {}, where one rank receives everything", plan.ep));
   if (experts.pad_to_capacity && experts.capacity_factor <= 0)
     mistakes.add("model.experts.pad_to_capacity", "there is no capacity to pad to",
                  "add capacity_factor, for example 1.25");
@@ -116,7 +125,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
                  "use 1f1b, interleaved or dualpipe");
   const double capacity = experts.capacity_factor;
-  // One rank cannot have more than all rows, ep times the mean.
+  // Where one rank has all experts there is no other to have fewer rows.
   const double busiest = std::min(experts.imbalance, static_cast<double>(plan.ep));
   plan.expert_load = capacity > 0 ? std::min(busiest, capacity) : busiest;
   if (experts.pad_to_capacity) plan.expert_load = capacity;

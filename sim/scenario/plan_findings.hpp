@@ -1,0 +1,14 @@
+// What a run takes a plan's words for, where they say less than it needs or something else.
+#pragma once
+
+#include <vector>
+
+#include "sim/report/result.hpp"
+#include "workloads/spec.hpp"
+
+namespace topsim::scenario {
+
+// Vocabularies that do not divide over tensor ranks, key-value heads that ranks of Ulysses repeat, experts
+// out of balance, 1F1B with virtual stages.
+[[nodiscard]] std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& workload);
+}  // namespace topsim::scenario

@@ -1,0 +1,61 @@
+// What a run takes a plan's words for.
+#include "sim/scenario/plan_findings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace topsim::scenario::plan_findings_test {
+using testing::HasSubstr;
+using workloads::WorkloadSpec;
+
+WorkloadSpec job() {
+  WorkloadSpec workload;
+  workload.model.layers = 8, workload.model.hidden = 2048, workload.model.heads = 16;
+  workload.model.vocab = 51200;
+  workload.plan.tp = 8;
+  return workload;
+}
+std::string words(const WorkloadSpec& workload) {
+  std::string all;
+  for (const report::Finding& finding : plan_findings(workload))
+    all += finding.message + "; " + finding.remedy + "\n";
+  return all;
+}
+
+// 50,257 words over 8 ranks are 6282.1; the next multiple of 128 x 8 is 50 x 1024.
+TEST(PlanFindings, say_how_an_uneven_vocabulary_is_divided) {
+  EXPECT_EQ(words(job()), "");
+  WorkloadSpec odd = job();
+  odd.model.vocab = 50257;
+  EXPECT_THAT(words(odd), HasSubstr("6282.1 words"));
+  EXPECT_THAT(words(odd), HasSubstr("vocab = 51200"));
+  odd.plan.tp = 1;
+  EXPECT_EQ(words(odd), "");
+}
+
+// 4 heads over tp 2 x cp 4: each of two ranks has the same one. 8 would be one each.
+TEST(PlanFindings, say_that_ulysses_repeats_key_value_heads) {
+  WorkloadSpec shared = job();
+  shared.plan.tp = 2, shared.plan.cp = 4, shared.plan.cp_kind = workloads::ContextKind::ulysses;
+  shared.model.kv_heads = 4;
+  EXPECT_THAT(words(shared), HasSubstr("repeat"));
+  shared.model.kv_heads = 8;
+  EXPECT_EQ(words(shared), "");
+}
+
+TEST(PlanFindings, say_whose_bytes_imbalance_counts) {
+  WorkloadSpec uneven = job();
+  uneven.model.experts.count = 8, uneven.model.experts.imbalance = 2, uneven.plan.ep = 8;
+  EXPECT_THAT(words(uneven), HasSubstr("2 times the mean"));
+  uneven.plan.ep = 1;  // one rank has all rows
+  EXPECT_EQ(words(uneven), "");
+}
+
+TEST(PlanFindings, say_that_virtual_stages_are_interleaved) {
+  WorkloadSpec stages = job();
+  stages.plan.pp = 2, stages.plan.virtual_stages = 2;
+  EXPECT_EQ(words(stages), "");
+  stages.plan.schedule = workloads::Schedule::one_f_one_b;
+  EXPECT_THAT(words(stages), HasSubstr("runs as the interleaved schedule"));
+}
+}  // namespace topsim::scenario::plan_findings_test
