@@ -22,7 +22,7 @@ WorkloadSpec adapted(int ep, std::optional<bool> shared = {}, int tp = 1, std::o
   WorkloadSpec workload = small_moe(tp, ep, etp);
   workload.model = complete(workload.model);
   workload.task = Task::lora;
-  workload.lora = LoraSpec{16, {}, shared};
+  workload.lora.emplace().share_expert_adapters = shared;
   workload.plan.grad_accumulation = 1;
   return workload;
 }

@@ -20,7 +20,8 @@ using program::Phase;
 // 8192 + 57344 / 8, FC2 28672 / 8 + 8192.
 constexpr double kQkv = 9472, kProj = 9216, kFc1 = 15360, kFc2 = 11776;
 
-WorkloadSpec adapted(std::vector<std::string> targets = {}, std::string framework = "megatron") {
+WorkloadSpec adapted(std::vector<std::string> targets = LoraSpec{}.targets,
+                     std::string framework = "megatron") {
   WorkloadSpec workload = llama3_70b_on_64();
   workload.task = Task::lora;
   workload.framework = std::move(framework);
@@ -193,7 +194,7 @@ TEST(Lora, GradientsOfAdaptersAreAddedAsThoseOfOtherWeights) {
 // share A among q, k and v, and among gate and up: 16 x 32 x (2 + 1) x 4096 fewer.
 TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
   const auto trained = [](const char* framework) {
-    WorkloadSpec workload = adapted({}, framework);
+    WorkloadSpec workload = adapted(LoraSpec{}.targets, framework);
     workload.plan = {};
     workload.plan.micro_batch = 1;
     workload.model.layers = 32, workload.model.hidden = 4096, workload.model.heads = 32;
@@ -208,7 +209,7 @@ TEST(Lora, SeparateLayersHaveAdaptersOfTheirOwn) {
 // FSDP gathers everything, frozen or not, and reduces the adapters: q 16384, k and v 9216 each, projection
 // 16384, gate and up 36864 each, down 36864.
 TEST(Lora, ShardedFrozenWeightsAreGathered) {
-  WorkloadSpec workload = adapted({}, "fsdp");
+  WorkloadSpec workload = adapted(LoraSpec{}.targets, "fsdp");
   workload.plan = {};
   workload.plan.micro_batch = 1;
   const auto program = training_step(workload, h100(), 64);

@@ -68,7 +68,7 @@ void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
     plan.documents = 1;
   }
   const int parts = plan.documents * (plan.cp > 1 ? 2 * plan.cp : 1);
-  if (plan.sequence > 0 && plan.sequence % parts != 0)
+  if (plan.documents > 1 && plan.sequence > 0 && plan.sequence % parts != 0)
     mistakes.add(
         "packing",
         fmt::format("a sequence of {} does not divide into {} documents{}", plan.sequence, plan.documents,
@@ -88,9 +88,11 @@ void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan&
   const LoraSpec spec = workload.lora.value_or(LoraSpec{});
   plan.adapters.rank = spec.rank;
   const auto on = [&](const char* name) {
-    return spec.targets.empty() ||
-           std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
+    return std::find(spec.targets.begin(), spec.targets.end(), name) != spec.targets.end();
   };
+  if (spec.targets.empty())
+    mistakes.add("lora.targets", "no matrix has an adapter, so that nothing is trained",
+                 "leave targets out for all of qkv, proj, fc1, fc2");
   plan.adapters = {spec.rank,
                    on("qkv"),
                    on("proj"),

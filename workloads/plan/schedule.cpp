@@ -1,6 +1,8 @@
 // The order of a pipeline's passes, and how sequences are cut.
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "workloads/plan/parts.hpp"
 
 namespace topsim::workloads {
@@ -30,6 +32,27 @@ void set_schedule(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   else if (plan.virtual_stages > 1 && plan.pp == 1)
     mistakes.add("plan.virtual_stages", "virtual stages need a pipeline (pp > 1)", "set virtual_stages to 1");
 }
+
+namespace {
+// Transformer Engine, attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndQKVOA2A: "The
+// number of attention heads needs to be divisible by CP size", of queries and of keys. Others repeat keys and
+// values (sim/scenario/plan_findings.hpp says so).
+void check_key_value_heads(const WorkloadSpec& workload, const Framework& defaults, const Plan& plan,
+                           Mistakes& mistakes) {
+  const ModelSpec& model = workload.model;
+  if (plan.cp_kind != ContextKind::ulysses || defaults.family != FrameworkFamily::megatron ||
+      model.attention.kind == AttentionKind::mla || model.kv_heads % (plan.tp * plan.cp) == 0)
+    return;
+  mistakes.add(
+      "plan.cp",
+      fmt::format("{} key-value heads do not divide over tp x cp = {}, as Transformer Engine's exchange of "
+                  "heads needs",
+                  model.kv_heads, plan.tp * plan.cp),
+      model.kv_heads % plan.tp == 0 && model.kv_heads > plan.tp
+          ? fmt::format("cp = {} would, or choose cp_kind ring", std::gcd(model.kv_heads / plan.tp, plan.cp))
+          : "choose cp_kind ring");
+}
+}  // namespace
 
 void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                            Mistakes& mistakes) {
@@ -61,6 +84,7 @@ void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaul
           "plan.cp",
           fmt::format("{} heads do not divide over tp x cp = {}", workload.model.heads, plan.tp * plan.cp),
           "Ulysses splits heads: lower cp, or choose cp_kind ring");
+    check_key_value_heads(workload, defaults, plan, mistakes);
   }
 }
 

@@ -102,8 +102,12 @@ void check_shape(const WorkloadSpec& workload, std::uint32_t accelerators, Mista
                  fmt::format("tp = {} neither divides nor is a multiple of the model's {} key-value heads",
                              plan.tp, model.kv_heads),
                  proposed);
-  if (model.heads % model.kv_heads != 0)
+  if (model.heads % model.kv_heads != 0) {
+    int even = std::min(model.kv_heads, model.heads);
+    while (model.heads % even != 0) --even;
     mistakes.add("model.kv_heads",
-                 fmt::format("{} heads cannot share {} key-value heads evenly", model.heads, model.kv_heads));
+                 fmt::format("{} heads cannot share {} key-value heads evenly", model.heads, model.kv_heads),
+                 fmt::format("kv_heads = {} would divide them", even));
+  }
 }
 }  // namespace topsim::workloads

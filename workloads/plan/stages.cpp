@@ -60,8 +60,11 @@ std::vector<int> divide_layers(const WorkloadSpec& workload, const Plan& plan, M
     mistakes.add("plan.stage_layers", "a stage cannot have fewer than 0 layers");
   const std::int64_t sum = std::accumulate(result.begin(), result.end(), std::int64_t{0});
   if (sum != layers)
-    mistakes.add("plan.stage_layers",
-                 fmt::format("the entries sum to {}, the model has {} layers", sum, layers));
+    mistakes.add(
+        "plan.stage_layers", fmt::format("the entries sum to {}, the model has {} layers", sum, layers),
+        sum > layers
+            ? fmt::format("take {} out of the entries, or give the model {} layers", sum - layers, sum)
+            : fmt::format("{} layers more in the entries would hold it", layers - sum));
   return result;
 }
 }  // namespace topsim::workloads
