@@ -4,30 +4,11 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "sim/collective/collective.hpp"
-#include "sim/collective/lowering.hpp"
-#include "sim/collective/placement.hpp"
+#include "sim/collective/nccl_impl.hpp"
 #include "sim/collective/serving.hpp"
-#include "sim/collective/steps.hpp"
-#include "sim/collective/time_model.hpp"
-#include "sim/collective/torus.hpp"
-#include "sim/collective/twins.hpp"
-#include "sim/collective/usage.hpp"
 
 namespace topsim::collective {
 namespace {
-
-// 10 us to start a send/recv kernel pair: an estimate, no sweep behind it. No channel or protocol limit yet.
-void as_message(const UsageBuilder& usage, Activity& out) {
-  out.latency = usage.fabric_latency() + from_microseconds(10);
-  out.weight = 2;
-  out.ctas = 2;
-  out.memory_traffic = 1;
-}
-
-bool tuned(CollectiveKind kind) {
-  return kind <= CollectiveKind::reduce;
-}
 
 double bus_factor(CollectiveKind kind, double n) {
   switch (kind) {
@@ -48,21 +29,6 @@ Choice torus_choice() {
   return choice;
 }
 
-// Hops between boxes whose NICs are joined name none.
-void join_nics(const Placement& placement, StepPlan& plan) {
-  const auto joined = [](const PlacedBox& box) {
-    return std::any_of(box.nics.begin(), box.nics.end(), [](DeviceId nic) { return !nic.valid(); });
-  };
-  if (!std::any_of(placement.boxes.begin(), placement.boxes.end(), joined)) return;
-  std::vector<std::size_t> box_of(placement.ranks);
-  for (std::size_t b = 0; b < placement.boxes.size(); ++b)
-    for (const std::uint32_t rank : placement.boxes[b].ranks) box_of[rank] = b;
-  for (StepMessage& message : plan.messages)
-    if (message.way == StepMessage::kRouted && message.from < placement.ranks &&
-        message.to < placement.ranks && box_of[message.from] != box_of[message.to])
-      message.way = StepMessage::kJoined;
-}
-
 // Nothing but the links limits it.
 Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology,
                   Duration between) {
@@ -73,59 +39,12 @@ Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::
 
 }  // namespace
 
-struct NcclModel::Impl {
-  Impl(const topology::Router& r, Overrides o, TimeOptions t, std::shared_ptr<Searches> searches)
-      : router(r),
-        overrides(std::move(o)),
-        time(t),
-        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true),
-               std::move(searches)),
-        twins(r, placer),
-        torus(r.topology()),
-        sockets(over_tcp(r.topology())) {}
-  const topology::Router& router;
-  Overrides overrides;
-  TimeOptions time;
-  Placer placer;
-  Twins twins;
-  Torus torus;
-  bool sockets;  // nodes speak TCP
-
-  [[nodiscard]] UsageBuilder usage(UsageBuilder::Grain grain = UsageBuilder::Grain::links) const {
-    UsageBuilder usage(router, grain);
-    if (sockets) usage.watch_hosts();
-    return usage;
-  }
-  // Of payload, what the threads behind the sockets copy; 0: no limit.
-  [[nodiscard]] double copied(const UsageBuilder& usage, double wire) const {
-    return socket_cap(usage.socket_hops(), overrides.socket_threads.value_or(0)) / wire;
-  }
-  // True: the threads are the limit.
-  bool limit(const UsageBuilder& usage, Timing& timing) const {
-    const double most = copied(usage, timing.wire);
-    if (most <= 0 || (timing.cap > 0 && timing.cap <= most)) return false;
-    timing.cap = most;
-    return true;
-  }
-  Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
-  Choice choose_messages(CollectiveKind kind, Bytes bytes, std::int64_t payload,
-                         const Placement& placement) const;
-  // How a block of a torus does it, where NCCL's algorithms are not asked for.
-  [[nodiscard]] std::optional<TorusBlock> block_of(std::span<const DeviceId> gpus) const {
-    return overrides.algorithm ? std::nullopt : torus.block_of(gpus);
-  }
-  void route(CollectiveKind kind, const Choice& choice, const Placement& placement,
-             std::span<const DeviceId> gpus, UsageBuilder& usage) const;
-  using Routed = std::tuple<Algorithm, std::uint16_t, CollectiveKind>;  // what the links follow from
-  // `take_way(wire, usage)`: a way that no earlier call has taken, in order, with an entry of `routed`.
-  template <class TakeWay>
-  std::vector<LoweredCalls::Call> lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus,
-                                        UsageBuilder::Grain grain, std::map<Routed, UsageBuilder>& routed,
-                                        const TakeWay& take_way) const;
-  LoweredCalls lower(std::span<const CollectiveCall> calls, std::span<const DeviceId> gpus) const;
-  UsageBuilder message(DeviceId from, DeviceId to, std::uint64_t connection, UsageBuilder::Grain grain,
-                       Activity& out) const;
-};
+void as_message(const UsageBuilder& usage, Activity& out) {
+  out.latency = usage.fabric_latency() + from_microseconds(10);
+  out.weight = 2;
+  out.ctas = 2;
+  out.memory_traffic = 1;
+}
 
 Choice NcclModel::Impl::choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const {
   if (kind == CollectiveKind::barrier)
@@ -324,18 +243,6 @@ void NcclModel::lower_message(DeviceId from, DeviceId to, std::uint64_t connecti
   impl_->message(from, to, connection, UsageBuilder::Grain::links, out).finish(1, out.usage);
 }
 
-std::vector<StepMessage> NcclModel::message_parts(Bytes bytes, DeviceId from, DeviceId to) const {
-  const UsageBuilder usage(impl_->router);
-  // No part is empty; a message of none is one part.
-  const std::int64_t parts = std::clamp<std::int64_t>(bytes.value(), 1, usage.connections(from, to));
-  std::vector<StepMessage> out;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t begin = bytes.value() * part / parts, end = bytes.value() * (part + 1) / parts;
-    out.push_back({0, 1, Bytes(end - begin), static_cast<std::uint16_t>(part), 0, 0});
-  }
-  return out;
-}
-
 SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, DeviceId to,
                                          std::uint64_t connection) const {
   LoweredCalls::Call call;
@@ -347,79 +254,4 @@ SketchedCalls NcclModel::sketch_messages(std::size_t count, DeviceId from, Devic
   return out;
 }
 
-StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const {
-  if (gpus.size() < 2) return {};
-  const Placement placement = impl_->placer.place(gpus);
-  if (placement.boxes.size() > 1 && tuned(kind)) {
-    const Choice best = impl_->choose(kind, bytes, placement);
-    const bool sums_over_trees = best.algorithm == Algorithm::collnet_direct ||
-                                 best.algorithm == Algorithm::collnet_chain ||
-                                 best.algorithm == Algorithm::nvls || best.algorithm == Algorithm::nvls_tree;
-    if (kind == CollectiveKind::all_reduce && sums_over_trees) {
-      UsageBuilder reach = impl_->usage();
-      impl_->route(kind, best, placement, gpus, reach);
-      const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
-      const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
-      Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
-      impl_->limit(reach, timing);
-      StepPlan plan = sum_steps(impl_->router, payload, best, placement, timing);
-      join_nics(placement, plan);
-      plan.choice = best;
-      return plan;
-    }
-  }
-  const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
-  const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
-  const Choice choice = impl_->choose_messages(wire, bytes, payload, placement);
-  // The longest hop through the fabric that the channels really take.
-  UsageBuilder reach = impl_->usage();
-  if (choice.algorithm == Algorithm::ring) lower_ring(wire, placement, choice.channels, reach);
-  if (choice.algorithm == Algorithm::tree) lower_tree(placement, choice.channels, reach);
-  if (choice.algorithm == Algorithm::direct) reach.add({.from = gpus.front(), .to = gpus.back()}, 1);
-  const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
-  if (choice.algorithm == Algorithm::direct) {
-    Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
-    if (impl_->sockets) {
-      UsageBuilder whole = impl_->usage();
-      impl_->route(wire, choice, placement, gpus, whole);
-      impl_->limit(whole, timing);
-    }
-    StepPlan plan = direct_steps(impl_->router, wire, payload, placement, timing);
-    plan.choice = choice;
-    return plan;
-  }
-  Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
-  const StepTiming steps =
-      time_steps(wire, choice, *placement.tuner, network, timing.latency_us, impl_->time);
-  TreePipeline pipe = tree_pipeline(choice, payload, *placement.tuner);
-  if (impl_->limit(reach, timing)) pipe.rate = timing.cap / choice.channels;
-  StepPlan plan = choice.algorithm == Algorithm::tree
-                      ? tree_steps(payload, choice, placement, pipe, timing.wire, steps)
-                      : ring_steps(wire, payload, choice, placement, timing, steps);
-  join_nics(placement, plan);
-  plan.choice = choice;
-  return plan;
-}
-
-void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const {
-  out = {};
-  UsageBuilder usage = impl_->usage();
-  const topology::RouteQuery query{.from = gpus[message.from],
-                                   .to = gpus[message.to],
-                                   .connection = message.channel,
-                                   .from_nic = message.from_nic,
-                                   .to_nic = message.to_nic,
-                                   .allow_pxn = allows_pxn()};
-  message.way == StepMessage::kJoined ? usage.add_hop(query, 1) : usage.add(query, 1);
-  usage.finish(1, out.usage);
-  if (message.latency == Duration{}) {  // of a send: message_parts()
-    as_message(usage, out);
-    const double parts = usage.connections(gpus[message.from], gpus[message.to]);
-    out.weight /= parts;
-    out.cap = BytesPerSecond(impl_->copied(usage, 1) / parts);
-    return;
-  }
-  out.cap = message.rate_cap;
-  out.latency = message.latency;
-}
 }  // namespace topsim::collective

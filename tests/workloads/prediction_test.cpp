@@ -47,8 +47,8 @@ TEST(Prediction, IsHeldInMemoryAndNoPartOfInference) {
   workload.model.prediction_layers = 1;
   const ModelSpec model = complete(workload.model);
   const LayerParameters layer = layer_parameters(model, LayerKind::experts);
-  EXPECT_DOUBLE_EQ(weights() - before,
-                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model, 1)));
+  EXPECT_DOUBLE_EQ(weights() - before, 2 * (layer.split() + layer.whole() + layer.routed() / 4 +
+                                            prediction_parameters(model, 1)));
   WorkloadSpec prefill = workload, plain = small_moe(1, 4);
   prefill.task = plain.task = Task::prefill;
   prefill.plan.grad_accumulation = plain.plan.grad_accumulation = std::nullopt;
@@ -81,8 +81,8 @@ TEST(Prediction, CopiesTheTableOfWordsToTheLastStage) {
   workload.model.tied_embeddings = true;  // the head's own copy serves
   const double tied = last();
   workload.model.prediction_layers = 1;
-  EXPECT_DOUBLE_EQ(tied - last(),
-                   2 * (layer.split() + layer.whole() + layer.routed() / 4 + prediction_parameters(model, 1)));
+  EXPECT_DOUBLE_EQ(tied - last(), 2 * (layer.split() + layer.whole() + layer.routed() / 4 +
+                                       prediction_parameters(model, 1)));
 }
 
 // Its projection is split over tensor ranks by columns, with sequence parallelism or without.
