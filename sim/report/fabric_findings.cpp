@@ -185,9 +185,7 @@ bool is_full_between_tiers(const FindingContext& context) {
            each.peak_rate >= kFull * link.capacity.value();
   });
 }
-}  // namespace
 
-namespace {
 std::string oversubscribed_text(const Topology& topology, const Tier& tier, const std::string& name) {
   if (tier.alike())
     return fmt::format("the {} switches are {}:1 oversubscribed", name, three_digits(tier.worst));

@@ -60,11 +60,8 @@ std::string plan_text(const workloads::Plan& plan, const workloads::WorkloadSpec
   }
   return text;
 }
-}  // namespace
-
 // Defaults that change what a run takes, and that other programs or releases set otherwise.
-void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, bool on_nvidia,
-                     report::ScenarioFacts& facts) {
+void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, report::ScenarioFacts& facts) {
   const workloads::PlanSpec& given = scenario.workload.plan;
   const workloads::Framework& set = workloads::framework(scenario.workload.framework);
   if (plan.inference()) return;
@@ -73,6 +70,7 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, bool
         fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));
   using executor::Reason;
   constexpr double kTensor = 0.05, kExperts = 0.1;  // of the step
+  const bool on_nvidia = facts.library == "NCCL";
   const bool has_user_buffers =
       on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
   if (!given.tp_overlap && plan.tp > 1 && has_user_buffers)
@@ -80,7 +78,10 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, bool
         {"tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
          "recipes turn on",
          Reason::tensor_parallel, kTensor});
-  if (plan.ep > 1 && on_nvidia && plan.token_dispatcher == workloads::TokenDispatcher::alltoall)
+  const bool says_dispatcher =
+      scenario.document && scenario.document->root().at_path("workload.plan.token_dispatcher");
+  if (plan.ep > 1 && on_nvidia && !says_dispatcher &&
+      plan.token_dispatcher == workloads::TokenDispatcher::alltoall)
     facts.open.push_back(
         {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
          "HybridEP",
@@ -101,6 +102,8 @@ void say_domains(const Scenario& scenario, const topology::Catalogue& catalogue,
           : fmt::format("scale-up domains of {} nodes and a last one of {} (topology.scale_up_domain)",
                         largest, spec.nodes % largest));
 }
+
+}  // namespace
 
 AcceleratorWords words_of(const topology::Topology& topology, const topology::Catalogue& catalogue) {
   std::set<std::size_t> models;
@@ -138,12 +141,7 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.left_open = left_open_json(complete, plan);
   say_domains(scenario, catalogue, facts);
-  const auto& models = topology.models();
-  const bool on_nvidia =
-      std::all_of(topology.accelerators().begin(), topology.accelerators().end(), [&](DeviceId device) {
-        return catalogue.accelerator(models[topology.device(device).model]).vendor == "NVIDIA";
-      });
-  say_assumptions(scenario, plan, on_nvidia, facts);
+  say_assumptions(scenario, plan, facts);
   facts.headline +=
       kDot + (workload.model.name.empty() ? "a model" : workload.model.name) + plan_text(plan, workload);
   if (plan.pp > 1 && !plan.inference()) facts.schedule = name_of(plan.schedule);

@@ -142,8 +142,8 @@ void find_host_copies(const Scenario& scenario, const topology::Topology& topolo
       if (const topology::Link link = topology.link(l); topology.device(link.to).node != 0)
         cables = std::max(cables, link.capacity.value());
   const int threads = scenario.network.nccl.socket_threads.value_or(0);
-  const double both_ways = 1 / (1 / collective::kSocketSend + 1 / collective::kSocketReceive),
-               core = threads > 0 ? threads * collective::kSocketReceive : both_ways;
+  const DeviceId one(0), other(1);  // two accelerators that send to each other
+  const double core = collective::socket_cap({{one, other, 1, 1}, {other, one, 1, 1}}, threads);
   if (core >= cables) return;
   out.push_back(
       {report::Severity::warning,

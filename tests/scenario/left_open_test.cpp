@@ -71,6 +71,13 @@ TEST(WhatIsLeftOpen, is_said_where_the_step_depends_on_it) {
   EXPECT_EQ(run(R"({"micro_batch": 1, "global_batch": 64})", two), "");
   EXPECT_NE(run(R"({"micro_batch": 1, "tp": 8})", two).find("user buffers"), std::string::npos);
   EXPECT_EQ(run(R"({"micro_batch": 1, "tp": 8, "tp_overlap": "none"})", two), "");
+  const auto experts = [&](const std::string& dispatcher) {
+    return said(world.run(R"({"workload": {"model": "qwen3-30b-a3b", "sequence": 2048, "plan":
+        {"ep": 16, "etp": 1, "micro_batch": 1)" +
+                          dispatcher + R"(}}, "run": {"steps": 1}, "topology": )" + two + "}"));
+  };
+  EXPECT_NE(experts("").find("alltoall"), std::string::npos);
+  EXPECT_EQ(experts(R"(, "token_dispatcher": "alltoall")"), "");
   const std::string racks =
       R"({"node": "gb200-nvl72", "nodes": 32, "fabric": {"kind": "rail", "link": "ib-ndr"}})";
   EXPECT_EQ(run(R"({"micro_batch": 1})", racks),

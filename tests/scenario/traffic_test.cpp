@@ -335,41 +335,6 @@ TEST(Traffic, that_never_ends_is_refused_and_has_no_time) {
   });
 }
 
-// Two nodes of eight NICs: sixteen ports that send to fifteen others each; on rails each has one other.
-TEST(Traffic, all_to_all_and_permutation_know_the_same_ports) {
-  const struct {
-    const char* fabric;
-    std::size_t all_to_all;
-  } rows[] = {{"fat-tree", 16U * 15}, {"rail", 16}};
-  for (const auto& row : rows) {
-    Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
-    scenario.topology.fabric.kind = row.fabric;
-    scenario.network.model = "flow";
-    TrafficOptions options;
-    options.sizes = {1_MiB};
-    EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options).flows.size(),
-              row.all_to_all);
-    EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).flows.size(), 16U);
-  }
-}
-
-// Gaudi 2's three ports are on switches of their own: nobody sends from one of them to another.
-TEST(Traffic, patterns_keep_to_the_fabric_that_a_port_is_on) {
-  const config::Library library({"configs"});
-  const Scenario gaudi =
-      parse_scenario(R"({"topology": {"node": "gaudi2-8", "nodes": 2, "fabric": "gaudi2-cluster"},
-      "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048}, "network": {"model": "packet"}})",
-                     "test.json", {}, library);
-  TrafficOptions options;
-  options.sizes = {64_KiB};
-  for (const TrafficPattern pattern : {TrafficPattern::permutation, TrafficPattern::incast}) {
-    const Traffic traffic = run_traffic(gaudi, catalogue(), pattern, options);
-    EXPECT_TRUE(traffic.complete);
-    EXPECT_GT(traffic.flows.size(), 1U);
-    for (const TrafficFlow& flow : traffic.flows) EXPECT_GT(flow.delivered, Duration{});
-  }
-}
-
 // Leaves of 32 ports and 32 cables up: on one cable each, by hash, some of 32 flows and more meet with all
 // but certainty (32! / 32^32 = 2e-13), and two take twice as long as one. Packets that go each their own way
 // meet nobody for long. Flowlets without a gap between them are flows.
@@ -387,18 +352,5 @@ TEST(Traffic, flows_meet_on_cables_of_an_adaptive_fabric_when_they_keep_to_one) 
   EXPECT_LT(last_us("{}"), 1.5 * alone);
   for (const char* path : {"flow-hash", "flowlet"})
     EXPECT_GT(last_us(fmt::format(R"({{"path": "{}", "flowlet_gap": "1 s"}})", path)), 1.8 * alone) << path;
-}
-
-TEST(Traffic, more_senders_than_ports_is_an_error_with_the_way_out) {
-  TrafficOptions options;
-  options.sizes = {1_MiB};
-  options.senders = 99;
-  try {
-    static_cast<void>(
-        run_traffic(scenario_of("2", R"("ib-ndr")", "{}"), catalogue(), TrafficPattern::incast, options));
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("99 senders"), std::string::npos);
-  }
 }
 }  // namespace topsim::scenario::traffic_test

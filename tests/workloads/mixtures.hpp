@@ -50,4 +50,12 @@ inline std::vector<std::vector<std::size_t>> groups(const program::Program& prog
   return result;
 }
 
+// The same with latent attention, a shared expert and a dense first layer.
+inline WorkloadSpec small_deepseek(int tp, int ep) {
+  WorkloadSpec workload = small_moe(tp, ep, 1);
+  workload.model.attention = {AttentionKind::mla, {}, true, 384, 128, 64, 32, 64};
+  workload.model.dense_layers = 1, workload.model.ffn = 4096;
+  workload.model.experts.shared = 1;
+  return workload;
+}
 }  // namespace topsim::workloads::testing

@@ -1,0 +1,59 @@
+// Which ports a pattern of messages has, and to which of them each sends.
+#include <gtest/gtest.h>
+
+#include "sim/config/reader.hpp"
+#include "sim/scenario/traffic.hpp"
+#include "tests/scenario/traffic_clusters.hpp"
+
+namespace topsim::scenario::traffic_ports_test {
+using namespace topsim::literals;
+using namespace traffic_clusters;
+
+// Two nodes of eight NICs: sixteen ports that send to fifteen others each; on rails each has one other.
+TEST(TrafficPorts, all_to_all_and_permutation_know_the_same_ports) {
+  const struct {
+    const char* fabric;
+    std::size_t all_to_all;
+  } rows[] = {{"fat-tree", 16U * 15}, {"rail", 16}};
+  for (const auto& row : rows) {
+    Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
+    scenario.topology.fabric.kind = row.fabric;
+    scenario.network.model = "flow";
+    TrafficOptions options;
+    options.sizes = {1_MiB};
+    EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::all_to_all, options).flows.size(),
+              row.all_to_all);
+    EXPECT_EQ(run_traffic(scenario, catalogue(), TrafficPattern::permutation, options).flows.size(), 16U);
+  }
+}
+
+// Gaudi 2's three ports are on switches of their own: nobody sends from one of them to another.
+TEST(TrafficPorts, patterns_keep_to_the_fabric_that_a_port_is_on) {
+  const config::Library library({"configs"});
+  const Scenario gaudi =
+      parse_scenario(R"({"topology": {"node": "gaudi2-8", "nodes": 2, "fabric": "gaudi2-cluster"},
+      "workload": {"model": "llama3-8b", "plan": {"tp": 8}, "sequence": 2048}, "network": {"model": "packet"}})",
+                     "test.json", {}, library);
+  TrafficOptions options;
+  options.sizes = {64_KiB};
+  for (const TrafficPattern pattern : {TrafficPattern::permutation, TrafficPattern::incast}) {
+    const Traffic traffic = run_traffic(gaudi, catalogue(), pattern, options);
+    EXPECT_TRUE(traffic.complete);
+    EXPECT_GT(traffic.flows.size(), 1U);
+    for (const TrafficFlow& flow : traffic.flows) EXPECT_GT(flow.delivered, Duration{});
+  }
+}
+
+TEST(TrafficPorts, more_senders_than_ports_is_an_error_with_the_way_out) {
+  TrafficOptions options;
+  options.sizes = {1_MiB};
+  options.senders = 99;
+  try {
+    static_cast<void>(
+        run_traffic(scenario_of("2", R"("ib-ndr")", "{}"), catalogue(), TrafficPattern::incast, options));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("99 senders"), std::string::npos);
+  }
+}
+}  // namespace topsim::scenario::traffic_ports_test
