@@ -59,8 +59,8 @@ struct FabricSpec {
   std::optional<int> planes;           // copies of the fabric that never meet; a NIC has ports on each
   std::optional<int> leaves_per_rail;  // dual ToR: 2; left out: one a plane
   // Of one cable, by the tier it leads up to; the last stands for those above. With it, or with a switch
-  // latency, a hop costs port-to-port + FEC + 5 ns/m (models.md 1) instead of the link's measured
-  // all-inclusive figure.
+  // latency, a hop costs port-to-port + FEC + 5 ns/m (catalogue/link_entry.hpp) instead of the link's
+  // measured all-inclusive figure.
   std::vector<Metres> length;
   bool sharp = false;                   // in-network reduction in the switches
   std::optional<Duration> nic_latency;  // of both NICs and hosts, one way; left out: the link's

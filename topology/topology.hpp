@@ -196,7 +196,7 @@ class Topology {
   // hold a torus each, and the first dimension counts nodes.
   std::vector<int> torus_dimensions;
   std::vector<DeviceId> torus_chips;
-  Duration nic_latency{};  // NIC and host base of one message between nodes (one way), fabrics.md section 2
+  Duration nic_latency{};  // NIC and host base of one message between nodes (one way)
 
  private:
   friend class TopologyBuilder;

@@ -141,7 +141,7 @@ struct Framework : KernelFacts, ExchangeFacts {
 
   // Host.
   HostProfile host;  // calls of one layer, eager
-  // To issue one kernel inside a CUDA graph: about 2 us (training-and-collectives.md 4.10).
+  // To issue one kernel inside a CUDA graph: about 2 us, assumed.
   Duration graph_launch{2'000'000};
   bool cuda_graph = false;
   bool synchronises_p2p = false;  // the host waits for every exposed pipeline message

@@ -13,7 +13,7 @@ class App;
 
 namespace topsim::cli {
 
-// Exit codes of interface.md.
+// Exit codes; README.md at the root promises them.
 enum Exit : int { kOk = 0, kCheckFailed = 1, kUserError = 2, kInternalError = 70, kInterrupted = 130 };
 
 using Action = std::function<int()>;  // returns an exit code; ConfigError and others are main's to report

@@ -1,4 +1,4 @@
-// Errors as a user sees them; the form is interface.md's.
+// Errors as a user sees them; the form is rustc's: place, line, mark, help.
 #include <algorithm>
 #include <string>
 

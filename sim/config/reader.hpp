@@ -52,7 +52,7 @@ class Reader {
   std::vector<std::string> open_;
 };
 
-// How a user sees it: interface.md "Errors". At most `most` problems, then "and 7 more".
+// How a user sees it, as tests/errors/cases hold it. At most `most` problems, then "and 7 more".
 [[nodiscard]] std::string picture(const std::vector<Problem>& problems, bool colour = false,
                                   std::size_t most = 10);
 }  // namespace topsim::config

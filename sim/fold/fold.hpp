@@ -1,4 +1,4 @@
-// Cost grows with distinct behaviours, not with accelerators (models.md section 2).
+// Cost grows with distinct behaviours, not with accelerators.
 //
 // fold() lowers every communicator and every point-to-point edge of a program onto the links of a topology,
 // refines the coloured structure of ranks, communicators, edges and links to its equitable partition, and

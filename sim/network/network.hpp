@@ -23,7 +23,7 @@ struct Usage {
       coefficient;  // bytes on the link per unit of progress, already times the class's multiplicity n(L,A)
 };
 
-// A transfer or a pipelined collective (models.md section 1). Units of progress are bytes.
+// A transfer or a pipelined collective (README.md beside this file). Units of progress are bytes.
 struct Transfer {
   double bytes = 0;              // work W
   std::span<const Usage> usage;  // copied by start() unless the model documents otherwise

@@ -14,7 +14,7 @@ TEST(Links, EveryNameThatScenariosMayUseExists) {
 }
 
 // 50 GB/s x MTU / (MTU + header): header 82 B on the wire of RoCEv2 (62 of the frame, preamble 8, gap 12) and
-// 26 B of InfiniBand. The table of the fabrics page, 400 Gbit/s.
+// 26 B of InfiniBand. At 400 Gbit/s.
 TEST(Links, HeadersTakeTheirShareOfFourHundredGigabit) {
   struct Row {
     std::int64_t mtu;

@@ -67,7 +67,7 @@ TEST(Flow, TransfersOfOneLineAreSentOneAfterTheOtherAndTravelSideBySide) {
   EXPECT_EQ(h.finish(), (Ends{{0, 6.0}, {2, 6.0}, {3, 6.0}, {1, 7.0}}));
 }
 
-// The reproducer of simgrid.md section 0: three flows that share their first link of 1 GB/s.
+// What SimGrid 3.32 gets wrong with its lazy updates: three flows that share their first link of 1 GB/s.
 TEST(Flow, ALinkIsNeverLoadedPastItsCapacity) {
   Harness h({1 * kGB, 1 * kGB, 2 * kGB});
   h.start(1e6, {{0, 1}, {1, 1}});

@@ -1,4 +1,4 @@
-// Incast N:1 against the closed form and the ns-3 figures of fabrics.md 3.1: 100 Gbit/s, 1 us links, 1000 B
+// Incast N:1 against the closed form and the figures of ns-3 (README.md): 100 Gbit/s, 1 us links, 1000 B
 // payload in 52 B, ACK 60 B, 10 MB a flow, store and forward, 32 MB buffer.
 #include <gtest/gtest.h>
 

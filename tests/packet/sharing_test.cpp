@@ -1,4 +1,4 @@
-// Who gets what when traffic meets: parking lot and victim flow of fabrics.md 3.1 (two switches, one 100
+// Who gets what when traffic meets: parking lot and victim flow as ns-3 runs them (two switches, one 100
 // Gbit/s trunk).
 #include <gtest/gtest.h>
 

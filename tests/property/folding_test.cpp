@@ -1,4 +1,4 @@
-// models.md section 2: folding is exact. Random clusters run folded and unfolded and must agree for every
+// Folding is exact (sim/fold/README.md). Random clusters run folded and unfolded and must agree for every
 // rank and link.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Patterns of messages as a user asks for them: a scenario's text in, the figures of fabrics.md 3.1 out.
+// Patterns of messages as a user asks for them: a scenario's text in, figures of formulas and papers out.
 #include "sim/scenario/traffic.hpp"
 
 #include <fmt/format.h>
@@ -77,7 +77,7 @@ TEST(Traffic, dcqcn_takes_the_parameters_of_whose_rules_it_follows) {
         .network.packet.spec.congestion_control.dcqcn;
   };
   const Dcqcn paper = dcqcn(R"({"rules": "paper"})");
-  EXPECT_EQ(paper.alpha_period, 55_us);  // fabrics.md 1.4, first column
+  EXPECT_EQ(paper.alpha_period, 55_us);  // Zhu et al., SIGCOMM 2015
   EXPECT_EQ(paper.increase_period, 55_us);
   EXPECT_EQ(paper.byte_counter, Bytes(10'000'000));
   EXPECT_EQ(paper.threshold, 5);
@@ -110,7 +110,8 @@ TEST(Traffic, victim_behind_paused_flows_gets_no_more_than_they) {
   EXPECT_NEAR(traffic.flows[6].goodput * 8e-9, 10.04, 0.06 * 10.04);
 }
 
-// fabrics.md 1.1 and 2: 49.68 and 49.02 GB/s at MTU 4096; 64 bytes in 2.8 and 3.6 us on one leaf.
+// 50 GB/s x 4096 / (4096 + 26 and 82 B of headers): 49.68 and 49.02 GB/s; 64 bytes in 2.8 and 3.6 us on one
+// leaf (DeepSeek-V3, ISCA'25, table 5).
 TEST(Traffic, point_to_point_prints_goodput_and_latency_of_the_link) {
   const struct {
     const char* link;
@@ -224,7 +225,7 @@ TEST(Traffic, incast_in_the_fluid_loses_what_packets_lose) {
   EXPECT_TRUE(ideal.findings.empty());
 }
 
-// 400 Gbit/s in packets of 1 KiB: 1024 / 1106 of it with RoCE's headers (fabrics.md 1.1), with 52 B around
+// 400 Gbit/s in packets of 1 KiB: 1024 / 1106 of it with RoCE's headers (wire_test.cpp), with 52 B around
 // them 1024 / 1076; a NIC of HPN 7.0 has two ports of 200 Gbit/s, of which a queue pair uses one.
 TEST(Traffic, goodput_of_a_flow_is_the_same_in_packets_as_in_the_fluid) {
   const auto goodput = [](const std::string& scenario_file, const std::vector<std::string>& changes) {

@@ -7,7 +7,7 @@
 
 namespace topsim::workloads::testing {
 
-// Constants of training-and-collectives.md 4.3, fitted on measured GEMMs.
+// Constants of compute_model.hpp, fitted on the GEMMs of Vidur (arXiv 2405.05465).
 inline topology::Accelerator a100() {
   topology::Accelerator a;
   a.id = "a100-sxm4-80gb";

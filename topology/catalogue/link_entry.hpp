@@ -30,7 +30,7 @@ struct LinkEntry {
   double nic_efficiency =
       1;  // a second such share that only the cable at a NIC pays (host effects: EDR 0.972)
 
-  // Latency, by the one rule of models.md section 1. A message between two NICs takes
+  // Latency, by one rule. A message between two NICs takes
   //   nic_base + switches x hop                              where `hop` is known (measured, all inclusive),
   //   else nic_base + sum over switches of (port_to_port + fec) + 5 ns/m x length.
   // Never both. Inside a node a crossing of this link costs `latency`.

@@ -1,6 +1,6 @@
 // Time of kernels on one accelerator, alone.
 //
-// GEMM of M x N x K, `batch` times (training-and-collectives.md 4.3, fitted on 79 k measured GEMMs):
+// GEMM of M x N x K, `batch` times (fitted on the 79 k measured GEMMs of Vidur, arXiv 2405.05465):
 //   t = max( min over tiles (tm, tn) of  W SM tm tn 2 (K + k0) / (P e),   bytes / (BW beta) ) + t0
 //   W = ceil(batch ceil(M/tm) ceil(N/tn) / (SM - margin))   waves over the compute units; where one wave
 //       would leave units idle, K is divided among s tiles, W counts all and 8 s M N bytes pass through
@@ -16,7 +16,7 @@
 // attention of that format, by that rate over the model's for the same product. `compute.clock` derates
 // further.
 //
-// Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager (4.4).
+// Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +88,7 @@ struct ComputeSettings {
   bool eager_softmax = false;             // attention with stored scores is written in PyTorch's operators
   bool plain_softmax = false;             // ... Megatron's operators, where its fused kernel does not fit
   int sm_margin = 0;                      // units that matrix products leave free
-  Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves (4.4, t0)
+  Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves
 };
 
 class ComputeModel {

@@ -1,5 +1,5 @@
 // How a matrix product is cut: into tiles of its result, and its inner dimension into parts where tiles leave
-// units idle (training-and-collectives.md 4.3).
+// units idle (compute_model.hpp).
 #pragma once
 
 #include "sim/base/units.hpp"

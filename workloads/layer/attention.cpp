@@ -1,4 +1,4 @@
-// Attention half of a layer (training-and-collectives.md 4.1, 4.2, 4.6).
+// Attention half of a layer (Megatron: core/transformer/attention.py).
 #include <algorithm>
 
 #include "workloads/layer/blocks.hpp"
@@ -171,7 +171,7 @@ int Attention::operators_again(PieceList& list) const {
   return Piece::kNone;
 }
 
-// The attention core with its context-parallel exchange (4.6). Every rank holds two chunks of the sequence,
+// The attention core with its context-parallel exchange. Every rank holds two chunks of the sequence,
 // one from each end, so that causal work is even; both return what the next piece must wait for.
 int Attention::core_forward(PieceList& list) const {
   const Plan& plan = kernels_.plan;

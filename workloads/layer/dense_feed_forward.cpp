@@ -1,4 +1,5 @@
-// A dense feed-forward network (training-and-collectives.md 4.1 and 4.2, rows 9 to 13).
+// A dense feed-forward network: column-parallel, then row-parallel (Megatron-LM, arXiv 1909.08053, section
+// 3).
 #include "workloads/layer/blocks.hpp"
 
 namespace topsim::workloads {

@@ -1,6 +1,6 @@
-// A mixture of experts on one rank of Megatron's all-to-all dispatcher (moe/token_dispatcher.py; design:
-// training-and-collectives.md 4.7). T tokens enter the layer on this rank (tokens / t with sequence
-// parallelism), each chooses K of E experts; e expert-parallel ranks hold E / e experts each, in x parts.
+// A mixture of experts on one rank of Megatron's all-to-all dispatcher (moe/token_dispatcher.py). T tokens
+// enter the layer on this rank (tokens / t with sequence parallelism), each chooses K of E experts; e
+// expert-parallel ranks hold E / e experts each, in x parts.
 //
 //   router       T x E x h, softmax and top-k; counts of tokens are gathered and read by the host
 //   dispatch     permute to expert order; all-to-all of T K h elements and of T K fp32 probabilities over e;

@@ -44,7 +44,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
       frozen_narrow && kept < read
           ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
           : KernelCost{};
-  // Low-precision formats: each operand is read in 16 bits and written in the layouts it is read in (4.10);
+  // Low-precision formats: each operand is read in 16 bits and written in the layouts it is read in;
   // scales of its own maximum read it once more before. Matrices are cast one by one, but for scales known
   // beforehand (Transformer Engine, csrc/extensions/cast.cpp, multi_tensor_quantize_impl: "currently only
   // have fused kernel for FP8 delayed scaling"); a maximum of its own is zeroed, taken and made a scale first

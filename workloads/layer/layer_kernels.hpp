@@ -1,5 +1,5 @@
 // What the parts of a layer share: sizes of one micro-batch on one rank, kernels between the matmuls, and the
-// collectives of tensor parallelism. Symbols as in training-and-collectives.md: M tokens of the rank, h
+// collectives of tensor parallelism. Symbols: M tokens of the rank, h
 // hidden, t tensor-parallel size, S = M h bytes of the whole activation; with sequence parallelism the parts
 // between the matmuls hold M / t tokens.
 #pragma once

@@ -91,11 +91,10 @@ struct PiecePair {
 };
 
 // One transformer layer on one tensor-parallel rank, one micro-batch: operations, order and overlap of
-// training-and-collectives.md 4.1 and 4.2. Recompute of `kind` is part of the backward list.
+// Megatron (core/tensor_parallel/layers.py). Recompute of `kind` is part of the backward list.
 [[nodiscard]] PiecePair transformer_layer(const ModelSpec& model, LayerKind kind, const Plan& plan,
                                           const ComputeModel& compute, RecomputeKind recompute);
-// Word embedding on the first stage; final norm, LM head and vocabulary-parallel cross entropy on the last
-// (4.5).
+// Word embedding on the first stage; final norm, LM head and vocabulary-parallel cross entropy on the last.
 [[nodiscard]] PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 [[nodiscard]] PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 // A module of multi-token prediction (DeepSeek-V3 report, 2.2; Megatron: multi_token_prediction.py): the next
@@ -103,6 +102,6 @@ struct PiecePair {
 // the LM head, whose weights, like the embedding's, are the model's own.
 [[nodiscard]] PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeModel& compute,
                                    const PiecePair& embedding, const PiecePair& layer, const PiecePair& head);
-// Instead of the head where tokens are generated (4.5 without the loss).
+// Instead of the head where tokens are generated: no loss.
 [[nodiscard]] PieceList sampling(const ModelSpec& model, const Plan& plan, const ComputeModel& compute);
 }  // namespace topsim::workloads

@@ -2,7 +2,7 @@
 //
 // Model states (18 bytes a parameter with fp32 gradients): working copy 2, gradients 4, master copy 4, both
 // moments 8; what ZeRO shards is divided by the ranks that share it (1: the last three, 2: gradients too, 3:
-// all). Beside them (training-and-collectives.md 4.9 and 6; Psi parameters of the rank, N ranks that share):
+// all). Beside them (Psi parameters of the rank, N ranks that share):
 //   DDP + autocast   weights 4, their 16-bit copies 2, gradients 4, buckets 4, moments 8: 22 Psi
 //   FSDP2            16 Psi / N; in 16 bits root and a unit, and the buffers of two gathers (none of one
 //                    rank, which gathers nothing); gradients of one unit in 16 bits and in 32

@@ -1,4 +1,4 @@
-// What the backward pass computes again (training-and-collectives.md 4.10).
+// What the backward pass computes again (Korthikanti et al. 2022, arXiv 2205.05198, section 5).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // In which order a pipeline stage works on its micro-batches: plain lists, one a stage.
 //
 // p stages, m micro-batches, v chunks of the model on a stage, r the stage; F forward, B = I + W backward,
-// its input and weight gradients; equal stages, transfers free (training-and-collectives.md 4.8). Bubble:
+// its input and weight gradients; equal stages, transfers free. Bubble:
 // idle time of a stage between the step's first and last task of any stage.
 //   gpipe        (p-1)(F+B)            m micro-batches held         Huang et al. 2019
 //   1f1b         (p-1)(F+B)            p-r                          Narayanan et al., SOSP'19

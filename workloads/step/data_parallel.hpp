@@ -1,5 +1,5 @@
 // What data-parallel ranks exchange during a step, as hooks that a stage's program calls at the places where
-// a framework hangs its own (training-and-collectives.md section 6).
+// a framework hangs its own.
 //
 //   Buckets  whole parameters on every rank; gradients are reduced in buckets as they become ready (Megatron,
 //            DistributedDataParallel, DeepSpeed ZeRO 0-2), updated parameters gathered where the optimiser is

@@ -1,5 +1,5 @@
 // Optimiser states in host memory or on NVMe (DeepSpeed ZeRO-Offload and ZeRO-Infinity, FSDP's
-// CPUOffloadPolicy, Megatron's optimizer_cpu_offload; training-and-collectives.md 6.6). N ranks share Psi
+// CPUOffloadPolicy, Megatron's optimizer_cpu_offload). N ranks share Psi
 // parameters:
 //   after each reduction   4 Psi / N bytes of its gradients to the host, beside the backward pass
 //   update                 the host's Adam: 28 bytes a parameter through host memory (reads gradient,

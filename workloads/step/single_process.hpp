@@ -1,5 +1,5 @@
 // torch.nn.DataParallel: one Python process drives every accelerator; device 0 holds the model
-// (training-and-collectives.md 6.1; torch/nn/parallel/{data_parallel,replicate,scatter_gather,comm}.py).
+// (torch/nn/parallel/{data_parallel,replicate,scatter_gather,comm}.py).
 //
 //   device 0   sends each replica its inputs, broadcasts all parameters (buckets of 10 MiB)     every forward
 //   replica i  computes its share of the batch forward, sends its whole output to device 0

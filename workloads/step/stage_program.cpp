@@ -324,7 +324,7 @@ class StageProgram {
     return input && !input->wraps;
   }
 
-  // --- end of the step (4.10)
+  // --- end of the step
 
   void end_step() {
     emitter_.at({plan_.micro_batches - 1, 0});

@@ -1,5 +1,6 @@
-// Parameters in shards, gathered unit by unit: FSDP2 and DeepSpeed ZeRO-3 (training-and-collectives.md 6.3,
-// 6.5). Gathers and reductions share one communicator, so NCCL runs them in the order of their launch.
+// Parameters in shards, gathered unit by unit: FSDP2 (torch: _fsdp_param_group.py) and DeepSpeed ZeRO-3
+// (runtime/zero/stage3.py, partitioned_param_coordinator.py). Gathers and reductions share one communicator,
+// so NCCL runs them in the order of their launch.
 //
 //   forward   gather of unit i: may start once unit i - 2 has been copied out of its gather's buffer; with
 //             explicit prefetch it is launched before unit i - 1 computes; DeepSpeed cuts it between matrices

@@ -1,6 +1,6 @@
 // Congestion control of queue pairs: sets QueuePair::pace and ::window. Timers are evaluated when something
 // asks for the rate (a packet is sent, an acknowledgement arrives), not by events: between two notifications
-// they follow a known course. Rules and constants: fabrics.md 1.4; [DCQCN] SIGCOMM 2015, [HPCC] SIGCOMM 2019,
+// they follow a known course. Rules: [DCQCN] SIGCOMM 2015, [HPCC] SIGCOMM 2019,
 // [TIMELY] SIGCOMM 2015, [DCTCP] SIGCOMM 2010, InfiniBand annex A10.
 #pragma once
 

@@ -1,0 +1,61 @@
+"""What a comment or a README sends its reader to is there."""
+
+import re
+import unittest
+
+import program
+
+FOLDERS = ("sim", "topology", "workloads", "python", "tests", "configs")
+CODE = {".cpp": "//", ".hpp": "//", ".py": "#", ".sh": "#", ".cmake": "#", ".txt": "#", ".js": "//", ".in": "//"}
+PAGE = re.compile(r"(?<![\w./>-])(?<!> )[\w./-]*\w\.md\b")  # not what a command writes: "> memo.md"
+# Pages of other projects, each named just before its page: `project` (a word of the sentence) -> pages.
+ELSEWHERE = {
+    "apache/tvm": ["tl_doc/flash_perf.md"],
+    "InternLM": ["doc/en/install.md"],
+    "ROCm/aiter": ["op_tests/cpp/mha/README.md"],
+    "Megatron": ["dist_optimizer.md"],
+    "nccl-tests": ["doc/PERFORMANCE.md"],
+    "voipmonitor/rtx6kpro": ["hardware/epyc9124-direct-attach.md"],
+}
+
+
+def texts():
+    """Comments of the sources and whole READMEs: (path, text)."""
+    files = [program.ROOT / "README.md", program.ROOT / "CMakeLists.txt"]
+    for folder in FOLDERS:
+        files += sorted((program.ROOT / folder).rglob("*"))
+    for path in files:
+        if not path.is_file() or "node_modules" in path.parts:
+            continue
+        if path.name == "README.md":
+            yield path, path.read_text()
+        elif mark := CODE.get(path.suffix):
+            parts = (line.partition(mark) for line in path.read_text().splitlines())
+            yield path, " ".join(comment for _, found, comment in parts if found)
+
+
+def is_there(path, page):
+    return any((folder / page).is_file() for folder in [path.parent, *path.parents] if folder.is_relative_to(program.ROOT))
+
+
+class Documents(unittest.TestCase):
+    maxDiff = None
+
+    def test_pages_that_comments_and_readmes_name_exist(self):
+        known = {page: project for project, pages in ELSEWHERE.items() for page in pages}
+        missing, named = [], 0
+        for path, text in texts():
+            for found in PAGE.finditer(text):
+                page = found.group()
+                named += 1
+                project = known.get(page)
+                if project is None and not is_there(path, page):
+                    missing.append(f"{path.relative_to(program.ROOT)}: {page}")
+                elif project is not None and project not in text[max(0, found.start() - 200) : found.start()]:
+                    missing.append(f"{path.relative_to(program.ROOT)}: {page}, without a word of {project}")
+        self.assertGreater(named, 50)
+        self.assertEqual(missing, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
