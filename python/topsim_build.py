@@ -32,10 +32,16 @@ def _tag():
 
 
 def _metadata():
+    """What pyproject.toml says, in core metadata; by hand, as Python 3.8 to 3.10 read no TOML."""
+    project = (ROOT / "pyproject.toml").read_text()
+
+    def stated(key):
+        return re.search(rf"^{key} = (.+)$", project, re.MULTILINE).group(1)
+
     return (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {_version()}\n"
-            "Summary: Cluster interconnect and topology simulator\nRequires-Python: >=3.8\n"
-            + "".join(f"Requires-Dist: {name}; extra == 'all'\n"
-                      for name in ("numpy", "pandas", "matplotlib", "networkx", "tqdm"))
+            f"Summary: {stated('description').strip(chr(34))}\n"
+            f"Requires-Python: {stated('requires-python').strip(chr(34))}\n"
+            + "".join(f"Requires-Dist: {name}; extra == 'all'\n" for name in re.findall(r'"([^"]+)"', stated("all")))
             + "Provides-Extra: all\n")
 
 
@@ -86,6 +92,7 @@ def _places(prefix, package):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """The package, the command and the configs. config_settings["build"]: a folder in which they are already built."""
     info = f"{NAME}-{_version()}.dist-info"
     wheel = f"{NAME}-{_version()}-{_tag()}.whl"
     record = []

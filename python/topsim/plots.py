@@ -75,6 +75,7 @@ def plot_timeline(result: Any, ranks: int, step: Optional[int], ax: Any) -> Any:
 
 
 def plot_links(result: Any, links: int, ax: Any) -> Any:
+    """Mean and peak utilisation of the busiest links."""
     rows = result.links[:links]
     ax = _axes(ax, 1.5 + 0.3 * len(rows))
     places = range(len(rows))
@@ -91,6 +92,7 @@ def plot_links(result: Any, links: int, ax: Any) -> Any:
 
 
 def plot_idle(result: Any, ax: Any) -> Any:
+    """Seconds of a step by what an accelerator does in them."""
     parts = {"busy": result.busy_seconds, **result.idle_seconds}
     parts = {name: seconds for name, seconds in parts.items() if seconds > 0}
     ax = _axes(ax, 1.5 + 0.3 * len(parts))
@@ -104,6 +106,7 @@ def plot_idle(result: Any, ax: Any) -> Any:
 
 
 def plot_sweep(sweep: Any, x: str, y: str, ax: Any) -> Any:
+    """A figure over one path that was varied; a line for each combination of the others."""
     rows = [row for row in sweep if row["status"] == "ok" and row[y] is not None]
     ax = _axes(ax, 4)
     numbers = all(isinstance(row[x], (int, float)) for row in rows)

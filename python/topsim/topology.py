@@ -21,6 +21,7 @@ class Svg(str):
         return str(self)
 
     def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes it as an .svg file."""
         with open(file, "w", encoding="utf-8") as out:
             out.write(self)
 
