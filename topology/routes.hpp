@@ -69,6 +69,7 @@ class Router {
   // domain.
   [[nodiscard]] std::uint32_t scale_up_domain(DeviceId gpu) const;
   [[nodiscard]] const Topology& topology() const;
+  [[nodiscard]] bool works(LinkId link) const;      // not one of `dead`, nor of a NIC that they cut off
   [[nodiscard]] std::uint32_t queue_pairs() const;  // of each connection
 
   // The same at a coarser grain, for whoever must look at every route but need not at every link. A *cell* is

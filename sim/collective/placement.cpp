@@ -52,6 +52,7 @@ struct Placer::Impl {
   // Equal for nodes that are wired alike.
   std::uint64_t signature(std::uint32_t node) const;
   std::uint64_t wiring(std::uint32_t node) const;
+  bool reaches_switches(DeviceId gpu) const;
   std::uint64_t box_of(DeviceId gpu) const;
   std::vector<std::size_t> group_by_box(std::span<const DeviceId> gpus,
                                         std::vector<std::uint32_t>& positions) const;
@@ -135,9 +136,18 @@ std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
                    static_cast<std::uint64_t>(to.kind));
       hash = mixed(hash, to.node == node ? to.local + 1 : 0);
       if (topology.type_of(l).transport == "tcp") hash = mixed(hash, 3);
+      if (!router.works(l)) hash = mixed(hash, 4);
     }
   }
   return hash | 1;
+}
+
+// Sums in the NVSwitch want every GPU's links to it.
+bool Placer::Impl::reaches_switches(DeviceId gpu) const {
+  const auto links = topology.links_from(gpu);
+  return std::all_of(links.begin(), links.end(), [&](LinkId l) {
+    return router.works(l) || topology.device(topology.link(l).to).kind != DeviceKind::nvswitch;
+  });
 }
 
 // Ranks that reach each other over NVLink alone are one node to NCCL, even across chassis.
@@ -151,7 +161,9 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
   std::vector<std::uint32_t> nodes;
   Searches::BoxKey key;
   std::get<2>(key) = inter;
-  std::get<3>(key) = allowed;
+  Searches::Allowed here = allowed;
+  for (const DeviceId gpu : box.gpus) here.nvlink_sharp = here.nvlink_sharp && reaches_switches(gpu);
+  std::get<3>(key) = here;
   for (const DeviceId gpu : box.gpus) {
     const Device& d = topology.device(gpu);
     if (nodes.empty() || nodes.back() != d.node) {
@@ -164,7 +176,7 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
   std::unique_ptr<nccl::Box>& known = searches->boxes[std::move(key)];
   if (!known)
     known = std::make_unique<nccl::Box>(nccl::make_box(
-        nccl::System(topology, nodes, box.gpus, inter, allowed.pxn), allowed.nvlink_sharp, allowed.sharp));
+        nccl::System(topology, nodes, box.gpus, inter, here.pxn), here.nvlink_sharp, here.sharp));
   return known.get();
 }
 

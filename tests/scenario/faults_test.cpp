@@ -45,6 +45,27 @@ TEST(Faults, ADeadNicsTrafficTakesAnotherNicOfTheNode) {
   EXPECT_THAT(left.findings.back().message + left.findings.front().message, HasSubstr("node0/nic3 is down"));
 }
 
+// Its cable still works, but what is behind it does not hear of it: as if the NIC itself were down.
+TEST(Faults, ANicWithoutItsHostIsAsGoodAsDown) {
+  const Duration down = step_with(R"([{"kind": "nic_down", "target": "node0/nic0"}])");
+  EXPECT_EQ(step_with(R"([{"kind": "link_down", "target": "node0/pcie0 - node0/nic0"}])"), down);
+  EXPECT_GT(down, step_with("[]"));
+}
+
+// Its messages go over PCIe, and no collective sums in the switches, which do not hear of it.
+TEST(Faults, AnAcceleratorThatLostItsNvlinksGoesOnOverPcie) {
+  const Scenario scenario =
+      with_faults(R"([{"kind": "link_down", "target": "node0/gpu0 - node0/nvswitch0"}])");
+  const report::Result cut = result_of(scenario);
+  EXPECT_GT(cut.step, step_with("[]"));
+  for (const report::LinkRow& link : cut.links) {
+    EXPECT_NE(link.id, "node0/gpu0 -> node0/nvswitch0");
+    EXPECT_NE(link.id, "node0/nvswitch0 -> node0/gpu0");
+  }
+  for (const report::CollectiveRow& row : cut.collectives) EXPECT_THAT(row.algorithm, Not(HasSubstr("NVLS")));
+  EXPECT_EQ(simulate(scenario, catalogue(), {.fold = false}, nullptr).result.step, cut.step);
+}
+
 // Adaptive routing takes any cable between two switches: they are one link, and its name means all of them.
 TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
   Scenario scenario = with_faults(R"([{"kind": "link_down", "target": "leaf0 - spine0", "for": "1 ms"}])");

@@ -25,6 +25,10 @@ void Router::expand(Place place, std::vector<LinkShare>& out) const {
   impl_->cells->expand(place, out);
 }
 
+bool Router::works(LinkId link) const {
+  return impl_->works(link);
+}
+
 std::uint32_t Router::queue_pairs() const {
   return impl_->queue_pairs;
 }

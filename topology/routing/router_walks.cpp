@@ -14,6 +14,19 @@ std::vector<bool> mask(const Topology& t, std::span<const LinkId> dead) {
   if (dead.empty()) return result;
   result.resize(t.links().size());
   for (const LinkId l : dead) result[l.index()] = true;
+  // A NIC that no device of its node reaches is as good as unplugged.
+  for (const LinkId lost : dead)
+    for (const DeviceId nic : {t.link(lost).from, t.link(lost).to}) {
+      const auto links = t.links_from(nic);
+      const auto inside = [&](LinkId l) { return t.device(t.link(l).to).node == t.device(nic).node; };
+      if (t.device(nic).kind != DeviceKind::nic || !inside(lost)) continue;
+      if (std::any_of(links.begin(), links.end(), [&](LinkId l) { return inside(l) && !result[l.index()]; }))
+        continue;
+      for (const LinkId cable : links) {
+        result[cable.index()] = true;
+        if (const auto back = t.find_link(t.link(cable).to, nic)) result[back->index()] = true;
+      }
+    }
   return result;
 }
 
