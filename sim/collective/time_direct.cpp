@@ -23,6 +23,9 @@ constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStart
 // P2P_PCI_CHUNKSIZE), so that over NVLink 16 KiB a pair are the end of it: H100 and B200 (2.29.2) step there.
 // The starts of A100 were read under 2.27.3, and its rule stays with them.
 constexpr double kDirectLL = 16 << 10, kDirectPart = 64 << 10;
+// What is not NVIDIA's starts as RCCL's collectives do, by its own figures (ROCm/rccl, graph/tuning.cc,
+// baseLat).
+constexpr double kRcclStart = 12, kRcclStartSimple = 17;
 constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
 
 unsigned channels_of_pair(const nccl::CommunicatorFacts& facts) {
@@ -59,12 +62,14 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   Timing t;
   const std::size_t gpu = nccl::generation_of(facts.min_capability);
   const bool ll = direct_in_ll(kind, bytes, facts);
-  t.start_us = ll ? kDirectStart[gpu] : kDirectStartSimple[gpu];
+  const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
+  t.start_us = !nvidia ? (ll ? kRcclStart : kRcclStartSimple)
+               : ll    ? kDirectStart[gpu]
+                       : kDirectStartSimple[gpu];
   if (options.network && facts.nodes > 1)
     t.network_us = nccl::kNetLatency[1][2] + extra_hop_us(facts, network_us);
   t.latency_us = t.start_us + t.network_us;
   if (options.flags_on_wire && ll) t.wire = 2;
-  const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
   if (kind != CollectiveKind::all_to_all) {
     if (options.pair_channels && facts.nodes == 1 && nvlink && nvidia && !ll)
       t.cap = pair_channels(bytes, channels_of_pair(facts), facts) *

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/collective/chunks.hpp"
+#include "sim/collective/nccl/rccl.hpp"
 #include "sim/collective/nccl/tuner_constants.hpp"
 
 namespace topsim::collective {
@@ -128,6 +129,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
       rates.threads = kLL128Share[gpu] * least_known(0.92 * links, found * nccl::kRingLL128[gpu][0]);
       rates.wire *= 120.0 / 128;
       rates.own_copy *= kLL128Share[gpu];
+      if (facts.rccl) rates.threads = links * 120 / 128, rates.own_copy = 0;
       break;
     case Protocol::ll: {
       const double most = nccl::kLowLatencyMax[gpu][0];
@@ -185,6 +187,11 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
   }
 }
 
+// A hop between boxes of AMD's: RCCL's own figure. That of a Simple ring is none (rccl.hpp), NCCL's stays.
+double rccl_net(bool tree, bool simple) {
+  return !tree ? nccl::kRcclRingNet : simple ? nccl::kRcclTreeNetSimple : nccl::kRcclTreeNet;
+}
+
 // A chain of messages (ring, tree): its start and what a hop costs.
 StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double network_us,
                      const TimeOptions& options) {
@@ -200,7 +207,8 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
   const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
   StepTiming t{nccl::kBaseLatency[row][p],
                (inside == nccl::PathType::nvl ? nccl::kNvlinkLatency : nccl::kPcieLatency)[row][p],
-               nccl::kNetLatency[net_row][p]};
+               facts.rccl && !(net_row == 1 && p == 2) ? rccl_net(net_row == 0, p == 2)
+                                                       : nccl::kNetLatency[net_row][p]};
   if (facts.nodes > 1 && !tree)
     t.inside_us = std::max(t.inside_us,
                            (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));

@@ -90,6 +90,43 @@ TEST(Meshes, RcclTakesTreesBetweenBoxesAndTheProtocolBySize) {
   }
 }
 
+// What RCCL printed of itself on two boxes of MI350X: trees in LL128 at 32 MiB, a ring in LL128 at 64 and one
+// in Simple at 128 (ROCm/rocm-systems, pull request 9406, before it). In a box it gathers directly twice as
+// far as on gfx942.
+TEST(Meshes, RcclHasFiguresOfItsOwnForGfx950) {
+  const Cluster one(boxes("mi355x-8", 1)), two(boxes("mi355x-8", 2, "roce-400g"));
+  const auto is = [](const Choice& choice, Algorithm algorithm, Protocol protocol) {
+    EXPECT_EQ(choice.algorithm, algorithm);
+    EXPECT_EQ(choice.protocol, protocol);
+  };
+  is(chosen(two, CollectiveKind::all_reduce, 256 << 10), Algorithm::tree, Protocol::ll);
+  is(chosen(two, CollectiveKind::all_reduce, 32 << 20), Algorithm::tree, Protocol::ll128);
+  is(chosen(two, CollectiveKind::all_reduce, 64 << 20), Algorithm::ring, Protocol::ll128);
+  is(chosen(two, CollectiveKind::all_reduce, 128 << 20), Algorithm::ring, Protocol::simple);
+  is(chosen(two, CollectiveKind::all_gather, 16 << 20), Algorithm::ring, Protocol::ll128);
+  is(chosen(one, CollectiveKind::all_gather, 8 << 20), Algorithm::direct, Protocol::simple);
+}
+
+// RCCL's own microseconds: 12 of a start, six hops of 0.8 in the box (three levels, both ways), two of 10.5
+// between boxes, where RoCE's switch takes up to 0.8 more than the InfiniBand of NCCL's figures. Published,
+// 16 B over two boxes of MI355X: 37.35. All-to-all in Simple starts after 17.
+TEST(Meshes, RcclTakesItsOwnFiguresBetweenBoxesToo) {
+  const Cluster one(boxes("mi355x-8", 1)), two(boxes("mi355x-8", 2, "roce-400g"));
+  EXPECT_NEAR(microseconds(lowered(two, CollectiveKind::all_reduce, 16, 16).latency), 12 + 4.8 + 21 + 0.8,
+              0.8);
+  EXPECT_NEAR(microseconds(lowered(one, CollectiveKind::all_to_all, 8, 8 << 20).latency), 17, 1e-3);
+}
+
+// LL128 fills the wires of gfx950 between boxes as far as its flags let it: 64 MiB in a ring over two boxes,
+// 30/16 of them over eight NICs of 0.985 x 48.6 GB/s and 120/128 of that, 350 us; before it 12, 28 hops of 2
+// (posting on AMD's hosts) and two of 9.5. Published: 439.
+TEST(Meshes, RingsInLL128FillTheWiresOfAmdsBoxes) {
+  const Cluster two(boxes("mi355x-8", 2, "roce-400g"));
+  const Activity activity = lowered(two, CollectiveKind::all_reduce, 16, 64 << 20);
+  EXPECT_NEAR(activity.cap.value(), 0.985 * 8 * 48.6e9 * 120 / 128 * 16 / 30, 0.02 * activity.cap.value());
+  EXPECT_NEAR(microseconds(activity.latency), 12 + 28 * 2 + 2 * 9.5 + 0.8, 0.8);
+}
+
 // Sums are scattered and parts gathered over every link at once: 2/8 of the bytes on each of 56. A start (17
 // us) and two steps (2.1), then 2/8 S at 57 GB/s: 16 MiB take 74 us of links and 21 before.
 TEST(Meshes, ADirectAllReduceTakesTwoStepsAndLoadsEveryLinkAlike) {

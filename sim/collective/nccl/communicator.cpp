@@ -120,7 +120,7 @@ Box make_box(System system, bool nvlink_sharp, bool sharp) {
     box.tree.pattern = Pattern::tree;
   }
   // RCCL draws rings and trees from one list of orders, so neither cuts the other short.
-  if (box.system.infinity_fabric() && box.tree.count() < rings) {
+  if (box.system.infinity_fabric() > 0 && box.tree.count() < rings) {
     box.tree = box.ring;
     box.tree.pattern = Pattern::tree;
   }
@@ -169,7 +169,8 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   facts.mesh = nodes == 1 && boxes.size() == 1 && boxes.front()->mesh;
   facts.rccl = true;
   for (const Box* box : boxes) {
-    facts.rccl = facts.rccl && box->mesh && box->system.infinity_fabric();
+    facts.rccl = facts.rccl && box->mesh && box->system.infinity_fabric() > 0;
+    facts.infinity_fabric = least_known(facts.infinity_fabric, box->system.infinity_fabric());
     for (int n = 0; n < box->system.nets(); ++n) {
       facts.simple_only |= box->system.net(n).simple_only;
       facts.rings_and_trees |= box->system.net(n).rings_and_trees;

@@ -51,6 +51,7 @@ struct CommunicatorFacts {
   bool nvswitch = false, nvls = false, collnet = false;
   bool mesh = false;  // one box without switch, all linked with all: mesh.hpp
   bool rccl = false;  // all boxes are such meshes of Infinity Fabric: AMD's library chooses (rccl.hpp)
+  double infinity_fabric = 0;  // then GB/s of the slowest link, as the wire has them
   GraphSummary ring, tree, nvls_graph, collnet_chain, collnet_direct;
   int channels = 1;       // of collectives
   int nvls_channels = 0;  // of NVLS collectives

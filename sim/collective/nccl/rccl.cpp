@@ -2,43 +2,89 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace topsim::collective::nccl {
 namespace {
 
-// One box: MSCCL's all-pairs all-reduce (eight GPUs; in LL below half a MiB), direct gathers, and reductions
-// in LL, bytes; LL of a rank.
-constexpr std::int64_t kAllPairs = 20'000'000, kAllPairsLL = 512 << 10, kDirectGather = 4 << 20,
-                       kScatterLL = 352'128;
+// One box of eight: MSCCL's all-pairs all-reduce (in LL below half a MiB), bytes.
+constexpr std::int64_t kAllPairs = 20'000'000, kAllPairsLL = 512 << 10;
 // LL where a message between two GPUs is at most this for each of its channels (NCCL's P2P_LL_THRESHOLD).
 constexpr std::int64_t kDirectLL = 16 << 10;
-
-// Several boxes: protocol by size, of the whole (all-reduce) or of a rank.
-struct Range {
-  std::int64_t ll, ll128;  // up to
-};
-constexpr Range kReduce = {1 << 20, 9'437'184}, kGather = {98'304, 5'046'272},
-                kScatter = {131'072, 3'211'264};
 constexpr double kMoreBoxes = 3.8;  // of an all-reduce's LL128, beyond two boxes
 
-// Its ranking of all-reduce: microseconds and shares of 161.4 GB/s (a box of MI300X), LL and Simple.
+// Its ranking of all-reduce: microseconds and shares of a box's rate.
 struct Ranked {
   double base, inside, between, share_of_two, share;
   std::array<double, 27> correction;  // of the share, by log2(bytes / 64)
 };
-constexpr double kBase = 161.4;
-constexpr std::array<Ranked, 2> kTree = {
-    {{12, 0.9, 10.5, 0.06, 0.06, {.1, .1, .1, .1, .1, .1, 1,  1,  1,  1,  1,  .6, 1, .9,
-                                  1,  1,  .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1}},
-     {17, 2.3, 25, 0.11, 0.59, {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
-                                .1, .7, 1,  1,  1,  1,  1,  .7, .7, .5, .6, .6, .6}}}};
-constexpr std::array<Ranked, 2> kRing = {
-    {{12, 0.8, 9.5, 0.08, 0.08, {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, 1,  .2, 1,
-                                 .4, .4, .1, .2, .2, .1, .1, .1, .1, .1, .1, .1, .1}},
-     {17, 2.1, 320, 1, 1, {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
-                           .1, .1, .1, .1, .1, .1, .1, .1, 1,  .8, 1,  1,  1}}}};
+using RankedProtocols = std::array<Ranked, 3>;
+// Several boxes: protocol by size, of the whole (all-reduce) or of a rank.
+struct Range {
+  std::int64_t ll, ll128;  // up to
+};
+struct Gfx {
+  double rate;  // GB/s: as set (baseBw), since then seven links of 48 (graph/topo.h, GFX95X_XGMI_WIDTH)
+  std::int64_t direct_gather, ring_gather_ll,
+      scatter_ll;  // one box, up to: all, of a rank, of a rank; -1: as NCCL
+  Range reduce, gather, scatter;
+  RankedProtocols tree, ring;
+};
 
-double rank_of(const Ranked& r, bool ring, bool simple, double bytes, const CommunicatorFacts& facts) {
+constexpr std::array<double, 27> kTreeLow = {.1, .1, .1, .1, .1, .1, 1,  1,  1,  1,  1,  .6, 1, .9,
+                                             1,  1,  .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1},
+                                 kRingLow = {.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, 1,  .2, 1,
+                                             .4, .4, .1, .2, .2, .1, .1, .1, .1, .1, .1, .1, .1};
+constexpr Ranked tree_low(const std::array<double, 27>& correction) {
+  return {12, 0.9, kRcclTreeNet, 0.06, 0.06, correction};
+}
+constexpr Ranked ring_low(const std::array<double, 27>& correction) {
+  return {12, 0.8, kRcclRingNet, 0.08, 0.08, correction};
+}
+constexpr Ranked tree_simple(const std::array<double, 27>& correction) {
+  return {17, 2.3, kRcclTreeNetSimple, 0.11, 0.59, correction};
+}
+constexpr Ranked ring_simple(const std::array<double, 27>& correction) {
+  return {17, 2.1, kRcclRingNetSimple, 1, 1, correction};
+}
+
+constexpr Gfx kGfx942 = {.rate = 161.4,
+                         .direct_gather = 4 << 20,
+                         .ring_gather_ll = -1,
+                         .scatter_ll = 352'128,
+                         .reduce = {1 << 20, 9'437'184},
+                         .gather = {98'304, 5'046'272},
+                         .scatter = {131'072, 3'211'264},
+                         .tree = {tree_low(kTreeLow), tree_low(kTreeLow),
+                                  tree_simple({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                                               .1, .7, 1,  1,  1,  1,  1,  .7, .7, .5, .6, .6, .6})},
+                         .ring = {ring_low(kRingLow), ring_low(kRingLow),
+                                  ring_simple({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                                               .1, .1, .1, .1, .1, .1, .1, .1, 1,  .8, 1,  1,  1})}};
+constexpr Gfx kGfx950 = {
+    .rate = 7 * 48,
+    .direct_gather = 8 << 20,
+    .ring_gather_ll = 88'448,
+    .scatter_ll = 175'488,
+    .reduce = {256 << 10, 70'640'910},
+    .gather = {65'536, 8'388'608},
+    .scatter = {65'536, 8'388'608},
+    .tree = {tree_low(kTreeLow), tree_low({.1, .1, .1, .1, .1, .1, 1, 1, 1,  1,  1,  .6, 1, .9,
+                                           1,  1,  1,  1,  1,  2,  2, 1, .1, .9, .9, .1, .1}),
+             tree_simple({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1,  .1, .1, .1, .1,
+                          .1, .7, 1,  .1, .1, .1, .1, .1, .7, .15, .6, .1, .6})},
+    .ring = {ring_low(kRingLow), ring_low({.1, .1, .1, .1, .1, .1, .1, .1, .1,  .1, .1, 1, .2, 1,
+                                           .4, .4, .1, .2, .1, .1, .1, .1, 5.5, .1, .1, 1, 1}),
+             ring_simple({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                          .1, .1, .1, .1, .1, .1, .9, .1, 1,  .1, .6, 1,  1})}};
+// gfx950's links run at 38.4 Gbit/s a lane, those of gfx942 at 32, over sixteen lanes.
+const Gfx& gfx_of(const CommunicatorFacts& facts) {
+  constexpr double kLinkOfGfx942 = 64;  // GB/s
+  return facts.infinity_fabric > kLinkOfGfx942 ? kGfx950 : kGfx942;
+}
+
+double rank_of(const Ranked& r, double rate, bool ring, bool simple, double bytes,
+               const CommunicatorFacts& facts) {
   const double n = facts.ranks, nodes = facts.nodes;
   const int size = std::clamp(log2_floor(static_cast<std::int64_t>(bytes) >> 6), 0,
                               static_cast<int>(r.correction.size()) - 1);
@@ -48,15 +94,18 @@ double rank_of(const Ranked& r, bool ring, bool simple, double bytes, const Comm
   const double boxes = log2_floor(facts.nodes);
   const double chain = ring ? 2 * (n - nodes) * std::max(r.inside, posting) + 2 * (nodes - 1) * r.between
                             : 2 * ((n / nodes - 1) * r.inside + boxes * r.between);
-  return r.base + chain + bytes / (1000 * kBase * share);
+  return r.base + chain + bytes / (1000 * rate * share);
 }
 
 Algorithm least(std::int64_t bytes, const CommunicatorFacts& facts) {
+  const Gfx& gfx = gfx_of(facts);
   double best[2];
   for (const bool ring : {false, true}) {
-    const auto& rows = ring ? kRing : kTree;
-    best[ring] = std::min(rank_of(rows[0], ring, false, static_cast<double>(bytes), facts),
-                          rank_of(rows[1], ring, true, static_cast<double>(bytes), facts));
+    const RankedProtocols& rows = ring ? gfx.ring : gfx.tree;
+    best[ring] = std::numeric_limits<double>::infinity();
+    for (std::size_t p = 0; p < rows.size(); ++p)
+      best[ring] =
+          std::min(best[ring], rank_of(rows[p], gfx.rate, ring, p == 2, static_cast<double>(bytes), facts));
   }
   return best[1] < best[0] ? Algorithm::ring : Algorithm::tree;
 }
@@ -71,6 +120,7 @@ Protocol by_size(std::int64_t bytes, std::int64_t ll, double ll128) {
 std::optional<RcclChoice> rccl_choice(CollectiveKind kind, std::int64_t bytes,
                                       const CommunicatorFacts& facts) {
   const std::int64_t of_rank = bytes / facts.ranks;
+  const Gfx& gfx = gfx_of(facts);
   if (facts.nodes == 1) {
     const bool eight = facts.ranks == 8;
     if (kind == CollectiveKind::all_reduce && eight)
@@ -78,23 +128,27 @@ std::optional<RcclChoice> rccl_choice(CollectiveKind kind, std::int64_t bytes,
                  ? RcclChoice{Algorithm::direct, bytes < kAllPairsLL ? Protocol::ll : Protocol::simple}
                  : RcclChoice{};
     if (kind == CollectiveKind::all_gather && eight)
-      return bytes <= kDirectGather
+      return bytes <= gfx.direct_gather
                  ? RcclChoice{Algorithm::direct,
                               of_rank <= kDirectLL * facts.channels ? Protocol::ll : Protocol::simple}
                  : RcclChoice{};
+    if (kind == CollectiveKind::all_gather && of_rank <= gfx.ring_gather_ll)
+      return RcclChoice{Algorithm::ring, Protocol::ll};
     if (kind == CollectiveKind::reduce_scatter)
-      return RcclChoice{Algorithm::ring, of_rank <= kScatterLL ? Protocol::ll : Protocol::simple};
+      return RcclChoice{Algorithm::ring, of_rank <= gfx.scatter_ll ? Protocol::ll : Protocol::simple};
     return std::nullopt;
   }
   switch (kind) {
     case CollectiveKind::all_reduce: {
-      const double ll128 = static_cast<double>(kReduce.ll128) * (facts.nodes > 2 ? kMoreBoxes : 1);
-      return RcclChoice{least(bytes, facts), by_size(bytes, kReduce.ll, ll128)};
+      const double ll128 = static_cast<double>(gfx.reduce.ll128) * (facts.nodes > 2 ? kMoreBoxes : 1);
+      return RcclChoice{least(bytes, facts), by_size(bytes, gfx.reduce.ll, ll128)};
     }
     case CollectiveKind::all_gather:
-      return RcclChoice{Algorithm::ring, by_size(of_rank, kGather.ll, static_cast<double>(kGather.ll128))};
+      return RcclChoice{Algorithm::ring,
+                        by_size(of_rank, gfx.gather.ll, static_cast<double>(gfx.gather.ll128))};
     case CollectiveKind::reduce_scatter:
-      return RcclChoice{Algorithm::ring, by_size(of_rank, kScatter.ll, static_cast<double>(kScatter.ll128))};
+      return RcclChoice{Algorithm::ring,
+                        by_size(of_rank, gfx.scatter.ll, static_cast<double>(gfx.scatter.ll128))};
     default:
       return std::nullopt;
   }

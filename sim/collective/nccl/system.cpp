@@ -191,7 +191,8 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
         const int capability = std::max(vertices_[static_cast<std::size_t>(a)].compute_capability,
                                         vertices_[static_cast<std::size_t>(b)].compute_capability);
         connect(a, b, EdgeKind::nvl, scale_up_bandwidth(link, capability));
-        infinity_fabric_ |= link.kind == LinkKind::infinity_fabric;
+        if (link.kind == LinkKind::infinity_fabric)
+          infinity_fabric_ = std::max(infinity_fabric_, link.line_rate.value() / 1e9 / link.count);
       } else if (!is_pci_vertex(from) || !is_pci_vertex(to) || a == b) {
         continue;
       } else if (from == DeviceKind::cpu && to == DeviceKind::cpu) {

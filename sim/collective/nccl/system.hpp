@@ -78,8 +78,8 @@ class System {
   [[nodiscard]] const Vertex& vertex(int i) const { return vertices_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
   [[nodiscard]] CpuVendor cpu_vendor() const { return cpu_vendor_; }
-  // GPUs hang together by Infinity Fabric: RCCL's boxes.
-  [[nodiscard]] bool infinity_fabric() const { return infinity_fabric_; }
+  // GPUs hang together by Infinity Fabric: RCCL's boxes. How fast a link of it is, GB/s; 0: none.
+  [[nodiscard]] double infinity_fabric() const { return infinity_fabric_; }
   [[nodiscard]] int min_compute_capability() const { return min_capability_; }
   [[nodiscard]] int max_compute_capability() const { return max_capability_; }
 
@@ -144,7 +144,8 @@ class System {
   std::vector<Edge> edges_;
   std::vector<int> gpus_, nets_, cpus_;
   int nvswitch_ = -1;
-  bool inter_ = false, infinity_fabric_ = false;
+  bool inter_ = false;
+  double infinity_fabric_ = 0;
   CpuVendor cpu_vendor_ = CpuVendor::unknown;
   int min_capability_ = 0, max_capability_ = 0;
   std::vector<Path> gpu_gpu_, gpu_net_, net_gpu_, gpu_switch_, switch_gpu_, gpu_cpu_;
