@@ -99,7 +99,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   } else if (nvlink && (nvidia || facts.mesh)) {
     whole += others / links;
   } else if (!nvlink && facts.pcie_wire > 0) {
-    whole = std::max(own, others / facts.pcie_wire);
+    const double wire = nccl::least_known(facts.pcie_wire, host_memory_rate(facts));
+    whole = std::max(own, others / wire);
   }
   t.cap = whole > 0 ? 1e9 / whole : 0;
   return t;

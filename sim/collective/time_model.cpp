@@ -64,6 +64,12 @@ constexpr std::array<double, 4> kOwnCopy = {17, 17, 30, 36};
 // constant: 16 GiB on 8 H200 361 and 363 GB/s of bus bandwidth, 8 GiB of all-reduce on four GB200 663,
 // vTrain's two A100.
 constexpr double kLoopsInStep = 3;
+// Where GPUs may not write to each other (NCCL: beyond a PCIe switch) a hop is written to host memory and
+// read from it, and the reads are what takes long. Means of two boxes each: RTX PRO 6000 within a socket 30.3
+// GB/s of bus bandwidth and over two 22.2, 39.3 and 37.6 once they may or have eight channels
+// (voipmonitor/rtx6kpro, hardware/asus-esc8000a-e13p-broadcom-switches.md, pcie-bandwidth.md); RTX 5090 35
+// and 28 (NCCL issue 1639).
+constexpr double kHostMemory = (30.3 + 35) / 2, kHostMemoryOfTwoSockets = (22.2 + 28) / 2;
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
 // all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
@@ -118,12 +124,14 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
   rates.wire =
       least_known(alone || nvlink ? 0 : facts.pcie_wire, one_box ? 0 : used * kNicShare * facts.ring_wire);
   rates.own_copy = kOwnCopy[gpu] * choice.channels;
+  const double host_memory = nvlink ? 0 : host_memory_rate(facts);
   switch (choice.protocol) {
     case Protocol::simple:
       // Behind NVSwitch it is not bound to a speed of NCCL's search either.
       rates.threads = kSimpleShare * (one_box && nvlink && facts.nvswitch ? facts.nvlink_bandwidth : links);
       // Of devices that are neither NVIDIA's nor AMD's nothing is known but their links.
       if (facts.min_capability == 0) rates.threads = facts.rccl ? links : 0, rates.own_copy = 0;
+      if (host_memory > 0) rates.threads = host_memory;
       break;
     case Protocol::ll128:
       rates.threads = kLL128Share[gpu] * least_known(0.92 * links, found * nccl::kRingLL128[gpu][0]);
@@ -136,6 +144,7 @@ RingRates ring_rates(const Choice& choice, const CommunicatorFacts& facts, std::
       rates.own_copy = rates.threads =
           std::min(kLowLatencyTotal * most, choice.channels * most / kLowLatencyChannels);
       rates.threads = least_known(rates.threads, links / 2);
+      rates.threads = least_known(rates.threads, host_memory / 2);
       if (!one_box && !facts.rccl)
         rates.threads =
             std::min(rates.threads, nccl::kLowLatencyMax[facts.amd_host ? 1 : 0][facts.nodes == 2 ? 1 : 2]);
@@ -214,8 +223,10 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
                            (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
   if (options.step_costs) {
     t.start_us = starts[p];
-    // Between boxes the tuner's step already waits for the network.
-    if (facts.nodes == 1 || p == 0) t.inside_us += steps[p] - nccl::kNvlinkLatency[row][p];
+    // Between boxes the tuner's step already waits for the network. The sweeps' steps are NVLink's; of PCIe
+    // NCCL's own stand.
+    const bool nvlink = facts.max_local_ranks == 1 || inside <= nccl::PathType::nvb;
+    if (nvlink && (facts.nodes == 1 || p == 0)) t.inside_us += steps[p] - nccl::kNvlinkLatency[row][p];
   }
   if (options.network) t.between_us += extra_hop_us(facts, network_us);
   return t;
@@ -234,6 +245,11 @@ double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
 double exposed_share(double bytes, double loop) {
   const double loops = bytes / (loop * kLoopsInStep);
   return loops > 0 ? 2 * (std::sqrt(1 + loops) - 1) / loops : 1;
+}
+
+double host_memory_rate(const CommunicatorFacts& facts) {
+  if (!facts.through_host_memory || facts.max_local_ranks == 1) return 0;
+  return facts.ring.type_intra >= nccl::PathType::sys ? kHostMemoryOfTwoSockets : kHostMemory;
 }
 
 double extra_hop_us(const CommunicatorFacts& facts, double network_us) {
@@ -257,8 +273,9 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   } else if (facts.tree_wire > 0) {
     // As for rings, wires decide over PCIe, not the speeds that NCCL's search tries; the low-latency
     // protocols at the tuner's part of Simple.
+    const double by_host = least_known(1, host_memory_rate(facts) / facts.pcie_wire);
     const double simple =
-        std::min(facts.tree_wire, channels * tuner.tree_channel_bandwidth(Protocol::simple) / 2);
+        std::min(facts.tree_wire * by_host, channels * tuner.tree_channel_bandwidth(Protocol::simple) / 2);
     pipe.rate = simple * tuned(choice.protocol) / tuned(Protocol::simple) * 1e9 / channels;
     together = facts.pcie_wire / (choice.protocol == Protocol::ll ? 2 : 1) / channels;
   } else {

@@ -222,14 +222,14 @@ TEST(Lowering, RingAllReduceInABoxRunsAtTheRingsBandwidth) {
 }
 
 // Chains of H100 NVL go from bridged pair to bridged pair, so a byte passes the PCIe link of a GPU once each
-// way (55.07 GB/s: PCIe 5 x16 with packets of 256 bytes): 192 MiB more take 3656 us. NCCL's search gives its
-// trees 2 x 20 GB/s for what it knows of the sockets' links; a ring, of which 1.75 bytes pass, runs at the
-// wires, too.
-TEST(Lowering, TreesOverPcieRunAtTheirWires) {
+// way, and host memory: of its link's 55.07 GB/s (PCIe 5 x16 with packets of 256 bytes) 25.1 are left over
+// two sockets, the mean of 22.2 and 28. 192 MiB more take 8021 us. NCCL's search gives its trees 2 x 20 GB/s
+// for what it knows of the sockets' links; of a ring 1.75 bytes pass.
+TEST(Lowering, TreesOverPcieRunAtWhatHostMemoryLetsThrough) {
   const Form form{"h100-nvl-pairs-8", 1, "", Algorithm::tree, Protocol::simple, 0.01};
   const scenario::BenchSizes sizes{Bytes(64 << 20), Bytes(256 << 20), 4};
   const auto rows = bench(form, false, sizes), steps = bench(form, true, sizes);
-  EXPECT_NEAR((seconds(rows[1].time) - seconds(rows[0].time)) * 1e6, (192 << 20) / 55074.9, 20);
+  EXPECT_NEAR((seconds(rows[1].time) - seconds(rows[0].time)) * 1e6, (192 << 20) / 25100.0, 20);
   // As messages the two directions share a link less evenly.
   EXPECT_NEAR(seconds(steps[1].time) / seconds(rows[1].time), 1, 0.03);
   const Cluster box(boxes("h100-nvl-pairs-8", 1));
@@ -245,6 +245,34 @@ TEST(Lowering, LowLatencyRingsOverPcieAreLimitedByTheWireNotByASharePerChannel) 
   const Form form{"ws-2x4090", 1, "", Algorithm::ring, Protocol::ll, 0};
   const auto rows = bench(form, false, {Bytes(64 << 10), Bytes(128 << 10), 2});
   EXPECT_NEAR(microseconds(rows[1].time - rows[0].time), 12.0, 0.3);
+}
+
+// Bus bandwidth of 1 GiB in a ring: two GPUs on one PCIe switch write to each other, so the wires decide;
+// four behind two switches of a socket go by its memory, 32.65 GB/s (30.3 and 35 published), eight over two
+// sockets 25.1 (22.2 and 28). Of the latter two an own copy of up to an eighth is left. NCCL takes the 4090s'
+// slower link.
+TEST(Lowering, RingsBeyondAPcieSwitchGoByHostMemory) {
+  const auto bus = [](const char* node, std::uint32_t gpus) {
+    scenario::Scenario scenario;
+    scenario.topology = boxes(node, 1);
+    scenario.topology.accelerators = gpus;
+    scenario.network.model = "flow";
+    scenario.network.nccl = forced(Algorithm::ring);
+    const auto rows = scenario::bench(scenario, topology::test::catalogue(), CollectiveKind::all_reduce,
+                                      {Bytes(1 << 30), Bytes(1 << 30), 2});
+    return 2 * (gpus - 1.0) / gpus * (1 << 30) / (seconds(rows[0].time) * 1e9);
+  };
+  EXPECT_GT(bus("rtx-pro-6000-8gpu", 2), 45);
+  EXPECT_NEAR(bus("rtx-pro-6000-8gpu", 4), 32.65, 0.03 * 32.65);
+  EXPECT_NEAR(bus("rtx-pro-6000-8gpu", 8), 25.1, 0.03 * 25.1);
+  EXPECT_LT(bus("srv-8x4090-direct", 4), 25.5);
+}
+
+// NCCL's own microseconds of a step over PCIe (LL 1.0) behind the start of the GPU's generation (7.7): four
+// RTX PRO 6000 take six. Published, 512 B: 13.04.
+TEST(Lowering, StepsOverPcieAreNcclsOwn) {
+  const Cluster box(boxes("rtx-pro-6000-8gpu", 1));
+  EXPECT_NEAR(microseconds(lowered(box, CollectiveKind::all_reduce, 4, 512).latency), 7.7 + 6 * 1.0, 1e-3);
 }
 
 // Whatever NCCL chooses next, more bytes do not arrive earlier.

@@ -180,6 +180,7 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
       facts.hop_latency = std::max(facts.hop_latency, box->system.net(n).hop_latency);
     }
     facts.pcie_wire = least_known(facts.pcie_wire, slowest_pcie_wire(box->system));
+    facts.through_host_memory |= box->system.through_host_memory();
     if (nodes == 1) {
       facts.tree_wire = tree_wire(*box);
       continue;

@@ -58,8 +58,9 @@ struct CommunicatorFacts {
   float min_net_bandwidth = 0;
   double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
   // What the wires really carry, GB/s; 0: not known. NCCL does not ask for it.
-  double pcie_wire = 0;  // the least PCIe link of a GPU
-  double tree_wire = 0;  // one box: all trees, each way, over the PCIe links of its GPUs
+  double pcie_wire = 0;              // the least PCIe link of a GPU
+  bool through_host_memory = false;  // somewhere a hop inside a box goes that way (PCIe)
+  double tree_wire = 0;              // one box: all trees, each way, over the PCIe links of its GPUs
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
   double nic_wire = 0;   // all NICs of a box
   int rings = 0;         // how many were found; as many run as trees were found

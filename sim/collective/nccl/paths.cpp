@@ -173,6 +173,7 @@ void System::leave_peer_to_peer(const Reach& to) {
       const bool allowed =
           path.type <= PathType::nvb || (gpu(a).peer_to_peer && gpu(b).peer_to_peer &&
                                          path.type <= (two_amd ? PathType::sys : PathType::pxb));
+      through_host_memory_ |= a != b && !allowed;
       if (a != b && !allowed)
         path = joined(to_socket(to, gpus_[static_cast<std::size_t>(a)], cpu),
                       to.gpus[static_cast<std::size_t>(b)][static_cast<std::size_t>(cpu)]);

@@ -80,6 +80,8 @@ class System {
   [[nodiscard]] CpuVendor cpu_vendor() const { return cpu_vendor_; }
   // GPUs hang together by Infinity Fabric: RCCL's boxes. How fast a link of it is, GB/s; 0: none.
   [[nodiscard]] double infinity_fabric() const { return infinity_fabric_; }
+  // Some pair of GPUs may not write to each other: NCCL's shared memory transport, by host memory.
+  [[nodiscard]] bool through_host_memory() const { return through_host_memory_; }
   [[nodiscard]] int min_compute_capability() const { return min_capability_; }
   [[nodiscard]] int max_compute_capability() const { return max_capability_; }
 
@@ -144,7 +146,7 @@ class System {
   std::vector<Edge> edges_;
   std::vector<int> gpus_, nets_, cpus_;
   int nvswitch_ = -1;
-  bool inter_ = false;
+  bool inter_ = false, through_host_memory_ = false;
   double infinity_fabric_ = 0;
   CpuVendor cpu_vendor_ = CpuVendor::unknown;
   int min_capability_ = 0, max_capability_ = 0;
