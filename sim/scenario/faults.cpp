@@ -77,7 +77,7 @@ class Faults {
       case FaultKind::link_down:
         return change(fault, path, links_named(fault.target), 0);
       case FaultKind::link_degraded:
-        return change(fault, path, links_named(fault.target), fault.factor);
+        return change(fault, path, links_named(fault.target), fault.left());
       case FaultKind::nic_down:
         return change(fault, path, links_of(fault.target, DeviceKind::nic), 0);
       case FaultKind::switch_down:
@@ -264,12 +264,12 @@ class Faults {
   void slow_down(const FaultSpec& fault, const std::string& path) {
     const auto rank = rank_of(fault, path);
     if (!rank) return;
-    if (fault.factor <= 0) return problem(path + ".factor", "a slow accelerator still computes", "above 0");
+    if (fault.left() <= 0) return problem(path + ".factor", "a slow accelerator still computes", "above 0");
     if (fault.at.count() == 0 && !fault.lasts) {
-      options_.slow_ranks.emplace_back(*rank, 1 / fault.factor);
+      options_.slow_ranks.emplace_back(*rank, 1 / fault.left());
       return;
     }
-    paces_.push_back({*rank, fault.at, end_of(fault), fault.factor, 1, 0});
+    paces_.push_back({*rank, fault.at, end_of(fault), fault.left(), 1, 0});
   }
 
   const Topology& topology_;
@@ -308,7 +308,7 @@ std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults, con
     const FaultSpec& fault = faults[i];
     const bool down = fault.kind == FaultKind::link_down || fault.kind == FaultKind::nic_down ||
                       fault.kind == FaultKind::switch_down ||
-                      (fault.kind == FaultKind::link_degraded && fault.factor == 0);
+                      (fault.kind == FaultKind::link_degraded && fault.left() == 0);
     if (!down || fault.lasts) continue;
     Problem problem;
     problem.path = "faults[" + std::to_string(i) + "].target";

@@ -213,6 +213,8 @@ std::string standalone_json(const Scenario& scenario) {
   if (whole.workload.trace)
     for (std::string* path : {&whole.workload.trace->path, &whole.workload.trace->groups})
       if (!path->empty()) *path = workloads::trace::find_path(*path, folder), make_absolute(*path);
+  for (FaultSpec& fault : whole.faults)
+    if (fault.has_factor()) fault.factor = fault.left();
   return to_json(whole);
 }
 

@@ -65,12 +65,18 @@ struct FaultSpec {
   Duration at{};                         // from the beginning of the run
   std::optional<Duration> lasts;         // unset: to the end
   std::string target;                    // "node0/nic1 -> leaf1" or "node0/nic1"
-  double factor = 0.5;                   // degraded link: share of its capacity; slow GPU: share of its speed
+  std::optional<double> factor;          // link_degraded, gpu_slow: see left()
   std::optional<Duration> period, down;  // flapping: from outage to outage, and how long each lasts
   // From the failure until other paths carry what was on the way. NCCL_IB_TIMEOUT is 20 by default (NCCL
   // 2.23 and later, net_ib.cc): the NIC sends again after 4.096 us x 2^20 (IBTA, section 9.7.6.1.3). The
   // fabric itself is faster: milliseconds to a second (RFC 7938 section 7).
   Duration failover = std::chrono::nanoseconds(4'294'967'296);
+
+  [[nodiscard]] bool has_factor() const {
+    return kind == FaultKind::link_degraded || kind == FaultKind::gpu_slow;
+  }
+  // What a degraded link has of its capacity, a slow accelerator of its speed.
+  [[nodiscard]] double left() const { return factor.value_or(0.5); }
 };
 
 struct Scenario {

@@ -50,10 +50,9 @@ void check_fault(const FaultSpec& fault, const config::Node& node, config::Reade
   if (fault.period && fault.down && *fault.down >= *fault.period)
     reader.problem(node.find("down"), "the outages last longer than the period between them", {},
                    "a shorter one, or link_down");
-  if (const config::Node factor = node.find("factor"); factor && fault.kind != FaultKind::link_degraded &&
-                                                       fault.kind != FaultKind::gpu_slow &&
-                                                       fault.factor != 0.5)
-    reader.problem(factor, "only link_degraded and gpu_slow have a \"factor\"", {}, "leave it out");
+  if (fault.factor && !fault.has_factor())
+    reader.problem(node.find("factor"), "only link_degraded and gpu_slow have a \"factor\"", {},
+                   "leave it out");
 }
 }  // namespace
 
@@ -122,7 +121,7 @@ const config::Object<FaultSpec>& table(config::Type<FaultSpec>) {
           .field("at", &FaultSpec::at, "When, from the beginning of the run")
           .field("for", &FaultSpec::lasts, "How long", config::default_text("to the end"))
           .field("factor", &FaultSpec::factor, "Share of the capacity or speed that is left",
-                 config::between(0, 1))
+                 config::between(0, 1), config::default_text("0.5"))
           .field("failover", &FaultSpec::failover,
                  "down: how long until other paths carry what was on the way; from 0 to the end: at once")
           .field("period", &FaultSpec::period, "flapping: from one outage to the next", config::positive())
