@@ -34,7 +34,7 @@ void check_key(const Condition& condition, std::span<const std::string> more = {
 // number.
 struct Verdict {
   bool holds = false;
-  double value = 0;
+  double value = 0;  // the result's, in its unit (SI)
 };
 [[nodiscard]] Verdict judge(const Condition& condition, std::string_view result_json);
 }  // namespace topsim::cli

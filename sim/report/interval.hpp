@@ -1,4 +1,4 @@
-// A figure that sources disagree about: lowest, usual, highest.
+// A figure that sources disagree about: lowest, usual, highest; in the unit of what holds it.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct ScenarioFacts {
   struct Open {
     std::string phrase;
     executor::Reason reason;
-    double from;
+    double from;  // share of the step
   };
   std::vector<Open> open;
 };

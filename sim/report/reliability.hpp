@@ -27,7 +27,7 @@ namespace topsim::report {
 
 // The `reliability` section of a scenario.
 struct ReliabilitySpec {
-  double days = 30;
+  double days = 30;                             // that the run lasts
   Duration checkpoint_time{};                   // training stands still so long for one
   Duration restart{};                           // from the failure to training again, without the lost work
   std::optional<Duration> checkpoint_interval;  // of training between two; unset: Daly's optimum
@@ -45,7 +45,7 @@ struct FailureSource {
 
 struct Goodput {
   std::vector<FailureSource> sources;
-  double days = 0;
+  double days = 0;                 // that the run lasts
   Interval interruptions_per_day;  // low, usual and high published rates
   double checkpoint_interval = 0;  // seconds
   bool optimum = true;             // Daly's

@@ -48,7 +48,7 @@ struct LinkRow {
   std::string kind;  // nvlink, pcie, infiniband, ethernet, ...
   std::string type;  // what people call it: "NDR 400 Gbit/s"
   std::string from, to;
-  double capacity = 0;                           // usable bytes/s
+  double capacity = 0;                           // bytes/s that payload can use
   Bytes bytes{};                                 // to the nearest whole one
   double utilization = 0, peak_utilization = 0;  // shares of the capacity
   Duration busy{};
@@ -60,9 +60,9 @@ struct CollectiveRow {
   std::string kind;   // all_reduce, ...
   std::uint32_t group_size = 0;
   Bytes bytes{};
-  std::uint64_t calls = 0;  // over the measured steps, all communicators
-  Duration each{};          // mean of one call, from its last member's arrival
-  double bus_bandwidth = 0;
+  std::uint64_t calls = 0;   // over the measured steps, all communicators
+  Duration each{};           // mean of one call, from its last member's arrival
+  double bus_bandwidth = 0;  // bytes/s that a link carries for it: nccl-tests' busbw, mean of the calls
   std::string algorithm, protocol;
   std::uint32_t channels = 0;
 };

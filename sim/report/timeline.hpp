@@ -44,7 +44,7 @@ struct LinkCounter {
 struct CounterSample {
   std::uint32_t link = 0;  // into Timeline::links
   SimTime time;
-  double utilization = 0;
+  double utilization = 0;  // share of the capacity
 };
 
 struct Timeline {

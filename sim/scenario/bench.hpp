@@ -12,7 +12,7 @@ namespace topsim::scenario {
 
 struct BenchSizes {
   Bytes first{8}, last{std::int64_t{8} << 30};
-  double factor = 2;
+  double factor = 2;  // from one size to the next
 };
 
 struct BenchRow {

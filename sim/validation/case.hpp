@@ -47,7 +47,7 @@ struct Case {
   std::vector<std::string> assignments;  // what the row changes, as --set does
   Duration published{};                  // of the step; 0: not asked for
   std::optional<Bytes> memory;
-  std::optional<double> idle, communication;
+  std::optional<double> idle, communication;  // shares of the step
   std::optional<program::CollectiveKind> collective;
   std::vector<Point> points;  // of the collective
 };
