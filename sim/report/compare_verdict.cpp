@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
+#include "sim/report/findings.hpp"
 #include "sim/report/reason_text.hpp"
 #include "sim/report/text.hpp"
 
@@ -92,14 +94,9 @@ std::set<std::string> incomparable(const BillOfMaterials& a, const BillOfMateria
   return parts;
 }
 
-std::string cost_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
-                          std::size_t c) {
-  const Candidate& base = candidates[0];
-  const Candidate& other = candidates[c];
-  if (!base.cost || !other.cost || base.cost->bill.capital(Draws(0)) <= 0 ||
-      other.cost->bill.capital(Draws(0)) <= 0) {
-    return "";
-  }
+// Why costs cannot be compared; empty: they can.
+std::string costs_apart(const Comparison& comparison, std::span<const Candidate> candidates, std::size_t c) {
+  const Candidate &base = candidates[0], &other = candidates[c];
   if (const auto parts = incomparable(base.cost->bill, other.cost->bill); !parts.empty())
     return fmt::format(
         "costs of {} and {} are not compared: no price is known of {}; cost.prices takes quotes",
@@ -108,14 +105,27 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     return fmt::format(
         "costs of {} and {} are not compared: those of {} count failures (its section reliability)",
         comparison.names[0], comparison.names[c], comparison.names[counts ? 0 : c]);
-  const bool tokens =
+  return "";
+}
+
+// What another candidate's token (or step) costs against the baseline's, over draws of prices and samples.
+struct CostDifference {
+  bool tokens = false;             // of a token; else of a step
+  Interval relative;               // 0.1: a tenth more
+  double at_usual_prices = 0;      // of the first sample, as in the table
+  std::vector<double> break_even;  // share of the baseline's fabric cost below which the other one wins
+};
+
+std::optional<CostDifference> cost_difference(const Candidate& base, const Candidate& other) {
+  CostDifference difference;
+  difference.tokens =
       base.result.throughput.tokens_per_second > 0 && other.result.throughput.tokens_per_second > 0;
   const auto time_of = [&](const Candidate& each, std::size_t s) {
-    return tokens ? token_seconds(each.result, each.steps[s]) : step_seconds(each.result, each.steps[s]);
+    return difference.tokens ? token_seconds(each.result, each.steps[s])
+                             : step_seconds(each.result, each.steps[s]);
   };
-  if (time_of(base, 0) <= 0 || time_of(other, 0) <= 0) return "";
+  if (time_of(base, 0) <= 0 || time_of(other, 0) <= 0) return std::nullopt;
   std::vector<double> relative;
-  std::vector<double> shares;
   // Prices are drawn often enough for percentiles even where the simulation ran once.
   constexpr std::size_t kPriceSamples = 256;
   for (std::size_t s = 0; s < kPriceSamples; ++s) {
@@ -124,48 +134,56 @@ std::string cost_sentence(const Comparison& comparison, std::span<const Candidat
     relative.push_back(other.cost->per_second(draws) * time_of(other, run) /
                            (base.cost->per_second(draws) * time_of(base, run)) -
                        1);
-    if (const auto share = break_even_fabric_share(*base.cost, time_of(base, run), *other.cost,
-                                                   time_of(other, run), draws)) {
-      shares.push_back(*share);
-    }
+    if (const auto share =
+            break_even_fabric_share(*base.cost, time_of(base, run), *other.cost, time_of(other, run), draws))
+      difference.break_even.push_back(*share);
   }
-  const Interval cost = spread(relative);
+  difference.relative = spread(relative);
+  difference.at_usual_prices = relative[0];
+  return difference;
+}
+
+std::string fabric_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
+                            std::size_t c, std::span<const double> break_even) {
+  if (break_even.empty()) return "";
+  const Interval share = spread(break_even);
+  if (share.high <= 0) return fmt::format("; {} would not win with a free fabric", comparison.names[c]);
+  if (share.usual <= 0) return fmt::format("; {} would hardly win with a free fabric", comparison.names[c]);
+  return fmt::format("; {} wins if its fabric costs less than {} of {}'s ({} to {}), now it is {}",
+                     comparison.names[c], percent_text(share.usual), comparison.names[0],
+                     percent_text(std::max(0.0, share.low)), percent_text(share.high),
+                     percent_text(candidates[c].cost->bill.capital(Draws(0), true) /
+                                  candidates[0].cost->bill.capital(Draws(0), true)));
+}
+
+std::string cost_sentence(const Comparison& comparison, std::span<const Candidate> candidates,
+                          std::size_t c) {
+  for (const Candidate* each : {&candidates[0], &candidates[c]})
+    if (!each->cost || each->cost->bill.capital(Draws(0)) <= 0) return "";
+  if (const std::string apart = costs_apart(comparison, candidates, c); !apart.empty()) return apart;
+  const auto difference = cost_difference(candidates[0], candidates[c]);
+  if (!difference) return "";
+  const Interval& cost = difference->relative;
+  const char* work = difference->tokens ? "token" : "step";
+  constexpr double kAlike = 5e-4;
+  if (std::abs(cost.low) < kAlike && std::abs(cost.high) < kAlike)
+    return fmt::format("{} and {} cost the same per {}", comparison.names[0], comparison.names[c], work);
   // At usual prices, as in the table, unless its sample is an unusual one: then the median counts.
-  const bool unusual = std::abs(relative[0] - cost.usual) >= kResolution;
-  const double usual = unusual ? cost.usual : relative[0];
+  const bool unusual = std::abs(difference->at_usual_prices - cost.usual) >= kResolution;
+  const double usual = unusual ? cost.usual : difference->at_usual_prices;
   const char* over = unusual ? "in the median, {} to {} over samples and ranges of prices"
                              : "{} to {} over the ranges of prices";
   const std::string range =
       fmt::format(fmt::runtime(over), signed_percent_text(cost.low), signed_percent_text(cost.high));
-  constexpr double kAlike = 5e-4;
-  if (std::abs(cost.low) < kAlike && std::abs(cost.high) < kAlike)
-    return fmt::format("{} and {} cost the same per {}", comparison.names[0], comparison.names[c],
-                       tokens ? "token" : "step");
-  const char* work = tokens ? "token" : "step";
-  std::string text;
-  if (cost.low <= 0 && cost.high >= 0) {
-    text = fmt::format("cost per {}: no significant difference, {} against {} {} ({})", work,
-                       comparison.names[c], comparison.names[0], signed_percent_text(usual), range);
-  } else {
-    // On the table's base, the baseline's cost: at usual prices, as its row, and over their ranges.
-    text = fmt::format("cost per {}: {} costs {} {} than {} ({})", work, comparison.names[c],
-                       signed_percent_text(std::abs(usual)).substr(1), usual > 0 ? "more" : "less",
-                       comparison.names[0], range);
-  }
-  if (!shares.empty()) {
-    const Interval share = spread(shares);
-    if (share.high <= 0)
-      text += fmt::format("; {} would not win with a free fabric", comparison.names[c]);
-    else if (share.usual <= 0)
-      text += fmt::format("; {} would hardly win with a free fabric", comparison.names[c]);
-    else
-      text += fmt::format(
-          "; {} wins if its fabric costs less than {} of {}'s ({} to {}), now it is {}", comparison.names[c],
-          percent_text(share.usual), comparison.names[0], percent_text(std::max(0.0, share.low)),
-          percent_text(share.high),
-          percent_text(other.cost->bill.capital(Draws(0), true) / base.cost->bill.capital(Draws(0), true)));
-  }
-  return text;
+  const bool either = cost.low <= 0 && cost.high >= 0;
+  // On the table's base, the baseline's cost: at usual prices, as its row, and over their ranges.
+  const std::string text =
+      either ? fmt::format("cost per {}: no significant difference, {} against {} {} ({})", work,
+                           comparison.names[c], comparison.names[0], signed_percent_text(usual), range)
+             : fmt::format("cost per {}: {} costs {} {} than {} ({})", work, comparison.names[c],
+                           signed_percent_text(std::abs(usual)).substr(1), usual > 0 ? "more" : "less",
+                           comparison.names[0], range);
+  return text + fabric_sentence(comparison, candidates, c, difference->break_even);
 }
 
 // The table is of one sample, the first; others have other seeds.
@@ -215,8 +233,8 @@ std::vector<std::string> warnings(const Comparison& comparison, std::span<const 
   return list;
 }
 
-// The workload as the run took it: a key is the scenario's, else what was left open; null where neither has
-// it.
+// The workload as it ran: what the scenario says of a key, else what the run took where the scenario leaves
+// it open, else null.
 class Work {
  public:
   explicit Work(const Result& result)
@@ -280,9 +298,8 @@ std::string other_network(const Comparison& comparison, std::span<const Candidat
 }
 
 bool fabric_unused(const Result& result) {
-  return std::any_of(result.findings.begin(), result.findings.end(), [](const Finding& each) {
-    return each.message.find("the fabric carried no traffic") != std::string::npos;
-  });
+  return std::any_of(result.findings.begin(), result.findings.end(),
+                     [](const Finding& each) { return each.message == kFabricUnused; });
 }
 }  // namespace
 
@@ -307,7 +324,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
   };
   if (std::all_of(candidates.begin(), candidates.end(),
                   [](const Candidate& each) { return fabric_unused(each.result); })) {
-    add("the fabric carried no traffic; this comparison cannot differ");
+    add(std::string(kFabricUnused));
   }
   for (std::size_t c = 1; c < candidates.size(); ++c)
     if (const std::string said_of = first_sample(comparison, candidates, c); !said_of.empty()) add(said_of);

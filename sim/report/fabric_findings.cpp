@@ -169,7 +169,7 @@ void find_unused_fabric(const FindingContext& context, Findings& out) {
        small ? fmt::format("the fabric carried only messages of {} B and less, which take its latency "
                            "and fill no link; fabrics differ here by their latency",
                            fold::kLatencyAlone.value())
-             : "the fabric carried no traffic; this comparison cannot differ",
+             : std::string(kFabricUnused),
        "topology.fabric", "use more than one node, or a plan whose groups cross nodes"});
 }
 

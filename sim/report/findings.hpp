@@ -3,6 +3,7 @@
 // the table at the end of findings.cpp lists them all, in the order in which they are printed.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "sim/report/make_result.hpp"
@@ -20,6 +21,9 @@ using Findings = std::vector<Finding>;
 
 // Warnings first.
 [[nodiscard]] Findings findings(const FindingContext& context);
+// Its whole message: comparisons look for it, in results read from files too.
+inline constexpr std::string_view kFabricUnused =
+    "the fabric carried no traffic; this comparison cannot differ";
 // The order of a screen, whose last findings have no room. Otherwise as they are.
 void warnings_first(Findings& findings);
 
