@@ -5,28 +5,26 @@
 
 #include "sim/base/error.hpp"
 #include "sim/executor/carrier.hpp"
+#include "sim/executor/step_messages.hpp"
 #include "sim/network/flow.hpp"
 #include "topology/host_memory.hpp"
 
 namespace topsim::executor {
 namespace {
 
-// Lowered message between two GPUs, for networks that are told the links.
-struct Path {
-  std::vector<network::Usage> usage;
-  std::vector<network::LinkIndex> way;  // in order, where the message names its links
+// Lowered message between two GPUs, for networks that are told the links; in order where it names them.
+struct Path : NamedWay {
   double rate_cap = 0, weight = 1;
   Duration latency{};
 };
 
-// The messages of one kind of call on one communicator, with who waits for whom turned round.
+// The messages of one kind of call on one communicator.
 struct Plan {
   std::optional<collective::Choice> choice;  // none: a plain message
   std::vector<collective::StepMessage> messages;
-  std::vector<std::uint32_t> missing;                     // per message: how many must have arrived before it
-  std::vector<std::uint32_t> followers_begin, followers;  // per message: who waits for it
-  std::vector<DeviceId> gpus;                             // and behind them switches that sum
-  std::vector<Path> ways;                                 // of messages that do not ask the router
+  StepOrder order;
+  std::vector<DeviceId> gpus;  // and behind them switches that sum
+  std::vector<Path> ways;      // of messages that do not ask the router
 };
 
 struct Instance {
@@ -159,10 +157,10 @@ class Steps final : public Carrier {
     instance.plan = &plan;
     instance.call = call;
     instance.left = static_cast<std::uint32_t>(plan.messages.size());
-    instance.missing = plan.missing;
+    instance.missing = plan.order.missing;
     std::uint64_t sent = 0;
     for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
-      if (plan.missing[m] == 0) send(network, id, m, now), ++sent;
+      if (plan.order.missing[m] == 0) send(network, id, m, now), ++sent;
     }
     return sent;
   }
@@ -175,9 +173,8 @@ class Steps final : public Carrier {
       const auto id = static_cast<std::uint32_t>(c.tag >> 32), m = static_cast<std::uint32_t>(c.tag);
       const Plan& plan = *instances_[id].plan;
       if (!under_way_.empty()) under_way_.erase(c.tag);
-      for (std::uint32_t f = plan.followers_begin[m]; f < plan.followers_begin[m + 1]; ++f) {
-        if (--instances_[id].missing[plan.followers[f]] == 0)
-          send(network, id, plan.followers[f], now), ++sent;
+      for (const std::uint32_t follower : plan.order.followers_of(m)) {
+        if (--instances_[id].missing[follower] == 0) send(network, id, follower, now), ++sent;
       }
       if (--instances_[id].left == 0) {
         done.push_back(instances_[id].call);
@@ -196,22 +193,17 @@ class Steps final : public Carrier {
   network::Transfer transfer_of(std::uint64_t tag) {
     const Plan& plan = *instances_[tag >> 32].plan;
     const collective::StepMessage& message = plan.messages[static_cast<std::uint32_t>(tag)];
-    network::Transfer transfer;
-    transfer.from = plan.gpus[message.from];
-    transfer.to = plan.gpus[message.to];
-    transfer.connection = message.channel;
-    transfer.slot = message.slice;
-    transfer.from_nic = message.from_nic, transfer.to_nic = message.to_nic;
-    transfer.allow_pxn = nccl_.allows_pxn();
+    network::Transfer transfer = executor::transfer_of(message, plan.gpus, nccl_.allows_pxn());
     // A communicator has its connections to itself.
     if (message.line != 0) transfer.line = (tag & ~std::uint64_t{0xFFFFFFFF}) | message.line;
     const Path& path = path_of(message, plan);
-    transfer.bytes = static_cast<double>(message.bytes.value());
     transfer.usage = path.usage;
     transfer.way = path.way;
-    transfer.rate_cap = of_protocol(message) ? message.rate_cap.value() : path.rate_cap;
     transfer.weight = path.weight;
-    transfer.latency = of_protocol(message) ? message.latency : path.latency;
+    if (!of_protocol(message)) {
+      transfer.rate_cap = path.rate_cap;
+      transfer.latency = path.latency;
+    }
     if (plain_) make_plain(transfer);
     transfer.tag = tag;
     return transfer;
@@ -243,32 +235,10 @@ class Steps final : public Carrier {
       plan.choice = steps.choice;
       if (hops_) steps = merge_into_hops(steps, a);
     }
-    plan.messages = std::move(steps.messages);
     plan.gpus.insert(plan.gpus.end(), steps.devices.begin(), steps.devices.end());
-    for (const std::vector<LinkId>& links : steps.ways) {
-      Path& path = plan.ways.emplace_back();
-      for (const LinkId link : links) {
-        path.usage.push_back({link.value, 1});
-        path.way.push_back(link.value);
-      }
-    }
-    plan.missing.resize(plan.messages.size());
-    plan.followers_begin.assign(plan.messages.size() + 1, 0);
-    for (std::size_t m = 0; m < plan.messages.size(); ++m) {
-      plan.missing[m] = plan.messages[m].after_count;
-      for (std::uint32_t i = 0; i < plan.messages[m].after_count; ++i) {
-        ++plan.followers_begin[steps.after[plan.messages[m].after_begin + i] + 1];
-      }
-    }
-    for (std::size_t m = 0; m < plan.messages.size(); ++m)
-      plan.followers_begin[m + 1] += plan.followers_begin[m];
-    plan.followers.resize(plan.followers_begin.back());
-    std::vector<std::uint32_t> fill(plan.followers_begin.begin(), plan.followers_begin.end() - 1);
-    for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
-      for (std::uint32_t i = 0; i < plan.messages[m].after_count; ++i) {
-        plan.followers[fill[steps.after[plan.messages[m].after_begin + i]]++] = m;
-      }
-    }
+    for (const std::vector<LinkId>& links : steps.ways) plan.ways.push_back({way_over(links)});
+    plan.order = order_of(steps);
+    plan.messages = std::move(steps.messages);
     return plan;
   }
 
@@ -302,7 +272,7 @@ class Steps final : public Carrier {
     const auto known = paths_.find(key);
     if (known != paths_.end()) return known->second;
     const collective::Activity lowered = lower(message, gpus);
-    Path path{{}, {}, lowered.cap.value(), lowered.weight, lowered.latency};
+    Path path{{}, lowered.cap.value(), lowered.weight, lowered.latency};
     for (const topology::LinkShare& use : lowered.usage) path.usage.push_back({use.link.value, use.share});
     return paths_.emplace(key, std::move(path)).first->second;
   }

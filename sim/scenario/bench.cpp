@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "sim/collective/nccl/tuner.hpp"
+#include "sim/executor/step_messages.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
 #include "sim/scenario/faults.hpp"
@@ -101,53 +102,31 @@ Duration pipelined_time(const Setting& setting, const collective::Activity& acti
 Duration stepwise_time(const Setting& setting, const collective::StepPlan& plan) {
   std::vector<DeviceId> ends = setting.gpus;  // and switches that sum
   ends.insert(ends.end(), plan.devices.begin(), plan.devices.end());
-  std::vector<std::uint32_t> missing;
-  std::vector<std::vector<std::uint32_t>> followers(plan.messages.size());
-  for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
-    missing.push_back(plan.messages[m].after_count);
-    for (std::uint32_t i = 0; i < plan.messages[m].after_count; ++i) {
-      followers[plan.after[plan.messages[m].after_begin + i]].push_back(m);
-    }
-  }
+  executor::StepOrder order = executor::order_of(plan);
   const auto network = make_network(setting);
   const auto send = [&](std::uint32_t m, SimTime now) {
     const collective::StepMessage& message = plan.messages[m];
-    std::vector<network::Usage> usage;
-    std::vector<network::LinkIndex> way;
-    if (!message.names_links()) {
+    executor::NamedWay path;
+    if (message.names_links()) {
+      path = executor::way_over(plan.ways[message.way]);
+    } else {
       collective::Activity activity;
       setting.nccl.lower_step(message, setting.gpus, activity);
-      usage = usage_of(activity);
-    } else {
-      for (const LinkId link : plan.ways[message.way]) {
-        usage.push_back({link.value, 1});
-        way.push_back(link.value);
-      }
+      path.usage = usage_of(activity);
     }
-    network::Transfer transfer;
-    transfer.bytes = static_cast<double>(message.bytes.value());
-    transfer.usage = usage;
-    transfer.way = way;
-    transfer.rate_cap = message.rate_cap.value();
-    transfer.latency = message.latency;
+    network::Transfer transfer = executor::transfer_of(message, ends, setting.nccl.allows_pxn());
+    transfer.usage = path.usage;
+    transfer.way = path.way;
     transfer.tag = m;
-    transfer.from = ends[message.from];
-    transfer.to = ends[message.to];
-    transfer.connection = message.channel;
-    transfer.slot = message.slice;
-    transfer.from_nic = message.from_nic, transfer.to_nic = message.to_nic;
-    transfer.allow_pxn = setting.nccl.allows_pxn();
-    transfer.line = message.line;
     network->start(transfer, now);
   };
   for (std::uint32_t m = 0; m < plan.messages.size(); ++m) {
-    if (missing[m] == 0) send(m, SimTime{});
+    if (order.missing[m] == 0) send(m, SimTime{});
   }
   return drain(*network, setting, plan.messages.size(),
                [&](std::uint64_t tag, SimTime now) {
-                 for (const std::uint32_t f : followers[tag]) {
-                   if (--missing[f] == 0) send(f, now);
-                 }
+                 for (const std::uint32_t follower : order.followers_of(static_cast<std::uint32_t>(tag)))
+                   if (--order.missing[follower] == 0) send(follower, now);
                })
       .time_since_epoch();
 }
