@@ -176,9 +176,10 @@ void find_plugin_latency(const Scenario& scenario, const topology::Topology& top
   }
 }
 
-// Of tiers that no fabric of this kind has, ratios are refused (topology/build); of those that this many
-// nodes do not need they are left alone, for who varies the nodes. Whole cables and switches seldom make
-// just the ratio that was asked for: a leaf that nodes do not fill has all of its uplinks.
+// Cables and switches come whole, so what is built seldom has just the ratio that was asked for; a leaf that
+// nodes do not fill keeps all of its uplinks. A tier that this many nodes do not need is no mistake: its
+// ratio counts once there are more. Ratios of tiers that a kind of fabric never has are refused
+// (topology/build).
 void find_other_ratios(const Scenario& scenario, const topology::Topology& topology,
                        std::vector<report::Finding>& out) {
   const std::vector<double>& ratios = scenario.topology.fabric.oversubscription;
@@ -316,66 +317,6 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   find_other_ratios(scenario, topology, out);
   const topology::FabricSpec fabric = topology::resolve_fabric(scenario.topology.fabric, catalogue);
   if (!fabric.link.use.empty()) find_links(topology, catalogue, fabric.link, out);
-  return out;
-}
-
-std::vector<report::Finding> forced_findings(const Scenario& scenario, const topology::Topology& topology,
-                                             const report::Result& result) {
-  std::vector<report::Finding> out;
-  const collective::Overrides& forced = scenario.network.nccl;
-  const auto never = [&](std::string_view wanted, std::string report::CollectiveRow::*chosen, const char* key,
-                         std::string_view why) {
-    std::set<std::string> others;
-    for (const report::CollectiveRow& row : result.collectives) others.insert(row.*chosen);
-    if (others.empty() || others.contains(std::string(wanted))) return;
-    out.push_back({report::Severity::warning,
-                   fmt::format("no collective ran with {}, which network.nccl.{} asks for, but with {}",
-                               wanted, key, fmt::join(others, ", ")),
-                   std::string("network.nccl.") + key, std::string(why)});
-  };
-  // Both at once: NCCL has no LL over NVLS, say, and then takes another pair.
-  if (forced.algorithm && forced.protocol) {
-    const std::string wanted = fmt::format("{} {}", name_of(*forced.algorithm), name_of(*forced.protocol));
-    std::set<std::string> others;
-    for (const report::CollectiveRow& row : result.collectives)
-      others.insert(row.algorithm + ' ' + row.protocol);
-    if (!others.empty() && !others.contains(wanted))
-      out.push_back({report::Severity::warning,
-                     fmt::format("no collective ran with {}, which network.nccl asks for, but with {}",
-                                 wanted, fmt::join(others, ", ")),
-                     "network.nccl", "NVLS and CollNet know Simple alone; leave protocol out"});
-  } else if (forced.algorithm) {
-    never(name_of(*forced.algorithm), &report::CollectiveRow::algorithm, "algorithm",
-          collective::nccl::needs_of(*forced.algorithm));
-  } else if (forced.protocol) {
-    never(name_of(*forced.protocol), &report::CollectiveRow::protocol, "protocol",
-          collective::nccl::kLowLatencyNeeds);
-  }
-  if (forced.sharp.value_or(false) && !topology.sharp)
-    out.push_back({report::Severity::warning,
-                   "network.nccl.sharp is on, and the fabric's switches do not sum", "network.nccl.sharp",
-                   "topology.fabric.sharp=true switches them on, InfiniBand's can"});
-  // Between nodes NVLS sums in the fabric's switches, too; CollNet does nothing else.
-  const std::size_t of_a_node = topology.accelerators().size() / std::max<std::size_t>(topology.nodes(), 1);
-  double summed = 0, all = 0;  // seconds of all calls
-  for (const report::CollectiveRow& row : result.collectives) {
-    const double time = seconds(row.each) * static_cast<double>(row.calls);
-    const bool in_switches =
-        row.algorithm.starts_with("CollNet") || (row.algorithm == "NVLS" && row.group_size > of_a_node);
-    all += time;
-    summed += in_switches ? time : 0;
-  }
-  constexpr double kTrifle = 1e-3;
-  if (topology.sharp && all > 0 && summed < kTrifle * all)
-    out.push_back({report::Severity::warning,
-                   "topology.fabric.sharp changes next to nothing: what is summed in the fabric's switches "
-                   "takes less than a thousandth of the time of all collectives",
-                   "topology.fabric.sharp",
-                   "NCCL has all-reduces summed there, where that is quicker; gradients that are scattered "
-                   "(zero 1 and above) are none"});
-  if (forced.nvls.value_or(false) && !topology.nvlink_sharp)
-    out.push_back({report::Severity::warning, "network.nccl.nvls is on, and no NVSwitch here sums",
-                   "network.nccl.nvls", "those of Hopper and later do"});
   return out;
 }
 }  // namespace topsim::scenario

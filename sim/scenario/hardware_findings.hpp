@@ -20,8 +20,4 @@ namespace topsim::scenario {
 // placement lists, without any. Of nodes of a recipe.
 [[nodiscard]] std::optional<report::Finding> empty_nodes(const topology::TopologySpec& spec,
                                                          const topology::Catalogue& catalogue);
-// What network.nccl forces, or the fabric could do, and no collective of the run did.
-[[nodiscard]] std::vector<report::Finding> forced_findings(const Scenario& scenario,
-                                                           const topology::Topology& topology,
-                                                           const report::Result& result);
 }  // namespace topsim::scenario

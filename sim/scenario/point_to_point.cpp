@@ -115,110 +115,160 @@ Duration one_message(Ground& ground, DeviceId from, DeviceId to, Bytes size, dou
   ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
   return end;
 }
+struct TwoEnds {
+  DeviceId from, to;
+};
+
+TwoEnds ends_to_use(const Topology& topology, const TrafficOptions& options) {
+  const Ends ends = ends_of(topology);
+  const auto& first = ends.of_node.front();
+  if (first.empty() || (ends.of_node.size() == 1 && first.size() < 2))
+    throw ConfigError("there is nobody to send to", "give the topology a second node or accelerator");
+  const DeviceId from = options.from.empty() ? first[0] : device_named(topology, options.from);
+  const DeviceId to = !options.to.empty()       ? device_named(topology, options.to)
+                      : ends.of_node.size() > 1 ? ends.of_node[1].front()
+                                                : first[1];
+  if (from == to)
+    throw ConfigError(topology.name(from) + " would send to itself",
+                      "--from and --to name two accelerators or NICs");
+  return {from, to};
+}
+
+// Slots of the ends that are slower than their cables.
+struct Slots {
+  double rate = 0;  // bytes/s that they leave; 0: there are none
+  std::string names;
+};
+
+Slots slots_of(const Ground& ground, TwoEnds pair) {
+  const Topology& topology = ground.topology();
+  Slots slots;
+  for (const DeviceId end : {pair.from, pair.to}) {
+    const auto slot = ground.tight_slot(end, end == pair.from);
+    if (!slot) continue;
+    slots.rate = slots.rate > 0 ? std::min(slots.rate, slot->capacity) : slot->capacity;
+    slots.names += fmt::format("{}{} ({}, {:.4g} GB/s)", slots.names.empty() ? "" : ", ", topology.name(end),
+                               topology.type_of(slot->link).label, slot->capacity * 1e-9);
+  }
+  return slots;
+}
+
+// Two ends and all that their messages have in common.
+struct Way {
+  const topology::Catalogue& catalogue;
+  Ground& ground;  // as libraries see it
+  Ground* bare;    // as perftest does; null: not known
+  TwoEnds pair;
+  Verb verb;
+  bool tcp;
+  const topology::LinkEntry* nvlink;  // between the two; null: another way, or nothing known
+  double rate;                        // bytes/s that slots and copies leave; 0: as the links have it
+  Duration interval;                  // from one message of a queue pair to the next
+};
+
+// What the figures are, where they are not perftest's.
+std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
+  if (tcp)
+    return fmt::format("TCP has no verbs: one stream, which a core of either host copies at {:.4g} GB/s",
+                       collective::kSocketReceive * 1e-9);
+  if (over_nvlink || as_perftest) return "";
+  return "the latency is the library's: what perftest would print needs two NICs and switches whose own "
+         "times "
+         "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
+}
+
+// nullopt: somebody stopped it.
+std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
+  const auto [from, to] = way.pair;
+  PointToPointRow row;
+  row.size = size;
+  const Duration wire = one_message(way.ground, from, to, size, way.rate);
+  row.library = row.latency = wire;
+  if (way.nvlink != nullptr) {
+    row.latency += way.nvlink->copy_kernel;
+    row.library += way.nvlink->library;
+  }
+  if (way.bare != nullptr)
+    row.latency = one_message(*way.bare, from, to, size, way.rate) +
+                  host_part(way.catalogue, way.ground.topology(), from, to, size, way.verb);
+  // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.
+  constexpr std::int64_t kEnough = 32 << 20;
+  row.iterations =
+      static_cast<int>(std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
+  way.ground.renew();
+  for (int i = 0; i < row.iterations; ++i) way.ground.send(from, to, size, static_cast<std::uint64_t>(i));
+  Duration end{};
+  way.ground.run([&](std::uint64_t, Duration time) { end = std::max(end, time); });
+  if (way.ground.stopped()) return std::nullopt;
+  // From the first delivery on: what comes before it is latency.
+  const double took = seconds(end - wire);
+  // Where messages do not share a link (analytic), each has all of it.
+  row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
+  if (way.interval > Duration{}) row.message_rate = std::min(row.message_rate, 1 / seconds(way.interval));
+  if (way.tcp)
+    row.message_rate =
+        std::min(row.message_rate, collective::kSocketReceive / static_cast<double>(size.value()));
+  row.bandwidth = row.message_rate * static_cast<double>(size.value());
+  return row;
+}
+
+PointToPoint messages_between(const Scenario& scenario, const topology::Catalogue& catalogue,
+                              const TrafficOptions& options, const std::atomic<bool>* stop) {
+  Ground ground(scenario, catalogue, stop);
+  const Topology& topology = ground.topology();
+  const TwoEnds pair = ends_to_use(topology, options);
+  const auto [from, to] = pair;
+  PointToPoint result;
+  result.from = topology.name(from), result.to = topology.name(to);
+  result.verb = options.verb;
+  const topology::Route route = ground.route(from, to);
+  const auto all_links = [&](const auto& is) {
+    return std::all_of(route.links.begin(), route.links.end(),
+                       [&](const auto& share) { return is(share.link); });
+  };
+  const bool tcp = !all_links([&](LinkId link) { return topology.type_of(link).transport != "tcp"; });
+  result.over_nvlink =
+      topology.device(from).kind == DeviceKind::accelerator &&
+      topology.device(to).kind == DeviceKind::accelerator &&
+      all_links([&](LinkId link) { return topology.link(link).kind == topology::LinkKind::nvlink; });
+  const std::optional<Scenario> verbs =
+      tcp ? std::nullopt : as_perftest_sees(scenario, catalogue, topology, from, to);
+  std::optional<Ground> bare;
+  if (verbs) bare.emplace(*verbs, catalogue, stop);
+  result.note = note_of(tcp, result.over_nvlink, verbs.has_value());
+  const Slots slots = slots_of(ground, pair);
+  Way way{catalogue,          ground,     bare ? &*bare : nullptr, pair, options.verb, tcp,
+          /*nvlink=*/nullptr, slots.rate, /*interval=*/{}};
+  if (result.over_nvlink) way.nvlink = nvlink_of(catalogue, topology, from, route.links.front().link);
+  if (tcp)
+    way.rate = way.rate > 0 ? std::min(way.rate, collective::kSocketReceive) : collective::kSocketReceive;
+  if (!result.over_nvlink)
+    way.interval = between_messages(scenario, catalogue, topology, route);
+  else if (way.nvlink != nullptr)
+    way.interval = way.nvlink->copy_kernel;
+  if (way.interval == Duration{}) {  // a torus of chips, or a bus
+    way.interval = one_message(ground, from, to, Bytes(1), way.rate);
+    if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
+    result.note +=
+        "; no NIC is on the way, and how many messages such ports take is not published: here "
+        "one in the time of the smallest";
+  }
+  if (!slots.names.empty()) {
+    if (!result.note.empty()) result.note += "; ";
+    result.note += "from memory to memory by slots slower than the cables: " + slots.names;
+  }
+  for (const Bytes size : options.sizes) {
+    const auto row = row_of(way, size);
+    result.complete = row.has_value();
+    if (!row) break;
+    result.rows.push_back(*row);
+  }
+  return result;
+}
 }  // namespace
 
 PointToPoint point_to_point(const Scenario& scenario, const topology::Catalogue& catalogue,
                             const TrafficOptions& options, const std::atomic<bool>* stop) {
-  return with_places(scenario, [&] {
-    Ground ground(scenario, catalogue, stop);
-    const Topology& topology = ground.topology();
-    const Ends ends = ends_of(topology);
-    const auto& first = ends.of_node.front();
-    if (first.empty() || (ends.of_node.size() == 1 && first.size() < 2))
-      throw ConfigError("there is nobody to send to", "give the topology a second node or accelerator");
-    const DeviceId from = options.from.empty() ? first[0] : device_named(topology, options.from);
-    const DeviceId to = !options.to.empty()       ? device_named(topology, options.to)
-                        : ends.of_node.size() > 1 ? ends.of_node[1].front()
-                                                  : first[1];
-    if (from == to)
-      throw ConfigError(topology.name(from) + " would send to itself",
-                        "--from and --to name two accelerators or NICs");
-    PointToPoint result;
-    result.from = topology.name(from), result.to = topology.name(to);
-    result.verb = options.verb;
-    const topology::Route route = ground.route(from, to);
-    const bool tcp = std::any_of(route.links.begin(), route.links.end(), [&](const auto& share) {
-      return topology.type_of(share.link).transport == "tcp";
-    });
-    const std::optional<Scenario> verbs =
-        tcp ? std::nullopt : as_perftest_sees(scenario, catalogue, topology, from, to);
-    result.over_nvlink = topology.device(from).kind == DeviceKind::accelerator &&
-                         topology.device(to).kind == DeviceKind::accelerator &&
-                         std::all_of(route.links.begin(), route.links.end(), [&](const auto& share) {
-                           return topology.link(share.link).kind == topology::LinkKind::nvlink;
-                         });
-    const topology::LinkEntry* nvlink =
-        result.over_nvlink ? nvlink_of(catalogue, topology, from, route.links.front().link) : nullptr;
-    const Duration kernel = nvlink != nullptr ? nvlink->copy_kernel : Duration{};
-    double rate = 0;  // what slots leave
-    std::string slots;
-    for (const DeviceId end : {from, to}) {
-      const auto slot = ground.tight_slot(end, end == from);
-      if (!slot) continue;
-      rate = rate > 0 ? std::min(rate, slot->capacity) : slot->capacity;
-      slots += fmt::format("{}{} ({}, {:.4g} GB/s)", slots.empty() ? "" : ", ", topology.name(end),
-                           topology.type_of(slot->link).label, slot->capacity * 1e-9);
-    }
-    if (tcp) rate = rate > 0 ? std::min(rate, collective::kSocketReceive) : collective::kSocketReceive;
-    std::optional<Ground> bare;
-    if (verbs) {
-      bare.emplace(*verbs, catalogue, stop);
-    } else if (tcp) {
-      result.note =
-          fmt::format("TCP has no verbs: one stream, which a core of either host copies at {:.4g} GB/s",
-                      collective::kSocketReceive * 1e-9);
-    } else if (!result.over_nvlink) {
-      result.note =
-          "the latency is the library's: what perftest would print needs two NICs and switches whose own "
-          "times "
-          "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
-    }
-    Duration interval = result.over_nvlink ? kernel : between_messages(scenario, catalogue, topology, route);
-    if (interval == Duration{}) {  // a torus of chips, or a bus
-      interval = one_message(ground, from, to, Bytes(1), rate);
-      if (result.over_nvlink) result.note = "what a copy kernel takes there is not known";
-      result.note +=
-          "; no NIC is on the way, and how many messages such ports take is not published: here "
-          "one in the time of the smallest";
-    }
-    if (!slots.empty()) {
-      if (!result.note.empty()) result.note += "; ";
-      result.note += "from memory to memory by slots slower than the cables: " + slots;
-    }
-    for (const Bytes size : options.sizes) {
-      PointToPointRow row;
-      row.size = size;
-      const Duration wire = one_message(ground, from, to, size, rate);
-      row.library = row.latency = wire;
-      row.latency += kernel;
-      if (nvlink != nullptr) row.library += nvlink->library;
-      if (bare)
-        row.latency = one_message(*bare, from, to, size, rate) +
-                      host_part(catalogue, topology, from, to, size, options.verb);
-      Duration end{};
-      const auto keep = [&](std::uint64_t, Duration time) { end = std::max(end, time); };
-      // perftest posts 5000 messages; the rate no longer changes after a few round trips' worth of bytes.
-      constexpr std::int64_t kEnough = 32 << 20;
-      row.iterations = static_cast<int>(
-          std::clamp<std::int64_t>(kEnough / std::max<std::int64_t>(size.value(), 1), 20, 5000));
-      ground.renew();
-      for (int i = 0; i < row.iterations; ++i) ground.send(from, to, size, static_cast<std::uint64_t>(i));
-      end = {};
-      ground.run(keep);
-      result.complete = !ground.stopped();
-      if (!result.complete) break;
-      // From the first delivery on: what comes before it is latency.
-      const double took = seconds(end - wire);
-      // Where messages do not share a link (analytic), each has all of it.
-      row.message_rate = took > 0 ? (row.iterations - 1) / took : 1 / seconds(wire);
-      if (interval > Duration{}) row.message_rate = std::min(row.message_rate, 1 / seconds(interval));
-      if (tcp)
-        row.message_rate =
-            std::min(row.message_rate, collective::kSocketReceive / static_cast<double>(size.value()));
-      row.bandwidth = row.message_rate * static_cast<double>(size.value());
-      result.rows.push_back(row);
-    }
-    return result;
-  });
+  return with_places(scenario, [&] { return messages_between(scenario, catalogue, options, stop); });
 }
 }  // namespace topsim::scenario

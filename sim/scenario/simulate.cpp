@@ -1,26 +1,15 @@
 #include "sim/scenario/simulate.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "sim/base/heap.hpp"
-#include "sim/base/parallel.hpp"
-#include "sim/executor/carrier.hpp"
-#include "sim/executor/executor.hpp"
-#include "sim/executor/simulate.hpp"
 #include "sim/metrics/accounting.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/make_result.hpp"
-#include "sim/report/text.hpp"
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/cluster.hpp"
@@ -28,10 +17,12 @@
 #include "sim/scenario/facts.hpp"
 #include "sim/scenario/fault_findings.hpp"
 #include "sim/scenario/faults.hpp"
+#include "sim/scenario/forced_findings.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
+#include "sim/scenario/network_findings.hpp"
 #include "sim/scenario/replayed.hpp"
-#include "sim/scenario/sharp_faults.hpp"
+#include "sim/scenario/runs.hpp"
 #include "topology/routes.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/training_step.hpp"
@@ -153,158 +144,6 @@ void add_detours(const Scenario& scenario, const Prepared& prepared, const Appli
     }
     run.route_changes.push_back(change);
   }
-}
-
-// The first rank that rank 0 does not reach: threads lower collectives side by side and any of them may be
-// the first to fail, a message must be the same every time.
-std::optional<Problem> unreachable_rank(const topology::Router& router, bool faulty) {
-  const auto ranks = router.topology().accelerators();
-  for (const DeviceId rank : ranks) {
-    topology::RouteQuery query;
-    query.from = ranks.front(), query.to = rank;
-    topology::Route route;
-    router.route(query, route);
-    if (rank == ranks.front() || route.reachable()) continue;
-    Problem problem;
-    const bool listed = router.topology().has_explicit_names();
-    problem.path = faulty ? "faults" : listed ? "topology" : "topology.fabric";
-    problem.message = router.why_unreachable(query.from, query.to);
-    problem.help =
-        faulty   ? "without \"at\" and \"for\" a part is down for the whole run, and no other path is left"
-        : listed ? "topsim topo check finds what is not joined"
-                 : "topsim topo check finds what is not joined; topsim list fabrics names what joins nodes";
-    return problem;
-  }
-  return std::nullopt;
-}
-
-// Measured at 16,384: 46 KB of state each, of which a run looks at a bit here and a bit there.
-void expect_classes(std::size_t ranks) {
-  constexpr std::size_t kMany = 4000, kBytes = 48 << 10;
-  if (ranks > kMany) put_heap_on_huge_pages(ranks * kBytes);
-}
-
-// The runs of one scenario: folded once.
-class Runs {
- public:
-  // REQUIRES: the arguments outlive it.
-  Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
-       const executor::RunOptions& options)
-      : scenario_(scenario),
-        prepared_(prepared),
-        router_(router),
-        nccl_(router, library_choices(scenario), {}, prepared.searches) {
-    // Hardly two ranks are alike then.
-    const bool hashed = prepared.topology.routing == topology::Routing::ecmp;
-    if (hashed || !options.fold) expect_classes(prepared.program.ranks);
-    explained([&] { system_ = executor::fold_for(prepared.program, router, nccl_, options); });
-    stops_ = sharp_stops(system_, prepared.topology, options.capacity_changes);
-  }
-
-  [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
-                                      executor::Progress* progress) const {
-    executor::Outcome outcome;
-    explained(
-        [&] { outcome = executor::simulate(prepared_.program, system_, router_, nccl_, options, progress); });
-    if (!stops_.empty() && stops_.front().at < outcome.end) throw ConfigError({stops_.front().problem});
-    return outcome;
-  }
-
- private:
-  // A job that waits for what has failed waits for a sum in the switches, where there is one that stopped.
-  void say_stop() const {
-    if (!stops_.empty()) throw ConfigError({stops_.front().problem});
-  }
-  template <class Work>
-  void explained(const Work& work) const {
-    try {
-      work();
-    } catch (const executor::CutOff& cut) {
-      say_stop();
-      auto down = parts_that_stay_down(scenario_.faults, cut.problems().front().message);
-      if (down.empty()) throw;
-      throw ConfigError(std::move(down));
-    } catch (const executor::Blocked&) {
-      say_stop();
-      auto down = parts_that_stay_down(scenario_.faults);
-      if (down.empty()) throw;
-      throw ConfigError(std::move(down));
-    } catch (const ConfigError&) {
-      const auto problem = unreachable_rank(router_, !scenario_.faults.empty());
-      if (!problem) throw;
-      throw ConfigError({*problem});
-    }
-  }
-
-  const Scenario& scenario_;
-  const Prepared& prepared_;
-  const topology::Router& router_;
-  collective::NcclModel nccl_;
-  fold::System system_;
-  std::vector<SharpStop> stops_;
-};
-
-// What the first step took of a run whose steps are alike to a thousandth, which is less than is printed of
-// them; none of other runs, nor where something changes on the way.
-std::optional<Duration> like_the_first(const executor::RunOptions& run, const executor::Outcome& outcome) {
-  if (run.warmup > 1 || !run.capacity_changes.empty() || !run.pace_changes.empty() ||
-      !run.route_changes.empty())
-    return std::nullopt;
-  const Duration first =
-      run.warmup == 0 ? outcome.step_times.front() : outcome.measured_begin.time_since_epoch();
-  constexpr double kAlike = 1e-3;
-  const auto differs = [&](Duration step) {
-    return std::abs(seconds(step - first)) > kAlike * seconds(first);
-  };
-  if (std::any_of(outcome.step_times.begin(), outcome.step_times.end(), differs)) return std::nullopt;
-  return first;
-}
-
-// What the network has to say: its remarks; where flows met, by how much and how sure.
-void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
-                          bool interval, executor::Progress* progress, report::Result& result) {
-  for (const std::string& remark : outcome.network_remarks)
-    result.findings.push_back({report::Severity::warning,
-                               remark,
-                               run.network == "packet" ? "network.packet" : "network.model",
-                               {}});
-  if (outcome.least_efficiency >= 1 || !outcome.complete) return;
-  report::Finding met;
-  met.message = fmt::format(
-      "ports where flows meet carry as little as {:.1f} % of their capacity, as packets do (topsim "
-      "calibrate)",
-      100 * outcome.least_efficiency);
-  // Two more runs, which nobody waits for where one takes many seconds already.
-  constexpr std::uint64_t kMostEvents = 2'000'000;
-  if (interval && outcome.events > kMostEvents) {
-    met.message += "; the interval of the calibration is left out of runs of more than 2 million events";
-  } else if (interval) {
-    // By their first steps alone, where that says as much.
-    const std::optional<Duration> first = like_the_first(run, outcome);
-    const double scale = first ? seconds(result.step) / seconds(*first) : 1;
-    const auto step_at = [&](network::Bound bound) {
-      executor::RunOptions other = run;
-      other.congestion_bound = bound;
-      other.timeline = other.explained = false;
-      if (first) other.warmup = 0, other.steps = 1;
-      executor::Progress own;
-      if (progress != nullptr) own.stop_all = &progress->stop;
-      return scale * seconds(metrics::mean_step(runs.run(other, &own).step_times));
-    };
-    std::array<double, 2> steps{};
-    parallel::in_order(steps.size(), 0, [&](std::size_t i) {
-      steps[i] = step_at(i == 0 ? network::Bound::high : network::Bound::low);
-    });
-    const std::string low = report::duration_text(from_seconds(steps[0]));
-    const std::string high = report::duration_text(from_seconds(steps[1]));
-    met.message += progress != nullptr && progress->stop
-                       ? "; the interval of the calibration was interrupted"
-                       : "; over the interval of the calibration the step takes " +
-                             (low == high ? low : low + " to " + high);
-  }
-  met.path = "network.contention";
-  met.remedy = "--network packet simulates every packet; network.contention=ideal leaves it out";
-  result.findings.push_back(std::move(met));
 }
 
 Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue& catalogue,

@@ -35,8 +35,9 @@ class Ground {
   // The same; what is sent then starts together, tags 0, 1, ... in order, and loses in the fluid what packets
   // lose where they meet.
   void renew_for_meetings();
-  // What a NIC sends or takes begins and ends in the memory behind it; the latency of a message has its host
-  // in it already. `rate` (bytes/s) is what the slots of a lone message leave it; 0: they are stops like any.
+  // A NIC's message begins or ends in the memory behind it, whose slot it crosses. `rate` (bytes/s): what the
+  // slots leave a message that is alone, as a cap; 0: slots are links like others, which messages share.
+  // Either way they add no latency: the NICs' own has the hosts in it.
   void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate = 0);
   // A NIC's slot in the direction of a message, where it carries less than the NIC's cables do: elsewhere it
   // binds nothing. Of nothing where the end is no NIC.

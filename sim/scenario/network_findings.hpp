@@ -1,0 +1,14 @@
+// What the network has to say of a run: its remarks; where flows met, by how much and how sure.
+#pragma once
+
+#include "sim/executor/options.hpp"
+#include "sim/report/result.hpp"
+#include "sim/scenario/runs.hpp"
+
+namespace topsim::scenario {
+
+// `interval`: also the step at either end of the calibration's interval, two more runs. `progress`, which may
+// be null, stops these.
+void add_network_findings(const Runs& runs, const executor::RunOptions& run, const executor::Outcome& outcome,
+                          bool interval, executor::Progress* progress, report::Result& result);
+}  // namespace topsim::scenario

@@ -1,0 +1,36 @@
+// The runs of one scenario: folded once, errors said in the words of its faults.
+#pragma once
+
+#include <vector>
+
+#include "sim/executor/simulate.hpp"
+#include "sim/scenario/cluster.hpp"
+#include "sim/scenario/sharp_faults.hpp"
+#include "sim/scenario/simulate.hpp"
+#include "topology/routes.hpp"
+
+namespace topsim::scenario {
+
+class Runs {
+ public:
+  // REQUIRES: the arguments outlive it.
+  Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
+       const executor::RunOptions& options);
+
+  // `options` may differ from those it was made with in what folding does not depend on: steps, records.
+  [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
+                                      executor::Progress* progress) const;
+
+ private:
+  void say_stop() const;
+  template <class Work>
+  void explained(const Work& work) const;
+
+  const Scenario& scenario_;
+  const Prepared& prepared_;
+  const topology::Router& router_;
+  collective::NcclModel nccl_;
+  fold::System system_;
+  std::vector<SharpStop> stops_;
+};
+}  // namespace topsim::scenario
