@@ -162,7 +162,7 @@ int judge_candidates(const Options& options, std::span<const report::Candidate> 
 
 int run(const Options& options) {
   check(options);
-  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  report::check_page(options.html);
   executor::Progress progress;
   const InterruptGuard guard(progress.stop);
   const std::vector<report::Candidate> candidates = gather(options, progress);
@@ -189,9 +189,7 @@ int run(const Options& options) {
   std::cout.flush();
   if (!options.html.empty())
     report::write_file(options.html, report::compare_html(report::compare_page(comparison, candidates)));
-  Written written(options.quiet);
-  if (!options.html.empty()) written.add(options.html);
-  written.say();
+  say_written(options.quiet, {options.html});
   if (interrupted) return kInterrupted;
   return judge_candidates(options, candidates, comparison);
 }

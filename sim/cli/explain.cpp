@@ -34,7 +34,7 @@ int run(const Options& options) {
   const InterruptGuard guard(progress.stop);
   std::optional<ProgressLine> line;
   line.emplace(progress, options.quiet);
-  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  report::check_page(options.html);
   scenario::Simulated drawn;
   if (!input.result || !options.html.empty()) {
     scenario::SimulateOptions how;
@@ -67,9 +67,7 @@ int run(const Options& options) {
                     ? study::explain_json(*input.result, what_ifs, !interrupted)
                     : study::explain_text(*input.result, what_ifs, report::options_of_stdout().columns));
   std::cout.flush();
-  Written written(options.quiet);
-  if (!options.html.empty()) written.add(options.html);
-  written.say();
+  say_written(options.quiet, {options.html});
   return interrupted ? kInterrupted : kOk;
 }
 }  // namespace

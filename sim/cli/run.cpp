@@ -129,14 +129,12 @@ int run(const Options& options) {
   write_page(options, simulated);
   if (!options.trace.empty()) report::write_trace(options.trace, *timeline);
   print(options, simulated, result_file, members);
-  Written written(options.quiet);
+  std::string folder;
   if (!options.out.empty())
-    written.add(fmt::format("{}/{{result.json, {}run.json, tables as CSV{}}}", options.out,
-                            report::has_page() ? "report.html, " : "",
-                            report::has_packed_timeline(options.out) ? ", the timeline packed" : ""));
-  if (!options.html.empty()) written.add(options.html);
-  if (!options.trace.empty()) written.add(options.trace);
-  written.say();
+    folder = fmt::format("{}/{{result.json, {}run.json, tables as CSV{}}}", options.out,
+                         report::has_page() ? "report.html, " : "",
+                         report::has_packed_timeline(options.out) ? ", the timeline packed" : "");
+  say_written(options.quiet, {folder, options.html, options.trace});
   if (!options.quiet && options.format != "table")  // the table says it itself
     std::cerr << report::run_text(simulated.record) << ", "
               << report::bytes_text(static_cast<double>(simulated.record.peak_rss_bytes)) << " of memory\n";

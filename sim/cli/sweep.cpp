@@ -69,7 +69,7 @@ void check_store(const std::string& out) {
 // Figures are named before anything runs: a mistake in a name must not cost hours.
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
-  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  report::check_page(options.html);
   check_store(options.out);
   study::SweepReport report;
   report.space = space_of(options);
@@ -117,10 +117,7 @@ int run(const Options& options) {
             << std::flush;
   if (!options.html.empty())
     report::write_file(options.html, report::sweep_html(study::sweep_json(report), report.scenario));
-  Written written(options.quiet);
-  if (!options.out.empty()) written.add(options.out);
-  if (!options.html.empty()) written.add(options.html);
-  written.say();
+  say_written(options.quiet, {options.out, options.html});
   if (!report.complete) {
     if (!options.quiet)
       std::cerr << "interrupted: " << report.rows.size() << " of " << report.space.points.size()

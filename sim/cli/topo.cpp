@@ -39,9 +39,22 @@ struct Options {
   bool strict = false;
 };
 
-Topology load(const Options& options) {
-  return scenario::load_topology(options.scenario.path, shipped_catalogue(),
-                                 [&] { return options.scenario.load_cluster(); });
+// What the path names: a scenario's cluster, or a file or node of the catalogue, of which `scenario` says
+// nothing.
+struct Loaded {
+  scenario::Scenario scenario;
+  Topology topology;
+};
+
+Loaded load(const Options& options, const topology::Catalogue& catalogue) {
+  scenario::Scenario scenario;
+  Topology topology = scenario::load_topology(options.scenario.path, catalogue,
+                                              [&] { return scenario = options.scenario.load_cluster(); });
+  return {std::move(scenario), std::move(topology)};
+}
+
+Topology load_topology(const Options& options) {
+  return load(options, shipped_catalogue()).topology;
 }
 
 void write(const Options& options, const std::string& text) {
@@ -92,11 +105,7 @@ std::string format_of(const Options& options, const Formats& formats, const std:
 
 int check(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
-  scenario::Scenario scenario;
-  const Topology topology = scenario::load_topology(options.scenario.path, catalogue, [&] {
-    scenario = options.scenario.load_cluster();
-    return scenario;
-  });
+  const auto [scenario, topology] = load(options, catalogue);
   const auto findings = topology::check(topology);
   int failed = 0;
   for (const topology::Finding& f : findings) {
@@ -129,8 +138,7 @@ std::string read_text(const std::string& given) {
 }
 
 // Names that the user gives an import are the catalogue's.
-void check_names(const Options& options) {
-  const topology::Catalogue catalogue = shipped_catalogue();
+void check_names(const Options& options, const topology::Catalogue& catalogue) {
   std::vector<Problem> problems;
   const auto look_up = [&](const std::string& option, const std::string& name, const auto& find) {
     if (name.empty()) return;
@@ -151,7 +159,8 @@ void tell(const std::vector<std::string>& findings) {
 }
 
 int import(const Options& options) {
-  check_names(options);
+  const topology::Catalogue catalogue = shipped_catalogue();
+  check_names(options, catalogue);
   const std::string& path = options.file;
   const std::string text = read_text(path);
   constexpr std::uint32_t kMostNodes = 65536;
@@ -163,7 +172,6 @@ int import(const Options& options) {
     write(options, in_format(t, format_of(options, topology_formats(), "json", "--as")));
   };
   if (format == "nccl") {
-    const topology::Catalogue catalogue = shipped_catalogue();
     topology::NcclXmlOptions how;
     how.catalogue = &catalogue;
     how.nic_link = options.nic_link;
@@ -179,7 +187,6 @@ int import(const Options& options) {
   how.name = path;
   how.accelerator = options.accelerator;
   how.nic_link = options.nic_link;
-  const topology::Catalogue catalogue = shipped_catalogue();
   if (!options.accelerator.empty()) how.figures = &catalogue.accelerator(options.accelerator);
   if (options.nodes > 1)
     throw ConfigError("--nodes is for NCCL's XML: " + path + " describes what there is", "");
@@ -199,12 +206,8 @@ int import(const Options& options) {
 // Quotes and running costs are the scenario's; a node or a topology file has none.
 std::string bill_of_materials(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
-  scenario::Scenario scenario;
-  const Topology topology = scenario::load_topology(options.scenario.path, catalogue, [&] {
-    scenario = options.scenario.load_cluster();
-    return scenario;
-  });
-  if (scenario.topology.node.use.empty() && topology.has_explicit_names() == false)
+  auto [scenario, topology] = load(options, catalogue);
+  if (scenario.topology.node.use.empty() && !topology.has_explicit_names())
     scenario.topology.node.use = options.scenario.path;
   report::check_quotes(scenario.cost, catalogue);
   const report::CostModel cost = report::make_cost_model(
@@ -245,7 +248,7 @@ Action configure_topo(CLI::App& app) {
   sub("show", "A readable tree of a scenario's topology, a topology file, or a node of the catalogue",
       [options] {
         const int columns = report::options_of_stdout().columns;
-        std::cout << topology::to_tree(load(*options), false, static_cast<std::size_t>(columns));
+        std::cout << topology::to_tree(load_topology(*options), false, static_cast<std::size_t>(columns));
         return kOk;
       });
   CLI::App& checker =
@@ -254,11 +257,13 @@ Action configure_topo(CLI::App& app) {
           [options] { return check(*options); });
   add_flag(checker, "--strict", options->strict, "Exit 1 on warnings too");
   output(sub("draw", "SVG (or Graphviz: --as dot)", [options] {
-    write(*options, in_format(load(*options), format_of(*options, topology_formats(), "svg", "--as")));
+    write(*options,
+          in_format(load_topology(*options), format_of(*options, topology_formats(), "svg", "--as")));
     return kOk;
   }));
   output(sub("export", "Devices and links one by one (json), or NCCL's XML of one node", [options] {
-    write(*options, in_format(load(*options), format_of(*options, topology_formats(), "json", "--as")));
+    write(*options,
+          in_format(load_topology(*options), format_of(*options, topology_formats(), "json", "--as")));
     return kOk;
   }));
   CLI::App& importer = sub(

@@ -26,7 +26,7 @@ struct Options {
 
 int run(const Options& options) {
   check_format(options.format, {"table", "json"});
-  if (!options.html.empty()) report::require_page(), report::check_place(options.html);
+  report::check_page(options.html);
   const config::Library library = shipped_library();
   const topology::Catalogue catalogue = shipped_catalogue();
   const auto files = validation::find_cases(options.cases, library);
@@ -47,9 +47,7 @@ int run(const Options& options) {
   }
   if (!options.html.empty())
     report::write_file(options.html, report::validate_html(validation::to_json(report)));
-  Written written(options.quiet);
-  if (!options.html.empty()) written.add(options.html);
-  written.say();
+  say_written(options.quiet, {options.html});
   return report.passed() ? kOk : kCheckFailed;
 }
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/report/html/page_text.hpp"
+#include "sim/report/write.hpp"
 
 namespace topsim::report {
 namespace {
@@ -49,6 +50,12 @@ void require_page() {
   if (has_page()) return;
   throw ConfigError("this build of topsim has no report page: npm could not fetch the chart library",
                     "in the source folder: sh install.sh, or (cd sim/report/html && npm ci) and build again");
+}
+
+void check_page(const std::string& file) {
+  if (file.empty()) return;
+  require_page();
+  check_place(file);
 }
 
 std::string make_page(const Page& page) {

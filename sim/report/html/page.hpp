@@ -12,6 +12,8 @@ namespace topsim::report {
 [[nodiscard]] bool has_page();
 // Throws ConfigError, which says how to get the page, where has_page() is false.
 void require_page();
+// Before a long run: the page can be made and written to `file`. Nothing of an empty name.
+void check_page(const std::string& file);
 
 struct Page {
   std::string_view kind;          // "run", "compare", "sweep", "validate"
