@@ -2,116 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 
 #include "sim/base/error.hpp"
-#include "sim/base/lower_case.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/config/unit_table.hpp"
 
 namespace topsim::config {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double factor;           // base units in one
-  std::int64_t whole = 0;  // the same, exactly, for time and sizes
-  bool printed = true;     // false: a second spelling, read only
-};
-
-constexpr Unit exact(std::string_view name, std::int64_t whole, bool printed = true) {
-  return {name, static_cast<double>(whole), whole, printed};
-}
-
-// Ascending. Bits exist only here: 1 bit/s is 1/8 byte/s.
-constexpr std::array kTime = {exact("ps", 1),
-                              exact("ns", 1'000),
-                              exact("us", 1'000'000),
-                              exact("\xC2\xB5s", 1'000'000, false),
-                              exact("\xCE\xBCs", 1'000'000, false),
-                              exact("ms", 1'000'000'000),
-                              exact("s", 1'000'000'000'000),
-                              exact("min", 60'000'000'000'000, false),
-                              exact("h", 3'600'000'000'000'000, false),
-                              exact("days", 86'400'000'000'000'000, false)};
-constexpr std::array kSize = {exact("B", 1),
-                              exact("kB", 1'000),
-                              exact("KiB", std::int64_t{1} << 10),
-                              exact("MB", 1'000'000),
-                              exact("MiB", std::int64_t{1} << 20),
-                              exact("GB", 1'000'000'000),
-                              exact("GiB", std::int64_t{1} << 30),
-                              exact("TB", 1'000'000'000'000),
-                              exact("TiB", std::int64_t{1} << 40),
-                              exact("PB", 1'000'000'000'000'000)};
-constexpr std::array kBandwidth = {Unit{"bit/s", 0.125, 0, false},
-                                   Unit{"B/s", 1},
-                                   Unit{"kbit/s", 125, 0, false},
-                                   Unit{"kB/s", 1e3},
-                                   Unit{"KiB/s", 1024, 0, false},
-                                   Unit{"Mbit/s", 1.25e5, 0, false},
-                                   Unit{"MB/s", 1e6},
-                                   Unit{"MiB/s", 1048576, 0, false},
-                                   Unit{"Gbit/s", 1.25e8, 0, false},
-                                   Unit{"GB/s", 1e9},
-                                   Unit{"GiB/s", 1073741824, 0, false},
-                                   Unit{"Tbit/s", 1.25e11, 0, false},
-                                   Unit{"TB/s", 1e12}};
-constexpr std::array kFlops = {Unit{"FLOP", 1},     Unit{"MFLOP", 1e6},  Unit{"GFLOP", 1e9},
-                               Unit{"TFLOP", 1e12}, Unit{"PFLOP", 1e15}, Unit{"EFLOP", 1e18},
-                               Unit{"ZFLOP", 1e21}};
-constexpr std::array kFlopRate = {Unit{"FLOP/s", 1},
-                                  Unit{"MFLOP/s", 1e6},
-                                  Unit{"GFLOP/s", 1e9},
-                                  Unit{"TFLOP/s", 1e12},
-                                  Unit{"TFLOPS", 1e12, 0, false},
-                                  Unit{"PFLOP/s", 1e15},
-                                  Unit{"PFLOPS", 1e15, 0, false}};
-constexpr std::array kPower = {Unit{"W", 1}, Unit{"kW", 1e3}, Unit{"MW", 1e6}};
-constexpr std::array kLength = {Unit{"mm", 1e-3}, Unit{"cm", 1e-2}, Unit{"m", 1}, Unit{"km", 1e3}};
-constexpr std::array kEnergyPrice = {Unit{"USD/MWh", 1e-3}, Unit{"USD/kWh", 1}};
-constexpr std::array kMoney = {Unit{"USD", 1}, Unit{"kUSD", 1e3}, Unit{"MUSD", 1e6}};
-
-struct Facts {
-  std::string_view name, example;
-  const Unit* units;
-  std::size_t count;
-  std::size_t base;  // index of the unit whose factor is 1
-  double most;       // beyond what there is by far: memories move some 1e16 B/s, clusters some 1e21 FLOP/s
-};
+// Less than a quantity with a fraction can mean.
 constexpr double kLeast = 1e-9;
-
-template <std::size_t N>
-constexpr Facts facts(std::string_view name, std::string_view example, const std::array<Unit, N>& units,
-                      double most = 1e18) {
-  std::size_t base = 0;
-  while (units[base].factor != 1) ++base;
-  return {name, example, units.data(), N, base, most};
-}
-
-// In the order of Dimension.
-constexpr std::array kDimensions = {facts("a duration", "500 ns", kTime),
-                                    facts("a size", "16 MiB", kSize),
-                                    facts("a bandwidth", "400 Gbit/s", kBandwidth),
-                                    facts("an amount of work", "5 TFLOP", kFlops, 1e30),
-                                    facts("a compute rate", "989 TFLOP/s", kFlopRate, 1e30),
-                                    facts("a power", "700 W", kPower),
-                                    facts("a length", "20 m", kLength),
-                                    facts("an energy price", "0.1 USD/kWh", kEnergyPrice),
-                                    facts("a price", "30000 USD", kMoney)};
-
-const Facts& facts_of(Dimension dimension) {
-  return kDimensions.at(static_cast<std::size_t>(dimension));
-}
-
-const Unit* find_unit(const Facts& facts, std::string_view name) {
-  for (std::size_t i = 0; i < facts.count; ++i) {
-    if (facts.units[i].name == name) return &facts.units[i];
-  }
-  return nullptr;
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -179,91 +82,6 @@ std::optional<std::int64_t> scale_exactly(std::string_view decimal, std::int64_t
   if (value > kLimit) return std::nullopt;
   return static_cast<std::int64_t>(negative ? -value : value);
 }
-
-std::string quoted(std::string_view number, std::string_view unit) {
-  return '"' + std::string(number) + ' ' + std::string(unit) + '"';
-}
-
-std::string_view spelled_out(std::string_view unit) {
-  struct Spelling {
-    std::string_view written, unit;
-  };
-  constexpr std::array kSpellings = {
-      Spelling{"sec", "s"},     Spelling{"secs", "s"},      Spelling{"second", "s"},
-      Spelling{"seconds", "s"}, Spelling{"msec", "ms"},     Spelling{"usec", "us"},
-      Spelling{"nsec", "ns"},   Spelling{"minutes", "min"}, Spelling{"hr", "h"},
-      Spelling{"hour", "h"},    Spelling{"hours", "h"},     Spelling{"day", "days"},
-      Spelling{"d", "days"},    Spelling{"bytes", "B"},     Spelling{"byte", "B"},
-      Spelling{"watts", "W"},   Spelling{"watt", "W"},      Spelling{"metres", "m"},
-      Spelling{"meters", "m"},  Spelling{"$", "USD"},       Spelling{"flops", "FLOP/s"}};
-  for (const Spelling& s : kSpellings) {
-    if (s.written == lower_case(unit)) return s.unit;
-  }
-  return {};
-}
-
-// "Gb/s", "Gbps", "GBps", "G": bits or bytes, thousands or 1024s?
-std::string explain_prefix(Dimension dimension, std::string_view number, std::string_view unit) {
-  const std::string text = lower_case(unit);
-  if (dimension == Dimension::size && text.size() == 2 && text[1] == 'b' && unit[1] == 'b') {
-    const char prefix =
-        text[0] == 'k' ? 'k' : static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
-    return "a small b may mean bits: did you mean " + quoted(number, std::string(1, prefix) + "B") + "?";
-  }
-  if (dimension == Dimension::size && text.size() == 1 &&
-      std::string_view("kmgt").find(text[0]) != std::string::npos) {
-    const char prefix = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-    return "did you mean " +
-           quoted(number, (prefix == 'K' ? std::string("k") : std::string(1, prefix)) + "B") + " or " +
-           quoted(number, std::string(1, prefix) + "iB") + "?";
-  }
-  if (dimension != Dimension::bandwidth) return {};
-  std::size_t i = 0;
-  std::string prefix;
-  if (!text.empty() && std::string_view("kmgtp").find(text[0]) != std::string::npos) {
-    prefix = text[0] == 'k'
-                 ? "k"
-                 : std::string(1, static_cast<char>(std::toupper(static_cast<unsigned char>(text[0]))));
-    i = 1;
-  }
-  const std::string_view rest = std::string_view(text).substr(i);
-  if (rest == "b/s" || rest == "bps" || rest == "b" || rest == "bits/s" || rest == "bit/sec" ||
-      rest == "b/sec") {
-    if (rest.substr(0, 3) == "bit") return "did you mean " + quoted(number, prefix + "bit/s") + "?";
-    if (unit[i] == 'B') return "did you mean " + quoted(number, prefix + "B/s") + "?";
-    return "did you mean " + quoted(number, prefix + "bit/s") + " or " + quoted(number, prefix + "B/s") +
-           "? they differ by 8x";
-  }
-  return {};
-}
-
-QuantityError wrong_unit(Dimension dimension, std::string_view number, std::string_view unit) {
-  const Facts& facts = facts_of(dimension);
-  QuantityError error;
-  error.message = quoted(number, unit) + " is not " + std::string(facts.name);
-  error.help = "units of " + std::string(facts.name) + ": " + join(unit_names(dimension));
-  if (dimension == Dimension::bandwidth && (unit == "GT/s" || unit == "MT/s")) {
-    error.label = "a rate of transfers; bytes depend on lanes and encoding";
-    return error;
-  }
-  error.label = explain_prefix(dimension, number, unit);
-  if (!error.label.empty()) return error;
-  if (const std::string_view spelled = spelled_out(unit);
-      !spelled.empty() && find_unit(facts, spelled) != nullptr) {
-    error.label = "did you mean " + quoted(number, spelled) + "?";
-    return error;
-  }
-  for (const Facts& other : kDimensions) {
-    if (&other != &facts && find_unit(other, unit) != nullptr) {
-      error.label = "this is " + std::string(other.name);
-      return error;
-    }
-  }
-  if (const auto close = closest(unit, unit_names(dimension))) {
-    error.label = "did you mean " + quoted(number, *close) + "?";
-  }
-  return error;
-}
 }  // namespace
 
 std::string_view name_of(Dimension dimension) {
@@ -275,17 +93,16 @@ std::string_view example_of(Dimension dimension) {
 
 std::vector<std::string> unit_names(Dimension dimension, bool other_spellings) {
   std::vector<std::string> names;
-  const Facts& facts = facts_of(dimension);
-  for (std::size_t i = 0; i < facts.count; ++i) {
-    const bool ascii = static_cast<unsigned char>(facts.units[i].name[0]) < 0x80U;
-    if (ascii || other_spellings) names.emplace_back(facts.units[i].name);
+  for (const Unit& unit : facts_of(dimension).units) {
+    const bool ascii = static_cast<unsigned char>(unit.name[0]) < 0x80U;
+    if (ascii || other_spellings) names.emplace_back(unit.name);
   }
   return names;
 }
 
 ParsedQuantity parse_quantity(Dimension dimension, std::string_view text) {
   ParsedQuantity result;
-  const Facts& facts = facts_of(dimension);
+  const DimensionFacts& facts = facts_of(dimension);
   const auto fail = [&](std::string message, std::string label) {
     result.error = QuantityError{std::move(message), std::move(label),
                                  "units of " + std::string(facts.name) + ": " + join(unit_names(dimension))};
@@ -336,12 +153,11 @@ ParsedQuantity parse_quantity(Dimension dimension, std::string_view text) {
 }
 
 std::string format_exact(Dimension dimension, std::int64_t value) {
-  const Facts& facts = facts_of(dimension);
+  const DimensionFacts& facts = facts_of(dimension);
   if (facts.units[0].whole == 0) throw InternalError("format_exact needs time or a size");
   const bool is_size = dimension == Dimension::size;
   const Unit* chosen = &facts.units[facts.base];
-  for (std::size_t i = 0; i < facts.count; ++i) {
-    const Unit& unit = facts.units[i];
+  for (const Unit& unit : facts.units) {
     if (!unit.printed || value == 0) continue;
     // Sizes stay whole numbers (2560 MiB, 25 MB); times take the largest unit they fill.
     if (is_size ? value % unit.whole == 0 : std::abs(value) >= unit.whole) chosen = &unit;
@@ -360,13 +176,13 @@ std::string format_exact(Dimension dimension, std::int64_t value) {
 }
 
 std::string format_quantity(Dimension dimension, double value) {
-  const Facts& facts = facts_of(dimension);
+  const DimensionFacts& facts = facts_of(dimension);
   const auto with = [](double number, std::string_view unit) {
     std::array<char, 40> buffer{};
     const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
     return std::string(buffer.data(), end) + ' ' + std::string(unit);
   };
-  for (std::size_t i = facts.count; i-- > 0;) {
+  for (std::size_t i = facts.units.size(); i-- > 0;) {
     const Unit& unit = facts.units[i];
     if (!unit.printed || std::abs(value) < unit.factor) continue;
     std::string text = with(value / unit.factor, unit.name);

@@ -9,6 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/suggest.hpp"
+#include "sim/report/cable_choice.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/optical_circuits.hpp"
 #include "sim/report/port_remarks.hpp"
@@ -62,11 +63,12 @@ class Counter {
           const CostSpec& cost, const PlaceOf& place_of)
       : topology_(topology),
         spec_(spec),
-        fabric_(topology::resolve_fabric(spec.fabric, catalogue)),
         catalogue_(catalogue),
         cost_(cost),
         place_of_(place_of),
-        optics_(topology) {}
+        optics_(topology),
+        listed_(catalogue),
+        chooser_(topology, topology::resolve_fabric(spec.fabric, catalogue), catalogue, optics_, listed_) {}
 
   BillOfMaterials count() {
     if (spec_.node.use.empty()) {
@@ -198,7 +200,7 @@ class Counter {
     bool power = false;
     for (DeviceId id : topology_.accelerators()) {
       const std::string& model = topology_.model_of(id);
-      const bool listed = find(model, "accelerator");
+      const bool listed = listed_(model, "accelerator");
       const topology::Accelerator* entry = listed ? &catalogue_.accelerator(model) : nullptr;
       add(BomCategory::accelerator, model, listed ? entry->name : model, 1, listed ? entry->tdp.value() : 0,
           known(model));
@@ -213,7 +215,7 @@ class Counter {
     for (const topology::Device& device : topology_.devices()) {
       if (device.kind != DeviceKind::nic) continue;
       const std::string& model = topology_.models()[device.model];
-      const topology::NicEntry* entry = find(model, "nic") ? &catalogue_.nic(model) : nullptr;
+      const topology::NicEntry* entry = listed_(model, "nic") ? &catalogue_.nic(model) : nullptr;
       add(BomCategory::nic, model, entry != nullptr ? entry->name : model, device.count,
           with_power && entry != nullptr ? entry->power.value() : 0, known(model), in_servers);
     }
@@ -224,7 +226,7 @@ class Counter {
       if (device.kind != DeviceKind::fabric_switch) continue;
       const std::string& model = topology_.models()[device.model];
       const topology::SwitchEntry* entry =
-          find(model, "switch") ? &catalogue_.network_switch(model) : nullptr;
+          listed_(model, "switch") ? &catalogue_.network_switch(model) : nullptr;
       add(BomCategory::network_switch, model, entry != nullptr ? entry->name : model, device.count,
           entry != nullptr ? entry->power.value() : 0, known(model));
     }
@@ -246,86 +248,31 @@ class Counter {
     for (const topology::Link& link : topology_.links()) {
       // One direction of each cable.
       if (link.to < link.from || !is_fabric(topology_, link)) continue;
-      const double rate = link.line_rate.value() / link.count;
-      const Metres length = length_of(link);
-      const topology::CableEntry* cable = cheapest_cable(rate, length, name_of(link.kind));
-      if (cable == nullptr) {
+      const ChosenCable cable = chooser_.of(link);
+      if (cable.entry == nullptr) {
         const topology::LinkType& type = topology_.link_types()[link.type];
         add(BomCategory::cable, "cable for " + type.id, type.label, link.count, 0, {});
         continue;
       }
-      Known price = known(cable->id);
-      if (!price.price) {
-        const double usual = cable->price(length);
-        price = {cable_price(*cable, usual, at_nvidia(link)), cable->source, remembered(cable->source)};
-      }
-      add(BomCategory::cable, cable->id,
-          fmt::format("{}, {:.0f} m{}", cable->name, length.value(),
-                      cable->kind == "transceiver" ? ", 2 modules" : ""),
-          link.count, 2 * cable->power.value(), price);
+      Known price = known(cable.entry->id);
+      if (!price.price)
+        price = {chooser_.price(cable, link), cable.entry->source, remembered(cable.entry->source)};
+      add(BomCategory::cable, cable.entry->id,
+          fmt::format("{}, {:.0f} m{}", cable.entry->name, cable.length.value(),
+                      cable.entry->kind == "transceiver" ? ", 2 modules" : ""),
+          link.count, 2 * cable.entry->power.value(), price);
     }
-  }
-
-  [[nodiscard]] static Interval cable_price(const topology::CableEntry& cable, double usual, bool nvidia) {
-    const double low = usual * cable.cheapest, high = usual * std::max(1.0, cable.dearest);
-    if (cable.kind != "transceiver") return {low, usual, high};
-    return nvidia ? Interval{usual, usual, high} : Interval{low, (low + usual) / 2, usual};
-  }
-
-  [[nodiscard]] bool at_nvidia(const topology::Link& link) {
-    for (const DeviceId end : {link.from, link.to}) {
-      if (topology_.device(end).kind != DeviceKind::fabric_switch) continue;
-      const std::string& model = topology_.model_of(end);
-      if (find(model, "switch") && catalogue_.network_switch(model).vendor == "NVIDIA") return true;
-    }
-    return false;
-  }
-
-  // By the higher of the two tiers that it joins.
-  [[nodiscard]] Metres length_of(const topology::Link& link) const {
-    constexpr Metres kInARack{3};
-    if (optics_ && optics_.inside_a_cube(link)) return kInARack;
-    const int tier = std::max<int>(topology_.device(link.from).tier, topology_.device(link.to).tier);
-    return fabric_.cable_length(static_cast<std::size_t>(std::max(tier, 1) - 1));
-  }
-
-  // The cheapest that carries the rate over the length; no more than twice the rate, for a plug must fit its
-  // port. InfiniBand's own are sold for nothing else.
-  const topology::CableEntry* cheapest_cable(double rate, Metres length, std::string_view fabric) {
-    const auto [at, fresh] = cable_for_.try_emplace({rate, length.value(), std::string(fabric)}, nullptr);
-    if (!fresh) return at->second;
-    for (const topology::CatalogueEntry& entry : catalogue_.entries()) {
-      if (entry.category != "cable") continue;
-      const topology::CableEntry& cable = catalogue_.cable(entry.id);
-      const bool fits = cable.rate.value() >= rate * 0.99 && cable.rate.value() < rate * 2 &&
-                        cable.reach.value() >= length.value() && cable.price(length) > 0 &&
-                        (cable.fabric.empty() || cable.fabric == fabric);
-      if (fits && (at->second == nullptr || cable.price(length) < at->second->price(length)))
-        at->second = &cable;
-    }
-    return at->second;
-  }
-
-  [[nodiscard]] bool find(const std::string& id, std::string_view category) {
-    if (known_ids_.empty()) {
-      for (const topology::CatalogueEntry& entry : catalogue_.entries())
-        known_ids_.insert({entry.category, entry.id});
-    }
-    const auto [begin, end] = known_ids_.equal_range(std::string(category));
-    return std::any_of(begin, end, [&](const auto& each) { return each.second == id; });
   }
 
   const Topology& topology_;
   const topology::TopologySpec& spec_;
-  const topology::FabricSpec fabric_;
   const Catalogue& catalogue_;
   const CostSpec& cost_;
   const PlaceOf& place_of_;
   const OpticalCircuits optics_;
+  const Listed listed_;
+  CableChooser chooser_;
   std::map<std::tuple<BomCategory, std::string, std::string>, BomItem> items_;  // by id and name
-  std::map<std::tuple<double, double, std::string>, const topology::CableEntry*>
-      cable_for_;  // by rate, length and fabric
-  std::multimap<std::string, std::string> known_ids_;
   std::vector<std::string> remarks_;
   mutable std::set<std::string> quoted_;  // what was asked for
   std::set<std::string> in_servers_;      // accelerators
