@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/error.hpp"
@@ -103,6 +104,12 @@ std::string value_text(const Node& value) {
   return value.is(Kind::string) ? value.text() : config::to_text(value.value(), 0);
 }
 
+// What nothing here counts with, so that it needs no source; who reads an entry may want it.
+bool is_for_readers(std::string_view path) {
+  constexpr std::array<std::string_view, 3> kPaths = {"asic", "rack_units", "host.numa_nodes"};
+  return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();
+}
+
 void collect(const Node& node, const Node& sources, const std::string& path, bool chosen,
              std::vector<FigureRow>& figures) {
   const Node source = node.is(Kind::array) && node.size() >= 2 && node[1].is(Kind::string)
@@ -111,6 +118,10 @@ void collect(const Node& node, const Node& sources, const std::string& path, boo
   if (source) {
     figures.push_back(
         {path, value_text(node[0]), source.text(), node.size() > 2 ? node[2].text() : "", chosen});
+    return;
+  }
+  if (is_for_readers(path) && node.size() == 0) {
+    figures.push_back({path, value_text(node), {}, {}, chosen});
     return;
   }
   for (std::size_t i = 0; i < node.size(); ++i) {
