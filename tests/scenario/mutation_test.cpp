@@ -162,14 +162,20 @@ TEST(Mutations, OfSetArgumentsAreAppliedOrRefused) {
   const std::vector<std::string> seeds = {"topology.nodes=16", "topology.fabric.link.latency=700 ns",
                                           "faults[0].at=1 ms", "workload.plan.stage_layers=[1, 2]",
                                           "network={\"model\": \"flow\"}"};
+  int applied = 0, refused = 0;
   for (int i = 0; i < 2000; ++i) {
     const std::vector<std::string> assignment = {mutator.mutate(seeds[mutator.below(seeds.size())])};
     SCOPED_TRACE(assignment.front());
     try {
       (void)parse_scenario(text, "mutant.json", assignment, libraries.of(i));
+      ++applied;
     } catch (const ConfigError& error) {
       ASSERT_FALSE(error.problems().empty());
+      ++refused;
     }
   }
+  // Both kinds occur, or the test says nothing.
+  EXPECT_GT(applied, 20);
+  EXPECT_GT(refused, 20);
 }
 }  // namespace topsim::scenario::mutation_test
