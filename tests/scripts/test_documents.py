@@ -38,8 +38,24 @@ def is_there(path, page):
     return any((folder / page).is_file() for folder in [path.parent, *path.parents] if folder.is_relative_to(program.ROOT))
 
 
+def stems():
+    """(folder, stem, whether its README names it) of every source; a README may name a family as `part_*`."""
+    for folder in ("sim", "topology", "workloads", "python/topsim"):
+        for path in sorted((program.ROOT / folder).rglob("*")):
+            if path.suffix not in (".cpp", ".hpp", ".py") or "node_modules" in path.parts or path.stem == "__init__":
+                continue
+            readme = next(each / "README.md" for each in path.parents if (each / "README.md").is_file())
+            text = readme.read_text()
+            prefixes = re.findall(r"\b(\w+)\*", text)
+            named = re.search(rf"\b{path.stem}\b", text) or any(path.stem.startswith(prefix) for prefix in prefixes)
+            yield path.relative_to(program.ROOT).parent, path.stem, bool(named)
+
+
 class Documents(unittest.TestCase):
     maxDiff = None
+
+    def test_every_source_is_named_in_the_readme_of_its_folder(self):
+        self.assertEqual(sorted({f"{folder}/{stem}" for folder, stem, named in stems() if not named}), [])
 
     def test_pages_that_comments_and_readmes_name_exist(self):
         known = {page: project for project, pages in ELSEWHERE.items() for page in pages}
