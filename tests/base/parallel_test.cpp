@@ -20,7 +20,7 @@ std::string thrown_by(const std::function<void()>& run) {
   return "nothing";
 }
 
-TEST(Parallel, every_index_runs_once) {
+TEST(Parallel, EveryIndexRunsOnce) {
   std::vector<int> small(10'000), large(100);
   for_each(small.size(), [&](std::size_t i) { ++small[i]; });
   in_order(large.size(), 0, [&](std::size_t i) { ++large[i]; });
@@ -28,7 +28,7 @@ TEST(Parallel, every_index_runs_once) {
   EXPECT_EQ(large, std::vector<int>(large.size(), 1));
 }
 
-TEST(Parallel, of_several_exceptions_the_lowest_index_is_thrown_on_however_often_it_is_tried) {
+TEST(Parallel, OfSeveralExceptionsTheLowestIndexIsThrownOnHoweverOftenItIsTried) {
   const auto body = [](std::size_t i) {
     if (i % 7 == 5) throw std::runtime_error(std::to_string(i));  // 5, 12, 19...
   };
@@ -38,7 +38,7 @@ TEST(Parallel, of_several_exceptions_the_lowest_index_is_thrown_on_however_often
   }
 }
 
-TEST(Parallel, nothing_is_begun_after_an_exception_or_when_told_to_stop) {
+TEST(Parallel, NothingIsBegunAfterAnExceptionOrWhenToldToStop) {
   std::atomic<std::size_t> begun{0};
   EXPECT_EQ(thrown_by([&] {
               in_order(1000, 1, [&](std::size_t i) {
@@ -54,7 +54,7 @@ TEST(Parallel, nothing_is_begun_after_an_exception_or_when_told_to_stop) {
   EXPECT_EQ(begun, 2U);
 }
 
-TEST(Parallel, one_job_runs_in_the_order_of_the_indices_and_loops_may_hold_loops) {
+TEST(Parallel, OneJobRunsInTheOrderOfTheIndicesAndLoopsMayHoldLoops) {
   std::vector<std::size_t> order;
   std::atomic<std::size_t> inner{0};
   in_order(50, 1, [&](std::size_t i) {
@@ -67,7 +67,7 @@ TEST(Parallel, one_job_runs_in_the_order_of_the_indices_and_loops_may_hold_loops
   EXPECT_EQ(inner, 500U);
 }
 
-TEST(Parallel, lanes_never_exceed_the_cores) {
+TEST(Parallel, LanesNeverExceedTheCores) {
   EXPECT_EQ(lanes(1), 1);
   EXPECT_GE(lanes(0), 1);
   EXPECT_LE(lanes(1'000'000), lanes(0));

@@ -6,21 +6,21 @@
 
 namespace topsim::suggest_test {
 
-TEST(Closest, a_letter_wrong_or_left_out_is_found) {
+TEST(Closest, ALetterWrongOrLeftOutIsFound) {
   const std::vector<std::string> known{"nodes", "fabric", "placement"};
   EXPECT_EQ(closest("nods", known), "nodes");
   EXPECT_EQ(closest("fabirc", known), "fabric");
   EXPECT_EQ(closest("xyz", known), std::nullopt);
 }
 
-TEST(Closest, the_first_part_of_a_name_stands_for_it) {
+TEST(Closest, TheFirstPartOfANameStandsForIt) {
   const std::vector<std::string> known{"b100", "h100-nvl", "h100-sxm5", "h200"};
   EXPECT_EQ(closest("h100", known), "h100-nvl");
   EXPECT_EQ(closest("H100", known), "h100-nvl");
 }
 
 // "gpu" is one letter from cpu and means something else; another program's key finds ours.
-TEST(Closest, what_others_call_a_thing_is_understood) {
+TEST(Closest, WhatOthersCallAThingIsUnderstood) {
   const std::vector<std::string> kinds{"accelerator", "cpu", "nic"}, keys{"layers", "hidden", "heads"};
   EXPECT_EQ(closest("GPU", kinds), "accelerator");
   EXPECT_EQ(closest("num_hidden_layers", keys), "layers");
@@ -28,7 +28,7 @@ TEST(Closest, what_others_call_a_thing_is_understood) {
 }
 
 // Where no edit of a name gives another, its words do: those of a provider's own name for a machine.
-TEST(Nearest, names_share_most_words) {
+TEST(Nearest, NamesShareMostWords) {
   const std::vector<std::string> known{"a3-megagpu-8g", "azure-nd-h100-v5", "gcp-a3-megagpu-8g", "hgx-h100"};
   const std::vector<std::string> nearest{"gcp-a3-megagpu-8g", "a3-megagpu-8g"};  // 1 + 1 + 0.5 words, 1 + 0.5
   EXPECT_EQ(closest("gcp-a3-mega", known), std::nullopt);
@@ -37,7 +37,7 @@ TEST(Nearest, names_share_most_words) {
 }
 
 // A name that differs in nothing but case is the one meant.
-TEST(Closest, the_whole_name_comes_before_longer_ones) {
+TEST(Closest, TheWholeNameComesBeforeLongerOnes) {
   const std::vector<std::string> known{"h100-nvl", "h100"};
   EXPECT_EQ(closest("H100", known), "h100");
 }

@@ -90,7 +90,7 @@ TEST(Engine, ACancelledEventNeverComesAndItsHandleIsUsedAgain) {
 }
 
 // 2^63 - 1 picoseconds are 106 days: a sum beyond wraps round and would run time backwards.
-TEST(Engine, refuses_what_does_not_fit_its_clock) {
+TEST(Engine, RefusesWhatDoesNotFitItsClock) {
   Engine engine;
   engine.advance(SimTime(Duration(1000)));
   EXPECT_THROW(engine.after(Duration::max(), 0), ConfigError);

@@ -45,26 +45,26 @@ class OverTwoCables : public testing::Test {
   fold::System system_;
 };
 
-TEST_F(OverTwoCables, keeps_its_nics_share_and_its_copy_where_a_cable_is_slower) {
+TEST_F(OverTwoCables, KeepsItsNicsShareAndItsCopyWhereACableIsSlower) {
   EXPECT_DOUBLE_EQ(cap_where(0, 0.5), 1 / (2 * kWires + kOwn));
   EXPECT_DOUBLE_EQ(cap_where(0, 1), 1 / (kWires + kOwn));
 }
 
 // At 0.4 the second cable carries its half at 20 GB/s, as 40 of the whole: 50 / 40 times slower.
-TEST_F(OverTwoCables, is_slowed_by_the_cable_that_has_become_the_tightest) {
+TEST_F(OverTwoCables, IsSlowedByTheCableThatHasBecomeTheTightest) {
   EXPECT_DOUBLE_EQ(cap_where(1, 0.5), 1 / (kWires + kOwn));
   EXPECT_DOUBLE_EQ(cap_where(1, 0.4), 1 / (1.25 * kWires + kOwn));
 }
 
 // Threads that reach 30 GB/s do not notice a cable of 35; a dead one keeps the call waiting by itself.
-TEST_F(OverTwoCables, keeps_its_cap_where_something_else_is_slower_and_where_nothing_moves) {
+TEST_F(OverTwoCables, KeepsItsCapWhereSomethingElseIsSlowerAndWhereNothingMoves) {
   system_.activities[0].rate_cap = 1 / (1 / 30e9 + kOwn);
   EXPECT_DOUBLE_EQ(cap_where(0, 0.7), 1 / (1 / 30e9 + kOwn));
   EXPECT_DOUBLE_EQ(cap_where(0, 0), 1 / (1 / 30e9 + kOwn));
 }
 // Each has a cable of 40 GB/s to itself and shares one of 50: its own holds it back while it is alone, the
 // shared one while it is not (25 each); one that does 10 by itself, its cap.
-TEST(Carrier, knows_what_held_a_call_back) {
+TEST(Carrier, KnowsWhatHeldACallBack) {
   const std::vector<double> capacities{50e9, 40e9, 40e9};
   fold::System system;
   for (const double capacity : capacities) system.links.emplace_back().capacity = BytesPerSecond(capacity);

@@ -82,7 +82,7 @@ class TwoSendersOverTcp : public TwoSenders {
   TwoSendersOverTcp() : TwoSenders(topology::LinkKind::ethernet, "tcp") {}
 };
 
-TEST_F(TwoSendersOnInfiniband, leave_their_receiver_what_the_table_says_of_infiniband) {
+TEST_F(TwoSendersOnInfiniband, LeaveTheirReceiverWhatTheTableSaysOfInfiniband) {
   Contention contention(system_, topology_, options_);
   contention.started(0);
   contention.started(1);
@@ -90,7 +90,7 @@ TEST_F(TwoSendersOnInfiniband, leave_their_receiver_what_the_table_says_of_infin
   EXPECT_NEAR(network_.of[2], 0.8 * 50e9, 100);
 }
 
-TEST_F(TwoSendersOverTcp, have_no_rows_in_the_table) {
+TEST_F(TwoSendersOverTcp, HaveNoRowsInTheTable) {
   Contention contention(system_, topology_, options_);
   contention.started(0);
   contention.started(1);
@@ -98,7 +98,7 @@ TEST_F(TwoSendersOverTcp, have_no_rows_in_the_table) {
   EXPECT_EQ(network_.of[2], 50e9);
 }
 
-TEST_F(TwoSenders, leave_their_receiver_what_the_table_says) {
+TEST_F(TwoSenders, LeaveTheirReceiverWhatTheTableSays) {
   Contention contention(system_, topology_, options_);
   contention.started(0);
   contention.settle(network_, SimTime{});
@@ -114,7 +114,7 @@ TEST_F(TwoSenders, leave_their_receiver_what_the_table_says) {
 // 4 MiB each lose nothing, 16 MiB as much time again; a port of the table carries 4096 / 4178 of 50 GB/s, so
 // that 16 MiB here take as long as 15.69 there: (15.69 - 4) x 16 / 12 = 15.58 are lost, and 15.69 / (15.69
 // + 15.58) = 0.5017 is left.
-TEST_F(TwoSenders, lose_by_how_long_they_send) {
+TEST_F(TwoSenders, LoseByHowLongTheySend) {
   std::vector<network::CongestionEntry> sizes(2);
   for (network::CongestionEntry& entry : sizes) {
     entry.fabric = "roce", entry.routing = "any", entry.incast_degree = 2;
@@ -135,7 +135,7 @@ TEST_F(TwoSenders, lose_by_how_long_they_send) {
 }
 
 // Half of the port: what two can offer are four capacities of it, so 0.6 of 25 GB/s; restored, 0.8 of 50.
-TEST_F(TwoSenders, meet_on_a_port_that_a_fault_has_halved_too) {
+TEST_F(TwoSenders, MeetOnAPortThatAFaultHasHalvedToo) {
   options_.capacity_changes = {{SimTime{}, LinkId(2), 0.5}, {SimTime(Duration(1)), LinkId(2), 1}};
   Contention contention(system_, topology_, options_);
   EXPECT_TRUE(contention.governs(2));
@@ -154,7 +154,7 @@ TEST_F(TwoSenders, meet_on_a_port_that_a_fault_has_halved_too) {
 
 // Four messages, three of them from the first NIC, which offers one NIC's capacity, as the second does: two
 // capacities meet on the port, as with one message each. Three from one NIC alone meet nobody.
-TEST_F(TwoSenders, offer_what_their_nics_can_send_however_many_messages_share_one) {
+TEST_F(TwoSenders, OfferWhatTheirNicsCanSendHoweverManyMessagesShareOne) {
   for (int more = 0; more < 2; ++more) system_.activities.push_back(system_.activities[0]);
   Contention contention(system_, topology_, options_);
   for (const std::uint32_t of_the_first : {0U, 2U, 3U}) contention.started(of_the_first);

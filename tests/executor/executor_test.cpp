@@ -25,7 +25,7 @@ Duration busy(const Outcome& outcome, std::size_t rank) {
   return sum;
 }
 
-TEST(Executor, runs_the_ops_of_a_stream_one_after_the_other) {
+TEST(Executor, RunsTheOpsOfAStreamOneAfterTheOther) {
   SmallWorld world(1);
   world.add_class({compute(3_us), compute(4_us)});
   const Outcome outcome = world.run(Dimension::world, 2);
@@ -33,7 +33,7 @@ TEST(Executor, runs_the_ops_of_a_stream_one_after_the_other) {
   EXPECT_EQ(busy(outcome, 0), 14_us);
 }
 
-TEST(Executor, charges_kernels_shorter_than_their_launch_to_the_host) {
+TEST(Executor, ChargesKernelsShorterThanTheirLaunchToTheHost) {
   // Ten kernels of 1 us, each launched in 5 us: the last is issued at 50 us and ends at 51 us; busy 10,
   // host 41.
   SmallWorld world(1);
@@ -43,7 +43,7 @@ TEST(Executor, charges_kernels_shorter_than_their_launch_to_the_host) {
   EXPECT_EQ(idle(outcome, 0, Reason::host), 41_us);
 }
 
-TEST(Executor, hides_launches_behind_kernels_longer_than_them) {
+TEST(Executor, HidesLaunchesBehindKernelsLongerThanThem) {
   // Launch 5 us, kernels 10 us: only the first launch is exposed.
   SmallWorld world(1);
   world.add_class(std::vector<program::Op>(4, compute(10_us, 5_us)));
@@ -52,7 +52,7 @@ TEST(Executor, hides_launches_behind_kernels_longer_than_them) {
   EXPECT_EQ(idle(outcome, 0, Reason::host), 5_us);
 }
 
-TEST(Executor, makes_the_host_wait_at_a_synchronisation) {
+TEST(Executor, MakesTheHostWaitAtASynchronisation) {
   // Kernel 20 us with host_sync, launched in 5 (ends at 25); only then does the host spend 5 on the next:
   // starts at 30.
   SmallWorld world(1);
@@ -62,7 +62,7 @@ TEST(Executor, makes_the_host_wait_at_a_synchronisation) {
   EXPECT_EQ(world.run(Dimension::world).step_times[0], 31_us);
 }
 
-TEST(Executor, throttles_what_is_under_way_on_every_stream) {
+TEST(Executor, ThrottlesWhatIsUnderWayOnEveryStream) {
   // 100 us of work, at half the pace from 50 us on: 50 + 2 x 50.
   for (const auto stream : {std::uint16_t{0}, std::uint16_t{1}}) {
     SmallWorld world(1);
@@ -74,7 +74,7 @@ TEST(Executor, throttles_what_is_under_way_on_every_stream) {
   }
 }
 
-TEST(Executor, charges_the_host_for_every_launch_that_a_wait_holds) {
+TEST(Executor, ChargesTheHostForEveryLaunchThatAWaitHolds) {
   // After a kernel of 1 us two collectives of 5 us that the host waits for, and a kernel, each launched in 10
   // us: 1 + 10 + 5 + 10 + 5 + 10 + 1. The last kernel's wait of 40 us is three launches and two collectives.
   SmallWorld world(2);
@@ -93,7 +93,7 @@ TEST(Executor, charges_the_host_for_every_launch_that_a_wait_holds) {
   EXPECT_EQ(host, 30_us);
 }
 
-TEST(Executor, starts_late_what_was_launched_before_a_synchronisation_that_is_over) {
+TEST(Executor, StartsLateWhatWasLaunchedBeforeASynchronisationThatIsOver) {
   // Two collectives of 50 us on one stream, then a kernel of 10 us the host waits for. The second collective
   // was launched before that synchronisation but starts after it: 50 + 50, then the last kernel.
   SmallWorld world(2);
@@ -105,7 +105,7 @@ TEST(Executor, starts_late_what_was_launched_before_a_synchronisation_that_is_ov
   EXPECT_EQ(world.run(Dimension::data).step_times[0], 101_us);
 }
 
-TEST(Executor, splits_a_wait_into_the_slowest_member_and_the_collective_itself) {
+TEST(Executor, SplitsAWaitIntoTheSlowestMemberAndTheCollectiveItself) {
   // Rank 1 computes 2x longer: 20 us. Rank 0 waits 10 us for it, then both 5 us for the bytes.
   SmallWorld world(2);
   world.add_class({compute(10_us), communicate(OpKind::collective, 5000, 1), compute(1_us)}, {{}, {0}, {1}});
@@ -118,7 +118,7 @@ TEST(Executor, splits_a_wait_into_the_slowest_member_and_the_collective_itself) 
   EXPECT_EQ(idle(outcome, 1, Reason::data_parallel), 5_us);
 }
 
-TEST(Executor, starts_a_message_when_both_sides_have_arrived) {
+TEST(Executor, StartsAMessageWhenBothSidesHaveArrived) {
   // Stage 0 sends after 10 us; stage 1 needs it for its 10 us: bubble 10, transfer 2, ends at 22.
   SmallWorld world(2);
   world.add_class({compute(10_us), communicate(OpKind::send, 2000, 1, 0)}, {{}, {0}});
@@ -131,7 +131,7 @@ TEST(Executor, starts_a_message_when_both_sides_have_arrived) {
   EXPECT_EQ(idle(outcome, 0, Reason::pipeline_bubble), 10_us);   // then nothing to do until the step ends
 }
 
-TEST(Executor, charges_the_wait_for_a_late_rank_of_another_program_to_it_where_there_is_no_pipeline) {
+TEST(Executor, ChargesTheWaitForALateRankOfAnotherProgramToItWhereThereIsNoPipeline) {
   // Two programs of a trace meet in a collective of 5 us, after 1 and after 10 us: the first waits 9.
   SmallWorld world(2);
   world.add_class({compute(1_us), communicate(OpKind::collective, 5000, 1)}, {{}, {0}});
@@ -143,7 +143,7 @@ TEST(Executor, charges_the_wait_for_a_late_rank_of_another_program_to_it_where_t
   EXPECT_EQ(idle(outcome, 0, Reason::pipeline_bubble), 0_us);
 }
 
-TEST(Executor, charges_a_transfer_whose_time_is_given_to_the_pipeline_and_other_work_of_the_host_to_offload) {
+TEST(Executor, ChargesATransferWhoseTimeIsGivenToThePipelineAndOtherWorkOfTheHostToOffload) {
   for (const auto& [phase, reason] : {std::pair{program::Phase::transfer, Reason::pipeline_transfer},
                                       std::pair{program::Phase::optimizer, Reason::offload}}) {
     SmallWorld world(1);
@@ -157,7 +157,7 @@ TEST(Executor, charges_a_transfer_whose_time_is_given_to_the_pipeline_and_other_
   }
 }
 
-TEST(Executor, adds_up_calls_of_more_communicators_than_the_clock_has_time_for) {
+TEST(Executor, AddsUpCallsOfMoreCommunicatorsThanTheClockHasTimeFor) {
   // A call of 3.6e12 bytes takes an hour, 3.6e15 ps; 2^20 communicators together 3.8e21 ps, of 9.2e18 that
   // fit.
   SmallWorld world(2);
@@ -170,7 +170,7 @@ TEST(Executor, adds_up_calls_of_more_communicators_than_the_clock_has_time_for) 
   EXPECT_DOUBLE_EQ(outcome.collectives[0].seconds, 3600.0 * (1 << 20));
 }
 
-TEST(Executor, slows_compute_while_a_collective_holds_its_multiprocessors) {
+TEST(Executor, SlowsComputeWhileACollectiveHoldsItsMultiprocessors) {
   // 100 us of work, a collective of 50 us beside it holding 33 of 132 SMs: pace 3/4 for 50 us does 37.5 us of
   // work, the remaining 62.5 us run alone: 112.5 us.
   SmallWorld world(2);
@@ -179,13 +179,13 @@ TEST(Executor, slows_compute_while_a_collective_holds_its_multiprocessors) {
   EXPECT_EQ(outcome.step_times[0], Duration(112500000));
 }
 
-TEST(Executor, does_not_slow_compute_when_communication_is_over) {
+TEST(Executor, DoesNotSlowComputeWhenCommunicationIsOver) {
   SmallWorld world(2);
   world.add_class({communicate(OpKind::collective, 50000, 1), compute(100_us)}, {{}, {0}});
   EXPECT_EQ(world.run(Dimension::data, 1, {132, BytesPerSecond(1e12)}, 33).step_times[0], 150_us);
 }
 
-TEST(Executor, tiles_every_step_of_every_rank_exactly) {
+TEST(Executor, TilesEveryStepOfEveryRankExactly) {
   SmallWorld world(3);
   world.add_class({compute(7_us, 2_us), communicate(OpKind::collective, 1234, 1), compute(3_us, 9_us)},
                   {{}, {0}, {1}});
@@ -200,7 +200,7 @@ TEST(Executor, tiles_every_step_of_every_rank_exactly) {
   }
 }
 
-TEST(Executor, tiles_the_critical_path_over_the_last_step) {
+TEST(Executor, TilesTheCriticalPathOverTheLastStep) {
   SmallWorld world(2);
   world.add_class({compute(10_us), communicate(OpKind::collective, 5000, 1), compute(1_us)}, {{}, {0}, {1}});
   const Outcome outcome = world.run(Dimension::data, 2, {}, 0, {1.0, 2.0});
@@ -213,7 +213,7 @@ TEST(Executor, tiles_the_critical_path_over_the_last_step) {
   }
 }
 
-TEST(Executor, names_who_waits_for_whom_in_a_deadlock) {
+TEST(Executor, NamesWhoWaitsForWhomInADeadlock) {
   SmallWorld world(2);
   world.add_class({communicate(OpKind::recv, 10, 1, 0)});  // from rank 1, which waits for rank 0
   world.add_class({communicate(OpKind::recv, 10, 1, 1)});

@@ -51,7 +51,7 @@ class OneLink : public testing::Test {
   std::unique_ptr<Carrier> carrier_;
 };
 
-TEST_F(OneLink, is_for_communicators_that_are_called_from_one_stream_and_keep_their_capacity) {
+TEST_F(OneLink, IsForCommunicatorsThatAreCalledFromOneStreamAndKeepTheirCapacity) {
   EXPECT_TRUE(isolated().isolated(0));
   EXPECT_TRUE(isolated().isolated(1));
   EXPECT_FALSE(isolated().isolated(kMessage));
@@ -63,13 +63,13 @@ TEST_F(OneLink, is_for_communicators_that_are_called_from_one_stream_and_keep_th
 }
 
 // They would have to see each other's calls, which a team that walks does not show.
-TEST_F(OneLink, is_for_one_set_of_members) {
+TEST_F(OneLink, IsForOneSetOfMembers) {
   system_.groups[1].members = {0};
   EXPECT_TRUE(isolated().isolated(0));
   EXPECT_FALSE(isolated().isolated(1));
 }
 
-TEST_F(OneLink, is_disturbed_while_others_call) {
+TEST_F(OneLink, IsDisturbedWhileOthersCall) {
   IsolatedGroups groups = isolated();
   EXPECT_EQ(groups.disturbed_by(kMessage), (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(groups.disturbed_by(0), std::vector<std::uint32_t>{1});
@@ -81,7 +81,7 @@ TEST_F(OneLink, is_disturbed_while_others_call) {
 
 // Alone from 0 to 40: 60 of 100 bytes are left when the message comes. At half the rate each they take 120
 // ns, to 160; of the message 40 are left then, to 200. The link was busy for 200 ns with 200 bytes.
-TEST_F(OneLink, goes_on_in_the_network_with_what_is_left_when_another_comes) {
+TEST_F(OneLink, GoesOnInTheNetworkWithWhatIsLeftWhenAnotherComes) {
   IsolatedGroups groups = isolated();
   groups.begin(0, 0, at(0), 5, 9);
   EXPECT_EQ(groups.transfers(), 1U);
@@ -107,7 +107,7 @@ TEST_F(OneLink, goes_on_in_the_network_with_what_is_left_when_another_comes) {
   EXPECT_EQ(before.busy + after.busy, Duration(200'000));
 }
 
-TEST_F(OneLink, is_not_met_after_its_last_byte) {
+TEST_F(OneLink, IsNotMetAfterItsLastByte) {
   system_.activities[0].latency = Duration(10'000);
   IsolatedGroups groups = isolated();
   groups.begin(0, 0, at(0), 5, 9);

@@ -49,7 +49,7 @@ Outcome run(const topology::Topology& topology, std::uint32_t ranks, CollectiveF
 }
 
 // Nothing is sent, nothing is waited for: the step is as long as the program without the call, nothing.
-TEST(Steps, a_communicator_of_one_rank_has_nothing_to_wait_for) {
+TEST(Steps, ACommunicatorOfOneRankHasNothingToWaitFor) {
   const topology::Topology topology = two_nodes("azure-ndv4");
   for (const CollectiveForm form : {CollectiveForm::steps, CollectiveForm::hops})
     EXPECT_EQ(run(topology, 1, form).step_times.front(), Duration{});
@@ -58,7 +58,7 @@ TEST(Steps, a_communicator_of_one_rank_has_nothing_to_wait_for) {
 // An accelerator of a p5 has four NICs beside it, one port to NCCL, and its channels leave by all of them:
 // hops between the same two ranks carry a quarter of the bytes by each. A ring of two sends 2 (n - 1) / n = 1
 // byte a byte. LL128, which AWS' latency favours, sends 16 for 15.
-TEST(Steps, hops_leave_by_the_nics_that_their_channels_name) {
+TEST(Steps, HopsLeaveByTheNicsThatTheirChannelsName) {
   topology::Topology topology = two_nodes("p5");
   topology = topology.with_ranks_on({topology.accelerators()[0], topology.accelerators()[8]});
   const Outcome outcome = run(topology, 2, CollectiveForm::hops);
@@ -97,7 +97,7 @@ program::Program send() {
 }
 
 // Its four NICs carry a quarter each, over one connection each, whose paths ECMP draws one by one.
-TEST(Steps, a_part_of_a_message_takes_the_path_of_one_connection) {
+TEST(Steps, APartOfAMessageTakesThePathOfOneConnection) {
   topology::TopologySpec spec;
   spec.node.use = "p5";
   spec.nodes = 2;

@@ -7,7 +7,7 @@ namespace topsim::fold::colours_test {
 
 // Rank 2 is throttled and comes back (two changes), rank 5 is throttled once: 2 x (2 + 1) = 5 + 1 must not
 // make them one class.
-TEST(RankColours, ranks_whose_speed_changes_stand_for_themselves_however_often_it_does) {
+TEST(RankColours, RanksWhoseSpeedChangesStandForThemselvesHoweverOftenItDoes) {
   topology::TopologyBuilder builder;
   topology::Device gpu{topology::DeviceKind::accelerator};
   gpu.node = 0;

@@ -18,15 +18,15 @@ LabelledGraph cycle(std::uint32_t n) {
   return graph;
 }
 
-TEST(Refine, puts_all_items_of_a_cycle_into_one_class) {
+TEST(Refine, PutsAllItemsOfACycleIntoOneClass) {
   EXPECT_EQ(count(cycle(64).classes(true)), 1U);
 }
 
-TEST(Refine, keeps_every_item_apart_without_folding) {
+TEST(Refine, KeepsEveryItemApartWithoutFolding) {
   EXPECT_EQ(count(cycle(64).classes(false)), 64U);
 }
 
-TEST(Refine, splits_by_distance_from_the_odd_one_out) {
+TEST(Refine, SplitsByDistanceFromTheOddOneOut) {
   // One item of another colour on a directed cycle of 8: every distance from it is a class of its own.
   LabelledGraph graph;
   for (int i = 0; i < 8; ++i) graph.add(i == 0 ? 2 : 1);
@@ -34,7 +34,7 @@ TEST(Refine, splits_by_distance_from_the_odd_one_out) {
   EXPECT_EQ(count(graph.classes(true)), 8U);
 }
 
-TEST(Refine, tells_the_two_ends_of_an_edge_apart) {
+TEST(Refine, TellsTheTwoEndsOfAnEdgeApart) {
   // A directed path of 2 in four copies: senders and receivers, two classes.
   LabelledGraph graph;
   for (int i = 0; i < 8; ++i) graph.add(1);
@@ -42,7 +42,7 @@ TEST(Refine, tells_the_two_ends_of_an_edge_apart) {
   EXPECT_EQ(count(graph.classes(true)), 2U);
 }
 
-TEST(Refine, tells_labels_apart) {
+TEST(Refine, TellsLabelsApart) {
   LabelledGraph graph;
   for (int i = 0; i < 4; ++i) graph.add(1);
   graph.connect(0, 1, 7);
@@ -50,7 +50,7 @@ TEST(Refine, tells_labels_apart) {
   EXPECT_EQ(count(graph.classes(true)), 4U);
 }
 
-TEST(Refine, counts_neighbours_as_a_multiset) {
+TEST(Refine, CountsNeighboursAsAMultiset) {
   // A star with two leaves and one with three: centres differ, so leaves do too.
   LabelledGraph graph;
   for (int i = 0; i < 7; ++i) graph.add(1);
@@ -62,7 +62,7 @@ TEST(Refine, counts_neighbours_as_a_multiset) {
   EXPECT_EQ(count(graph.classes(true)), 4U);
 }
 
-TEST(Refine, counts_an_edge_as_often_as_it_stands_for_one) {
+TEST(Refine, CountsAnEdgeAsOftenAsItStandsForOne) {
   // A centre with four leaves as two items, the second standing for four with one edge for them all, and a
   // centre with three: the first two centres are alike, the third is not.
   LabelledGraph graph;
@@ -78,7 +78,7 @@ TEST(Refine, counts_an_edge_as_often_as_it_stands_for_one) {
 }
 
 // Every class sees equally many of every class through every label, from either end: checked pair by pair.
-TEST(Refine, makes_equitable_partitions_of_random_graphs) {
+TEST(Refine, MakesEquitablePartitionsOfRandomGraphs) {
   std::uint64_t state = 1;
   const auto below = [&](std::uint32_t n) {
     state = mix(state, 7);

@@ -52,7 +52,7 @@ Bubble run(workloads::Schedule schedule, int stages, int micro_batches, int chun
   return result;
 }
 
-TEST(Bubble, of_1f1b_is_p_minus_1_over_m_plus_p_minus_1_to_the_picosecond) {
+TEST(Bubble, Of1f1bIsPMinus1OverMPlusPMinus1ToThePicosecond) {
   // Forward t and backward 2t: every rank computes m (3t) of a step of (m + p - 1) 3t.
   for (const auto& [p, m] : {std::pair(2, 4), std::pair(4, 8), std::pair(8, 8), std::pair(8, 32)}) {
     const Bubble b = run(workloads::Schedule::one_f_one_b, p, m, 1, 1_ms);
@@ -62,13 +62,13 @@ TEST(Bubble, of_1f1b_is_p_minus_1_over_m_plus_p_minus_1_to_the_picosecond) {
   }
 }
 
-TEST(Bubble, of_gpipe_is_the_same) {
+TEST(Bubble, OfGpipeIsTheSame) {
   const Bubble b = run(workloads::Schedule::gpipe, 4, 8, 1, 1_ms);
   EXPECT_EQ(b.step, 3_ms * (8 + 3));
   EXPECT_EQ(b.bubble, 3_ms * 3);
 }
 
-TEST(Bubble, of_interleaved_is_p_minus_1_over_v_m_plus_p_minus_1_to_the_picosecond) {
+TEST(Bubble, OfInterleavedIsPMinus1OverVMPlusPMinus1ToThePicosecond) {
   // A chunk takes t / v: the step is (v m + p - 1) 3 t / v.
   for (const auto& [p, m, v] : {std::tuple(4, 8, 2), std::tuple(4, 8, 4), std::tuple(8, 16, 2)}) {
     const Bubble b = run(workloads::Schedule::interleaved, p, m, v, 1_ms);

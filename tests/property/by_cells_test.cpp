@@ -51,7 +51,7 @@ void expect_same(const fold::System& a, const fold::System& b) {
   EXPECT_EQ(a.host_group, b.host_group);
 }
 
-TEST(FoldingByCells, comes_to_the_classes_of_single_links) {
+TEST(FoldingByCells, ComesToTheClassesOfSingleLinks) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::size_t classes = 0, ranks = 0;
   int folded = 0;

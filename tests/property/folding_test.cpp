@@ -73,7 +73,7 @@ class Folding : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(Folding, agrees_with_the_unfolded_run_for_every_rank_and_link) {
+TEST_P(Folding, AgreesWithTheUnfoldedRunForEveryRankAndLink) {
   const bool full = std::getenv("TOPSIM_FULL") != nullptr;
   const int cases = ((full ? 10000 : 300) + kShards - 1) / kShards;
   int chaotic = 0;

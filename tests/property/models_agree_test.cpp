@@ -23,7 +23,7 @@ executor::Outcome run(const Case& c, const std::string& model) {
   return executor::simulate(program, router, nccl, options, nullptr);
 }
 
-TEST(Models, agree_to_the_picosecond_where_one_collective_runs_at_a_time) {
+TEST(Models, AgreeToThePicosecondWhereOneCollectiveRunsAtATime) {
   // One box, tensor parallelism alone: a layer's collectives follow each other, each alone on the NVLinks.
   Case c = random_case(1, 1);
   c.workload.plan = {};
@@ -34,7 +34,7 @@ TEST(Models, agree_to_the_picosecond_where_one_collective_runs_at_a_time) {
 }
 
 // A class carries the bytes of its members and their siblings, whoever shares: folded or not, on every link.
-TEST(Models, analytic_books_the_same_bytes_folded_or_not) {
+TEST(Models, AnalyticBooksTheSameBytesFoldedOrNot) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Case c = random_case(seed, 4);
     SCOPED_TRACE(c.text);
@@ -53,7 +53,7 @@ TEST(Models, analytic_books_the_same_bytes_folded_or_not) {
   }
 }
 
-TEST(Models, sharing_never_ends_before_the_analytic_bound) {
+TEST(Models, SharingNeverEndsBeforeTheAnalyticBound) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const Case c = random_case(seed, 4);
     SCOPED_TRACE(c.text);

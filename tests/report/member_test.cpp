@@ -12,7 +12,7 @@
 namespace topsim::testing::member_test {
 using ::testing::HasSubstr;
 
-TEST(Spans, say_runs_and_strides_in_few_characters) {
+TEST(Spans, SayRunsAndStridesInFewCharacters) {
   using Numbers = std::vector<std::uint32_t>;
   EXPECT_EQ(report::to_spans(Numbers{0, 1, 2, 3, 8, 16, 24, 300}), "0-3,8-24:8,300");
   EXPECT_EQ(report::to_spans(Numbers{5}), "5");
@@ -20,7 +20,7 @@ TEST(Spans, say_runs_and_strides_in_few_characters) {
   EXPECT_EQ(report::to_spans(Numbers{}), "");
 }
 
-TEST(Spans, hold_what_they_were_made_of_and_nothing_else) {
+TEST(Spans, HoldWhatTheyWereMadeOfAndNothingElse) {
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t n = 0; n < 1000; ++n)
     if (n % 7 == 0 || (n > 300 && n < 350) || n % 64 == 5) numbers.push_back(n);
@@ -29,11 +29,11 @@ TEST(Spans, hold_what_they_were_made_of_and_nothing_else) {
     EXPECT_EQ(report::in_spans(spans, n), std::binary_search(numbers.begin(), numbers.end(), n)) << n;
 }
 
-TEST(Spans, of_another_form_are_refused) {
+TEST(Spans, OfAnotherFormAreRefused) {
   EXPECT_THROW((void)report::in_spans("0-3;7", 9), ConfigError);
 }
 
-TEST(Members, a_link_of_a_class_has_its_own_name_and_the_figures_of_the_class) {
+TEST(Members, ALinkOfAClassHasItsOwnNameAndTheFiguresOfTheClass) {
   const topology::Topology topology = two_nodes();
   const report::Result result = sample_result();  // both uplinks are one class: leaf0 and leaf1 to spine0
   const std::string id = topology.name(link_between(topology, "leaf1", "spine0"));
@@ -46,7 +46,7 @@ TEST(Members, a_link_of_a_class_has_its_own_name_and_the_figures_of_the_class) {
 }
 
 // The spine stands for five: each carries a fifth of 500 MB at a fifth of 25 GB/s, and ten cables are alike.
-TEST(Members, one_switch_of_several_alike_has_its_share) {
+TEST(Members, OneSwitchOfSeveralAlikeHasItsShare) {
   const topology::Topology topology = two_nodes(55_GBps, 5);
   const std::vector<std::string> one{"leaf1 -> spine0[4]"};
   const report::Members members = report::find_members(sample_result(), topology, {}, one);
@@ -57,7 +57,7 @@ TEST(Members, one_switch_of_several_alike_has_its_share) {
   EXPECT_EQ(members.links[0].second, 10U);
 }
 
-TEST(Members, a_link_that_carried_nothing_says_so) {
+TEST(Members, ALinkThatCarriedNothingSaysSo) {
   const topology::Topology topology = two_nodes();
   const std::string id = topology.name(link_between(topology, "spine0", "leaf1"));
   const auto members = report::find_members(sample_result(), topology, {}, std::vector<std::string>{id});
@@ -66,7 +66,7 @@ TEST(Members, a_link_that_carried_nothing_says_so) {
   EXPECT_THAT(report::to_text(members), HasSubstr("carried nothing"));
 }
 
-TEST(Members, a_rank_has_the_account_of_its_class) {
+TEST(Members, ARankHasTheAccountOfItsClass) {
   const topology::Topology topology = two_nodes();
   const std::vector<std::uint32_t> one{1};
   const auto members = report::find_members(sample_result(), topology, one, {});
@@ -75,7 +75,7 @@ TEST(Members, a_rank_has_the_account_of_its_class) {
 }
 
 // 0.5 GB over two steps; 1 ms of waiting for the slowest in each.
-TEST(Members, are_told_a_step_and_in_the_words_of_the_main_screen) {
+TEST(Members, AreToldAStepAndInTheWordsOfTheMainScreen) {
   const topology::Topology topology = two_nodes();
   const std::string id = topology.name(link_between(topology, "leaf1", "spine0"));
   const std::vector<std::uint32_t> one{1};
@@ -85,7 +85,7 @@ TEST(Members, are_told_a_step_and_in_the_words_of_the_main_screen) {
   EXPECT_THAT(text, HasSubstr("waiting for the slowest      1.00 ms"));
 }
 
-TEST(Members, who_is_not_there_is_refused_by_name) {
+TEST(Members, WhoIsNotThereIsRefusedByName) {
   const topology::Topology topology = two_nodes();
   const std::vector<std::uint32_t> none{99};
   EXPECT_THROW((void)report::find_members(sample_result(), topology, none, {}), ConfigError);

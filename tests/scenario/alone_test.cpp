@@ -10,7 +10,7 @@ namespace topsim::scenario::alone_test {
 
 // One node, tensor parallelism 8: all-gathers and reduce-scatters of 8192 x 4096 bf16 = 64 MiB. topsim bench
 // sends the same steps one by one.
-TEST(StepsOfATensorGroup, take_what_the_same_messages_take_one_by_one) {
+TEST(StepsOfATensorGroup, TakeWhatTheSameMessagesTakeOneByOne) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   for (const char* network : {"flow", "packet"}) {
@@ -38,7 +38,7 @@ TEST(StepsOfATensorGroup, take_what_the_same_messages_take_one_by_one) {
 
 // NVLS inside a box has no message form: rows name the ring that stands in, in a bench and in a run,
 // and a finding says so.
-TEST(StepsOfATensorGroup, are_named_for_what_is_sent) {
+TEST(StepsOfATensorGroup, AreNamedForWhatIsSent) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   for (const char* form : {"pipelined", "steps"}) {

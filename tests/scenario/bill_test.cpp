@@ -36,7 +36,7 @@ Bill bill_of(const std::string& name) {
 }
 
 // Quotes of what the cluster has change its bill; a GPU comes with its server, and no sn5600 is there.
-TEST(BillOfMaterials, says_where_quotes_stand_that_change_nothing) {
+TEST(BillOfMaterials, SaysWhereQuotesStandThatChangeNothing) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   const Scenario scenario = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 8,
@@ -61,7 +61,7 @@ TEST(BillOfMaterials, says_where_quotes_stand_that_change_nothing) {
 // Boxes of 64 ports of 400 Gbit/s. Eight rails of 8 nodes: 8 leaves, 64 uplinks on one spine. 64 nodes: two
 // units of 8 leaves, 512 uplinks on 8 spines of 64; 256 nodes: 8 units and 32. 36 trays of four NICs: rails
 // of 36 ports need two leaves each, their 144 uplinks three spines.
-TEST(BillOfMaterials, of_infiniband_rails) {
+TEST(BillOfMaterials, OfInfinibandRails) {
   EXPECT_EQ(bill_of("8xH100-ib").switches, (Counts{{"qm9700", 8 + 1}}));
   EXPECT_EQ(bill_of("8xH100-ib").cables, (Counts{{"aoc-400", 64 + 64}}));
   EXPECT_EQ(bill_of("superpod-h100").switches, (Counts{{"qm9700", 16 + 8}}));
@@ -76,7 +76,7 @@ TEST(BillOfMaterials, of_infiniband_rails) {
 // are 30 ports of 400; a plane's 8 x 30 need two switches of 128. MegaScale: ports of 400 cut in two, 64 NICs
 // and 32 uplinks a leaf, 8 leaves, 256 uplinks on 4 spines. Llama 3: 18 racks of 16 GPUs with 32 uplinks; a
 // chassis a pod, whose 192 / 7 = 27.4 uplinks are 28, and one above.
-TEST(BillOfMaterials, of_ethernet_in_planes_and_pods) {
+TEST(BillOfMaterials, OfEthernetInPlanesAndPods) {
   const Bill hpn = bill_of("alibaba-hpn7");
   EXPECT_EQ(hpn.switches, (Counts{{"th5-64x800", 16 + 4}}));
   EXPECT_EQ(hpn.cables, (Counts{{"sr4-200", 1024}, {"sr4-400", 480}}));
@@ -94,7 +94,7 @@ TEST(BillOfMaterials, of_ethernet_in_planes_and_pods) {
 // 98,304 ports: leaves and spines of 64 down and 64 up, 1,536 of each. 24 pods of 64 spines: as many cables
 // from every spine to every core are four to each of 16, on which 24 x 4 = 96 of 128 ports are used; 98,304 /
 // 128 = 768 would hold them.
-TEST(BillOfMaterials, says_where_cores_stay_partly_empty) {
+TEST(BillOfMaterials, SaysWhereCoresStayPartlyEmpty) {
   const Bill bill = bill_of("spectrum-x-100k");
   EXPECT_EQ(bill.switches, (Counts{{"sn5600", 1536 + 1536 + 1024}}));
   EXPECT_EQ(bill.cables, (Counts{{"aoc-400", 98304}, {"sr4-400", 2 * 98304}}));
@@ -103,7 +103,7 @@ TEST(BillOfMaterials, says_where_cores_stay_partly_empty) {
 }
 
 // Three ports out of each of 8 x 16 cards; Ethernet's cables, not InfiniBand's of the same speed.
-TEST(BillOfMaterials, of_gaudi_has_ethernet_cables) {
+TEST(BillOfMaterials, OfGaudiHasEthernetCables) {
   const Bill bill = bill_of("gaudi2");
   EXPECT_EQ(bill.switches, (Counts{{"th4-64x400", 3}}));
   EXPECT_EQ(bill.cables, (Counts{{"aoc-100", 384}}));
@@ -111,7 +111,7 @@ TEST(BillOfMaterials, of_gaudi_has_ethernet_cables) {
 
 // Two groups of 16 switches: 256 NICs; two cables between any two of a group, 2 x 120 x 2; 17 from each to
 // the other group, 272.
-TEST(BillOfMaterials, of_a_dragonfly) {
+TEST(BillOfMaterials, OfADragonfly) {
   const Bill bill = bill_of("dragonfly");
   EXPECT_EQ(bill.switches, (Counts{{"rosetta", 32}}));
   EXPECT_EQ(bill.cables, (Counts{{"sr4-200", 256 + 480 + 272}}));
@@ -120,7 +120,7 @@ TEST(BillOfMaterials, of_a_dragonfly) {
 // A cube of 4 x 4 x 4: 3 x 64 links, 64 of them on the hosts' boards, 3 x 16 around an axis by optical
 // switches, 80 in copper. 4 x 4 x 8 are two cubes: 3 x 128 links, 128 on boards, 2 x 16 around the short axes
 // and 2 x 16 between the cubes along the long one, 160 in copper. 3 x 16 switches either way.
-TEST(BillOfMaterials, of_tpu_cubes_has_optical_circuit_switches) {
+TEST(BillOfMaterials, OfTpuCubesHasOpticalCircuitSwitches) {
   const Bill cube = bill_of("tpu-v4");
   EXPECT_EQ(cube.switches, (Counts{{"palomar-ocs", 48}}));
   EXPECT_EQ(cube.cables, (Counts{{"dac-400", 80}, {"aoc-400", 48}}));

@@ -32,7 +32,7 @@ bool says_where_flows_meet(const report::Result& result) {
 }
 
 // 48 nodes need more leaves than one: hashed rings meet on the ports between them.
-TEST(Contention, slows_hashed_roce_paths_that_meet_and_says_so_with_an_interval) {
+TEST(Contention, SlowsHashedRocePathsThatMeetAndSaysSoWithAnInterval) {
   const report::Result ideal = run("48", "roce-400g", "ideal", true);
   const report::Result calibrated = run("48", "roce-400g", "calibrated", true, true);
   EXPECT_GT(calibrated.step, ideal.step);
@@ -44,7 +44,7 @@ TEST(Contention, slows_hashed_roce_paths_that_meet_and_says_so_with_an_interval)
 }
 
 // The interval comes from first steps, its ends are what whole runs there measure.
-TEST(Contention, has_the_steps_of_runs_at_its_ends_as_interval) {
+TEST(Contention, HasTheStepsOfRunsAtItsEndsAsInterval) {
   const auto text_at = [](network::Bound bound) {
     return report::duration_text(run("48", "roce-400g", "calibrated", true, false, bound).step);
   };
@@ -60,7 +60,7 @@ TEST(Contention, has_the_steps_of_runs_at_its_ends_as_interval) {
 
 // Calls meet on the NICs between the racks, where NCCL's pace is then out of reach (0.57 to 0.70 of it is
 // left): their part of the critical path waits for the cable, not for NCCL.
-TEST(CriticalPath, names_the_link_on_which_calls_meet) {
+TEST(CriticalPath, NamesTheLinkOnWhichCallsMeet) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   const Scenario scenario = read_scenario("configs/gb200-nvl72.json", {}, library);
@@ -74,14 +74,14 @@ TEST(CriticalPath, names_the_link_on_which_calls_meet) {
 }
 
 // All members of a class carry the same load, so one stands for all, exactly.
-TEST(Contention, is_the_same_folded_and_unfolded) {
+TEST(Contention, IsTheSameFoldedAndUnfolded) {
   const report::Result folded = run("48", "roce-400g", "calibrated", true);
   const report::Result unfolded = run("48", "roce-400g", "calibrated", false);
   EXPECT_NEAR(seconds(folded.step) / seconds(unfolded.step), 1, 1e-9);
 }
 
 // Under one leaf every ring has its ports to itself.
-TEST(Contention, leaves_paths_alone_where_nothing_meets) {
+TEST(Contention, LeavesPathsAloneWhereNothingMeets) {
   const report::Result ideal = run("4", "roce-400g", "ideal", true);
   const report::Result calibrated = run("4", "roce-400g", "calibrated", true);
   EXPECT_EQ(ideal.step, calibrated.step);
@@ -91,7 +91,7 @@ TEST(Contention, leaves_paths_alone_where_nothing_meets) {
 // Leaves of one node, rings of all accelerators over them, so that every port above a leaf is full. Four
 // nodes have one spine, where packets have nothing to choose from, eight have two: what several leaves send
 // by the same spine meets on its way down.
-TEST(Contention, of_packets_that_choose_needs_several_switches_above) {
+TEST(Contention, OfPacketsThatChooseNeedsSeveralSwitchesAbove) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   for (const int nodes : {4, 8}) {
@@ -109,7 +109,7 @@ TEST(Contention, of_packets_that_choose_needs_several_switches_above) {
 }
 
 // Credits keep shared ports full: the same fabric in InfiniBand loses less than one per cent.
-TEST(Contention, costs_infiniband_next_to_nothing) {
+TEST(Contention, CostsInfinibandNextToNothing) {
   const report::Result ideal = run("48", "ib-ndr", "ideal", true);
   const report::Result calibrated = run("48", "ib-ndr", "calibrated", true);
   EXPECT_NEAR(seconds(calibrated.step) / seconds(ideal.step), 1, 0.01);

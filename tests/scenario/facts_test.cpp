@@ -34,7 +34,7 @@ std::string all_words(const report::Result& result) {
 }
 
 // Those of AMD are GPUs, too; Google has chips.
-TEST(Words, are_those_of_who_makes_the_accelerators) {
+TEST(Words, AreThoseOfWhoMakesTheAccelerators) {
   const struct {
     const char *node, *called, *library, *rate;
   } rows[] = {
@@ -56,7 +56,7 @@ TEST(Words, are_those_of_who_makes_the_accelerators) {
 }
 
 // Cerebras' library is not in the catalogue.
-TEST(Words, are_neutral_where_the_catalogue_knows_none) {
+TEST(Words, AreNeutralWhereTheCatalogueKnowsNone) {
   EXPECT_EQ(catalogue().accelerator("cerebras-wse3").called, "accelerator");
   EXPECT_EQ(catalogue().accelerator("cerebras-wse3").library, "");
   EXPECT_EQ(metrics::as_driven(""), ", as its library drives it");

@@ -21,13 +21,13 @@ std::string words(const std::vector<std::string>& changes) {
   return all;
 }
 
-TEST(HardwareFindings, nothing_of_hardware_that_fits) {
+TEST(HardwareFindings, NothingOfHardwareThatFits) {
   EXPECT_THAT(words({}), IsEmpty());
   EXPECT_THAT(words({"workload.precision=fp8"}), IsEmpty());
 }
 
 // A ConnectX-7 has ports of 400 Gbit/s, a Spectrum-4 is an Ethernet switch, an H100 has no 4-bit units.
-TEST(HardwareFindings, say_what_cannot_be) {
+TEST(HardwareFindings, SayWhatCannotBe) {
   EXPECT_THAT(words({"topology.fabric.link=ib-xdr"}),
               HasSubstr("runs at 400 Gbit/s, which is what InfiniBand XDR 800 Gbit/s carries"));
   EXPECT_THAT(words({"topology.fabric.switch=sn5600"}), HasSubstr("has no ports for InfiniBand NDR"));
@@ -37,7 +37,7 @@ TEST(HardwareFindings, say_what_cannot_be) {
 }
 
 // Blackwell's tensor cores scale blocks; Transformer Engine runs from Ampere on.
-TEST(HardwareFindings, say_what_a_generation_lacks) {
+TEST(HardwareFindings, SayWhatAGenerationLacks) {
   const std::vector<std::string> b200 = {"topology.node=hgx-b200", "workload.precision=mxfp8"};
   EXPECT_THAT(words(b200), testing::Not(HasSubstr("blocks of 32")));
   const std::vector<std::string> ring = {"workload.plan.tp_overlap=userbuffers"},
@@ -46,7 +46,7 @@ TEST(HardwareFindings, say_what_a_generation_lacks) {
   EXPECT_THAT(words(volta), HasSubstr("Transformer Engine's, which does not run on NVIDIA V100"));
 }
 
-TEST(HardwareFindings, say_which_parts_of_a_model_are_described_but_switched_off) {
+TEST(HardwareFindings, SayWhichPartsOfAModelAreDescribedButSwitchedOff) {
   EXPECT_THAT(words({R"(workload.model={"use": "llama3-8b", "experts": {"top_k": 2}})"}),
               HasSubstr("the model is dense"));
   EXPECT_THAT(words({R"(workload.model={"use": "llama3-8b", "attention": {"kv_lora_rank": 512}})"}),
@@ -54,7 +54,7 @@ TEST(HardwareFindings, say_which_parts_of_a_model_are_described_but_switched_off
 }
 
 // Eight of sixteen accelerators fill the first of two nodes, however it is chosen.
-TEST(HardwareFindings, say_which_nodes_have_no_rank) {
+TEST(HardwareFindings, SayWhichNodesHaveNoRank) {
   const std::vector<std::string> half = {"topology.nodes=16", "topology.accelerators=64",
                                          "topology.placement=spread"};
   EXPECT_THAT(words(half), HasSubstr("64 accelerators fill 8 of the 16 nodes, 8 in each"));
@@ -62,14 +62,14 @@ TEST(HardwareFindings, say_which_nodes_have_no_rank) {
   EXPECT_THAT(words(parts), testing::Not(HasSubstr("nodes, ")));
 }
 
-TEST(HardwareFindings, say_that_times_of_trainium_are_not_held_to_measurements) {
+TEST(HardwareFindings, SayThatTimesOfTrainiumAreNotHeldToMeasurements) {
   EXPECT_THAT(words({"topology.node=trn2", "topology.nodes=4"}), HasSubstr("follow the links of its torus"));
   EXPECT_THAT(words({"topology.nodes=8"}), testing::Not(HasSubstr("torus")));
 }
 
 // One thread copies 1 / (1/5.25 + 1/11.125) = 3.57 GB/s each way, more than 25 Gbit/s carry and less than
 // 100; four helpers of a connection 21.
-TEST(HardwareFindings, say_where_hosts_copy_less_than_tcp_cables_carry) {
+TEST(HardwareFindings, SayWhereHostsCopyLessThanTcpCablesCarry) {
   EXPECT_THAT(
       words({"topology.fabric.link=eth-100g", "topology.fabric.switch=sn2700"}),
       HasSubstr("TCP: limited by the hosts' copies: the one thread of an accelerator that serves NCCL's "
@@ -82,7 +82,7 @@ TEST(HardwareFindings, say_where_hosts_copy_less_than_tcp_cables_carry) {
     EXPECT_THAT(words(changes), testing::Not(HasSubstr("TCP")));
 }
 
-TEST(HardwareFindings, say_that_a_plugins_hop_does_not_follow_the_cables) {
+TEST(HardwareFindings, SayThatAPluginsHopDoesNotFollowTheCables) {
   const std::vector<std::string> efa = {"topology.node=p5en", R"(topology.fabric={"kind": "rail"})"};
   std::vector<std::string> shorter = {
       efa[0], R"(topology.fabric={"kind": "rail", "link": {"use": "efa-200g", "latency": "1 us"}})"};
@@ -91,7 +91,7 @@ TEST(HardwareFindings, say_that_a_plugins_hop_does_not_follow_the_cables) {
 }
 
 // Eight H100 nodes: NVLS within a box, no CollNet without SHARP in the fabric.
-TEST(HardwareFindings, say_what_was_forced_and_not_done) {
+TEST(HardwareFindings, SayWhatWasForcedAndNotDone) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   const auto forced = [&](const std::string& change) {
@@ -113,7 +113,7 @@ TEST(HardwareFindings, say_what_was_forced_and_not_done) {
 }
 
 // Ten ports a leaf want 2.5 cables up at 4:1 and get three: 3.33:1.
-TEST(HardwareFindings, say_which_ratio_was_built_where_cables_do_not_make_the_one_asked_for) {
+TEST(HardwareFindings, SayWhichRatioWasBuiltWhereCablesDoNotMakeTheOneAskedFor) {
   const std::vector<std::string> ten = {"topology.nodes=10", "workload.plan.dp=5",
                                         "workload.plan.global_batch=160"};
   std::vector<std::string> four = ten, two = ten;
@@ -124,7 +124,7 @@ TEST(HardwareFindings, say_which_ratio_was_built_where_cables_do_not_make_the_on
 }
 
 // Eight nodes on a leaf a rail, without spines: there is nothing that 4:1 could hold up.
-TEST(HardwareFindings, say_that_a_ratio_has_nothing_to_act_on) {
+TEST(HardwareFindings, SayThatARatioHasNothingToActOn) {
   EXPECT_THAT(words({"topology.fabric.kind=rail-only", "topology.fabric.oversubscription=4"}),
               HasSubstr("nothing is oversubscribed 4:1: the leaves"));
   EXPECT_THAT(words({"topology.fabric.oversubscription=[2, 7]"}),
@@ -133,7 +133,7 @@ TEST(HardwareFindings, say_that_a_ratio_has_nothing_to_act_on) {
 }
 
 // A rate said in place is the one that ports must carry.
-TEST(HardwareFindings, hold_the_rate_that_the_scenario_says) {
+TEST(HardwareFindings, HoldTheRateThatTheScenarioSays) {
   EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-ndr", "bandwidth": "800 Gbit/s"})"}),
               HasSubstr("runs at 400 Gbit/s"));
   EXPECT_THAT(words({R"(topology.fabric.link={"use": "ib-xdr", "bandwidth": "400 Gbit/s"})",

@@ -68,7 +68,7 @@ PointToPointRow predict(const Row& row, Verb verb = Verb::send) {
   return measure(row, verb).rows.at(0);
 }
 
-TEST(VerbsLatency, is_within_12_percent_of_what_perftest_measured) {
+TEST(VerbsLatency, IsWithin12PercentOfWhatPerftestMeasured) {
   for (const Row& row : kRows) {
     const double predicted = microseconds(predict(row).latency);
     // Inputs only have to come back: 2 % for header, cable and switch.
@@ -77,14 +77,14 @@ TEST(VerbsLatency, is_within_12_percent_of_what_perftest_measured) {
 }
 
 // A read is a request there and an answer back: twice the way of a small message [Zaratan].
-TEST(VerbsLatency, of_a_read_is_two_ways) {
+TEST(VerbsLatency, OfAReadIsTwoWays) {
   EXPECT_NEAR(2 * microseconds(predict(kRows[4]).latency), 2.39, 0.12 * 2.39);
   EXPECT_NEAR(2 * microseconds(predict(kRows[5]).latency), 3.3, 0.12 * 3.3);
 }
 
 // What goes along inline with the request: 236 B of a send, 220 of a write. Beyond it 450 ns for the fetch
 // and the first bytes on the bus of either side: 230 B at 63 GB/s (PCIe 5 x16) are 3.7 ns each.
-TEST(VerbsLatency, grows_by_a_fetch_where_a_message_no_longer_goes_inline) {
+TEST(VerbsLatency, GrowsByAFetchWhereAMessageNoLongerGoesInline) {
   const auto of = [&](std::int64_t bytes, Verb verb) {
     return microseconds(
         predict({"", "connectx-7", R"("kind": "direct", "link": "ib-ndr", "length": "1 m")", 2, bytes, 0},
@@ -99,7 +99,7 @@ TEST(VerbsLatency, grows_by_a_fetch_where_a_message_no_longer_goes_inline) {
 
 // A NIC whose own time of a small message is not published: the library's figure stands, and the result says
 // so.
-TEST(VerbsLatency, that_is_not_known_is_the_librarys_and_says_so) {
+TEST(VerbsLatency, ThatIsNotKnownIsTheLibrarysAndSaysSo) {
   const PointToPoint unknown = measure(
       {"", "thor2", R"("kind": "rail", "link": "roce-400g", "switch": "sn5600")", 2, 8, 0}, Verb::send);
   EXPECT_EQ(unknown.rows.at(0).latency, unknown.rows.at(0).library);
@@ -109,7 +109,7 @@ TEST(VerbsLatency, that_is_not_known_is_the_librarys_and_says_so) {
 
 // A latency that the scenario gives a link is a hop's, switch and fibre included: under one leaf 1.27 us of
 // two ConnectX-7 and a hop, whose change is the change of the whole.
-TEST(VerbsLatency, follows_the_latency_that_a_scenario_gives_its_links) {
+TEST(VerbsLatency, FollowsTheLatencyThatAScenarioGivesItsLinks) {
   const auto of = [](const char* latency) {
     const std::string fabric =
         std::string(R"("kind": "rail", "switch": "qm9700", "link": {"use": "ib-ndr", "latency": ")") +
@@ -123,7 +123,7 @@ TEST(VerbsLatency, follows_the_latency_that_a_scenario_gives_its_links) {
 }
 
 // TCP has no verbs: one stream, which one core of the receiver copies at 5.25 GB/s, whatever the cable.
-TEST(VerbsLatency, over_tcp_is_one_stream_of_the_hosts) {
+TEST(VerbsLatency, OverTcpIsOneStreamOfTheHosts) {
   const PointToPoint stream =
       measure({"", "connectx-7", R"("kind": "rail", "link": "eth-200g", "switch": "sn4600")", 2, 8 << 20, 0},
               Verb::send);
@@ -133,7 +133,7 @@ TEST(VerbsLatency, over_tcp_is_one_stream_of_the_hosts) {
 
 // What a library sees has its software in it: DeepSeek's figures are the input, one switch of 0.45 us and
 // 2.35 us of NICs and hosts.
-TEST(VerbsLatency, stands_beside_what_a_library_sees) {
+TEST(VerbsLatency, StandsBesideWhatALibrarySees) {
   const Row row{"NDR", "connectx-7", R"("kind": "rail", "link": "ib-ndr", "switch": "qm9700")", 2, 64, 0};
   EXPECT_NEAR(microseconds(predict(row).library), 2.80, 0.01);
 }
@@ -142,7 +142,7 @@ TEST(VerbsLatency, stands_beside_what_a_library_sees) {
 // 2 KiB (64 B are the input), the wire from 8 KiB on; at 4 KiB, where both do, 156.6 were measured. [CX7]
 // 400 Gbit/s RoCE between H200 servers: at 4 to 16 KiB a queue pair stays 20 to 30 % below either bound,
 // which nothing here knows.
-TEST(MessageRate, of_one_queue_pair_is_what_perftest_prints) {
+TEST(MessageRate, OfOneQueuePairIsWhatPerftestPrints) {
   const Row cx6{"CX6", "connectx-6", R"("kind": "direct", "link": "ib-hdr", "length": "2 m")", 2, 0, 0};
   const Row cx7{"CX7", "connectx-7", R"("kind": "direct", "link": "roce-400g", "length": "2 m")", 2, 0, 0};
   const struct {
@@ -162,7 +162,7 @@ TEST(MessageRate, of_one_queue_pair_is_what_perftest_prints) {
 
 // p2pBandwidthLatencyTest on eight H100 and eight A100 behind NVSwitches: median 2.78 and 2.8 us; what a
 // library sees: DeepSeek's 3.33 us is the input.
-TEST(NvlinkLatency, is_that_of_a_copy_kernel_and_of_a_library) {
+TEST(NvlinkLatency, IsThatOfACopyKernelAndOfALibrary) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   for (const char* node : {"hgx-h100", "hgx-a100"}) {

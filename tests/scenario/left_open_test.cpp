@@ -19,7 +19,7 @@ struct World {
 constexpr const char* kRest = R"("run": {"steps": 1}, "topology": {"node": "hgx-h100", "nodes": 2,
     "fabric": {"kind": "rail", "link": "ib-ndr", "switch": "qm9700"}})";
 
-TEST(WhatIsLeftOpen, written_into_the_scenario_leaves_nothing_open_and_the_step_as_it_was) {
+TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   const World world;
   for (const char* workload :
        {R"({"framework": "megatron", "plan": {"tp": 4, "pp": 2}, "sequence": 4096})",
@@ -40,7 +40,7 @@ TEST(WhatIsLeftOpen, written_into_the_scenario_leaves_nothing_open_and_the_step_
 }
 
 // The first release of a name is what the bare name means.
-TEST(WhatIsLeftOpen, is_named_as_a_scenario_names_it) {
+TEST(WhatIsLeftOpen, IsNamedAsAScenarioNamesIt) {
   const World world;
   const std::string text = R"({"workload": {"model": "llama3-8b", "plan": {"tp": 8, "zero": 0}}, )";
   const json open = json::parse(world.run(text + kRest + "}").left_open);
@@ -58,7 +58,7 @@ std::string said(const report::Result& result) {
   return {};
 }
 
-TEST(WhatIsLeftOpen, is_said_where_the_step_depends_on_it) {
+TEST(WhatIsLeftOpen, IsSaidWhereTheStepDependsOnIt) {
   const World world;
   const auto run = [&](const std::string& plan, const std::string& topology) {
     return said(world.run(R"({"workload": {"model": "llama3-8b", "framework": "megatron", "plan": )" + plan +

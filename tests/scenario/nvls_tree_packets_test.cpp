@@ -22,7 +22,7 @@ Planned planned() {
 // Of the eight heads' shares, 64 MiB together, half goes over either of two trees: 0 - 2 with 1 and 3 below,
 // and its mirror, 3 - 1 with 2 and 0 below. An end of the first sends 32 MiB down as a root and 32 MiB up as
 // a leaf of the other; an inner box sends 32 MiB up and 2 x 32 MiB down, and 32 MiB up as a leaf.
-TEST(NvlsTree, sends_half_of_every_share_over_either_of_two_trees) {
+TEST(NvlsTree, SendsHalfOfEveryShareOverEitherOfTwoTrees) {
   const auto [topology, plan] = planned();
   EXPECT_EQ(plan.choice.algorithm, collective::Algorithm::nvls_tree);
   std::map<std::uint32_t, std::int64_t> sent, received;  // by box
@@ -37,7 +37,7 @@ TEST(NvlsTree, sends_half_of_every_share_over_either_of_two_trees) {
 }
 
 // Every GPU of every box has the sum last, over the NVSwitch: 64 MiB come down to each.
-TEST(NvlsTree, brings_every_byte_of_the_sum_to_every_gpu) {
+TEST(NvlsTree, BringsEveryByteOfTheSumToEveryGpu) {
   const auto [topology, plan] = planned();
   const auto ranks = static_cast<std::uint32_t>(topology.accelerators().size());
   std::vector<bool> waited_for(plan.messages.size(), false);
@@ -51,7 +51,7 @@ TEST(NvlsTree, brings_every_byte_of_the_sum_to_every_gpu) {
 
 // The pipelined form moves at the tuner's rate from the first byte; a piece of 64 KiB (1.4 us on a NIC) is
 // sent on when it has come, over three levels there and back and twice in the box: 5 %.
-TEST(NvlsTree, takes_as_long_in_packets_as_in_the_fluid) {
+TEST(NvlsTree, TakesAsLongInPacketsAsInTheFluid) {
   const auto time = [&](const char* network, const char* form) {
     return step_plans::all_reduce_microseconds(four_boxes(network, form), kSum);
   };

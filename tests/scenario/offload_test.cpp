@@ -19,7 +19,7 @@ report::Result run(const std::string& network) {
 
 // A copy is one message over PCIe, whoever carries it: in steps and in packets it takes what the fluid says.
 // The step is within the 2 % that collectives in steps may differ by, and some of it waits for host memory.
-TEST(Offload, goes_with_collectives_in_steps_and_in_packets) {
+TEST(Offload, GoesWithCollectivesInStepsAndInPackets) {
   const report::Result fluid = run(R"({"model": "flow"})");
   const auto waits = [](const report::Result& result) {
     return seconds(result.account.idle[static_cast<std::size_t>(executor::Reason::offload)]);

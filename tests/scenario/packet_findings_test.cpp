@@ -31,7 +31,7 @@ std::string words(const std::string& file, std::vector<std::string> changes) {
 }
 const std::string kInfiniband = "configs/8xH100-ib.json", kRoce = "configs/8xH100-roce.json";
 
-TEST(PacketFindings, nothing_where_every_key_does_something) {
+TEST(PacketFindings, NothingWhereEveryKeyDoesSomething) {
   EXPECT_THAT(words(kInfiniband, {}), IsEmpty());
   EXPECT_THAT(words(kRoce, {}), IsEmpty());
   EXPECT_THAT(words(kRoce, {"pfc.alpha=0.25", "ecn.kmin=100 kB", "congestion_control.dcqcn.g=0.1",
@@ -43,7 +43,7 @@ TEST(PacketFindings, nothing_where_every_key_does_something) {
   EXPECT_THAT(words(kInfiniband, {"flow_control=pfc", "pfc.alpha=0.25"}), HasSubstr("as if it had not"));
 }
 
-TEST(PacketFindings, keys_of_ethernet_on_infiniband_are_said) {
+TEST(PacketFindings, KeysOfEthernetOnInfinibandAreSaid) {
   EXPECT_THAT(words(kInfiniband, {"pfc.alpha=0.25"}), HasSubstr("network.packet.pfc changes nothing"));
   EXPECT_THAT(words(kInfiniband, {"switch_buffer=64 MB"}), HasSubstr("switch_buffer changes nothing"));
   EXPECT_THAT(words(kInfiniband, {"ecn.kmin=10 kB"}), HasSubstr("ecn changes nothing"));
@@ -55,7 +55,7 @@ TEST(PacketFindings, keys_of_ethernet_on_infiniband_are_said) {
               HasSubstr("mtu is 9000 B, and InfiniBand's packets carry 256"));
 }
 
-TEST(PacketFindings, keys_of_infiniband_and_of_what_does_not_run_are_said_on_ethernet) {
+TEST(PacketFindings, KeysOfInfinibandAndOfWhatDoesNotRunAreSaidOnEthernet) {
   EXPECT_THAT(words(kRoce, {"virtual_lanes.buffer=64 KiB"}),
               HasSubstr("virtual_lanes.buffer changes nothing"));
   EXPECT_THAT(words(kRoce, {"congestion_control=infiniband"}), HasSubstr("which Ethernet does not have"));
@@ -66,7 +66,7 @@ TEST(PacketFindings, keys_of_infiniband_and_of_what_does_not_run_are_said_on_eth
 }
 
 // Line 6, the key at column 6 of it.
-TEST(PacketFindings, say_line_and_column_of_a_key_in_the_file) {
+TEST(PacketFindings, SayLineAndColumnOfAKeyInTheFile) {
   const config::Library library({"configs"});
   const Scenario scenario = parse_scenario(R"({"topology": {"node": "hgx-h100", "nodes": 2,
      "fabric": {"kind": "rail", "link": "ib-ndr"}},
@@ -79,7 +79,7 @@ TEST(PacketFindings, say_line_and_column_of_a_key_in_the_file) {
 }
 
 // Slingshot has a congestion control of its own, which is not public.
-TEST(PacketFindings, other_transports_run_as_roce_and_it_is_said) {
+TEST(PacketFindings, OtherTransportsRunAsRoceAndItIsSaid) {
   EXPECT_THAT(words("configs/dragonfly.json", {}), HasSubstr("go as RoCE's do, with PFC and under DCQCN"));
 }
 }  // namespace topsim::scenario::packet_findings_test

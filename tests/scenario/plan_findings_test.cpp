@@ -23,7 +23,7 @@ std::string words(const WorkloadSpec& workload) {
 }
 
 // 50,257 words over 8 ranks are 6282.1; the next multiple of 128 x 8 is 50 x 1024.
-TEST(PlanFindings, say_how_an_uneven_vocabulary_is_divided) {
+TEST(PlanFindings, SayHowAnUnevenVocabularyIsDivided) {
   EXPECT_EQ(words(job()), "");
   WorkloadSpec odd = job();
   odd.model.vocab = 50257;
@@ -34,7 +34,7 @@ TEST(PlanFindings, say_how_an_uneven_vocabulary_is_divided) {
 }
 
 // 4 heads over tp 2 x cp 4: each of two ranks has the same one. 8 would be one each.
-TEST(PlanFindings, say_that_ulysses_repeats_key_value_heads) {
+TEST(PlanFindings, SayThatUlyssesRepeatsKeyValueHeads) {
   WorkloadSpec shared = job();
   shared.plan.tp = 2, shared.plan.cp = 4, shared.plan.cp_kind = workloads::ContextKind::ulysses;
   shared.model.kv_heads = 4;
@@ -43,7 +43,7 @@ TEST(PlanFindings, say_that_ulysses_repeats_key_value_heads) {
   EXPECT_EQ(words(shared), "");
 }
 
-TEST(PlanFindings, say_whose_bytes_imbalance_counts) {
+TEST(PlanFindings, SayWhoseBytesImbalanceCounts) {
   WorkloadSpec uneven = job();
   uneven.model.experts.count = 8, uneven.model.experts.imbalance = 2, uneven.plan.ep = 8;
   EXPECT_THAT(words(uneven), HasSubstr("2 times the mean"));
@@ -51,7 +51,7 @@ TEST(PlanFindings, say_whose_bytes_imbalance_counts) {
   EXPECT_EQ(words(uneven), "");
 }
 
-TEST(PlanFindings, say_that_virtual_stages_are_interleaved) {
+TEST(PlanFindings, SayThatVirtualStagesAreInterleaved) {
   WorkloadSpec stages = job();
   stages.plan.pp = 2, stages.plan.virtual_stages = 2;
   EXPECT_EQ(words(stages), "");

@@ -15,14 +15,14 @@ std::vector<std::string> idle_paths(const std::string& workload) {
   return paths;
 }
 
-TEST(IdleBesideTrace, every_key_but_the_trace_and_slow_ranks) {
+TEST(IdleBesideTrace, EveryKeyButTheTraceAndSlowRanks) {
   EXPECT_THAT(idle_paths(R"({"trace": {"format": "goal", "path": "x.goal"}, "model": "llama2-7b",
                              "plan": {"tp": 2}, "// why": "a remark",
                              "compute": {"clock": 0.5, "slow_ranks": {"3": 1.1}}})"),
               testing::ElementsAre("workload.model", "workload.plan", "workload.compute.clock"));
 }
 
-TEST(IdleBesideTrace, nothing_of_a_model) {
+TEST(IdleBesideTrace, NothingOfAModel) {
   EXPECT_THAT(idle_paths(R"({"model": "llama2-7b", "plan": {"tp": 2}})"), testing::IsEmpty());
 }
 }  // namespace topsim::scenario::replayed_test

@@ -10,7 +10,7 @@ namespace topsim::scenario::ring_packets_test {
 
 // 64 GPUs on eight rails: every hop has its NIC to itself, so that the packets' own ways (headers are in the
 // links' goodput, windows, acknowledgements, one packet's time a hop) are all that can differ: 3 %.
-TEST(RingAllReduce, of_64_gpus_takes_the_same_time_in_packets_as_in_the_fluid) {
+TEST(RingAllReduce, Of64GpusTakesTheSameTimeInPacketsAsInTheFluid) {
   const config::Library library({"configs"});
   const topology::Catalogue catalogue = topology::Catalogue::load("configs");
   for (const char* protocol : {"simple", "ll128"}) {

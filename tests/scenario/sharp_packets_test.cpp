@@ -25,7 +25,7 @@ std::map<LinkId, std::int64_t> bytes_by_link(const collective::StepPlan& plan) {
 
 // Every endpoint sends its rail's eighth of S to the fabric once and receives it once, whatever the number of
 // nodes: 8 MiB of 64 on every cable of a NIC, each way.
-TEST(Sharp, sends_every_byte_once_up_and_once_down_each_cable) {
+TEST(Sharp, SendsEveryByteOnceUpAndOnceDownEachCable) {
   for (const char* fabric : {R"("kind": "rail")", R"("kind": "fat-tree", "tiers": 2)"}) {
     const auto [topology, plan] = step_plans::planned_all_reduce(
         with_sharp(fabric, "packet", "steps", "collnet-direct"), Bytes(64 << 20));
@@ -57,7 +57,7 @@ Scenario two_leaves(int nodes, const char* network, const char* form) {
 // box's, each over a cable of its own: no cable between switches carries more than a NIC's does, an eighth of
 // 8 MiB. Of 5 nodes some cables lie side by side, one link of several; of 42 (21 leaves) each leads to
 // another spine.
-TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
+TEST(Sharp, GivesEveryHeadCablesOfItsOwnBetweenTheSwitches) {
   for (const int nodes : {5, 42}) {
     topology::BuildOptions apart;
     apart.merge_switches_above = 1'000'000;
@@ -84,7 +84,7 @@ TEST(Sharp, gives_every_head_cables_of_its_own_between_the_switches) {
 // Each of the cables carries an eighth of 16 MiB, 87 us at a NIC's 24 GB/s. A piece of 64 KiB (2.7 us) is
 // sent on when it has come: over two leaves that is six cables, five more than the pipelined form fills, 14
 // us of 166; packets 3 % as below. All heads over one cable: 700 us.
-TEST(Sharp, takes_as_long_in_packets_over_two_leaves_as_in_the_fluid) {
+TEST(Sharp, TakesAsLongInPacketsOverTwoLeavesAsInTheFluid) {
   const auto time = [&](const char* network, const char* form) {
     return step_plans::all_reduce_microseconds(two_leaves(5, network, form), Bytes(16 << 20));
   };
@@ -97,7 +97,7 @@ TEST(Sharp, takes_as_long_in_packets_over_two_leaves_as_in_the_fluid) {
 // The sum as one pipelined transfer, whose rate is the tuner's and whose latency all start with: 3 % for how
 // the pipeline fills. Piece by piece in the fluid, pieces that are under way on a cable share it instead of
 // following one another: 4 %.
-TEST(Sharp, takes_as_long_in_packets_as_in_the_fluid) {
+TEST(Sharp, TakesAsLongInPacketsAsInTheFluid) {
   for (const char* algorithm : {"collnet-direct", "nvls"}) {
     const auto time = [&](const char* network, const char* form) {
       return step_plans::all_reduce_microseconds(with_sharp(R"("kind": "rail")", network, form, algorithm),

@@ -12,7 +12,7 @@ using namespace traffic_clusters;
 
 // Of two nodes on eight rails every port sends to its like: 16 flows of 1 MiB, 49.7 GB/s of payload each. A
 // cable at half its rate doubles the time of its flow, and a NIC that is down sends and receives none.
-TEST(Traffic, patterns_have_the_faults_that_hold_throughout) {
+TEST(Traffic, PatternsHaveTheFaultsThatHoldThroughout) {
   Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   TrafficOptions options;
   options.sizes = {1_MiB};

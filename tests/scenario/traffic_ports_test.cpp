@@ -10,7 +10,7 @@ using namespace topsim::literals;
 using namespace traffic_clusters;
 
 // Two nodes of eight NICs: sixteen ports that send to fifteen others each; on rails each has one other.
-TEST(TrafficPorts, all_to_all_and_permutation_know_the_same_ports) {
+TEST(TrafficPorts, AllToAllAndPermutationKnowTheSamePorts) {
   const struct {
     const char* fabric;
     std::size_t all_to_all;
@@ -28,7 +28,7 @@ TEST(TrafficPorts, all_to_all_and_permutation_know_the_same_ports) {
 }
 
 // Gaudi 2's three ports are on switches of their own: nobody sends from one of them to another.
-TEST(TrafficPorts, patterns_keep_to_the_fabric_that_a_port_is_on) {
+TEST(TrafficPorts, PatternsKeepToTheFabricThatAPortIsOn) {
   const config::Library library({"configs"});
   const Scenario gaudi =
       parse_scenario(R"({"topology": {"node": "gaudi2-8", "nodes": 2, "fabric": "gaudi2-cluster"},
@@ -44,7 +44,7 @@ TEST(TrafficPorts, patterns_keep_to_the_fabric_that_a_port_is_on) {
   }
 }
 
-TEST(TrafficPorts, more_senders_than_ports_is_an_error_with_the_way_out) {
+TEST(TrafficPorts, MoreSendersThanPortsIsAnErrorWithTheWayOut) {
   TrafficOptions options;
   options.sizes = {1_MiB};
   options.senders = 99;

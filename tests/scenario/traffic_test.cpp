@@ -38,7 +38,7 @@ TrafficOptions incast(int senders) {
 }
 
 // N x 10^4 packets of 1052 B at 12.5 GB/s, one more serialisation, two ACKs of 4.8 ns, four links of 1 us.
-TEST(Traffic, incast_with_pfc_alone_takes_the_published_closed_form) {
+TEST(Traffic, IncastWithPfcAloneTakesThePublishedClosedForm) {
   for (const int n : {1, 2, 4, 8, 16}) {
     const Traffic traffic =
         run_traffic(published(R"("none")"), catalogue(), TrafficPattern::incast, incast(n));
@@ -49,7 +49,7 @@ TEST(Traffic, incast_with_pfc_alone_takes_the_published_closed_form) {
   }
 }
 
-TEST(Traffic, incast_under_congestion_control_is_within_a_tenth_of_the_published_runs) {
+TEST(Traffic, IncastUnderCongestionControlIsWithinATenthOfThePublishedRuns) {
   const struct {
     const char* control;
     double last_us[4];  // 2, 4, 8, 16 senders
@@ -70,7 +70,7 @@ TEST(Traffic, incast_under_congestion_control_is_within_a_tenth_of_the_published
 }
 
 // The owner of the rules brings the parameters; what is said beside holds.
-TEST(Traffic, dcqcn_takes_the_parameters_of_whose_rules_it_follows) {
+TEST(Traffic, DcqcnTakesTheParametersOfWhoseRulesItFollows) {
   using packet::Dcqcn;
   const auto dcqcn = [](const std::string& text) {
     return published(R"({"name": "dcqcn", "dcqcn": )" + text + "}")
@@ -93,7 +93,7 @@ TEST(Traffic, dcqcn_takes_the_parameters_of_whose_rules_it_follows) {
 }
 
 // Three senders share the half of the receiver's port that the trunk has: C/2/3 each, the local one C/2.
-TEST(Traffic, parking_lot_gives_each_incoming_port_the_same_share) {
+TEST(Traffic, ParkingLotGivesEachIncomingPortTheSameShare) {
   TrafficOptions options;
   options.window = 8_ms;
   const Traffic traffic =
@@ -102,7 +102,7 @@ TEST(Traffic, parking_lot_gives_each_incoming_port_the_same_share) {
   EXPECT_NEAR(traffic.flows[3].goodput * 8e-9, 47.6, 0.06 * 47.6);
 }
 
-TEST(Traffic, victim_behind_paused_flows_gets_no_more_than_they) {
+TEST(Traffic, VictimBehindPausedFlowsGetsNoMoreThanThey) {
   TrafficOptions options;
   options.window = 20_ms;
   const Traffic traffic =
@@ -112,7 +112,7 @@ TEST(Traffic, victim_behind_paused_flows_gets_no_more_than_they) {
 
 // 50 GB/s x 4096 / (4096 + 26 and 82 B of headers): 49.68 and 49.02 GB/s; 64 bytes in 2.8 and 3.6 us on one
 // leaf (DeepSeek-V3, ISCA'25, table 5).
-TEST(Traffic, point_to_point_prints_goodput_and_latency_of_the_link) {
+TEST(Traffic, PointToPointPrintsGoodputAndLatencyOfTheLink) {
   const struct {
     const char* link;
     double gigabytes, us;
@@ -128,7 +128,7 @@ TEST(Traffic, point_to_point_prints_goodput_and_latency_of_the_link) {
 
 // Two NICs of a node are joined by PCIe and by their leaves: what NICs send goes out by the cable, which
 // gives 4096 of 4178 B of 400 Gbit/s, 49.02 GB/s.
-TEST(Traffic, point_to_point_between_nics_of_one_node_goes_by_their_cables) {
+TEST(Traffic, PointToPointBetweenNicsOfOneNodeGoesByTheirCables) {
   for (const char* fabric : {"rail", "fat-tree"}) {
     Scenario scenario = scenario_of("2", R"("roce-400g")", "{}");
     scenario.topology.fabric.kind = fabric;
@@ -144,7 +144,7 @@ TEST(Traffic, point_to_point_between_nics_of_one_node_goes_by_their_cables) {
 // A 400 Gbit/s NIC in a Gen4 x16 slot: 25.5 GB/s from memory to memory, whoever of the models carries it; a
 // small message takes as long as by a wider slot but for its 64 bytes (2.5 and 1.3 ns). Three senders at one
 // such NIC have a third each, half of what its cable would leave them.
-TEST(Traffic, between_nics_begins_and_ends_in_the_memory_behind_their_slots) {
+TEST(Traffic, BetweenNicsBeginsAndEndsInTheMemoryBehindTheirSlots) {
   for (const char* model : {"packet", "flow"}) {
     Scenario scenario = scenario_of("4", R"("ib-ndr")", "{}");
     scenario.network.model = model;
@@ -169,7 +169,7 @@ TEST(Traffic, between_nics_begins_and_ends_in_the_memory_behind_their_slots) {
   }
 }
 
-TEST(Traffic, point_to_point_of_accelerators_has_the_message_rate_of_their_nics) {
+TEST(Traffic, PointToPointOfAcceleratorsHasTheMessageRateOfTheirNics) {
   const Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   TrafficOptions options;
   options.sizes = {8_B};
@@ -181,7 +181,7 @@ TEST(Traffic, point_to_point_of_accelerators_has_the_message_rate_of_their_nics)
 }
 
 // Each message has the link to itself in the analytic model: 8 MiB in 8 MiB / 49.68 GB/s + 2.8 us.
-TEST(Traffic, point_to_point_has_a_bandwidth_where_nothing_is_shared) {
+TEST(Traffic, PointToPointHasABandwidthWhereNothingIsShared) {
   Scenario scenario = scenario_of("2", R"("ib-ndr")", "{}");
   scenario.network.model = "analytic";
   TrafficOptions options;
@@ -191,7 +191,7 @@ TEST(Traffic, point_to_point_has_a_bandwidth_where_nothing_is_shared) {
 }
 
 // Seven senders of 1 MiB into one port of 49.02 GB/s: 149.7 us, and the base latency of one message.
-TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
+TEST(Traffic, IncastOnTheScenarioTakesAsLongInPacketsAsInTheFluid) {
   Scenario scenario = scenario_of("8", R"("roce-400g")", R"({"congestion_control": "none"})");
   TrafficOptions options;
   options.sizes = {1_MiB};
@@ -207,7 +207,7 @@ TEST(Traffic, incast_on_the_scenario_takes_as_long_in_packets_as_in_the_fluid) {
 
 // Three senders of 16 MiB under PFC and DCQCN: the last link would need 1,027 us, and senders that are cut
 // leave some of it unused. The fluid knows from the calibration, and says so.
-TEST(Traffic, incast_in_the_fluid_loses_what_packets_lose) {
+TEST(Traffic, IncastInTheFluidLosesWhatPacketsLose) {
   Scenario scenario = scenario_of("8", R"("roce-400g")", "{}");
   TrafficOptions options;
   options.sizes = {16_MiB};
@@ -227,7 +227,7 @@ TEST(Traffic, incast_in_the_fluid_loses_what_packets_lose) {
 
 // 400 Gbit/s in packets of 1 KiB: 1024 / 1106 of it with RoCE's headers (wire_test.cpp), with 52 B around
 // them 1024 / 1076; a NIC of HPN 7.0 has two ports of 200 Gbit/s, of which a queue pair uses one.
-TEST(Traffic, goodput_of_a_flow_is_the_same_in_packets_as_in_the_fluid) {
+TEST(Traffic, GoodputOfAFlowIsTheSameInPacketsAsInTheFluid) {
   const auto goodput = [](const std::string& scenario_file, const std::vector<std::string>& changes) {
     const config::Library library({"configs"});
     Scenario scenario = read_scenario(scenario_file, changes, library);
@@ -252,7 +252,7 @@ TEST(Traffic, goodput_of_a_flow_is_the_same_in_packets_as_in_the_fluid) {
 
 // Flows that hash to one cable share it; where switches hash flowlets, here every packet, the cables share
 // all: a permutation over 32 nodes at 1:1, of which hashing leaves some three flows on the busiest cable.
-TEST(Traffic, flowlets_part_what_hashing_brings_together) {
+TEST(Traffic, FlowletsPartWhatHashingBringsTogether) {
   const auto last = [](const std::string& path) {
     Scenario scenario =
         scenario_of("32", R"("roce-400g", "routing": "ecmp", "tiers": 2, "nodes_per_leaf": 8)",
@@ -272,7 +272,7 @@ TEST(Traffic, flowlets_part_what_hashing_brings_together) {
 
 // What perftest prints has less software in it than what a library sees: so across the deep-buffered chassis
 // of Meta's fabric, 2.6 us and two ToRs of 1 us, two CTSWs and an ATSW of 3.8 us, 50, 100 and 100 m to them.
-TEST(Traffic, perftest_is_never_slower_than_a_library) {
+TEST(Traffic, PerftestIsNeverSlowerThanALibrary) {
   const config::Library library({"configs"});
   const Scenario scenario = read_scenario("configs/llama3-roce.json", {}, library);
   TrafficOptions options;
@@ -284,7 +284,7 @@ TEST(Traffic, perftest_is_never_slower_than_a_library) {
 }
 
 // Chips of a torus have no NICs: a message a latency at most.
-TEST(Traffic, chips_without_a_nic_send_a_message_a_latency) {
+TEST(Traffic, ChipsWithoutANicSendAMessageALatency) {
   const config::Library library({"configs"});
   const Scenario scenario = read_scenario("configs/tpu-v4.json", {}, library);
   TrafficOptions options;
@@ -297,7 +297,7 @@ TEST(Traffic, chips_without_a_nic_send_a_message_a_latency) {
 
 // Five switches in a circle, whose lanes hold one packet each: all of them full of packets for the switch
 // after the next stand still, and a time would be a lie.
-TEST(Traffic, that_never_ends_is_refused_and_has_no_time) {
+TEST(Traffic, ThatNeverEndsIsRefusedAndHasNoTime) {
   std::string devices, links;
   for (int i = 0; i < 5; ++i) {
     const auto device = [&](const char* name, const char* kind, const char* rest) {
@@ -339,7 +339,7 @@ TEST(Traffic, that_never_ends_is_refused_and_has_no_time) {
 // Leaves of 32 ports and 32 cables up: on one cable each, by hash, some of 32 flows and more meet with all
 // but certainty (32! / 32^32 = 2e-13), and two take twice as long as one. Packets that go each their own way
 // meet nobody for long. Flowlets without a gap between them are flows.
-TEST(Traffic, flows_meet_on_cables_of_an_adaptive_fabric_when_they_keep_to_one) {
+TEST(Traffic, FlowsMeetOnCablesOfAnAdaptiveFabricWhenTheyKeepToOne) {
   const auto last_us = [](const std::string& packet) {
     Scenario scenario = scenario_of("8", R"("roce-400g")", packet);
     scenario.topology.fabric.kind = "fat-tree";

@@ -64,7 +64,7 @@ Ranges ranges(const Scenario& each) {
 // The catalogue's rates of an MI300X's best bf16 product are 668.4, 765 and 781.9 TFLOP/s, 17 % of the time
 // apart, so steps spread by percents; both candidates compute on it, so their ratio does not: it spreads by
 // less than a fifth of that.
-TEST(Ensemble, draws_what_sources_disagree_about_the_same_for_all_candidates) {
+TEST(Ensemble, DrawsWhatSourcesDisagreeAboutTheSameForAllCandidates) {
   const auto candidates = run(0);
   ASSERT_EQ(candidates.size(), 2U);
   ASSERT_EQ(candidates[0].steps.size(), 16U);
@@ -84,7 +84,7 @@ TEST(Ensemble, draws_what_sources_disagree_about_the_same_for_all_candidates) {
 
 // The draws themselves: the same sample of both candidates has every kernel at the same share of its usual
 // time, and every hop through the switch both have by the same time off the usual.
-TEST(Ensemble, the_same_sample_of_all_candidates_has_the_same_draws) {
+TEST(Ensemble, TheSameSampleOfAllCandidatesHasTheSameDraws) {
   const std::string switch_model = R"(, "switch": "qm9700")";
   const Scenario flat = two_nodes(kInfiniBand + switch_model, kMi300x);
   const Scenario tree = two_nodes(R"("kind": "fat-tree", "link": "ib-ndr")" + switch_model, kMi300x);
@@ -122,7 +122,7 @@ TEST(Ensemble, the_same_sample_of_all_candidates_has_the_same_draws) {
 
 // MI300X, bf16: 668.4 TFLOP/s to 781.9 were measured of the best product; the model's large one runs below
 // the former.
-TEST(Ensemble, kernels_are_as_uncertain_as_the_sources_of_their_precision) {
+TEST(Ensemble, KernelsAreAsUncertainAsTheSourcesOfTheirPrecision) {
   const auto bf16 = ranges(two_nodes(kInfiniBand, kMi300x)).kernels;
   EXPECT_EQ(bf16.id, "mi300x");
   EXPECT_NEAR(bf16.factor.low, 668.4 / 781.9, 0.01);
@@ -130,7 +130,7 @@ TEST(Ensemble, kernels_are_as_uncertain_as_the_sources_of_their_precision) {
 }
 
 // An H100's best product (794.5 TFLOP/s) and its sustained one (730) are two quantities, not two opinions.
-TEST(Ensemble, kernels_that_one_source_measured_are_not_drawn) {
+TEST(Ensemble, KernelsThatOneSourceMeasuredAreNotDrawn) {
   const auto certain = [](const Scenario& each) {
     const report::Interval factor = ranges(each).kernels.factor;
     return factor == report::Interval{1, 1, 1};
@@ -143,7 +143,7 @@ TEST(Ensemble, kernels_that_one_source_measured_are_not_drawn) {
 // 2.35 us of InfiniBand's NICs and hosts may be 1.27, 2.6 of RoCE's 1.8: two pairs of measurements by four
 // people. A switch tells nothing about the other's NIC, so the same sample has them at different places of
 // their ranges; two fabrics of one link have them at the same.
-TEST(Ensemble, nics_are_drawn_by_link) {
+TEST(Ensemble, NicsAreDrawnByLink) {
   const auto place = [](const std::string& fabric, double width, std::size_t sample) {
     const Scenario each = two_nodes(fabric);
     const scenario::Prepared usual = prepared(each);
@@ -162,14 +162,14 @@ TEST(Ensemble, nics_are_drawn_by_link) {
   EXPECT_GT(apart, 0.1);
 }
 
-TEST(Ensemble, counts_every_run_as_done) {
+TEST(Ensemble, CountsEveryRunAsDone) {
   executor::Progress progress;
   run({two_nodes(kInfiniBand), two_nodes(kRoce)}, 0, &progress);
   EXPECT_EQ(progress.runs_total, 2 * 16U);
   EXPECT_EQ(progress.runs_done, 2 * 16U);
 }
 
-TEST(Ensemble, says_what_it_draws) {
+TEST(Ensemble, SaysWhatItDraws) {
   const auto candidates = run(0);
   const auto says = [&](std::size_t c, const std::string& words) {
     const auto& drawn = candidates[c].drawn;
@@ -191,7 +191,7 @@ std::string words(const Scenario& each, const scenario::Simulated& usual) {
 }
 
 // Flows meet without any hash too: at a NIC, or on a static way up.
-TEST(Ensemble, says_that_it_draws_what_meeting_costs_wherever_flows_met) {
+TEST(Ensemble, SaysThatItDrawsWhatMeetingCostsWhereverFlowsMet) {
   scenario::Simulated usual;
   const std::string phrase = "the calibrated loss where flows meet";
   EXPECT_THAT(words(two_nodes(kInfiniBand), usual), Not(HasSubstr(phrase)));
@@ -199,14 +199,14 @@ TEST(Ensemble, says_that_it_draws_what_meeting_costs_wherever_flows_met) {
   EXPECT_THAT(words(two_nodes(kInfiniBand), usual), HasSubstr(phrase));
 }
 
-TEST(Ensemble, says_that_packets_have_seeds_of_their_own) {
+TEST(Ensemble, SaysThatPacketsHaveSeedsOfTheirOwn) {
   const Scenario packets = two_nodes(kInfiniBand, R"("hgx-h100")", R"("precision": "bf16")",
                                      R"(, "network": {"model": "packet"})");
   EXPECT_TRUE(chances_of(packets, prepared(packets).topology, {}).any());
   EXPECT_THAT(words(packets, {}), HasSubstr("the seed of every packet"));
 }
 
-TEST(Ensemble, does_not_depend_on_how_many_run_at_once) {
+TEST(Ensemble, DoesNotDependOnHowManyRunAtOnce) {
   const auto one = run(1), two = run(2);
   for (std::size_t c = 0; c < 2; ++c) EXPECT_EQ(one[c].steps, two[c].steps);
 }

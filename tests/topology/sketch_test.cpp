@@ -30,7 +30,7 @@ Topology cluster(const Fabric& fabric) {
   return build(spec, Catalogue::load(TOPSIM_SOURCE_DIR "/configs"));
 }
 
-TEST_P(Sketch, stands_for_the_links_of_the_route) {
+TEST_P(Sketch, StandsForTheLinksOfTheRoute) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
   const auto gpus = topology.accelerators();
@@ -54,7 +54,7 @@ TEST_P(Sketch, stands_for_the_links_of_the_route) {
     }
 }
 
-TEST_P(Sketch, gives_every_link_one_place) {
+TEST_P(Sketch, GivesEveryLinkOnePlace) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
   std::vector<LinkShare> links;
@@ -72,7 +72,7 @@ TEST_P(Sketch, gives_every_link_one_place) {
   for (std::uint32_t c = 0; c < router.cells(); ++c) EXPECT_EQ(in_cell[c], router.links_of_cell(c));
 }
 
-TEST_P(Sketch, a_node_is_one_cell_like_the_next_one) {
+TEST_P(Sketch, ANodeIsOneCellLikeTheNextOne) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
   EXPECT_EQ(router.kind_of_cell(0), router.kind_of_cell(1));
@@ -80,7 +80,7 @@ TEST_P(Sketch, a_node_is_one_cell_like_the_next_one) {
 
 // The same links without what the builder knew of the nodes (with_links() may have changed any of them): each
 // node is looked at by itself then.
-TEST_P(Sketch, of_copies_of_a_node_is_that_of_nodes_looked_at_one_by_one) {
+TEST_P(Sketch, OfCopiesOfANodeIsThatOfNodesLookedAtOneByOne) {
   const Topology copied = cluster(GetParam()), single = copied.with_links([](Link&) {});
   ASSERT_EQ(copied.copies().nodes, GetParam().nodes);
   ASSERT_EQ(single.copies().nodes, 0U);
@@ -96,7 +96,7 @@ TEST_P(Sketch, of_copies_of_a_node_is_that_of_nodes_looked_at_one_by_one) {
   }
 }
 
-TEST_P(Sketch, a_node_with_a_slower_link_is_of_another_kind) {
+TEST_P(Sketch, ANodeWithASlowerLinkIsOfAnotherKind) {
   const Topology topology = cluster(GetParam());
   const auto gpu = topology.find_device("node1/gpu0"), nvswitch = topology.find_device("node1/nvswitch0");
   ASSERT_TRUE(gpu && nvswitch);
@@ -109,7 +109,7 @@ TEST_P(Sketch, a_node_with_a_slower_link_is_of_another_kind) {
 
 // What is said of a trip holds for every route between such nodes: resolved in the cells of the two ends, its
 // stops are the stretches of the sketch.
-TEST_P(Sketch, of_a_route_is_that_of_its_trip) {
+TEST_P(Sketch, OfARouteIsThatOfItsTrip) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
   const auto gpus = topology.accelerators();
@@ -142,7 +142,7 @@ TEST_P(Sketch, of_a_route_is_that_of_its_trip) {
 }
 
 // Nodes are on one site where their cables lead to the same leaves.
-TEST_P(Sketch, sites_are_the_leaves_that_nodes_hang_on) {
+TEST_P(Sketch, SitesAreTheLeavesThatNodesHangOn) {
   const Topology topology = cluster(GetParam());
   const Router router(topology, 7);
   std::vector<std::vector<DeviceId>> leaves(topology.nodes());

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 
 // 216 tiles on 108 SMs are two waves; on 100, 92, 84 and 76 they are three. 300 are three, and three, four,
 // four and four.
-TEST(Grids, blocks_that_take_turns_are_recounted_on_the_units_that_are_left) {
+TEST(Grids, BlocksThatTakeTurnsAreRecountedOnTheUnitsThatAreLeft) {
   EXPECT_THAT(product_grid(216, 2, 108, 0, false).more_waves, ElementsAre(1, 1, 1, 1));
   EXPECT_THAT(product_grid(300, 3, 108, 0, false).more_waves,
               ElementsAre(0, DoubleNear(1, 1e-9), DoubleNear(1, 1e-9), DoubleNear(1, 1e-9)));
@@ -24,7 +24,7 @@ TEST(Grids, blocks_that_take_turns_are_recounted_on_the_units_that_are_left) {
 
 // 1024 tiles on 132 blocks: the first has eight, block 124 and all after it seven (124 + 6 x 132 = 916, + 132
 // is more than 1023), block 100 eight: 100 + 7 x 132 = 1024 is not a tile, so seven as well.
-TEST(Grids, persistent_blocks_keep_their_tiles) {
+TEST(Grids, PersistentBlocksKeepTheirTiles) {
   const GridTimes times = product_grid(1024, 8, 132, 0, true);
   EXPECT_EQ(times.persistent, 8);
   EXPECT_EQ(times.count, 1);
@@ -34,18 +34,18 @@ TEST(Grids, persistent_blocks_keep_their_tiles) {
 }
 
 // 112 tiles are 112 blocks: they fit beside 8 and 16 of 132 units, not beside 24 (108 left).
-TEST(Grids, a_small_grid_fits_beside_communication) {
+TEST(Grids, ASmallGridFitsBesideCommunication) {
   EXPECT_THAT(product_grid(112, 1, 132, 0, true).left_over, ElementsAre(0, 0, 1, 1));
 }
 
 // With 16 of 132 left free the grid has 116 blocks: beside 8 and 16 all of them run. 1160 tiles are ten for
 // each.
-TEST(Grids, a_margin_makes_room) {
+TEST(Grids, AMarginMakesRoom) {
   EXPECT_THAT(product_grid(1160, 10, 132, 16, true).left_over, ElementsAre(0, 0, 10, 10));
 }
 
 // 8192 cubed on an H100, 2048 tiles of 256 x 128: 16 waves of 132; on 116, 18 waves.
-TEST(Grids, a_margin_costs_waves_always) {
+TEST(Grids, AMarginCostsWavesAlways) {
   const auto accelerator = h100();
   ComputeSettings settings;
   const auto time = [&](int margin, int of_product) {
@@ -59,7 +59,7 @@ TEST(Grids, a_margin_costs_waves_always) {
   EXPECT_EQ(time(0, 16), time(16, 0));
 }
 
-TEST(Grids, only_hopper_s_products_keep_their_tiles) {
+TEST(Grids, OnlyHopperSProductsKeepTheirTiles) {
   const auto grids_on = [](const topology::Accelerator& accelerator) {
     return ComputeModel(accelerator, {}).gemm({8192, 8192, 8192}, Precision::bf16).grids;
   };
@@ -73,13 +73,13 @@ TEST(Grids, only_hopper_s_products_keep_their_tiles) {
 }
 
 // What memory limits slows with memory, not with units.
-TEST(Grids, a_thin_product_has_no_grid_to_speak_of) {
+TEST(Grids, AThinProductHasNoGridToSpeakOf) {
   EXPECT_EQ(ComputeModel(h100(), {}).gemm({1, 4096, 4096}, Precision::bf16).grids.persistent, 0);
 }
 
 // User buffers move by copy engines in the ring, by 16 SMs in the pipelined scatter, and in bulk by 4, or by
 // 24 for the scatter behind attention.
-TEST(Grids, user_buffers_hold_the_units_of_their_recipes) {
+TEST(Grids, UserBuffersHoldTheUnitsOfTheirRecipes) {
   WorkloadSpec workload;
   workload.model = llama3_70b();
   workload.model.layers = 1;
