@@ -1,0 +1,43 @@
+# One executable a folder of tests/: tests/network/*.cpp -> test_network. Included by CMakeLists.txt, not a subdirectory, so that
+# programs lie in the root of the build folder, where tests/run.py and the READMEs look for them.
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(STATUS "Tests: off (sh test.sh installs libgtest-dev and libgmock-dev)")
+  return()
+endif()
+include(GoogleTest)
+# Most of a test's compile time is the headers of GoogleTest: parsed once for all. Tests are not what is timed: -O1 will do.
+set(test_headers <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <functional> <map> <sstream>)
+set(test_options $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # the latter for ccache
+add_library(test_main STATIC tests/main.cpp)
+target_link_libraries(test_main PUBLIC topsim_flags fmt::fmt GTest::gmock)
+target_compile_options(test_main PRIVATE ${test_options})
+target_compile_definitions(test_main PRIVATE TOPSIM_SOURCE_DIR=".")
+target_precompile_headers(test_main PRIVATE ${test_headers})
+set_target_properties(test_main PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as the executables: one set of flags
+file(GLOB test_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*)
+foreach(folder ${test_folders})
+  get_filename_component(room ${folder} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*_test.cpp)
+  if(sources)
+    add_executable(test_${room} ${sources})
+    set(under_test topsim_sim)
+    if(room STREQUAL "cli")
+      set(under_test topsim_cli)
+    elseif(room MATCHES "^(engine|network|oracle)$")
+      set(under_test topsim_network)
+    endif()
+    if(room STREQUAL "oracle" AND TARGET topsim-simgrid)
+      add_dependencies(test_oracle topsim-simgrid)
+    endif()
+    target_link_libraries(test_${room} PRIVATE ${under_test} test_main)
+    target_compile_options(test_${room} PRIVATE ${test_options})
+    target_precompile_headers(test_${room} REUSE_FROM test_main)
+    set_target_properties(test_${room} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_definitions(test_${room} PRIVATE TOPSIM_SOURCE_DIR=".")
+    # Several files are one unit, except where each must include what it uses; so every file has a namespace of its own name.
+    set_target_properties(test_${room} PROPERTIES UNITY_BUILD ${TOPSIM_PRECOMPILED_HEADERS} UNITY_BUILD_BATCH_SIZE 6)
+    # Tests run in the root of the project: paths in them are relative, so that objects do not depend on where it lies.
+    gtest_discover_tests(test_${room} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60)
+  endif()
+endforeach()
