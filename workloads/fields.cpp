@@ -161,6 +161,9 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
                                named(Schedule::one_f_one_b, "one forward, one backward"),
                                named(Schedule::interleaved, "1F1B over virtual stages"),
                                named(Schedule::zb_h1, "zero bubble, memory of 1F1B"),
+                               named(Schedule::zb_1p,
+                                     "zero bubble made for the plan's times, memory of 1F1B on every stage, "
+                                     "the norm is checked in the next step"),
                                named(Schedule::zb_2p,
                                      "zero bubble, twice the memory, the norm is checked in the next step"),
                                named(Schedule::zb_v, "zero bubble, two chunks in a V"),

@@ -135,7 +135,7 @@ struct Plan : KernelFacts, ExchangeFacts {
     return std::accumulate(stage_layers.begin(), stage_layers.begin() + global_stage, 0);
   }
   // Stages update without a norm over all of them, which is checked afterwards (zero bubble).
-  [[nodiscard]] bool validates_afterwards() const { return schedule == Schedule::zb_2p; }
+  [[nodiscard]] bool validates_afterwards() const { return made_for_plan(schedule); }
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
   // Attention with stored scores is a line an operator (ddp, fsdp), not a fused softmax.

@@ -77,7 +77,7 @@ struct Step {
         plan(with_facts(std::move(resolved), workload, accelerator, domain_ranks)),
         compute(accelerator, settings_of(workload.compute, plan)),
         pieces(pieces_of(model, plan, compute)) {
-    if (plan.schedule == Schedule::zb_2p) plan.orders = orders_for(model, plan, pieces);
+    if (made_for_plan(plan.schedule)) plan.orders = orders_for(model, plan, pieces);
   }
 
  private:
@@ -136,7 +136,7 @@ WorkloadSpec completed(WorkloadSpec workload) {
 
 program::Program passes_of(const WorkloadSpec& workload, Plan plan, const topology::Accelerator& accelerator,
                            Schedule schedule) {
-  if (plan.schedule == Schedule::zb_2p) plan.schedule = schedule;  // no orders are wanted
+  if (made_for_plan(plan.schedule)) plan.schedule = schedule;  // no orders are wanted
   const Step step(completed(workload), accelerator, std::move(plan), 0);
   const Plan few = few_passes(step.plan, schedule);
   program::Program program;
@@ -150,7 +150,7 @@ Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& wo
                 std::uint32_t accelerators) {
   const WorkloadSpec whole = completed(workload);
   Plan plan = resolve(whole, accelerators);
-  return plan.schedule == Schedule::zb_2p ? Step(whole, accelerator, std::move(plan), 0).plan : plan;
+  return made_for_plan(plan.schedule) ? Step(whole, accelerator, std::move(plan), 0).plan : plan;
 }
 
 program::Program training_step(const WorkloadSpec& workload, const topology::Accelerator& accelerator,

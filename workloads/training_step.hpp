@@ -14,7 +14,8 @@ namespace topsim::workloads {
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
                                              const topology::Catalogue& catalogue);
 
-// resolve() on accelerators of one kind, with the orders that are made for the plan's times on them (zb-2p).
+// resolve() on accelerators of one kind, with the orders that are made for the plan's times on them (zb-1p,
+// zb-2p).
 [[nodiscard]] Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& workload,
                               std::uint32_t accelerators);
 

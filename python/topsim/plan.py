@@ -21,7 +21,8 @@ def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] =
     top        how many plans are wanted, best first
     keep       dimensions that stay as the scenario has them: "tp", "pp", "cp", "ep", "virtual_stages", "micro_batch",
                "recompute", "schedule", "zero"
-    schedules  those to consider: "1f1b", "interleaved", "zb-h1", "zb-2p", "zb-v", "gpipe" (default: all but gpipe)
+    schedules  those to consider: "1f1b", "interleaved", "zb-h1", "zb-1p", "zb-2p", "zb-v", "gpipe" (default: all but the
+               last and zb-1p)
     jobs       simulations at once; 0: one a core
 
     Every plan that fits is bounded from below and simulated with the flow model unless the bound says that it cannot be among

@@ -100,7 +100,7 @@ Action configure_plan(CLI::App& app) {
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--schedules", options->schedules,
-             "Of gpipe,1f1b,interleaved,zb-h1,zb-2p,zb-v; all but the first unless told")
+             "Of gpipe,1f1b,interleaved,zb-h1,zb-1p,zb-2p,zb-v; all but gpipe and zb-1p unless told")
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--out", options->out, "Write the scenario with the best plan there")

@@ -17,10 +17,6 @@ using program::OpKind;
 using program::Phase;
 using workloads::Schedule;
 
-bool splits_weights(Schedule schedule) {
-  return schedule == Schedule::zb_h1 || schedule == Schedule::zb_2p || schedule == Schedule::zb_v;
-}
-
 // Whether the stage's last pass is the backward of its first chunk.
 bool ends_with_first_chunk(const workloads::Plan& plan, int stage) {
   const auto order =

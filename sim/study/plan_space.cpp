@@ -23,7 +23,8 @@ constexpr int kMostMicroBatch = 16;
 
 // Those that a search tries; DualPipe wants its own plan of stages.
 constexpr std::array kSchedules = {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
-                                   Schedule::zb_h1, Schedule::zb_2p,       Schedule::zb_v};
+                                   Schedule::zb_h1, Schedule::zb_1p,       Schedule::zb_2p,
+                                   Schedule::zb_v};
 
 std::vector<int> divisors(int number, int most) {
   std::vector<int> result;

@@ -42,9 +42,7 @@ std::vector<std::string> cells_of(const PlanRow& row, std::size_t rank) {
 }
 
 bool needs_zero_bubble_runtime(const PlanChoice& choice) {
-  using workloads::Schedule;
-  return choice.pp > 1 && (choice.schedule == Schedule::zb_h1 || choice.schedule == Schedule::zb_2p ||
-                           choice.schedule == Schedule::zb_v);
+  return choice.pp > 1 && splits_weights(choice.schedule);
 }
 
 nlohmann::json json_of(const PlanRow& row) {

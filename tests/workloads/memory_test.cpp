@@ -101,6 +101,24 @@ TEST(Memory, ZeroBubbleHoldsPutOffWeightGradientsInThePlaceOfActivations) {
                    layer * (1 * forward + 7 * put_off));
 }
 
+// ZB-1p puts weight gradients off while p whole micro-batches of memory allow it (Qi et al., section 5.1),
+// ZB-H1 by a fixed count: stage 1 of 8 has more than H1's 7 whole ones beside one put off, and no more than
+// the limit of 8.
+TEST(Memory, ZeroBubble1PFillsMoreOfItsLimitThanH1) {
+  Case whole = k175B;
+  whole.virtual_stages = 1, whole.tp = 1;
+  WorkloadSpec workload = workload_of(whole, false, RecomputeKind::none);
+  workload.model = complete(workload.model);
+  const StageActivations each = stage_activations(workload.model, resolve(workload, 8), 1);
+  const auto held = [&](Schedule schedule) {
+    workload.plan.schedule = schedule;
+    return memory_use(workload, a100(), 8).stages[1].activations;
+  };
+  EXPECT_DOUBLE_EQ(held(Schedule::zb_h1), 7 * each.forward + each.until_weight);
+  EXPECT_GT(held(Schedule::zb_1p), held(Schedule::zb_h1));
+  EXPECT_LE(held(Schedule::zb_1p), 8 * each.forward);
+}
+
 // Figure 1: the first stage holds L layers' worth of micro-batches, times 1 + (p-1)/(p v) when interleaved,
 // plus the embedding's dropout mask of each; without a pipeline also 4 s b h/t (1 + V/h) of the head.
 TEST(Memory, FirstStageHoldsTheClosedFormOfFigure1) {

@@ -91,10 +91,10 @@ void check_schedule(const PlanSpec& spec, std::int64_t per_round, const Plan& pl
   if (plan.schedule == Schedule::dualpipe) check_dualpipe(spec, plan, mistakes);
   // Passes of both chunks, or of two micro-batches in flight, wait for each other where a message holds its
   // stage up.
-  const bool crossed = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::zb_2p;
+  const bool crossed = plan.schedule == Schedule::zb_v || made_for_plan(plan.schedule);
   if (crossed && plan.pp > 1 && spec.overlap_p2p && !*spec.overlap_p2p)
     mistakes.add("plan.overlap_p2p", "stages of this schedule would wait for each other's messages for ever",
-                 "leave overlap_p2p out: zb-v and zb-2p overlap them");
+                 "leave overlap_p2p out: zb-v, zb-1p and zb-2p overlap them");
   if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
     const std::int64_t next = (plan.micro_batches / plan.pp + 1) * plan.pp;
     mistakes.add(

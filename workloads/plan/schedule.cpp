@@ -92,8 +92,7 @@ void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mi
   // Zero-bubble runtimes launch every message on its own and wait only for what a pass reads (recalled of
   // sail-sg/zero-bubble, not read again; set after its rows deadlocked without it); exposed pairs would make
   // neighbours wait for each other in a circle.
-  const bool zero_bubble = plan.schedule == Schedule::zb_h1 || plan.schedule == Schedule::zb_2p ||
-                           plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+  const bool zero_bubble = splits_weights(plan.schedule) || plan.schedule == Schedule::dualpipe;
   const bool exchanges_beside = spec.overlap_expert_exchange && spec.ep > 1;
   plan.overlap_p2p = spec.overlap_p2p.value_or(zero_bubble || exchanges_beside ||
                                                (defaults.overlap_p2p && plan.virtual_stages > 1));

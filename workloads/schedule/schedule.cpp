@@ -14,6 +14,7 @@ std::vector<StageTask> order_of(Schedule kind, int stage, int stages, int micro_
     case Schedule::interleaved:
       return schedule::interleaved(stage, stages, micro_batches, chunks);
     case Schedule::zb_h1:
+    case Schedule::zb_1p:
       return schedule::zb_h1(stage, stages, micro_batches);
     case Schedule::zb_2p:
       return schedule::zb_2p(stage, stages, micro_batches);

@@ -7,11 +7,12 @@
 //   1f1b         (p-1)(F+B)            p-r                          Narayanan et al., SOSP'19
 //   interleaved  (p-1)(F+B)/v          p (1 + (p-1)/(p v)) at r=0   Narayanan et al., SC'21
 //   zb-h1        (p-1)(F+B-2W)         p                            Qi et al., Zero Bubble, 2023
+//   zb-1p        (p-1)(F+I-W)          p on every stage             the same
 //   zb-2p        0 (see below)         2p                           the same
 //   zb-v         (p-1) F/2             p                            Qi et al., Controllable Memory, 2024
 //   dualpipe     (p/2-1)(F+B-3W + B)   p+1, parameters twice        DeepSeek-V3 report, 2024
-// zb-2p: between a stage's own first and last task, for m >= 2p; its order is made for a plan's times and
-// memory (automatic.hpp). zb-v: for I = W = F, F of a whole stage.
+// zb-1p, zb-2p: between a stage's own first and last task (zb-2p for m >= 2p); their orders are made for a
+// plan's times and memory (automatic.hpp). zb-v: for I = W = F, F of a whole stage.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ struct StageTask {
   bool operator==(const StageTask&) const = default;
 };
 
-// zb-2p: the order for equal times. REQUIRES: 0 <= stage < stages; interleaved: micro_batches a multiple of
-// stages; dualpipe: stages even, micro_batches even and at least 2 x stages.
+// zb-1p, zb-2p: the orders for equal times. REQUIRES: 0 <= stage < stages; interleaved: micro_batches a
+// multiple of stages; dualpipe: stages even, micro_batches even and at least 2 x stages.
 [[nodiscard]] std::vector<StageTask> order_of(Schedule schedule, int stage, int stages, int micro_batches,
                                               int chunks);
 }  // namespace topsim::workloads
