@@ -27,9 +27,11 @@ enum class CoreCopies : std::uint8_t {
 
 // The loss, for each logit that a rank computes: bytes held at the peak, from the LM head to its gradient,
 // and passes through memory, over copies in fp32 (bytes) and over the logits in their own width (times).
+// Where `held` is what the forward pass keeps, `beside`: more of them while the loss runs.
 struct LossBytes {
   double held = 0;
   double forward_copies = 0, forward_own = 0, backward_copies = 0, backward_own = 0;
+  double beside = 0;
 };
 
 // How a framework writes a layer, its loss and its update. A plan takes them over whole and switches off what
@@ -124,7 +126,9 @@ struct Framework : KernelFacts, ExchangeFacts {
   // (read). Backward scales by the loss's gradient (read, written) and writes 16 bits. Compiled
   // (fusions/fused_cross_entropy.py, what NeMo of 2024 turns on) these 38 and 14 bytes are 30 and 18, since
   // Inductor writes what is changed in place to a new tensor and copies it back (a comment there says so).
-  LossBytes loss{4, 36, 1, 12, 1};
+  // What is kept is the softmax, in the place of that fp32 copy, beside which are the logits forward and
+  // their gradient backward.
+  LossBytes loss{4, 36, 1, 12, 1, 2};
   LossBytes fused_loss{2, 0, 1, 0, 2};  // Transformer Engine: its gradient overwrites the logits
   // Where tensor ranks share the vocabulary, if that is another loss.
   std::optional<LossBytes> split_loss, split_fused_loss;

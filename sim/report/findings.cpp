@@ -35,7 +35,7 @@ std::string remedy_of(const Memory& memory, const std::string& library) {
   const std::string rest = fmt::format("{}, {} buffers and fragmentation",
                                        library == "NCCL" ? "the CUDA context" : "the driver's context",
                                        library.empty() ? "the collective library's" : library + "'s");
-  if (part == "activations" || part == "recompute")
+  if (part == "activations" || part == "recompute" || part == "working")
     return "a smaller micro_batch, recompute \"full\" or more tp leaves room for " + rest;
   return "more tp or pp, or a higher zero stage leaves room for " + rest;
 }

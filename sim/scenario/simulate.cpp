@@ -87,6 +87,7 @@ report::Memory memory_of(const workloads::WorkloadSpec& workload, const topology
                   {"optimizer", bytes(peak.optimizer)},
                   {"activations", bytes(peak.activations)},
                   {"recompute", bytes(peak.recompute)}};
+  if (peak.working > 0) memory.parts.push_back({"working", bytes(peak.working)});
   if (peak.kv_cache > 0) memory.parts.push_back({"kv_cache", bytes(peak.kv_cache)});
   if (peak.update > 0) memory.parts.push_back({"update", bytes(peak.update)});
   for (const report::MemoryPart& part : memory.parts) memory.per_accelerator += part.bytes;

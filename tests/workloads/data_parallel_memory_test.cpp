@@ -117,4 +117,20 @@ TEST(DataParallelMemory, AccumulatedGradientsOfAPipelineAreWhole) {
   EXPECT_DOUBLE_EQ(memory_use(workload, a100(), 8).stages[0].gradients,
                    4 * stage / 4 + 4 * stage + 2 * embedding);
 }
+
+// Interleaved over two chunks a rank, two micro-batches: both of a rank's second chunk return before one of
+// its first does, so those gradients are reduced before the others are there. With four they return by
+// twos, and both chunks' are kept whole.
+TEST(DataParallelMemory, AChunksGradientsAreWholeUntilItsLastMicroBatch) {
+  const auto gradients = [](int micro_batches) {
+    WorkloadSpec workload = small("fsdp", micro_batches);
+    workload.plan.pp = 2, workload.plan.virtual_stages = 2;
+    return memory_use(workload, a100(), 8).stages[0].gradients;
+  };
+  const ModelSpec model = complete(small("fsdp").model);
+  const double layer = layer_parameters(model).total(), embedding = embedding_parameters(model);
+  const double shards = 4 * (2 * layer + embedding) / 4, leaving = 2 * embedding;
+  EXPECT_DOUBLE_EQ(gradients(2), shards + 4 * (layer + embedding) + leaving);
+  EXPECT_DOUBLE_EQ(gradients(4), shards + 4 * (2 * layer + embedding) + leaving);
+}
 }  // namespace topsim::workloads::data_parallel_memory_test

@@ -10,7 +10,9 @@
 #include "workloads/memory/inference.hpp"
 #include "workloads/memory/message_buffers.hpp"
 #include "workloads/memory/single_process.hpp"
+#include "workloads/memory/working_set.hpp"
 #include "workloads/model.hpp"
+#include "workloads/schedule/tasks.hpp"
 #include "workloads/training_step.hpp"
 
 namespace topsim::workloads {
@@ -39,7 +41,8 @@ AdapterParameters stage_adapters(const ModelSpec& model, const Plan& plan, int s
 // routed experts that have ranks of their own.
 struct StageParameters {
   std::vector<double> units;
-  std::vector<double> routed_units;  // of each unit, those experts
+  std::vector<double> routed_units;     // of each unit, those experts
+  std::vector<std::size_t> chunk_ends;  // units of the chunks up to each, in their order
   double routed = 0;
   double ends = 0;  // of the units: embedding, final norm and head, which no format of the matmuls touches
   bool embedding = false, last = false;  // the first of the units; the last, final norm and head
@@ -71,10 +74,12 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
     }
     result.last = result.last || last;
-    if (!last) continue;
-    result.tied = shares_table(model, plan);
-    const double matrix = result.tied ? 0 : head_parameters(model) / plan.tp;
-    result.ends += units.emplace_back(final_norm_parameters(model) + matrix);
+    if (last) {
+      result.tied = shares_table(model, plan);
+      const double matrix = result.tied ? 0 : head_parameters(model) / plan.tp;
+      result.ends += units.emplace_back(final_norm_parameters(model) + matrix);
+    }
+    result.chunk_ends.push_back(units.size());
   }
   result.routed_units.resize(units.size());
   return result;
@@ -122,19 +127,44 @@ std::vector<double> with_experts(const StageParameters& held, const Join& join) 
   return result;
 }
 
+// Of a rank's parameters, the largest share whose gradients are whole at one time: a chunk's from its first
+// backward pass to its last, which reduces them (torch/distributed/pipelining/stage.py,
+// backward_maybe_with_nosync).
+double whole_share(const Plan& plan, int stage, const StageParameters& held, bool with_routed) {
+  std::vector<double> chunks;
+  std::size_t begin = 0;
+  for (const std::size_t end : held.chunk_ends) {
+    double& sum = chunks.emplace_back(0);
+    for (; begin < end; ++begin) sum += held.units[begin] + (with_routed ? held.routed_units[begin] : 0);
+  }
+  const double all = std::accumulate(chunks.begin(), chunks.end(), 0.0);
+  if (chunks.size() < 2 || all <= 0) return 1;
+  std::vector<int> passes(chunks.size());
+  double open = 0, most = 0;
+  for (const StageTask& task : tasks_of(plan, stage)) {
+    if (task.action != Action::backward && task.action != Action::backward_weight) continue;
+    const auto chunk = static_cast<std::size_t>(task.chunk);
+    if (++passes[chunk] == 1) open += chunks[chunk];
+    most = std::max(most, open);
+    if (passes[chunk] == plan.micro_batches) open -= chunks[chunk];
+  }
+  return most / all;
+}
+
 // Bytes of gradients beside those that a rank keeps: buckets, or whole gradients on their way to shards, of
 // which some are there only while the backward pass leaves their unit.
 struct GradientBuffers {
   double lasting = 0, passing = 0;
 };
-GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters) {
+GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters,
+                                 double share) {
   if (plan.unit_shards || plan.unit_copies) {
     const double largest =
         units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
     // Kept whole until the last micro-batch, in the format they are reduced in (FSDP2's
     // _fsdp_param.py, to_accumulated_grad_if_needed), and the unit's that the backward pass leaves.
     if (!plan.reduce_every_micro_batch && !plan.unit_copies)
-      return {parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
+      return {share * parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
     if (plan.bucket_elements > 0)
       return {std::min(parameters, plan.bucket_elements) * plan.gradient_bytes, 0};
     // The unit's gradients as the backward pass leaves them, and the buffer that is sent.
@@ -195,7 +225,8 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
       return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
     };
     const GradientBuffers buffers =
-        gradient_buffers(plan, layers_of(reduced), trained + (joined ? routed_trained : 0));
+        gradient_buffers(plan, layers_of(reduced), trained + (joined ? routed_trained : 0),
+                         whole_share(plan, stage, held, joined));
     const double reduced_gradients =
         gradients(trained, plan.gradient_shards) + gradients(routed_trained, plan.expert_gradient_shards);
     parts.gradients = reduced_gradients + buffers.lasting;
@@ -224,6 +255,11 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
                          root.parameters * (element + plan.gradient_bytes) - parts.activations);
     parts.gradients += passing;
     parts.recompute = beyond(bytes_computed_again(model, plan));
+    parts.working = beyond(working_set(model, plan));
+    if (held.last && plan.loss.beside > 0) {
+      const double at_loss = logits_bytes(model, plan) / plan.loss.held * plan.loss.beside;
+      parts.working = std::max(parts.working, at_loss - passing - parts.recompute);
+    }
     // Of what it updates alone the optimiser's step has gradients, and copies of some.
     const double at_once = plan.update_elements > 0 ? std::min(updated, plan.update_elements) : updated;
     const double step =

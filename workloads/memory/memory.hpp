@@ -24,7 +24,12 @@
 // and of other shapes by the same list of tensors. A layer of experts keeps, for each of the etp x T x top_k
 // rows that arrive (T rows of the rank), the input of FC1 and what follows it. How many micro-batches are
 // held follows from the schedule's order. Where the loss is, layers are computed again and leave gradients
-// after it, in the place of the logits (bytes of each: Framework::loss).
+// after it, in the place of the logits (bytes of each: Framework::loss). So do gradients that pass through a
+// layer, which no closed form above has (working_set.hpp).
+//
+// Totals are what is allocated at the peak. Of PyTorch's sets (ddp, fsdp) they are what its allocator
+// reserves for these tensors, by stream and for the loss (Framework::loss), but for the holes that
+// temporaries leave between kept tensors.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +47,11 @@ struct MemoryParts {
   double weights = 0, gradients = 0, optimizer = 0;  // bytes
   double activations = 0;                            // kept for the backward pass, at the peak
   double recompute = 0;                              // of the layer that is being computed again
-  double kv_cache = 0;                               // inference: keys and values of all requests
-  double update = 0;  // beyond the states, where the optimiser's step is the peak
+  double working = 0;   // passes through the layer whose backward pass runs (working_set.hpp)
+  double kv_cache = 0;  // inference: keys and values of all requests
+  double update = 0;    // beyond the states, where the optimiser's step is the peak
   [[nodiscard]] double total() const {
-    return weights + gradients + optimizer + activations + recompute + kv_cache + update;
+    return weights + gradients + optimizer + activations + recompute + working + kv_cache + update;
   }
 };
 
