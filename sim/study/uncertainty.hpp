@@ -12,25 +12,25 @@
 
 namespace topsim::study {
 
-// What the latency of a switch hop may be: the catalogue's range of the switch's port-to-port time, around
-// the usual one, whether hops are added up from parts or measured as a whole. Zero width where the user gave
-// it.
+// How far a switch hop's latency may be from the usual one: as far as the catalogue's sources differ on the
+// switch's port-to-port time, whether the hop is a sum of parts or one measurement. Zero width where the
+// scenario states it.
 struct HopRange {
   report::Interval seconds;  // beside the usual hop
   std::string id;            // of the switch: the same draw for everybody who has it
   [[nodiscard]] bool varies() const { return seconds.low < seconds.high; }
 };
 
-// The same of what lies before the first link and behind the last: both NICs, hosts, their software.
-// InfiniBand and RoCE were measured by different people on different NICs, so each draws for itself.
+// The same for the two ends of a message: NICs, hosts and their software. InfiniBand and RoCE were measured
+// by different people on different NICs, so each draws for itself.
 struct BaseRange {
   report::Interval seconds;
   std::string id;  // of the link
 };
 
-// How long kernels take, beside the usual: the rate of a large matrix product in the scenario's precision, as
-// far as the catalogue's sources are apart on it. The same draw for everybody who has the accelerator.
-// Nothing where times were measured or given by the user.
+// Kernel times as multiples of the usual ones: the usual rate of a large matrix product, in the scenario's
+// precision, over the rates that the catalogue's other sources state. The same draw for all candidates with
+// that accelerator; 1 where the scenario states times.
 struct KernelRange {
   report::Interval factor{1, 1, 1};
   std::string id;
@@ -68,6 +68,6 @@ struct Chances {
 [[nodiscard]] scenario::Prepared drawn(const Ranges& ranges, std::size_t sample,
                                        const scenario::Prepared& usual);
 
-// The calibrated loss where flows meet: its interval's ends stand for a quarter of the samples each.
+// Of the calibrated loss where flows meet: a quarter of the samples takes the low end, a quarter the high.
 [[nodiscard]] network::Bound drawn_contention(std::size_t sample);
 }  // namespace topsim::study
