@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "sim/base/error.hpp"
+#include "sim/base/mix.hpp"
 
 namespace topsim::collective {
 namespace {
@@ -19,12 +20,6 @@ using topology::DeviceKind;
 using topology::Topology;
 
 constexpr std::uint32_t kNone = DeviceId::kNone;
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6) + (hash >> 2);
-  hash *= 0xFF51AFD7ED558CCDULL;
-  return hash ^ (hash >> 33);
-}
 
 }  // namespace
 
@@ -118,25 +113,24 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
 
 // Everything that a search reads of a node, so that topologies may share what was searched.
 std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
-  std::uint64_t hash = mixed(topology.peer_to_peer ? 1 : 2, topology.sharp ? 1 : 2);
+  std::uint64_t hash = mix(topology.peer_to_peer ? 1 : 2, topology.sharp ? 1 : 2);
   for (const DeviceId id : topology.devices_of_node(node)) {
     const Device& d = topology.device(id);
     const topology::ModelFacts facts = topology.facts_of(id);
-    hash = mixed(mixed(hash, static_cast<std::uint64_t>(d.kind)), d.local);
-    hash = mixed(hash, std::hash<std::string>()(topology.model_of(id)));
-    hash =
-        mixed(hash, static_cast<std::uint64_t>(facts.compute_capability) << 1 | (facts.gpu_direct ? 1 : 0));
-    hash = mixed(hash, std::hash<std::string>()(facts.cpu_family));
+    hash = mix(mix(hash, static_cast<std::uint64_t>(d.kind)), d.local);
+    hash = mix(hash, std::hash<std::string>()(topology.model_of(id)));
+    hash = mix(hash, static_cast<std::uint64_t>(facts.compute_capability) << 1 | (facts.gpu_direct ? 1 : 0));
+    hash = mix(hash, std::hash<std::string>()(facts.cpu_family));
     for (const LinkId l : topology.links_from(id)) {
       const topology::Link& link = topology.link(l);
       const Device& to = topology.device(link.to);
-      hash = mixed(mixed(hash, static_cast<std::uint64_t>(link.kind)),
-                   std::bit_cast<std::uint64_t>(link.line_rate.value()));
-      hash = mixed(mixed(hash, std::bit_cast<std::uint64_t>(link.capacity.value())),
-                   static_cast<std::uint64_t>(to.kind));
-      hash = mixed(hash, to.node == node ? to.local + 1 : 0);
-      if (topology.type_of(l).transport == "tcp") hash = mixed(hash, 3);
-      if (!router.works(l)) hash = mixed(hash, 4);
+      hash = mix(mix(hash, static_cast<std::uint64_t>(link.kind)),
+                 std::bit_cast<std::uint64_t>(link.line_rate.value()));
+      hash = mix(mix(hash, std::bit_cast<std::uint64_t>(link.capacity.value())),
+                 static_cast<std::uint64_t>(to.kind));
+      hash = mix(hash, to.node == node ? to.local + 1 : 0);
+      if (topology.type_of(l).transport == "tcp") hash = mix(hash, 3);
+      if (!router.works(l)) hash = mix(hash, 4);
     }
   }
   return hash | 1;

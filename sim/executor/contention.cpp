@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/mix.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/network/packet/calibrate.hpp"
 
@@ -112,9 +113,9 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
 double Contention::efficiency_of(const Port& port) {
   if (port.factor == 0 || port.load == 0) return 1;  // of nothing, or for nobody
   // Messages of few sizes come and go: ports see the same again and again.
-  const auto hash = (static_cast<std::uint64_t>(port.load) * 0x9e3779b97f4a7c15ULL +
+  const auto hash = (static_cast<std::uint64_t>(port.load) * kGoldenGamma +
                      static_cast<std::uint64_t>(port.weighted_size)) *
-                    0x9e3779b97f4a7c15ULL;
+                    kGoldenGamma;
   Remembered& known = remembered_[hash >> (64 - kRememberedBits)];
   if (known.curve != port.curve || known.load != port.load || known.weighted_size != port.weighted_size ||
       known.factor != port.factor)

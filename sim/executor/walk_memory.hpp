@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/base/mix.hpp"
 #include "sim/executor/op_trace.hpp"
 #include "sim/executor/outcome.hpp"
 #include "sim/executor/rank_state.hpp"
@@ -93,15 +94,7 @@ class WalkMemory {
     Walk walk;
   };
   struct Hash {
-    std::size_t operator()(const std::vector<std::uint64_t>& state) const {
-      // A sum of products, each word by an odd number of its own: they need not wait for each other.
-      std::uint64_t hash = state.size(), factor = 0x9e3779b97f4a7c15ULL;
-      for (const std::uint64_t word : state) {
-        hash += (word ^ word >> 32) * factor;
-        factor += 0xd1b54a32d192ed04ULL;
-      }
-      return (hash ^ hash >> 29) * 0xbf58476d1ce4e5b9ULL >> 16;
-    }
+    std::size_t operator()(const std::vector<std::uint64_t>& state) const { return hash_words(state); }
   };
   std::unordered_multimap<std::vector<std::uint64_t>, Known, Hash> walks_;
 };

@@ -4,6 +4,8 @@
 #include <span>
 #include <tuple>
 
+#include "sim/base/mix.hpp"
+
 namespace topsim::fold {
 constexpr std::uint32_t kNone = System::kNone;
 
@@ -88,11 +90,7 @@ class Alike::Runs final : public Sketches::Taker {
   // How many cells; group by group its colour, then its labels, cell by cell.
   using Doing = std::vector<Colour>;
   struct Hash {
-    std::size_t operator()(const Doing& doing) const {
-      Colour hash = doing.size();
-      for (const Colour word : doing) hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
-      return hash;
-    }
+    std::size_t operator()(const Doing& doing) const { return hash_words(doing); }
   };
   [[nodiscard]] std::span<const Colour> does(std::uint32_t run, std::uint32_t group) const {
     const std::size_t each = 1 + cells(run).size();

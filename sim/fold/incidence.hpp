@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/base/mix.hpp"
 #include "sim/fold/alike.hpp"
 #include "sim/fold/detours.hpp"
 #include "sim/fold/fold.hpp"

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/base/mix.hpp"
 #include "sim/fold/groups.hpp"
 #include "sim/fold/sketches.hpp"
 
@@ -85,11 +86,7 @@ class Lookalikes {
   };
   using Key = std::vector<std::uint32_t>;
   struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      Colour hash = key.size();
-      for (const std::uint32_t word : key) hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
-      return hash;
-    }
+    std::size_t operator()(const Key& key) const { return hash_words(key); }
   };
   [[nodiscard]] std::uint32_t number_of(const std::vector<CallShape>* calls);
   Meeting meet_edge(const Group& group);

@@ -6,15 +6,6 @@
 
 namespace topsim::fold {
 namespace {
-constexpr Colour scramble(
-    Colour x) {  // the finaliser of splitmix64: every input bit reaches every output bit
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9ULL;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
 // Who sees whom, by the item seen: one row an item.
 struct Neighbours {
   struct Seer {
@@ -182,10 +173,6 @@ class Partition {
   std::vector<std::uint8_t> seen_;  // which is quicker than bits
 };
 }  // namespace
-
-Colour mix(Colour a, Colour b) {
-  return scramble(a + 0x9e3779b97f4a7c15ULL + scramble(b ^ 0xd1b54a32d192ed03ULL));
-}
 
 std::uint32_t LabelledGraph::add(Colour initial, std::uint32_t weight) {
   colours_.push_back(initial);

@@ -17,11 +17,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/mix.hpp"
+
 namespace topsim::fold {
 
 using Colour = std::uint64_t;
-
-[[nodiscard]] Colour mix(Colour a, Colour b);
 
 struct Edge {
   std::uint32_t from, to, label;

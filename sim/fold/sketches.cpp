@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sim/base/mix.hpp"
 #include "sim/base/parallel.hpp"
 #include "sim/fold/incidence.hpp"
 #include "sim/fold/lookalikes.hpp"
@@ -88,7 +89,7 @@ class TripLabels {
   static constexpr std::size_t kSlots = 64;
   [[nodiscard]] static std::size_t slot_of(const Trip& trip) {
     const Colour hash = std::bit_cast<std::uintptr_t>(trip.what) ^ std::bit_cast<Colour>(trip.coefficient);
-    return (hash * 0x9e3779b97f4a7c15ULL) >> 58;
+    return (hash * kGoldenGamma) >> 58;
   }
   void add(const Trip& trip) {
     Known& known = known_.emplace_back(Known{trip.what, trip.coefficient, {}});

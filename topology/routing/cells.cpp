@@ -4,18 +4,12 @@
 #include <bit>
 #include <numeric>
 
+#include "sim/base/mix.hpp"
+
 namespace topsim::topology {
 namespace {
 
 constexpr std::uint32_t kNone = DeviceId::kNone;
-
-// The finaliser of splitmix64 over both.
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  std::uint64_t x = hash * 0x9e3779b97f4a7c15ULL + value;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -38,7 +32,7 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
             (dead.empty() || !dead[id.index()] ? 1 : 0)};
     Known& known = last[id.value % 2];
     if (known.figures != figures)
-      known = {figures, mixed(mixed(mixed(figures[0], figures[1]), figures[2]), figures[3])};
+      known = {figures, mix(mix(mix(figures[0], figures[1]), figures[2]), figures[3])};
     return known.kind;
   };
   // Not one of a bundle, nor between switches, nor inside the node.
@@ -56,7 +50,7 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
     }
     kinds_[n] = nodes.shape_number(n);
     for (std::uint32_t p = 0; p < nodes.shape(n).members().size(); ++p)
-      kinds_[n] = mixed(kinds_[n], topology.device(nodes.device(n, p)).model);
+      kinds_[n] = mix(kinds_[n], topology.device(nodes.device(n, p)).model);
   }
   for (std::size_t b = 0; b < bundles_.size(); ++b) {
     const auto cell = static_cast<std::uint32_t>(nodes_ + b);
@@ -64,8 +58,8 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
     for (const LinkShare& use : bundles_[b]) {
       places_.cell_of(use.link) = cell;
       places_.at_of(use.link) = at++;
-      kinds_[cell] = mixed(kinds_[cell], kind_of(use.link));
-      kinds_[cell] = mixed(kinds_[cell], std::bit_cast<std::uint64_t>(use.share));
+      kinds_[cell] = mix(kinds_[cell], kind_of(use.link));
+      kinds_[cell] = mix(kinds_[cell], std::bit_cast<std::uint64_t>(use.share));
     }
     sizes_[cell] = at;
   }
@@ -89,7 +83,7 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
       const Link link = topology.link(id);
       const bool leaves = nodes.node_of(link.from) == cell;
       const std::uint32_t here = nodes.position(leaves ? link.from : link.to);
-      kinds_[cell] = mixed(mixed(kinds_[cell], 2 * here + (leaves ? 1 : 0)), kind_of(id));
+      kinds_[cell] = mix(mix(kinds_[cell], 2 * here + (leaves ? 1 : 0)), kind_of(id));
     }
   }
   for (std::size_t i = 0; i < dead.size(); ++i) {  // those inside nodes have no place
@@ -98,7 +92,7 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
     const Link link = topology.link(id);
     const std::uint64_t ends = std::uint64_t{nodes.position(link.from)} << 32 | nodes.position(link.to);
     std::uint64_t& kind = kinds_[places_[id].cell];
-    kind = mixed(mixed(kind, ends), kind_of(id));
+    kind = mix(mix(kind, ends), kind_of(id));
   }
 
   // Numbers are 32 bits wide.

@@ -4,18 +4,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/base/mix.hpp"
+
 namespace topsim::topology {
-namespace {
-
-// splitmix64 (Vigna): a full-avalanche mix of 64 bits.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 std::uint32_t PathChoice::pick(std::uint32_t n, std::uint32_t level) {
   if (n <= 1) return 0;

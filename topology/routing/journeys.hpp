@@ -3,9 +3,11 @@
 // dozen kinds.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "sim/base/mix.hpp"
 #include "sim/base/units.hpp"
 
 namespace topsim::topology {
@@ -20,15 +22,9 @@ struct Journey {
     std::uint32_t options;
     friend bool operator==(const Key&, const Key&) = default;
     [[nodiscard]] std::size_t hash() const {
-      // A sum of products, each word by an odd number of its own, then the upper half into the lower.
       const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
-      std::uint64_t h = pair(from_kind, to_kind) * 0x9e3779b97f4a7c15ULL;
-      h += pair(from, to) * 0xbf58476d1ce4e5b9ULL;
-      h += pair(from_nic, to_nic) * 0x94d049bb133111ebULL;
-      h += pair(from_turn, to_turn) * 0xd1b54a32d192ed03ULL;
-      h += options * 0xff51afd7ed558ccdULL;
-      h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ULL;
-      return static_cast<std::size_t>(h >> 32);
+      return hash_words(std::array{pair(from_kind, to_kind), pair(from, to), pair(from_nic, to_nic),
+                                   pair(from_turn, to_turn), std::uint64_t{options}});
     }
   };
   bool reachable = false;
