@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,8 +50,8 @@ struct Device {
                             // switches of a tier that traffic divides over evenly (adaptive routing)
   std::uint32_t node = Id<void>::kNone;  // node that holds it; none for fabric switches
   std::uint32_t local = 0;  // index among its kind inside the node (or inside the tier of the fabric)
-  std::uint32_t model =
-      0;  // index into Topology::models(): catalogue id ("h100-sxm5", "connectx-7", "qm9700")
+  // Index into Topology::models(): catalogue id ("h100-sxm5", "connectx-7", "qm9700").
+  std::uint32_t model = 0;
 };
 
 // One direction of one cable or bus. `count` parallel cables between the same two devices are one link whose
@@ -63,8 +62,8 @@ struct Link {
   LinkKind kind = LinkKind::other;
   std::uint16_t count = 1;
   std::uint16_t type = 0;  // index into Topology::link_types(): "ib-ndr", "nvlink4", "pcie5-x16"
-  BytesPerSecond
-      capacity;  // usable by payload: line rate x encoding x header efficiency; what the flow model shares
+  // Usable by payload: line rate x encoding x header efficiency; what the flow model shares.
+  BytesPerSecond capacity;
   BytesPerSecond line_rate;  // on the wire; what the packet model serialises at
   Duration latency{};  // propagation plus what the far end adds (a switch's port-to-port time, a bridge's)
 };
@@ -143,8 +142,7 @@ class Topology {
   [[nodiscard]] ModelFacts facts_of_model(std::uint32_t model) const {
     return model < model_facts_.size() ? model_facts_[model] : ModelFacts{};
   }
-  // The NIC a GPU's traffic uses by affinity (same PCIe switch, else same socket); invalid when the node has
-  // none.
+  // All of them, ascending; empty when it has none.
   [[nodiscard]] std::span<const DeviceId> nics_of_node(std::uint32_t node) const;
   // Ascending.
   [[nodiscard]] std::vector<DeviceId> devices_of_node(std::uint32_t node) const;
@@ -185,12 +183,12 @@ class Topology {
 
   // Facts of the fabric as a whole.
   Routing routing = Routing::adaptive;
-  bool fabric_is_infiniband =
-      false;                  // credit flow control and SHARP-capable switches; else lossless Ethernet (RoCE)
+  // Credit flow control and SHARP-capable switches; else lossless Ethernet (RoCE).
+  bool fabric_is_infiniband = false;
   bool sharp = false;         // in-network reduction switched on
   bool nvlink_sharp = false;  // the NVSwitches reduce (NVSwitch 3 and later)
-  bool peer_to_peer =
-      true;  // accelerators reach each other over PCIe; else copies bounce through host memory
+  // Accelerators reach each other over PCIe; else copies bounce through host memory.
+  bool peer_to_peer = true;
   std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
   // Torus and mesh: chips along each dimension, and by coordinate, row-major. On another fabric the nodes
   // hold a torus each, and the first dimension counts nodes.

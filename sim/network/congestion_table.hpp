@@ -20,12 +20,12 @@ namespace topsim::network {
 struct CongestionEntry {
   std::string fabric;   // "roce", "infiniband"
   std::string routing;  // "ecmp", "static", "adaptive", "spray"; "any" for the last link, to a NIC
-  double oversubscription =
-      1;                   // ports below a switch that send at full speed, over ports above that carry them
-  int incast_degree = 1;   // senders to one NIC
-  int flows_per_port = 1;  // that may use a port
-  int queue_pairs = 1;     // of each sender
-  Bytes bytes{};           // that each sender sends, from rest
+  // Ports below a switch that send at full speed, over ports above that carry them.
+  double oversubscription = 1;
+  int incast_degree = 1;                     // senders to one NIC
+  int flows_per_port = 1;                    // that may use a port
+  int queue_pairs = 1;                       // of each sender
+  Bytes bytes{};                             // that each sender sends, from rest
   double efficiency = 1, low = 1, high = 1;  // median, least and most over seeds
 
   [[nodiscard]] double load() const {

@@ -15,8 +15,8 @@ struct FabricTier {
   std::string name;             // "leaf", "ToR", "RTSW"
   std::string switch_id;        // catalogue id
   double oversubscription = 1;  // capacity towards the nodes over capacity upwards; top tier: 1
-  int switches_per_unit =
-      0;            // leaves of a scalable unit (fat-tree: over which a node is dealt); 0: as needed
+  // Leaves of a scalable unit (fat-tree: over which a node is dealt); 0: as needed.
+  int switches_per_unit = 0;
   Metres length{};  // of the cables from below
 };
 

@@ -27,8 +27,8 @@ struct LinkEntry {
   Bytes header{};            // bytes on the wire that travel with every `mtu` bytes of payload
   Bytes mtu{};               // payload of a full packet; 0: no packets known, header is ignored
   double efficiency = 1;     // measured share of what encoding and headers leave (PCIe DMA, NVLink protocol)
-  double nic_efficiency =
-      1;  // a second such share that only the cable at a NIC pays (host effects: EDR 0.972)
+  // A second such share that only the cable at a NIC pays (host effects: EDR 0.972).
+  double nic_efficiency = 1;
 
   // Latency, by one rule. A message between two NICs takes
   //   nic_base + switches x hop                              where `hop` is known (measured, all inclusive),
@@ -62,5 +62,5 @@ struct LinkEntry {
 [[nodiscard]] BytesPerSecond payload_capacity_at_nic(const LinkEntry& link, Bytes mtu = Bytes{});
 
 // Fibre and copper alike, rounded as the field does (4.3 to 5 ns/m); one metre of cable.
-inline constexpr Duration kPropagationPerMetre{5000};
+inline constexpr Duration kPropagationPerMetre = std::chrono::nanoseconds(5);
 }  // namespace topsim::topology

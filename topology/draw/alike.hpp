@@ -9,8 +9,8 @@
 namespace topsim::topology {
 struct NodeGroup {
   std::vector<std::uint32_t> nodes;  // ascending; the first stands for all
-  std::vector<std::vector<DeviceId>>
-      device_kinds;  // of the first node, by DeviceKind, in order of their index
+  // Of the first node, by DeviceKind, in order of their index.
+  std::vector<std::vector<DeviceId>> device_kinds;
 };
 // Same devices, and the same links inside and (by kind and speed) outwards. Ordered by first node.
 [[nodiscard]] std::vector<NodeGroup> alike_nodes(const Topology& topology);

@@ -78,8 +78,8 @@ class Check {
 
   // Switches without a cable upwards where others of their tier have some.
   void ends() {
-    std::map<int, std::pair<std::vector<DeviceId>, std::size_t>>
-        by_tier;  // those without, and how many have some
+    // Those without, and how many have some.
+    std::map<int, std::pair<std::vector<DeviceId>, std::size_t>> by_tier;
     for (std::size_t i = 0; i < t_.devices().size(); ++i) {
       const DeviceId d(i);
       if (!is_switch(d)) continue;
@@ -127,8 +127,8 @@ class Check {
 
   // Accelerators that miss the switches which their node's others are joined by.
   void scale_up() {
-    std::map<std::uint32_t, std::pair<std::vector<DeviceId>, std::size_t>>
-        by_node;  // those without, and how many have some
+    // Those without, and how many have some.
+    std::map<std::uint32_t, std::pair<std::vector<DeviceId>, std::size_t>> by_node;
     for (const DeviceId gpu : t_.accelerators()) {
       const auto links = t_.links_from(gpu);
       const bool joined = std::any_of(links.begin(), links.end(), [&](LinkId l) {
