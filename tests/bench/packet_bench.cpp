@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/network/packet/experiments.hpp"
+#include "tests/packet/patterns.hpp"
 
 namespace {
 using namespace topsim;

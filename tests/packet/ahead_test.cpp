@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::ahead_test {

@@ -12,6 +12,7 @@
 #include "sim/network/packet/calibrate.hpp"
 
 namespace topsim::network::packet::calibration_test {
+using namespace topsim::literals;
 // A few entries anew: the table is what this model says, to the four digits it is written with.
 TEST(Calibration, committed_table_is_what_the_packet_model_says) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");

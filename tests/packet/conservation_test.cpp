@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::conservation_test {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::loss_test {

@@ -10,6 +10,7 @@
 #include "tests/topology/fixtures.hpp"
 
 namespace topsim::network::packet::network_test {
+using namespace topsim::literals;
 using topology::Topology;
 
 Topology two_nodes(const char* link) {

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::routing_test {

@@ -4,6 +4,12 @@
 #include "sim/network/packet/experiments.hpp"
 
 namespace topsim::network::packet {
+using namespace topsim::literals;  // of all tests of this room
+
+// The framing of the HPCC and SimAI simulators: 52 bytes around 1000, ACK 60, no gap ([HPCC] of spec.hpp).
+inline Framing ns3_framing() {
+  return {1000_B, 52_B, 0_B, 60_B, 60_B, 64_B, 42_B};
+}
 
 inline LinkFigures ns3_link(FlowControl flow_control = FlowControl::pfc) {
   return {100_Gbitps, 1_us, flow_control};
@@ -11,7 +17,7 @@ inline LinkFigures ns3_link(FlowControl flow_control = FlowControl::pfc) {
 
 inline PacketSpec ns3_spec(CongestionControlKind kind) {
   PacketSpec spec;
-  spec.framing = Framing::ns3();
+  spec.framing = ns3_framing();
   spec.buffer.cut_through = false;
   spec.congestion_control.kind = kind;
   return spec;

@@ -1,6 +1,7 @@
 // One flow on an idle path: headers, goodput, latency.
 #include <gtest/gtest.h>
 
+#include "tests/packet/patterns.hpp"
 #include "tests/packet/setups.hpp"
 
 namespace topsim::network::packet::wire_test {

@@ -24,7 +24,7 @@ void Core::find_ports_ahead() {
     if (port.flow_control != FlowControl::credit) without_credits[port.to] = 1;
   }
   for (Port& port : ports) {
-    port.ahead = can && port.flow_control == FlowControl::credit && port.mark_from == ~0U &&
+    port.ahead = can && port.flow_control == FlowControl::credit && port.mark_from == kMarksNever &&
                  without_credits[port.from] == 0;
     if (!port.ahead) ++devices_[port.from].lazy;
   }

@@ -15,13 +15,16 @@ namespace {
 // 2025/0039109), here of what a lane of default size holds.
 constexpr double kGrades = 8;
 
+// What a lane can advertise, in blocks: half of the counters' range of 4096, less one [IBTA 7.9].
+constexpr double kMostAdvertised = 2047;
+
 [[noreturn]] void refuse_lanes(std::uint32_t blocks, std::uint32_t needed) {
   Problem problem;
   problem.path = "network.packet.virtual_lanes.buffer";
   problem.message =
-      fmt::format("a lane of {} blocks of 64 B holds no whole packet: nothing could move", blocks);
-  problem.label = fmt::format("a full packet here takes {} B", needed * 64);
-  problem.help = fmt::format("give the lanes {} B or more, or leave the key out", needed * 64);
+      fmt::format("a lane of {} blocks of {} B holds no whole packet: nothing could move", blocks, kBlock);
+  problem.label = fmt::format("a full packet here takes {} B", needed * kBlock);
+  problem.help = fmt::format("give the lanes {} B or more, or leave the key out", needed * kBlock);
   throw ConfigError({problem});
 }
 }  // namespace
@@ -56,9 +59,9 @@ void Core::set_up_buffers() {
     double buffer = deep;
     if (port.framed) {
       if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value()) * port.cables;
-      buffer = std::min(buffer, 2047.0 * 64 * port.cables);
+      buffer = std::min(buffer, kMostAdvertised * kBlock * port.cables);
     }
-    credit_total_[p] = static_cast<std::uint32_t>(buffer / 64);
+    credit_total_[p] = static_cast<std::uint32_t>(buffer / kBlock);
     if (credit_total_[p] < most_blocks_) refuse_lanes(credit_total_[p], most_blocks_);
     time_blocks(p);
     for (std::uint32_t lane = 1; lane < settings.classes; ++lane) {
@@ -77,7 +80,7 @@ void Core::time_blocks(PortIndex p) {
   const Port& port = ports[p];
   const std::uint32_t smallest = std::min({settings.header - port.discount, settings.ack, settings.cnp});
   ports[p].block_time = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>((std::min(smallest, 32U) * port.cost) >> 20U, ~std::uint32_t{0}));
+      std::min<std::uint64_t>((std::min(smallest, kBlock / 2) * port.cost) >> kPointBits, ~std::uint32_t{0}));
 }
 
 std::uint32_t Core::threshold(PortIndex in) const {
@@ -222,7 +225,7 @@ void Core::return_later(PortIndex p, unsigned lane, const Returns::Row& row) {
   Port& port = ports[p];
   Picoseconds wake = due;
   if (port.ahead) {
-    wake = credits_at(credit, (packets_[waiting_[p * settings.classes + lane].list.head].bytes + 63U) / 64);
+    wake = credits_at(credit, blocks_of(packets_[waiting_[p * settings.classes + lane].list.head].bytes));
   } else if (port.flight.head != kNone && devices_[port.from].exact == 0) {
     return;
   }
@@ -245,7 +248,7 @@ void Core::starve(PortIndex p, Credit& credit, Picoseconds since) {
 // When the lane has the blocks for a packet that could otherwise leave at `start`; kForever: not known yet.
 Picoseconds Core::credit_time(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds start) {
   Credit& credit = credits_[p * settings.classes + lane];
-  const std::uint32_t blocks = (bytes + 63) / 64;
+  const std::uint32_t blocks = blocks_of(bytes);
   if (!has_credits(credit, blocks, start)) {
     if (!credit.starved) {
       settle(ports[p].to);

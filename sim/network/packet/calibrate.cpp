@@ -8,6 +8,8 @@
 
 namespace topsim::network::packet {
 namespace {
+using namespace topsim::literals;
+
 constexpr std::uint32_t kSpines = 4;  // where packets may choose: ports above a leaf
 constexpr std::uint32_t kLeaves = 4;  // there: what several leaves send by one spine meets on its way down
 

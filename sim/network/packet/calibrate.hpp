@@ -14,7 +14,7 @@ struct CalibrationOptions {
   bool quick = false;  // a few entries only, for a test
 };
 
-inline constexpr BytesPerSecond kCalibratedRate = 400_Gbitps;  // of every port
+inline constexpr BytesPerSecond kCalibratedRate{50e9};  // of every port
 
 // 500 ns a link, the packet model's default buffers, marking and congestion control.
 // Entries in the order of the committed table.

@@ -6,7 +6,6 @@
 namespace topsim::network::packet {
 namespace {
 constexpr double k25G = 25e9 / 8;
-constexpr double kPace = 1e12 * (1 << 20);  // picoseconds a byte, times 2^20, at 1 byte/s
 }  // namespace
 
 Congestion::Congestion(CongestionControlKind kind, const CongestionControl& spec, double slowest_nic,
@@ -55,7 +54,7 @@ void Congestion::add(QueuePair& pair, double line_rate, Picoseconds base_round_t
 
 void Congestion::set_rate(QueuePair& pair, State& s, double rate) const {
   s.rate = std::clamp(rate, std::min(s.minimum, s.line), s.line);
-  pair.pace = s.rate < s.line ? static_cast<std::uint64_t>(kPace / s.rate) : pair.pace_cap;
+  pair.pace = s.rate < s.line ? static_cast<std::uint64_t>(time_of_byte(s.rate)) : pair.pace_cap;
   if (s.window > 0)
     pair.window = static_cast<std::uint32_t>(std::max(1.0, std::ceil(s.window * s.rate / s.line)));
 }

@@ -4,10 +4,16 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/base/mix.hpp"
 #include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
 namespace {
+// Their rows (Port, two Credits, queues: some 400 bytes a port) fill about half of a near cache of 1 MiB.
+constexpr std::size_t kPortsInNearCache = 1'000;
+// In blocks. A shallower lane marks where one of 32 KiB does, from 2 KiB on.
+constexpr std::uint32_t kLeastMarkedLane = 512;
+
 double slowest_framed(const Graph& graph) {
   double slowest = 0;
   for (const PortSpec& port : graph.ports) {
@@ -16,7 +22,7 @@ double slowest_framed(const Graph& graph) {
   return slowest;
 }
 std::uint64_t cost_of(BytesPerSecond rate) {
-  return static_cast<std::uint64_t>(std::llround(1e12 * (1 << 20) / rate.value()));
+  return static_cast<std::uint64_t>(std::llround(time_of_byte(rate.value())));
 }
 // Busy ports have an event every packet's time: some four a bucket. The calendar reaches over a packet's way
 // along any link, unless that is very long.
@@ -55,55 +61,49 @@ Core::Core(const Graph& graph_, const PacketSpec& spec_)
       congestion_(settings.congestion, spec_.congestion_control, slowest_framed(graph_), settings.mtu,
                   spec_.loss.timeout.count()),
       random_(graph_.ports.size()) {
-  const bool dctcp = settings.congestion == CongestionControlKind::dctcp;
-  const bool marks = spec.ecn.enabled && (dctcp || settings.congestion == CongestionControlKind::dcqcn);
-  for (PortIndex p = 0; p < ports.size(); ++p) {
-    const PortSpec& from = graph.ports[p];
-    Port& port = ports[p];
-    port.latency = from.latency.count();
-    port.cost = cost_of(from.rate);
-    rate_.push_back(from.rate.value());
-    port.from = from.from, port.to = from.to, port.reverse = from.reverse;
-    port.gap = from.framed ? static_cast<std::uint16_t>(settings.framing.gap.value()) : std::uint16_t{0};
-    port.discount = from.framed ? std::uint16_t{0} : static_cast<std::uint16_t>(settings.header);
-    port.flow_control = from.flow_control;
-    port.cut_through = spec.buffer.cut_through;
-    port.lossy = spec.loss.probability > 0 && from.marks;
-    port.mark_from = ~0U;
-    if (from.marks && marks) {
-      const double rate = from.rate.value() * 8;
-      const double kmin = dctcp ? 30e3 * rate / 10e9 : 100e3 * rate / 25e9,
-                   kmax = dctcp ? kmin : 400e3 * rate / 25e9;
-      port.mark_from =
-          static_cast<std::uint32_t>(spec.ecn.kmin ? static_cast<double>(spec.ecn.kmin->value()) : kmin);
-      mark_to_[p] =
-          static_cast<std::uint32_t>(spec.ecn.kmax ? static_cast<double>(spec.ecn.kmax->value()) : kmax);
-    }
-    ++out_begin_[from.from + 1];
-  }
-  for (std::size_t d = 0; d < graph.devices; ++d) out_begin_[d + 1] += out_begin_[d];
-  auto place = out_begin_;
-  for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
-  most_blocks_ = (std::max({settings.mtu + settings.header, settings.ack, settings.cnp}) + 63) / 64;
+  for (PortIndex p = 0; p < ports.size(); ++p) set_up_port(p);
+  list_ports();
+  most_blocks_ = blocks_of(std::max({settings.mtu + settings.header, settings.ack, settings.cnp}));
   set_up_buffers();
   begin_random();
   may_finish_early_ = settings.lossy || settings.recovery == Recovery::selective_repeat;
-  if (settings.congestion == CongestionControlKind::infiniband &&
-      spec.congestion_control.infiniband.threshold > 0) {
-    for (PortIndex p = 0; p < ports.size();
-         ++p) {  // annex A10: 15 marks earliest, at a sixteenth of the lane's buffer
-      if (!graph.ports[p].marks) continue;
-      port_threshold(p);
-    }
-  }
-  wide_ = ports.size() > 1'000;
+  mark_by_credits();
+  wide_ = ports.size() > kPortsInNearCache;
   find_ports_ahead();
 }
 
-void Core::port_threshold(PortIndex p) {
-  const auto level =
-      static_cast<std::uint32_t>(16 - std::min(spec.congestion_control.infiniband.threshold, 15));
-  ports[p].mark_from = std::max(credit_total_[p], 512U) * 64 / 16 * level;
+void Core::set_up_port(PortIndex p) {
+  const PortSpec& from = graph.ports[p];
+  Port& port = ports[p];
+  port.latency = from.latency.count();
+  port.cost = cost_of(from.rate);
+  rate_.push_back(from.rate.value());
+  port.from = from.from, port.to = from.to, port.reverse = from.reverse;
+  port.gap = from.framed ? static_cast<std::uint16_t>(settings.framing.gap.value()) : std::uint16_t{0};
+  port.discount = from.framed ? std::uint16_t{0} : static_cast<std::uint16_t>(settings.header);
+  port.flow_control = from.flow_control;
+  port.cut_through = spec.buffer.cut_through;
+  port.lossy = spec.loss.probability > 0 && from.marks;
+  const MarkLevels marks = ecn_levels(from, spec, settings.congestion);
+  port.mark_from = marks.from, mark_to_[p] = marks.all;
+}
+
+void Core::list_ports() {
+  for (const Port& port : ports) ++out_begin_[port.from + 1];
+  for (std::size_t d = 0; d < graph.devices; ++d) out_begin_[d + 1] += out_begin_[d];
+  auto place = out_begin_;
+  for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
+}
+
+// Annex A10: of thresholds 0 to 15 the last marks earliest, at a sixteenth of the lane's buffer.
+void Core::mark_by_credits() {
+  const int threshold = spec.congestion_control.infiniband.threshold;
+  if (settings.congestion != CongestionControlKind::infiniband || threshold <= 0) return;
+  const auto sixteenths = static_cast<std::uint32_t>(16 - std::min(threshold, 15));
+  for (PortIndex p = 0; p < ports.size(); ++p) {
+    if (!graph.ports[p].marks) continue;
+    ports[p].mark_from = std::max(credit_total_[p], kLeastMarkedLane) * kBlock / 16 * sixteenths;
+  }
 }
 
 // Each port begins where the one before ended: one path, in order.
@@ -142,15 +142,14 @@ PairIndex Core::connect(const Connection& connection) {
   double slowest = 0;
   for (std::uint32_t hop = q.first_hop;; hop = paths_[hop].next) {
     const Port& on = ports[paths_[hop].port];
-    trip +=
-        on.latency + ports[on.reverse].latency + static_cast<Picoseconds>((settings.mtu * on.cost) >> 20U);
+    trip += on.latency + ports[on.reverse].latency + time_of(settings.mtu, on.cost);
     const double rate = graph.ports[paths_[hop].port].rate.value();
     if (slowest == 0 || rate < slowest) slowest = rate;
     if (paths_[hop].count == 0) break;
   }
   if (connection.rate_cap.value() > 0 && connection.rate_cap.value() < slowest) {
     slowest = connection.rate_cap.value();
-    q.pace = q.pace_cap = static_cast<std::uint64_t>(1e12 * (1 << 20) / slowest);
+    q.pace = q.pace_cap = static_cast<std::uint64_t>(time_of_byte(slowest));
   }
   congestion_.add(q, slowest, trip);
   pairs_.push_back(q);
@@ -337,13 +336,7 @@ void Core::rest() {
     QueuePair& q = pairs_[pair];
     if (q.posted == 0) continue;
     congestion_.renew(pair, q, 0);
-    QueuePair anew;
-    anew.port = q.port, anew.pace = q.pace, anew.pace_cap = q.pace_cap, anew.window = q.window;
-    anew.path_latency = q.path_latency, anew.first_hop = q.first_hop, anew.first_count = q.first_count;
-    anew.back_count = q.back_count, anew.back_hop = q.back_hop, anew.back_port = q.back_port,
-    anew.hash = q.hash;
-    anew.lane = q.lane, anew.ack_lane = q.ack_lane, anew.from = q.from, anew.to = q.to;
-    q = anew;
+    q.begin_anew();
     if (!selective_.empty()) selective_[pair] = {};
   }
   posted_pairs_ = 0;

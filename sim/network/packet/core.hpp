@@ -41,6 +41,14 @@ struct Settings {
 };
 [[nodiscard]] Settings settle_spec(const Graph& graph, const PacketSpec& spec);
 
+// Queue length in bytes from which a port marks, and from which it marks all; kMarksNever: no ECN.
+struct MarkLevels {
+  std::uint32_t from, all;
+};
+inline constexpr std::uint32_t kMarksNever = ~0U;
+[[nodiscard]] MarkLevels ecn_levels(const PortSpec& port, const PacketSpec& spec,
+                                    CongestionControlKind congestion);
+
 // Hidden: nobody outside replaces its functions, so that they can be inlined in a shared library as well.
 class __attribute__((visibility("hidden"))) Core {
  public:
@@ -122,7 +130,9 @@ class __attribute__((visibility("hidden"))) Core {
   void set_up_buffers();
   void begin_random();
   [[nodiscard]] Picoseconds quiet_since() const;  // last event, last departure, last credit back
-  void port_threshold(PortIndex p);               // InfiniBand: where FECN begins
+  void set_up_port(PortIndex p);
+  void list_ports();       // of each device
+  void mark_by_credits();  // InfiniBand: where FECN begins
 
   void starve(PortIndex p, Credit& credit, Picoseconds since);
   [[nodiscard]] bool has_credits(Credit& credit, std::uint32_t blocks,
@@ -186,8 +196,8 @@ class __attribute__((visibility("hidden"))) Core {
   std::vector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // HPCC: beside packets_
   std::vector<Picoseconds> stamps_;   // TIMELY: beside packets_
-  std::vector<std::uint32_t>
-      echoes_;  // beside packets_: flowlet of data; the number an ACK of selective repeat answers
+  // Beside packets_: flowlet of data; the number an ACK of selective repeat answers.
+  std::vector<std::uint32_t> echoes_;
   std::uint32_t free_ = kNone;
   std::uint32_t live_ = 0;
   std::vector<Waiting> waiting_;  // port x class

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/error.hpp"
+#include "sim/base/mix.hpp"
 #include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {

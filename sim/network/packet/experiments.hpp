@@ -1,5 +1,5 @@
-// The traffic patterns by which fabrics are judged: incast, permutation, all-to-all, parking lot, victim
-// flow, ring all-reduce. Each builds its fabric or takes one, runs to the end, and says what every flow got.
+// The traffic patterns by which fabrics are judged: incast, parking lot, victim flow, and any other as a list
+// of flows. Each runs on a fabric of its own and says what every flow got.
 #pragma once
 
 #include <vector>
@@ -41,10 +41,6 @@ struct Flow {
 // n senders around one switch to one receiver.
 [[nodiscard]] Outcome incast(std::uint32_t senders, Bytes each, const LinkFigures& link,
                              const PacketSpec& spec);
-// A random permutation without fixed points over all hosts.
-[[nodiscard]] std::vector<Flow> permutation(const Fabric& fabric, Bytes each, std::uint64_t seed);
-// Every host to every other, receivers in shifted order.
-[[nodiscard]] std::vector<Flow> all_to_all(const Fabric& fabric, Bytes each);
 // Three senders behind a trunk and one local sender to one receiver; goodput over `window`. Flows 0-2: over
 // the trunk.
 [[nodiscard]] Outcome parking_lot(const LinkFigures& link, const PacketSpec& spec, Duration window);
@@ -52,11 +48,4 @@ struct Flow {
 // an idle host, in lane `victim_lane`.
 [[nodiscard]] Outcome victim_flow(const LinkFigures& link, const PacketSpec& spec, Duration window,
                                   int victim_lane = 0);
-
-// Ring all-reduce step by step: in each of 2 (n - 1) steps a host sends bytes / n to the next host of its
-// ring once it has the chunk of the step before. Rings run side by side; `rings` holds indices of
-// Fabric::hosts.
-[[nodiscard]] Outcome ring_all_reduce(const Fabric& fabric,
-                                      const std::vector<std::vector<std::size_t>>& rings, Bytes bytes,
-                                      const PacketSpec& spec);
 }  // namespace topsim::network::packet

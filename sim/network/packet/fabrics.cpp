@@ -32,27 +32,6 @@ Fabric dumbbell(std::uint32_t left, std::uint32_t right, const LinkFigures& link
   return fabric;
 }
 
-Fabric fat_tree(std::uint32_t k, const LinkFigures& link) {
-  Fabric fabric;
-  const std::uint32_t half = k / 2;
-  const auto core = add_switches(fabric, half * half);
-  for (std::uint32_t pod = 0; pod < k; ++pod) {
-    const auto aggregation = add_switches(fabric, half);
-    for (std::uint32_t a = 0; a < half; ++a) {
-      for (std::uint32_t c = 0; c < half; ++c) {
-        fabric.graph.cable(aggregation[a], core[a * half + c], link.rate, link.latency, link.flow_control);
-      }
-    }
-    for (const DeviceIndex edge : add_switches(fabric, half)) {
-      for (const DeviceIndex up : aggregation) {
-        fabric.graph.cable(edge, up, link.rate, link.latency, link.flow_control);
-      }
-      attach_hosts(fabric, edge, half, link);
-    }
-  }
-  return fabric;
-}
-
 Fabric leaf_spine(std::uint32_t leaves, std::uint32_t down, std::uint32_t spines, const LinkFigures& link) {
   Fabric fabric;
   const auto spine = add_switches(fabric, spines);
@@ -61,16 +40,6 @@ Fabric leaf_spine(std::uint32_t leaves, std::uint32_t down, std::uint32_t spines
       fabric.graph.cable(leaf, up, link.rate, link.latency, link.flow_control);
     attach_hosts(fabric, leaf, down, link);
   }
-  return fabric;
-}
-
-Fabric ring(std::uint32_t n, const LinkFigures& link) {
-  Fabric fabric;
-  const auto around = add_switches(fabric, n);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    fabric.graph.cable(around[i], around[(i + 1) % n], link.rate, link.latency, link.flow_control);
-  }
-  for (const DeviceIndex one : around) attach_hosts(fabric, one, 1, link);
   return fabric;
 }
 }  // namespace topsim::network::packet

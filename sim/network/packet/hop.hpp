@@ -12,10 +12,6 @@ namespace topsim::network::packet {
 inline constexpr unsigned kOnlyLane = 1;
 inline constexpr std::uint32_t kClassesAhead = 2;
 
-[[nodiscard]] inline std::uint32_t blocks_of(std::uint32_t bytes) {
-  return (bytes + 63) / 64;
-}
-
 inline void Core::append(List& list, std::uint32_t packet) {
   packets_[packet].next = kNone;
   if (list.head == kNone) {
@@ -27,10 +23,10 @@ inline void Core::append(List& list, std::uint32_t packet) {
 }
 
 inline Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
-  constexpr std::uint64_t kHalf = 1U << 19;  // rounds a cost, which is in 2^-20 picoseconds
+  constexpr std::uint64_t kHalf = 1U << (kPointBits - 1);  // to the nearest picosecond
   std::uint64_t bytes = std::uint64_t{packet.bytes} + port.gap;
   if (packet.kind == PacketKind::data) bytes -= port.discount;
-  return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> 20);
+  return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> kPointBits);
 }
 
 // Blocks freed at the far end of `p` at `time` reach its sender after the way back. Where he cannot come to
@@ -38,7 +34,7 @@ inline Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
 inline void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   Credit& credit = credits_[p * settings.classes + lane];
   const Picoseconds due = time + credit.way_back;
-  const std::uint32_t blocks = (bytes + 63U) / 64;
+  const std::uint32_t blocks = blocks_of(bytes);
   credit.last_back = std::max(credit.last_back, due);
   const std::int64_t spare = std::int64_t{credit.limit - credit.sent} - most_blocks_;
   if (!credit.starved && spare * ports[p].block_time >= due - ports[p].free_at) {
@@ -97,7 +93,7 @@ inline void Core::arm(PortIndex p, Picoseconds next_start) {
 // The longest queue so far: `bytes` and what has until `start` to leave and is still there. It is divided
 // only where it is longer: floor(a / b) > c exactly where a >= (c + 1) b.
 inline void Core::note_waiting(Port& port, std::uint32_t bytes, Picoseconds start) const {
-  const std::uint64_t before = start > now ? static_cast<std::uint64_t>(start - now) << 20U : 0;
+  const std::uint64_t before = start > now ? static_cast<std::uint64_t>(start - now) << kPointBits : 0;
   if (bytes <= port.most_waiting && before < (port.most_waiting - bytes + std::uint64_t{1}) * port.cost)
     return;
   const auto waiting = static_cast<std::uint32_t>(before / std::max<std::uint64_t>(port.cost, 1)) + bytes;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/mix.hpp"
+
 namespace topsim::network::packet {
 namespace {
 constexpr std::uint16_t kFar = 0xffff;

@@ -19,15 +19,6 @@ struct Hop {
   std::uint32_t count;  // successors; 0: the port leads to the destination
 };
 
-// Mixes the numbers that a switch hashes into 64 even bits (splitmix64 finaliser, Steele et al. 2014).
-inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15ULL;  // its step from one number to the next
-[[nodiscard]] inline std::uint64_t mix(std::uint64_t x) {
-  x += kGoldenGamma;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
 // First hops of a way: `count` alternatives from hops()[first].
 struct Way {
   std::uint32_t first = 0, count = 0;
@@ -58,8 +49,8 @@ class Paths {
   const Graph& graph_;
   std::vector<Hop> hops_;
   std::map<std::tuple<PortIndex, std::uint32_t, std::uint32_t>, std::uint32_t> chains_;
-  std::vector<std::uint32_t>
-      out_begin_;  // ports that leave a device: out_[out_begin_[d] .. out_begin_[d + 1])
+  // Ports that leave a device: out_[out_begin_[d] .. out_begin_[d + 1]).
+  std::vector<std::uint32_t> out_begin_;
   std::vector<PortIndex> out_;
   // Distances to the devices that hosts hang on, kept for the last destinations: a host with one cable is as
   // far as its switch plus one, so that what is kept grows with switches, not hosts.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/base/mix.hpp"
 #include "sim/network/packet/hop.hpp"
 
 namespace topsim::network::packet {
@@ -211,7 +212,7 @@ void Core::put_on_link(PortIndex p, std::uint32_t packet, unsigned lane, Picosec
   }
   bool vanished = false;
   if (row.kind == PacketKind::data) {
-    if (port.mark_from != ~0U) mark(port, p, row, lane, start);
+    if (port.mark_from != kMarksNever) mark(port, p, row, lane, start);
     if (settings.congestion == CongestionControlKind::hpcc) stamp(packet, p, start);
     if (port.lossy && draw(p) < spec.loss.probability) vanished = true;
   }
@@ -345,8 +346,8 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
     if (ports[p].occupied != 0 && !ports[p].ahead) update(p);
     const Port& port = ports[p];
     if (port.down) continue;
-    const Picoseconds backlog = std::max<Picoseconds>(port.free_at - now, 0) +
-                                static_cast<Picoseconds>((port.waiting_bytes * port.cost) >> 20);
+    const Picoseconds backlog =
+        std::max<Picoseconds>(port.free_at - now, 0) + time_of(port.waiting_bytes, port.cost);
     if (backlog / grade_[p] < least) least = backlog / grade_[p], best = candidate;
   }
   return best;

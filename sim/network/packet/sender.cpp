@@ -106,7 +106,7 @@ void Core::promote(Port& port) {
     QueuePair& q = pairs_[pair];
     if (due < q.next_send) {
       congestion_.review(pair, q, due);
-      q.next_send = q.last_send + static_cast<Picoseconds>((q.last_wire * q.pace) >> 20U);
+      q.next_send = q.last_send + time_of(q.last_wire, q.pace);
     }
     put_back(pair, std::max(port.free_at, due));
   }
@@ -187,9 +187,7 @@ std::uint32_t Core::inject(PortIndex p, unsigned lane, Picoseconds start) {
   ++counters.data_packets;
   const std::uint32_t wire = bytes + static_cast<std::uint32_t>(settings.framing.gap.value());
   if (congestion_.active()) congestion_.before_send(pair, q, wire, start);
-  if (q.pace != 0) {
-    q.next_send = start + static_cast<Picoseconds>((wire * q.pace) >> 20U);
-  }
+  if (q.pace != 0) q.next_send = start + time_of(wire, q.pace);
   q.last_send = start;
   q.last_wire = wire;
   if (settings.lossy && !q.timer) start_timer(pair, start + timeout(q));

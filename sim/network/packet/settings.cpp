@@ -7,6 +7,27 @@
 #include "sim/network/packet/core.hpp"
 
 namespace topsim::network::packet {
+namespace {
+// Queues grow with the rate: so many bytes at so many bit/s. [HPCC] run.py gives every port 100 and 400 KB at
+// 25 Gbit/s as kmin and kmax, and 30 KB at 10 Gbit/s as both under DCTCP.
+struct QueueRule {
+  double bytes, rate;
+  [[nodiscard]] double at(double bits_a_second) const { return bytes * bits_a_second / rate; }
+};
+constexpr QueueRule kMarkFrom{100e3, 25e9}, kMarkAll{400e3, 25e9}, kDctcpMarks{30e3, 10e9};
+}  // namespace
+
+MarkLevels ecn_levels(const PortSpec& port, const PacketSpec& spec, CongestionControlKind congestion) {
+  const bool dctcp = congestion == CongestionControlKind::dctcp;
+  const bool heard = dctcp || congestion == CongestionControlKind::dcqcn;
+  if (!port.marks || !spec.ecn.enabled || !heard) return {kMarksNever, 0};
+  const auto level = [&](const std::optional<Bytes>& given, const QueueRule& rule) {
+    const double bits = port.rate.value() * 8;
+    return static_cast<std::uint32_t>(given ? static_cast<double>(given->value()) : rule.at(bits));
+  };
+  return {level(spec.ecn.kmin, dctcp ? kDctcpMarks : kMarkFrom),
+          level(spec.ecn.kmax, dctcp ? kDctcpMarks : kMarkAll)};
+}
 
 Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
   const bool infiniband = std::any_of(graph.ports.begin(), graph.ports.end(), [](const PortSpec& p) {

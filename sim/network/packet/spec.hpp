@@ -5,16 +5,13 @@
 // optional scales with the port or follows from the fabric, as its comment says.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "sim/base/units.hpp"
 
 namespace topsim::network::packet {
-using namespace topsim::literals;
 
 inline constexpr std::size_t kMaxClasses = 16;  // control, and VL0-14 or PFC priorities
 
@@ -38,30 +35,30 @@ enum class CongestionControlKind : std::uint8_t { none, dcqcn, hpcc, timely, dct
 // Bytes around a payload. RoCEv2: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4 = 62, then preamble 8
 // and gap 12; InfiniBand: LRH 8, BTH 12, ICRC 4, VCRC 2 = 26. (IBTA vol. 1 and annex A17.)
 struct Framing {
-  Bytes mtu = 4096_B;      // payload of a full packet; RDMA path MTU: 256, 512, 1024, 2048 or 4096
-  Bytes header = 62_B;     // stored in buffers and sent
-  Bytes gap = 20_B;        // sent, never stored
-  Bytes ack = 66_B;        // whole ACK or NACK as stored: 62 + AETH 4
-  Bytes cnp = 78_B;        // whole CNP as stored: 62 + 16 reserved
-  Bytes pause = 64_B;      // whole PFC frame as stored
-  Bytes telemetry = 42_B;  // HPCC only, on data and ACK: 5 hops x 8 + 2 [HPCC]
+  Bytes mtu{4096};      // payload of a full packet; RDMA path MTU: 256, 512, 1024, 2048 or 4096
+  Bytes header{62};     // stored in buffers and sent
+  Bytes gap{20};        // sent, never stored
+  Bytes ack{66};        // whole ACK or NACK as stored: 62 + AETH 4
+  Bytes cnp{78};        // whole CNP as stored: 62 + 16 reserved
+  Bytes pause{64};      // whole PFC frame as stored
+  Bytes telemetry{42};  // HPCC only, on data and ACK: 5 hops x 8 + 2 [HPCC]
   // Of a full packet on the wire.
   [[nodiscard]] constexpr double payload_share() const {
     return static_cast<double>(mtu.value()) / static_cast<double>((mtu + header + gap).value());
   }
   static constexpr Framing roce() { return {}; }
-  static constexpr Framing infiniband() { return {4096_B, 26_B, 0_B, 30_B, 42_B, 0_B, 0_B}; }
-  // The framing of the HPCC and SimAI simulators: 52 bytes around 1000, ACK 60, no gap [HPCC].
-  static constexpr Framing ns3() { return {1000_B, 52_B, 0_B, 60_B, 60_B, 64_B, 42_B}; }
+  static constexpr Framing infiniband() {
+    return {Bytes(4096), Bytes(26), Bytes(0), Bytes(30), Bytes(42), Bytes(0), Bytes(0)};
+  }
 };
 
 // Shared buffer of an Ethernet switch, admission as [HPCC] switch-mmu: per (port, priority) ingress
 // accounting.
 struct SwitchBuffer {
   Bytes total{32'000'000};  // [SimAI], [HPCC] default 32 MB; Spectrum-4 160 MB, Tomahawk 5 165 MB
-  Bytes reserve = 4_KiB;    // per port, before the shared pool is touched [HPCC]
-  std::optional<Bytes>
-      headroom;  // per (port, priority); unset: 3 x rate x one-way link delay [HPCC], at least 2 MTU frames
+  Bytes reserve{4096};      // per port, before the shared pool is touched [HPCC]
+  // Per (port, priority); unset: 3 x rate x one-way link delay [HPCC], at least 2 MTU frames.
+  std::optional<Bytes> headroom;
   bool cut_through = true;  // false: store and forward (what ns-3 does)
 };
 
@@ -70,19 +67,18 @@ struct Pfc {
   // Dynamic threshold: pause when an ingress uses more than alpha x (free shared bytes); alpha = 1/8 for a
   // port of NIC speed, doubled for every doubling of the port's speed [HPCC].
   double alpha = 0.125;
-  std::optional<Bytes> xoff;    // static threshold instead of the dynamic one
-  Bytes resume_offset = 3_KiB;  // resume when the ingress is this far below the threshold [HPCC]
-  Duration deadlock_after{
-      1'000'000'000};  // a port paused without a break this long starts a search for a cycle (1 ms)
+  std::optional<Bytes> xoff;  // static threshold instead of the dynamic one
+  Bytes resume_offset{3072};  // resume when the ingress is this far below the threshold [HPCC]
+  // A port paused without a break this long starts a search for a cycle.
+  Duration deadlock_after = std::chrono::milliseconds(1);
 };
 
 // Marking probability at dequeue: 0 up to kmin, pmax (q - kmin) / (kmax - kmin) up to kmax, 1 above.
 struct Ecn {
   bool enabled = true;
-  std::optional<Bytes>
-      kmin;  // unset: 100 KB x rate / 25 Gbit/s [HPCC]; DCTCP: 30 KB x rate / 10 Gbit/s [HPCC]
-  std::optional<Bytes> kmax;  // unset: 400 KB x rate / 25 Gbit/s [HPCC]; DCTCP: = kmin
-  double pmax = 0.2;          // [HPCC]; [DCQCN] 0.01; DCTCP marks all above kmin
+  // Unset: 100 KB and 400 KB x rate / 25 Gbit/s; DCTCP: both 30 KB x rate / 10 Gbit/s [HPCC].
+  std::optional<Bytes> kmin, kmax;
+  double pmax = 0.2;  // [HPCC]; [DCQCN] 0.01; DCTCP marks all above kmin
 };
 
 // Rates that are unset scale with the NIC: value a 25 Gbit/s NIC would use x rate / 25 Gbit/s [HPCC run.py].
@@ -93,22 +89,25 @@ struct Dcqcn {
   enum class Parameters : std::uint8_t { connectx, paper, hpcc_vendor, simai };
   Parameters parameters = Parameters::connectx;
   double g = 1.0 / 256;
-  Duration alpha_period = 1_us;       // connectx: alpha update; paper: decay when no CNP came (55 us)
-  Duration decrease_period = 4_us;    // connectx: a cut at most this often
-  Duration increase_period = 300_us;  // timer T of rate increase
-  Bytes byte_counter{0};              // B of rate increase; 0: none
-  int threshold = 1;                  // F: fast-recovery stages
-  std::optional<BytesPerSecond> additive_increase;  // unset: 5 Mbit/s x rate / 25G
-  std::optional<BytesPerSecond> hyper_increase;     // unset: 50 Mbit/s x rate / 25G
-  BytesPerSecond min_rate{125e6};                   // 1000 Mbit/s
+  // connectx: alpha update; paper: decay when no CNP came (55 us).
+  Duration alpha_period = std::chrono::microseconds(1);
+  Duration decrease_period = std::chrono::microseconds(4);    // connectx: a cut at most this often
+  Duration increase_period = std::chrono::microseconds(300);  // timer T of rate increase
+  Bytes byte_counter{0};                                      // B of rate increase; 0: none
+  int threshold = 1;                                          // F: fast-recovery stages
+  std::optional<BytesPerSecond> additive_increase;            // unset: 5 Mbit/s x rate / 25G
+  std::optional<BytesPerSecond> hyper_increase;               // unset: 50 Mbit/s x rate / 25G
+  BytesPerSecond min_rate{125e6};                             // 1000 Mbit/s
   double initial_alpha = 1;
-  double max_cut = 1;            // min_dec_fac: a cut never takes more than this share of the rate
-  Duration cnp_interval = 4_us;  // receiver: at most one CNP per queue pair in this time; [DCQCN] 50 us
-  bool cnp_in_ack = false;       // true: mark every ACK of a marked packet instead, as the ns-3 models do
-  bool window = false;           // cap bytes in flight at rate x base RTT [SimAI]
+  double max_cut = 1;  // min_dec_fac: a cut never takes more than this share of the rate
+  // Receiver: at most one CNP per queue pair in this time; [DCQCN] 50 us.
+  Duration cnp_interval = std::chrono::microseconds(4);
+  bool cnp_in_ack = false;  // true: mark every ACK of a marked packet instead, as the ns-3 models do
+  bool window = false;      // cap bytes in flight at rate x base RTT [SimAI]
 
   // [DCQCN] table; CNP pacing by the receiver.
   static Dcqcn paper() {
+    using namespace literals;
     Dcqcn p;
     p.parameters = Parameters::paper;
     p.rules = Rules::paper, p.alpha_period = 55_us, p.decrease_period = 50_us, p.increase_period = 55_us;
@@ -134,6 +133,7 @@ struct Dcqcn {
     return p;
   }
   static Dcqcn simai() {
+    using namespace literals;
     Dcqcn p;
     p.parameters = Parameters::simai;
     p.increase_period = 900_us, p.additive_increase = BytesPerSecond(6.25e6),
@@ -165,7 +165,8 @@ struct Hpcc {  // [HPCC]
 
 struct Timely {  // [HPCC] run.py
   double alpha = 0.875, beta = 0.8;
-  Duration t_low = 50_us, t_high = 500_us, min_rtt = 20_us;
+  Duration t_low = std::chrono::microseconds(50), t_high = std::chrono::microseconds(500);
+  Duration min_rtt = std::chrono::microseconds(20);
   std::optional<BytesPerSecond> additive_increase;  // unset: 10 Mbit/s x rate / 10G
   std::optional<BytesPerSecond> hyper_increase;     // unset: 50 Mbit/s x rate / 10G
   BytesPerSecond min_rate{125e6};
@@ -185,11 +186,11 @@ struct Dctcp {  // [HPCC]
 // [LLNL] ib-cc-tester tries 150 to 6000. Ports that wait for credits are victims, not where congestion
 // begins, and do not mark: Victim_Mask is 0 in OpenSM.
 struct InfinibandCc {
-  int threshold = 15;           // 0..15; 15 marks earliest [CCM]
-  int marking_rate = 10;        // packets between two marks [CCM]
-  int increase = 1;             // CCTI += this on a BECN [CCM]
-  int limit = 127;              // highest CCTI: tables have 128 entries [LLNL]
-  Duration timer = 153'600_ns;  // 150 x 1.024 us: CCTI -= 1 [Gran]
+  int threshold = 15;                                  // 0..15; 15 marks earliest [CCM]
+  int marking_rate = 10;                               // packets between two marks [CCM]
+  int increase = 1;                                    // CCTI += this on a BECN [CCM]
+  int limit = 127;                                     // highest CCTI: tables have 128 entries [LLNL]
+  Duration timer = std::chrono::nanoseconds(153'600);  // 150 x 1.024 us: CCTI -= 1 [Gran]
   // Packet times between two packets at index i: Mellanox's table as [LLNL] (opensm-cc-conf-gen) writes it.
   [[nodiscard]] static int delay(int index) {
     return static_cast<int>(7.0 * index * index / (95.0 * 95.0) / 0.218);
@@ -217,10 +218,11 @@ struct VirtualLanes {
 };
 
 struct Loss {
-  double probability = 0;           // each data packet on each fabric link
-  Duration nack_interval = 500_us;  // go-back-N: one NACK an expected sequence in this time [HPCC]
-  Duration timeout = 320_us;        // RTO_high; RTO_low below three packets in flight [IRN]
-  Duration timeout_low = 100_us;
+  double probability = 0;  // each data packet on each fabric link
+  // Go-back-N: one NACK an expected sequence in this time [HPCC].
+  Duration nack_interval = std::chrono::microseconds(500);
+  // RTO_high, and RTO_low below three packets in flight [IRN].
+  Duration timeout = std::chrono::microseconds(320), timeout_low = std::chrono::microseconds(100);
   // Selective repeat: packets overtaken before a gap counts as a loss. Unset: 3 on one path, the timer alone
   // on several.
   std::optional<int> reorder_window;
@@ -237,11 +239,11 @@ struct PacketSpec {
   Loss loss;
   std::optional<PathChoice> path;    // unset: as topology::Topology::routing says
   std::optional<Recovery> recovery;  // unset: go-back-N where packets keep their order, else selective repeat
-  Duration flowlet_gap = 50_us;
+  Duration flowlet_gap = std::chrono::microseconds(50);
   int queue_pairs = 1;  // per connection; a message is cut into this many (NCCL_IB_QPS_PER_CONNECTION)
   int ack_every = 1;    // packets an ACK; 0: one a message. Window-based congestion control has one a packet
-  std::optional<bool>
-      control_first;  // ACK, CNP in a strict-priority class of their own; unset: RoCE yes, InfiniBand no
+  // ACK, CNP in a strict-priority class of their own; unset: RoCE yes, InfiniBand no.
+  std::optional<bool> control_first;
   std::uint64_t seed = 1;
 
   // What runs, where it is left open too.

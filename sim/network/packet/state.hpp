@@ -15,6 +15,21 @@ namespace topsim::network::packet {
 using Picoseconds = std::int64_t;
 inline constexpr Picoseconds kForever = INT64_MAX;
 
+// Rates are kept as what a byte takes: picoseconds in fixed point, with so many bits behind the point.
+inline constexpr unsigned kPointBits = 20;
+// At that many bytes/s, before it is rounded: ports to the nearest, queue pairs down.
+[[nodiscard]] inline double time_of_byte(double rate) {
+  return 1e12 * (1 << kPointBits) / rate;
+}
+[[nodiscard]] inline Picoseconds time_of(std::uint64_t bytes, std::uint64_t each) {
+  return static_cast<Picoseconds>((bytes * each) >> kPointBits);
+}
+
+inline constexpr std::uint32_t kBlock = 64;  // bytes: what credits count [IBTA 7.9]
+[[nodiscard]] inline std::uint32_t blocks_of(std::uint32_t bytes) {
+  return (bytes + kBlock - 1) / kBlock;
+}
+
 enum class PacketKind : std::uint8_t { data, ack, nack, cnp, pause, resume };
 
 // 32 bytes, so that a cache line holds two.
@@ -51,7 +66,7 @@ struct alignas(64) Port {
   Picoseconds free_at = 0;      // end of what is being sent
   Picoseconds wake = kForever;  // its pending event
   Picoseconds latency = 0;
-  std::uint64_t cost = 0;  // picoseconds a byte, times 2^20
+  std::uint64_t cost = 0;  // of a byte, fixed point
   List flight;             // on the link, in order of arrival
   std::uint32_t from = 0, to = 0, reverse = 0;
   std::uint32_t injector = kNone;
@@ -128,7 +143,7 @@ class Returns {
   std::size_t first_ = 0;
 };
 
-// Buffer of one (port, lane) at its far end as the sender knows it, in 64-byte blocks. One cache line.
+// Buffer of one (port, lane) at its far end as the sender knows it, in blocks. One cache line.
 struct alignas(64) Credit {
   std::uint32_t limit = 0;    // FCCL: total blocks that may ever have been sent
   std::uint32_t sent = 0;     // FCTBS
@@ -141,8 +156,8 @@ static_assert(sizeof(Credit) == 64);
 
 struct Device {
   std::uint32_t shared_used = 0;
-  std::uint32_t exact =
-      0;  // ingresses whose sender waits for departures here: they must happen at their own time
+  // Ingresses whose sender waits for departures here: they must happen at their own time.
+  std::uint32_t exact = 0;
   std::uint32_t shared_total = 0;
   std::uint32_t lazy = 0;  // ports that do not send ahead
 };
@@ -178,33 +193,49 @@ class NumberSet {
 
 enum class SendState : std::uint8_t { idle, ready, paced };
 
-struct QueuePair {
-  // Sender.
+// Sending half of a queue pair: what it has sent and may send.
+struct Sender {
   std::uint32_t next = 0, unacknowledged = 0, posted = 0;  // packet numbers
   std::uint32_t sent = 0;                                  // one above the highest ever sent
-  std::uint32_t port = kNone;
   std::uint32_t send_message = kNone, oldest_message = kNone, newest_message = kNone;
   std::uint32_t ready_next = kNone;
-  std::uint32_t rank = kNone;  // among pairs that have sent something, by order of the first time
+  std::uint32_t rank = kNone;   // among pairs that have sent something, by order of the first time
+  std::uint32_t last_wire = 0;  // bytes of the packet that went last, as sent
   Picoseconds next_send = 0, last_send = INT64_MIN / 2;  // whatever comes first begins a flowlet
-  std::uint64_t pace = 0;      // picoseconds a byte, times 2^20; 0: as fast as the port
-  std::uint64_t pace_cap = 0;  // pace of the connection's own limit
-  Picoseconds path_latency = 0;
-  std::uint32_t window = 0;                      // packets in flight; 0: no limit
-  std::uint32_t last_wire = 0;                   // bytes of the packet that went last, as sent
-  std::uint32_t first_hop = 0, first_count = 0;  // one of so many alternatives
-  std::uint32_t back_hop = 0, back_count = 0, back_port = 0;
-  std::uint32_t hash = 0, flowlet = 0;
-  // Receiver.
+  Picoseconds progress_at = 0;                           // when the oldest unacknowledged number last moved
+  std::uint32_t flowlet = 0;
+  SendState state = SendState::idle;
+  bool timer = false;  // a retransmission timer is pending
+  bool moved = false;  // to another way: what still comes to a port that stopped is lost
+};
+
+// Receiving half.
+struct Receiver {
   std::uint32_t expected = 0, since_ack = 0, receive_message = kNone;
   std::uint32_t refused = kNone;  // number last answered with a NACK
   Picoseconds refused_at = 0, notified_at = INT64_MIN / 2;
-  std::uint8_t lane = 0, ack_lane = 0;
-  SendState state = SendState::idle;
-  bool timer = false;           // a retransmission timer is pending
-  bool moved = false;           // to another way: what still comes to a port that stopped is lost
-  Picoseconds progress_at = 0;  // when the oldest unacknowledged number last moved
+};
+
+// Where both halves are, the way between them, and how fast it may be used.
+struct Connected {
+  std::uint32_t port = kNone;
+  std::uint32_t first_hop = 0, first_count = 0;  // one of so many alternatives
+  std::uint32_t back_hop = 0, back_count = 0, back_port = 0;
   DeviceIndex from = 0, to = 0;
+  std::uint32_t hash = 0;
+  std::uint8_t lane = 0, ack_lane = 0;
+  std::uint32_t window = 0;    // packets in flight; 0: no limit
+  std::uint64_t pace = 0;      // of a byte, fixed point; 0: as fast as the port
+  std::uint64_t pace_cap = 0;  // pace of the connection's own limit
+  Picoseconds path_latency = 0;
+};
+
+struct QueuePair : Sender, Receiver, Connected {
+  // As if nothing had been sent yet.
+  void begin_anew() {
+    static_cast<Sender&>(*this) = {};
+    static_cast<Receiver&>(*this) = {};
+  }
 };
 
 // Selective repeat only.
