@@ -6,7 +6,7 @@
 #include <future>
 
 #include "python/bindings/bindings.hpp"
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 
 namespace topsim::python {
 

@@ -27,15 +27,15 @@ int columns_of_stderr() {
 // What keeps a run from being one of a few classes of ranks, and what may be done about it.
 std::string cause_text(const executor::Progress& run) {
   const std::string classes = std::to_string(run.rank_classes), ranks = std::to_string(run.ranks);
-  switch (run.apart.load()) {
-    case executor::Apart::by_packet:
+  switch (run.unfolded_by.load()) {
+    case executor::UnfoldedReason::by_packet:
       return "every packet is simulated{}; network.model=flow shares links without packets";
-    case executor::Apart::by_choice:
+    case executor::UnfoldedReason::by_choice:
       return "all " + ranks + " ranks are simulated one by one{}";
-    case executor::Apart::by_hash:
+    case executor::UnfoldedReason::by_hash:
       return "paths by hash keep " + classes + " of " + ranks +
              " ranks apart{}; with topology.fabric.routing=adaptive more of them are simulated as one";
-    case executor::Apart::by_place:
+    case executor::UnfoldedReason::by_place:
       break;
   }
   return ranks + " ranks are of " + classes + " kinds{}";

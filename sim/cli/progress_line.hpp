@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 
 namespace topsim::cli {
 

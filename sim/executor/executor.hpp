@@ -14,6 +14,7 @@
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/outcome.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/program/program.hpp"
 

@@ -15,6 +15,7 @@
 #include "sim/executor/lock_step.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/outcome.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/executor/rank_state.hpp"
 #include "sim/executor/trace.hpp"
 

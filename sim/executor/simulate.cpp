@@ -71,10 +71,10 @@ Outcome simulate(const program::Program& program, const fold::System& system, co
   if (progress != nullptr) {
     progress->ranks = program.ranks;
     progress->rank_classes = static_cast<std::uint32_t>(system.ranks.size());
-    progress->apart = packets != nullptr                                     ? Apart::by_packet
-                      : !system.folded                                       ? Apart::by_choice
-                      : router.topology().routing == topology::Routing::ecmp ? Apart::by_hash
-                                                                             : Apart::by_place;
+    progress->unfolded_by = packets != nullptr                                     ? UnfoldedReason::by_packet
+                            : !system.folded                                       ? UnfoldedReason::by_choice
+                            : router.topology().routing == topology::Routing::ecmp ? UnfoldedReason::by_hash
+                                                                                   : UnfoldedReason::by_place;
   }
   Outcome outcome = run(program, system, router.topology(), *network, *carrier, options, progress,
                         shares_as_fluid && (form != CollectiveForm::hops));

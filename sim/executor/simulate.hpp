@@ -4,6 +4,7 @@
 #include "sim/collective/collective.hpp"
 #include "sim/executor/options.hpp"
 #include "sim/executor/outcome.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/fold/fold.hpp"
 #include "sim/program/program.hpp"
 #include "topology/routes.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/collective/collective.hpp"
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/executor/outcome.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/html/picture.hpp"

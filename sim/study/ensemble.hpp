@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/report/compare.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"

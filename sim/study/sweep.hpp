@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/study/sweep_store.hpp"
 #include "topology/catalogue.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topology/catalogue.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor/options.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/validation/case.hpp"
 #include "topology/catalogue.hpp"
 

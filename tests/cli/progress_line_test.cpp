@@ -9,9 +9,9 @@ using Clock = std::chrono::steady_clock;
 constexpr Clock::time_point kBegan{100s};
 
 // `done` of 1,000 ops.
-void begin(executor::Progress& run, std::uint64_t done, executor::Apart apart) {
+void begin(executor::Progress& run, std::uint64_t done, executor::UnfoldedReason apart) {
   run.ranks = 6144, run.rank_classes = 6140;
-  run.apart = apart;
+  run.unfolded_by = apart;
   run.ops_done = done, run.ops_total = 1000;
   run.began = kBegan;
 }
@@ -19,16 +19,16 @@ void begin(executor::Progress& run, std::uint64_t done, executor::Apart apart) {
 // A hundredth of the ops in a second: 100 s in all. Eight times as slow: 800 s are 13.3 min.
 TEST(LongRun, IsSaidWithItsCauseAndHowLongItWillTake) {
   executor::Progress run;
-  begin(run, 10, executor::Apart::by_hash);
+  begin(run, 10, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1s),
             "note: paths by hash keep 6140 of 6144 ranks apart: about 100 s a run; with "
             "topology.fabric.routing=adaptive more of them are simulated as one\n");
-  begin(run, 10, executor::Apart::by_choice);
+  begin(run, 10, executor::UnfoldedReason::by_choice);
   EXPECT_EQ(long_run_text(run, kBegan + 8s),
             "note: all 6144 ranks are simulated one by one: about 13 min a run\n");
-  begin(run, 10, executor::Apart::by_place);
+  begin(run, 10, executor::UnfoldedReason::by_place);
   EXPECT_EQ(long_run_text(run, kBegan + 1s), "note: 6144 ranks are of 6140 kinds: about 100 s a run\n");
-  begin(run, 10, executor::Apart::by_packet);
+  begin(run, 10, executor::UnfoldedReason::by_packet);
   EXPECT_EQ(long_run_text(run, kBegan + 1s),
             "note: every packet is simulated: about 100 s a run; network.model=flow shares links without "
             "packets\n");
@@ -37,15 +37,15 @@ TEST(LongRun, IsSaidWithItsCauseAndHowLongItWillTake) {
 TEST(LongRun, IsNotSaidOfShortRunsNorBeforeMuchIsKnown) {
   executor::Progress run;
   EXPECT_EQ(long_run_text(run, kBegan), "");  // not folded yet
-  begin(run, 0, executor::Apart::by_hash);
+  begin(run, 0, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1s), "");
-  begin(run, 1, executor::Apart::by_hash);
+  begin(run, 1, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 2s), "");  // 2000 s, as it seems
-  begin(run, 10, executor::Apart::by_hash);
+  begin(run, 10, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 400ms), "");  // 40 s
-  begin(run, 100, executor::Apart::by_hash);
+  begin(run, 100, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1s), "");  // 10 s
-  begin(run, 1000, executor::Apart::by_hash);
+  begin(run, 1000, executor::UnfoldedReason::by_hash);
   EXPECT_EQ(long_run_text(run, kBegan + 1h), "");  // over
 }
 
@@ -53,10 +53,10 @@ TEST(LongRun, IsNotSaidOfShortRunsNorBeforeMuchIsKnown) {
 TEST(LongRun, OfAStudyIsItsLongest) {
   executor::Progress study;
   executor::RunOfStudy quick(&study);
-  begin(quick.progress, 20, executor::Apart::by_place);
+  begin(quick.progress, 20, executor::UnfoldedReason::by_place);
   {
     executor::RunOfStudy slow(&study);
-    begin(slow.progress, 10, executor::Apart::by_hash);
+    begin(slow.progress, 10, executor::UnfoldedReason::by_hash);
     EXPECT_NE(long_run_text(study, kBegan + 1s).find("about 100 s"), std::string::npos);
   }
   EXPECT_NE(long_run_text(study, kBegan + 1s).find("about 50 s"), std::string::npos);
