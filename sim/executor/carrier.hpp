@@ -1,7 +1,6 @@
 // Between calls and the network: a call becomes one activity (pipelined), or its steps one message each.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>

@@ -83,8 +83,9 @@ void IsolatedGroups::find_users(const std::vector<CapacityChange>& changes, cons
   }
 }
 
-// Whose calls are known without the network may not meet there: of the groups that share a link the first one
-// and those with the same members, which one team walks (lock_step.hpp).
+// Two isolated groups must not meet on a link, for the network would not know. Of the groups that share a
+// link only the first stays isolated, and those with the same members, whose calls one team makes in turn
+// (lock_step.hpp).
 void IsolatedGroups::isolate_at_times() {
   std::vector<std::uint32_t> first(users_.size(), kNone);  // by link
   for (std::uint32_t g = 0; g < system_.groups.size(); ++g) {

@@ -19,9 +19,10 @@ namespace topsim::executor {
 
 class IsolatedGroups {
  public:
-  // `allowed` false: none. A group can be isolated when nothing changes its links' capacity (faults, the
-  // carrier) and its members call it from one stream, so that its calls never overlap. It is for good when no
-  // other group uses its links. Of several that do, those with the members of the first one are at times.
+  // A group can be isolated when nothing changes its links' capacity (faults, the carrier) and its members
+  // call it from one stream, so that its calls never overlap. It is always isolated when no other group uses
+  // its links. Where groups share a link, the first of them, and others with the same members, are isolated
+  // while no call of another group is on their links. `allowed` false: no group is isolated.
   // REQUIRES: the arguments outlive it.
   IsolatedGroups(const program::Program& program, const fold::System& system,
                  const std::vector<CapacityChange>& changes, Carrier& carrier, bool allowed);
@@ -29,7 +30,7 @@ class IsolatedGroups {
   [[nodiscard]] bool isolated(std::uint32_t group) const { return isolated_[group]; }
   // No call of another group is on its links.
   [[nodiscard]] bool undisturbed(std::uint32_t group) const { return others_[group] == 0; }
-  // Groups isolated at times whose links a group uses, too.
+  // Groups that are isolated at times and share links with this one.
   [[nodiscard]] const std::vector<std::uint32_t>& disturbed_by(std::uint32_t group) const {
     return disturbs_[group];
   }
@@ -45,12 +46,12 @@ class IsolatedGroups {
   [[nodiscard]] Duration duration(std::uint32_t activity) const {
     return system_.activities[activity].bytes == Bytes(0) ? Duration{} : alone_[activity].duration;
   }
-  // A call of an isolated group begins, to end with `event`; REQUIRES: the group's last one is over.
+  // A call of an isolated group begins; `event` will end it. REQUIRES: the group's last call is over.
   void begin(std::uint32_t group, std::uint32_t activity, SimTime now, std::uint32_t call,
              engine::Handle event);
-  // `calls` have begun and ended since.
+  // Counts calls that have begun and ended without begin().
   void add(std::uint32_t activity, std::uint64_t calls) { ended_[activity] += calls; }
-  // The group's call that is under way is no longer alone; none: there is none that has bytes left.
+  // The group's call under way is no longer alone. Nullopt: no call is under way, or it has no bytes left.
   struct Met {
     std::uint32_t call, activity;
     double bytes;  // left
@@ -58,7 +59,8 @@ class IsolatedGroups {
   };
   [[nodiscard]] std::optional<Met> meet(std::uint32_t group, SimTime now);
 
-  [[nodiscard]] std::uint64_t transfers() const;  // of all calls that have begun, but for those that were met
+  // Of all calls that have begun, except those that were met.
+  [[nodiscard]] std::uint64_t transfers() const;
   // What these calls put on a link, up to `now`.
   [[nodiscard]] network::LinkRecord record(std::uint32_t link, SimTime now) const;
 

@@ -31,7 +31,7 @@ struct OpTrace {
 
 // Ops of a stream in a row that several rank classes did alike (lock_step.hpp), each at its own time: what
 // they share is written once, from the time 0 on.
-using Stretch = std::shared_ptr<const std::vector<OpTrace>>;
+using SharedTrace = std::shared_ptr<const std::vector<OpTrace>>;
 
 class Trace {
  public:
@@ -67,7 +67,7 @@ class Trace {
     return stream.last;
   }
   // The next `count` ops of the stream are what stands in `shared` from `at` on, `base` later.
-  void append(std::uint16_t stream, const Stretch& shared, std::uint32_t at, std::uint32_t count,
+  void append(std::uint16_t stream, const SharedTrace& shared, std::uint32_t at, std::uint32_t count,
               Duration base) {
     if (count == 0) return;
     Stream& s = streams_[stream];
@@ -107,7 +107,7 @@ class Trace {
     std::uint32_t first;  // position in the stream
     std::uint32_t at;     // index of its entry: in `shared`, else among the stream's own
     Duration base;
-    Stretch shared;
+    SharedTrace shared;
   };
   struct Stream {
     OpTrace last;                // of the op that began last, if its own: most looks are at this one

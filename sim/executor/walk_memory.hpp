@@ -46,7 +46,7 @@ struct Walk {
   StreamSet opened = 0;  // streams whose head may have become able to start
   // What was done after the op that computed at first: by local stream, one after the other. Times from the
   // walk's begin on; `first_end` is when that op ended.
-  Stretch trace;
+  SharedTrace trace;
   std::vector<std::uint32_t> trace_begin;  // by stream, and the end
   SimTime first_end{};
 

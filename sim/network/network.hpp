@@ -3,10 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "sim/base/ids.hpp"
@@ -19,8 +16,8 @@ namespace topsim::network {
 using LinkIndex = std::uint32_t;
 struct Usage {
   LinkIndex link;
-  double
-      coefficient;  // bytes on the link per unit of progress, already times the class's multiplicity n(L,A)
+  // Bytes on the link per unit of progress, already times the class's multiplicity n(L,A).
+  double coefficient;
 };
 
 // A transfer or a pipelined collective (README.md beside this file). Units of progress are bytes.

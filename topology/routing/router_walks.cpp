@@ -89,7 +89,7 @@ void Router::Impl::find_domains() {
   std::vector<std::uint32_t> rank(parts), parent(parts);
   std::iota(parent.begin(), parent.end(), 0);
   boost::disjoint_sets sets(rank.data(), parent.data());
-  // Of several links the last.
+  // A device with several such links keeps the one with the highest number.
   const auto take = [&](std::vector<LinkId>& of_devices, DeviceId device, LinkId link) {
     of_devices.resize(devices.size());
     LinkId& kept = of_devices[device.index()];
