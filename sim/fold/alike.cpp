@@ -9,12 +9,12 @@
 namespace topsim::fold {
 constexpr std::uint32_t kNone = System::kNone;
 
-// Groups that follow each other and have to do with the same cells (the edges between two nodes, one a place)
-// are one item: runs are alike where the first of one is like the first of the other, and so on. There are
-// few kinds of them: what its groups do is kept once a kind.
-class Alike::Runs final : public Sketches::Taker {
+// Groups that follow each other on the same cells (the edges between two nodes, one for each place) are one
+// item, a run. Two runs are alike if the first group of one is like the first of the other, the second like
+// the second, and so on. There are few kinds of runs, so what their groups do is kept once for each kind.
+class Alike::Runs final : public Sketches::Sink {
  public:
-  std::uint32_t take(Colour colour, std::span<const Part> parts) override {
+  std::uint32_t add(Colour colour, std::span<const Part> parts) override {
     const auto same_cell = [](std::uint32_t cell, const Part& part) { return cell == part.cell; };
     if (doing_.empty() || !std::equal(cells_.begin() + static_cast<std::ptrdiff_t>(begin_.back()),
                                       cells_.end(), parts.begin(), parts.end(), same_cell)) {
@@ -26,7 +26,7 @@ class Alike::Runs final : public Sketches::Taker {
     ++groups_;
     return size() - 1;
   }
-  void take_again(std::uint32_t run, std::uint32_t groups, std::span<const Part> parts) override {
+  void repeat(std::uint32_t run, std::uint32_t groups, std::span<const Part> parts) override {
     begin_run(parts);
     kind_.push_back(kind_[run]);
     groups_ += groups;

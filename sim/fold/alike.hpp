@@ -31,17 +31,17 @@ struct Side {
 
 class Alike {
  public:
-  // Nothing is: slots are the ranks and links, classes the groups.
+  // Nothing is alike: every rank and every link is a slot of its own, every group a class of its own.
   Alike(const program::Program& program, const topology::Router& router, std::size_t groups);
-  // `ranks`: what tells ranks apart, by rank; links that are marked stand for themselves.
+  // `ranks`: by rank, a colour that differs where ranks differ. Every marked link is a slot of its own.
   Alike(const program::Program& program, const topology::Router& router, const GroupLowering& lowering,
         const std::vector<Group>& groups, const std::vector<Colour>& ranks,
         const std::vector<std::pair<LinkId, std::uint32_t>>& marked_links);
 
-  // Numbered by first member, as are the slots of ranks.
+  // Classes of groups and slots of ranks are numbered in the order of their first members.
   struct Class {
     std::uint32_t first, count;
-    Colour colour;  // of groups: what tells them apart but for their members and links
+    Colour colour;  // of groups: equal where they differ in members and links alone
   };
   [[nodiscard]] bool trivial() const { return cell_class_.empty(); }
   [[nodiscard]] const std::vector<Class>& groups() const { return groups_; }
@@ -73,11 +73,12 @@ class Alike {
       if (its != topology::Router::kNowhere) take(LinkId(l), its);
     }
   }
-  // But for their links, those of each group of the class. REQUIRES: not trivial.
+  // The calls that each group of the class makes, without their links. REQUIRES: not trivial.
   [[nodiscard]] const Sketches::Calls& calls(std::uint32_t group_class) const {
     return calls_.at(groups_[group_class].colour);
   }
-  // Of each group of the class; slots may come more than once. REQUIRES: not trivial. Not thread-safe.
+  // The sides of each group of the class; a slot may come more than once. REQUIRES: not trivial. Not
+  // thread-safe.
   void sides(std::uint32_t group_class, std::vector<Side>& out) const;
   // take(way, link) of all links that the first group of the class crosses, in no order. REQUIRES: not
   // trivial.
@@ -108,7 +109,7 @@ class Alike {
     return std::uint64_t{a} << 32 | b;
   }
 
-  // Of sides(), which is asked for thousands of groups, one after the other.
+  // Memory that sides() uses again: it is asked for thousands of groups, one after the other.
   struct Scratch {
     struct Seen {
       Part part;
@@ -121,7 +122,7 @@ class Alike {
       std::uint32_t times;
       double wire;
     };
-    std::vector<Seen> seen;  // one cell a class of cells and label
+    std::vector<Seen> seen;  // one cell for each class of cells and label
     std::unordered_map<std::uint64_t, std::size_t> known;
     std::vector<topology::LinkShare> links;
     std::vector<Shared> crossings;

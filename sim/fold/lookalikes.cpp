@@ -66,9 +66,9 @@ Lookalikes::Meeting Lookalikes::meet_edge(const Group& group) {
 }
 
 Lookalikes::Meeting Lookalikes::meet_described() {
-  const auto [entry, fresh] = known_.try_emplace(key_, static_cast<std::uint32_t>(faces_.size()));
+  const auto [entry, fresh] = known_.try_emplace(key_, static_cast<std::uint32_t>(representatives_.size()));
   if (fresh) {
-    faces_.emplace_back();
+    representatives_.emplace_back();
     next_.emplace_back();
   }
   return {entry->second, fresh};
@@ -137,9 +137,9 @@ bool Lookalikes::describe_edge(const Group& group) {
 }
 
 void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::span<const CellPart> parts) {
-  Face& face = faces_[like];
-  face.colour = colour;
-  face.parts.clear();
+  Representative& representative = representatives_[like];
+  representative.colour = colour;
+  representative.parts.clear();
   std::uint32_t counts[kKinds];
   std::vector<std::uint32_t> again;  // numbers get the ordinals that they had
   Layout layout;
@@ -154,13 +154,13 @@ void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::
       if (static_cast<std::size_t>(owner.kind) != k) continue;
       const std::uint32_t ordinal = ordinals_[k](owner.number);
       if (ordinal >= counts[k]) return;  // of none of its members
-      face.parts.push_back({owner.kind, ordinal, owner.at, part.label});
+      representative.parts.push_back({owner.kind, ordinal, owner.at, part.label});
       layout.push_back({static_cast<std::uint32_t>(k), ordinal, owner.at});
     }
   }
   const auto number = static_cast<std::uint32_t>(layouts_.size());
-  face.layout = layouts_.try_emplace(std::move(layout), number).first->second;
-  face.known = true;
+  representative.layout = layouts_.try_emplace(std::move(layout), number).first->second;
+  representative.known = true;
 }
 
 std::span<const std::uint32_t> Lookalikes::numbers(std::size_t kind, std::size_t met) const {
@@ -170,20 +170,20 @@ std::span<const std::uint32_t> Lookalikes::numbers(std::size_t kind, std::size_t
 }
 
 std::span<const CellPart> Lookalikes::parts(std::uint32_t like, std::size_t met) {
-  const Face& face = faces_[like];
+  const Representative& representative = representatives_[like];
   // The next edge between two nodes has to do with the same cells.
-  bool same = face.layout == last_.layout;
+  bool same = representative.layout == last_.layout;
   for (std::size_t k = 0; k < kKinds && same && where_[met] != where_[last_.met]; ++k) {
     const auto now = numbers(k, met), before = numbers(k, last_.met);
     same = std::equal(now.begin(), now.end(), before.begin(), before.end());
   }
   last_.met = met;
-  last_.layout = face.layout;
-  if (!same) last_.parts.resize(face.parts.size());
+  last_.layout = representative.layout;
+  if (!same) last_.parts.resize(representative.parts.size());
   const std::span<CellPart> parts(last_.parts);
-  for (std::size_t p = 0; p < parts.size(); ++p) parts[p].label = face.parts[p].label;
+  for (std::size_t p = 0; p < parts.size(); ++p) parts[p].label = representative.parts[p].label;
   for (std::size_t p = 0; p < parts.size() && !same; ++p) {
-    const Part& part = face.parts[p];
+    const Part& part = representative.parts[p];
     const std::uint32_t number = numbers(static_cast<std::size_t>(part.kind), met)[part.ordinal];
     parts[p].cell = part.kind == Kind::node ? number : router_.cell({part.kind, number, part.at});
   }

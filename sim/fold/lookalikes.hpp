@@ -21,24 +21,24 @@ class Lookalikes {
 
   static constexpr std::uint32_t kNone = 0xffffffffU;
   struct Meeting {
-    std::uint32_t like;  // a number; none where its sketch may hang on more than where its members stand
-    bool fresh;          // it must be sketched: the first of its kind, or of none
+    std::uint32_t like;  // of its representative; none where more than its members' places decides its sketch
+    bool fresh;          // it must be sketched: it is the first of its kind, or has no kind
   };
   [[nodiscard]] Meeting meet(const Group& group);
-  // Groups are met in blocks; `met` counts them in theirs.
+  // Groups are met in blocks; `met` is the index of a group in its block.
   void begin_block();
 
-  // What a group that has been met was found to do.
+  // The sketch of a group that has been met.
   void learn(std::uint32_t like, std::size_t met, Colour colour, std::span<const CellPart> parts);
   // False where its cells do not follow from where its members stand.
-  [[nodiscard]] bool knows(std::uint32_t like) const { return faces_[like].known; }
-  // Two groups of the block, one after the other: whether they are edges between the same two nodes.
+  [[nodiscard]] bool knows(std::uint32_t like) const { return representatives_[like].known; }
+  // Whether two neighbours in the block are edges between the same two nodes.
   [[nodiscard]] bool beside(std::size_t met, std::size_t then) const { return where_[met] == where_[then]; }
   // Both are known to put their parts in corresponding cells.
   [[nodiscard]] bool same_layout(std::uint32_t a, std::uint32_t b) const {
-    return knows(a) && knows(b) && faces_[a].layout == faces_[b].layout;
+    return knows(a) && knows(b) && representatives_[a].layout == representatives_[b].layout;
   }
-  [[nodiscard]] Colour colour(std::uint32_t like) const { return faces_[like].colour; }
+  [[nodiscard]] Colour colour(std::uint32_t like) const { return representatives_[like].colour; }
   // Valid until they are asked for again.
   [[nodiscard]] std::span<const CellPart> parts(std::uint32_t like, std::size_t met);
 
@@ -50,13 +50,14 @@ class Lookalikes {
     std::uint32_t ordinal, at, label;  // the ordinal counts the group's nodes, sites, regions as met
   };
   using Layout = std::vector<std::array<std::uint32_t, 3>>;  // of parts, without labels
-  struct Face {
+  // What the first group of a kind was found to do.
+  struct Representative {
     bool known = false;
-    std::uint32_t layout = kNone;  // faces of one have their parts in corresponding cells
+    std::uint32_t layout = kNone;  // those of equal layout have their parts in corresponding cells
     Colour colour = 0;
     std::vector<Part> parts;
   };
-  // Ordinals of numbers, as met by one group.
+  // Numbers the nodes, sites or regions of one group in the order in which it meets them.
   class Ordinals {
    public:
     explicit Ordinals(std::size_t numbers) : known_(numbers) {}
@@ -108,7 +109,7 @@ class Lookalikes {
   const std::vector<CallShape>* last_calls_ = nullptr;  // neighbours mostly make the same
   std::uint32_t last_number_ = 0;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
-  std::vector<Face> faces_;
+  std::vector<Representative> representatives_;
   std::map<Layout, std::uint32_t> layouts_;
   struct Last {  // of the block whose parts were asked for
     std::size_t met = 0;

@@ -28,7 +28,7 @@ struct CellPattern {
   std::vector<Use> uses;
 };
 
-// What a group has to do with a cell: equal labels, equal patterns.
+// What a group puts on one cell. Parts of equal label have equal patterns.
 struct CellPart {
   std::uint32_t cell, label;
 };
@@ -39,24 +39,25 @@ class Sketches {
   Sketches(const program::Program& program, const topology::Router& router, const GroupLowering& lowering);
   ~Sketches();
 
-  // What becomes of groups, which come in order.
-  class Taker {
+  // Receives the sketches of all groups, in the order of the groups.
+  class Sink {
    public:
-    // What tells a group apart but for its members and links, and its parts. Returns the number of the run of
-    // groups that it belongs to: those that follow each other on the same cells.
-    virtual std::uint32_t take(Colour colour, std::span<const CellPart> parts) = 0;
-    // A run of `groups` whose groups do one by one what those of `run` do, on the cells of `parts`.
-    virtual void take_again(std::uint32_t run, std::uint32_t groups, std::span<const CellPart> parts) = 0;
+    // The sketch of the next group. Two groups have equal colours if they differ in members and links alone.
+    // Groups that follow each other on the same cells form a run; returns the number of this group's run.
+    virtual std::uint32_t add(Colour colour, std::span<const CellPart> parts) = 0;
+    // The next `groups` groups form a run of their own, on the cells of `parts`. The first of them does what
+    // the first group of `run` does, the second what the second does, and so on.
+    virtual void repeat(std::uint32_t run, std::uint32_t groups, std::span<const CellPart> parts) = 0;
 
    protected:
-    ~Taker() = default;
+    ~Sink() = default;
   };
   // Parallel inside; the same for any number of threads.
-  void for_each(std::span<const Group> groups, Taker& taker);
+  void for_each(std::span<const Group> groups, Sink& sink);
 
   // By label.
   [[nodiscard]] std::vector<CellPattern> take_patterns();
-  // What the calls of groups are, but for their links, by what tells groups apart.
+  // The calls of groups, without their links, by the groups' colour.
   using Calls = std::vector<collective::LoweredCalls::Call>;
   [[nodiscard]] std::unordered_map<Colour, Calls> take_calls();
 
