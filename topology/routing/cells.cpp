@@ -13,56 +13,82 @@ constexpr std::uint32_t kNone = DeviceId::kNone;
 
 }  // namespace
 
-Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoutes& fabric,
-             const std::vector<bool>& dead, LinkPlaces places)
-    : node_paths_(nodes), places_(std::move(places)), bundles_(fabric.bundles()), nodes_(nodes.nodes()) {
-  // Cables of a kind follow each other, both directions of each.
+// What tells links apart. Cables of a kind follow each other, both directions of each: the last kind of
+// either is kept.
+class Cells::LinkKinds {
+ public:
+  LinkKinds(const Topology& topology, const std::vector<bool>& dead) : topology_(topology), dead_(dead) {}
+  std::uint64_t operator()(LinkId id) {
+    const Link l = topology_.link(id);
+    const std::array<std::uint64_t, 4> figures{
+        std::bit_cast<std::uint64_t>(l.capacity.value()), std::bit_cast<std::uint64_t>(l.line_rate.value()),
+        std::uint64_t{l.type} << 8 | static_cast<std::uint64_t>(l.kind),
+        static_cast<std::uint64_t>(topology_.device(l.from).kind) << 16 |
+            static_cast<std::uint64_t>(topology_.device(l.to).kind) << 8 |
+            (dead_.empty() || !dead_[id.index()] ? 1 : 0)};
+    Known& known = last_[id.value % 2];
+    if (known.figures != figures)
+      known = {figures, mix(mix(mix(figures[0], figures[1]), figures[2]), figures[3])};
+    return known.kind;
+  }
+
+ private:
   struct Known {
     std::array<std::uint64_t, 4> figures{};
     std::uint64_t kind = 0;
   };
-  std::array<Known, 2> last;
-  const auto kind_of = [&](LinkId id) {
-    const Link l = topology.link(id);
-    const std::array<std::uint64_t, 4> figures{
-        std::bit_cast<std::uint64_t>(l.capacity.value()), std::bit_cast<std::uint64_t>(l.line_rate.value()),
-        std::uint64_t{l.type} << 8 | static_cast<std::uint64_t>(l.kind),
-        static_cast<std::uint64_t>(topology.device(l.from).kind) << 16 |
-            static_cast<std::uint64_t>(topology.device(l.to).kind) << 8 |
-            (dead.empty() || !dead[id.index()] ? 1 : 0)};
-    Known& known = last[id.value % 2];
-    if (known.figures != figures)
-      known = {figures, mix(mix(mix(figures[0], figures[1]), figures[2]), figures[3])};
-    return known.kind;
-  };
-  // Not one of a bundle, nor between switches, nor inside the node.
-  const auto of_a_node = [&](LinkId id) {
-    const auto [cell, at] = places_[id];
-    return cell < nodes_ && at >= NodePaths::kCables && at != kNone;
-  };
+  const Topology& topology_;
+  const std::vector<bool>& dead_;
+  std::array<Known, 2> last_;
+};
+
+Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoutes& fabric,
+             const std::vector<bool>& dead, LinkPlaces places)
+    : node_paths_(nodes), places_(std::move(places)), bundles_(fabric.bundles()), nodes_(nodes.nodes()) {
   kinds_.resize(nodes_ + bundles_.size());
   sizes_.resize(kinds_.size());
+  LinkKinds kinds(topology, dead);
+  number_nodes(topology);
+  number_bundles(kinds);
+  number_cables(topology, kinds);
+  mark_dead_links(topology, dead, kinds);
+  number_stretches();
+}
+
+void Cells::number_nodes(const Topology& topology) {
   for (std::uint32_t n = 0; n < nodes_; ++n) {
-    sizes_[n] = nodes.inner_links(n);
-    if (n > 0 && n < topology.copies().nodes && nodes.shape_number(n) == nodes.shape_number(n - 1)) {
+    sizes_[n] = node_paths_.inner_links(n);
+    if (n > 0 && n < topology.copies().nodes &&
+        node_paths_.shape_number(n) == node_paths_.shape_number(n - 1)) {
       kinds_[n] = kinds_[n - 1];
       continue;
     }
-    kinds_[n] = nodes.shape_number(n);
-    for (std::uint32_t p = 0; p < nodes.shape(n).members().size(); ++p)
-      kinds_[n] = mix(kinds_[n], topology.device(nodes.device(n, p)).model);
+    kinds_[n] = node_paths_.shape_number(n);
+    for (std::uint32_t p = 0; p < node_paths_.shape(n).members().size(); ++p)
+      kinds_[n] = mix(kinds_[n], topology.device(node_paths_.device(n, p)).model);
   }
+}
+
+void Cells::number_bundles(LinkKinds& kinds) {
   for (std::size_t b = 0; b < bundles_.size(); ++b) {
     const auto cell = static_cast<std::uint32_t>(nodes_ + b);
     std::uint32_t at = 0;
     for (const LinkShare& use : bundles_[b]) {
       places_.cell_of(use.link) = cell;
       places_.at_of(use.link) = at++;
-      kinds_[cell] = mix(kinds_[cell], kind_of(use.link));
+      kinds_[cell] = mix(kinds_[cell], kinds(use.link));
       kinds_[cell] = mix(kinds_[cell], std::bit_cast<std::uint64_t>(use.share));
     }
     sizes_[cell] = at;
   }
+}
+
+// Cables of a node follow the links inside it; one that is in no bundle and no node is a cell of its own.
+void Cells::number_cables(const Topology& topology, LinkKinds& kinds) {
+  const auto of_a_node = [&](LinkId id) {
+    const auto [cell, at] = places_[id];
+    return cell < nodes_ && at >= NodePaths::kCables && at != kNone;
+  };
   cable_begin_.assign(nodes_ + 1, 0);
   for (const LinkId id : topology.cables())
     if (of_a_node(id)) ++cable_begin_[places_[id].cell + 1];
@@ -73,7 +99,7 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
     if (cell == kNone) {
       cell = static_cast<std::uint32_t>(kinds_.size());
       at = 0;
-      kinds_.push_back(kind_of(id));
+      kinds_.push_back(kinds(id));
       sizes_.push_back(1);
       singles_.push_back(id);
     } else if (of_a_node(id)) {
@@ -81,22 +107,29 @@ Cells::Cells(const Topology& topology, const NodePaths& nodes, const FabricRoute
       at = sizes_[cell]++;
       // By the position of the device here that it joins and by its direction.
       const Link link = topology.link(id);
-      const bool leaves = nodes.node_of(link.from) == cell;
-      const std::uint32_t here = nodes.position(leaves ? link.from : link.to);
-      kinds_[cell] = mix(mix(kinds_[cell], 2 * here + (leaves ? 1 : 0)), kind_of(id));
+      const bool leaves = node_paths_.node_of(link.from) == cell;
+      const std::uint32_t here = node_paths_.position(leaves ? link.from : link.to);
+      kinds_[cell] = mix(mix(kinds_[cell], 2 * here + (leaves ? 1 : 0)), kinds(id));
     }
   }
-  for (std::size_t i = 0; i < dead.size(); ++i) {  // those inside nodes have no place
+}
+
+// Dead links inside nodes have no place; which they are tells their nodes apart.
+void Cells::mark_dead_links(const Topology& topology, const std::vector<bool>& dead, LinkKinds& kinds) {
+  for (std::size_t i = 0; i < dead.size(); ++i) {
     const LinkId id(i);
     if (!dead[i] || places_[id].at != kNone) continue;
     const Link link = topology.link(id);
-    const std::uint64_t ends = std::uint64_t{nodes.position(link.from)} << 32 | nodes.position(link.to);
+    const std::uint64_t ends =
+        std::uint64_t{node_paths_.position(link.from)} << 32 | node_paths_.position(link.to);
     std::uint64_t& kind = kinds_[places_[id].cell];
-    kind = mix(mix(kind, ends), kind_of(id));
+    kind = mix(mix(kind, ends), kinds(id));
   }
+}
 
-  // Numbers are 32 bits wide.
-  const std::uint32_t bits = static_cast<std::uint32_t>(std::bit_width(nodes.most_members()));
+// Their numbers are 32 bits wide; where those do not suffice, ways inside nodes have none.
+void Cells::number_stretches() {
+  const std::uint32_t bits = static_cast<std::uint32_t>(std::bit_width(node_paths_.most_members()));
   const std::uint64_t ways = std::uint64_t{nodes_} << (2 * bits);
   const bool fits = places_.links() + ways + bundles_.size() < kNone;
   bits_ = fits ? bits : 0;

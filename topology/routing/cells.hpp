@@ -46,6 +46,14 @@ class Cells {
   // Beside the places of links.
   static constexpr std::uint32_t kStretch = 1U << 31;
 
+  // The steps of the constructor: what tells cells apart, and the place of every link that has none yet.
+  class LinkKinds;
+  void number_nodes(const Topology& topology);
+  void number_bundles(LinkKinds& kinds);
+  void number_cables(const Topology& topology, LinkKinds& kinds);
+  void mark_dead_links(const Topology& topology, const std::vector<bool>& dead, LinkKinds& kinds);
+  void number_stretches();
+
   const NodePaths& node_paths_;
   LinkPlaces places_;
   std::vector<std::vector<LinkShare>> bundles_;
