@@ -106,7 +106,7 @@ std::string format_of(const Options& options, const Formats& formats, const std:
 int check(const Options& options) {
   const topology::Catalogue catalogue = shipped_catalogue();
   const auto [scenario, topology] = load(options, catalogue);
-  const auto findings = topology::check(topology);
+  const auto findings = topology::check(topology, catalogue);
   int failed = 0;
   for (const topology::Finding& f : findings) {
     std::cout << name_of(f.severity) << ": " << f.message << '\n';

@@ -14,6 +14,7 @@
 
 namespace topsim::topology::test::export_test {
 
+using namespace topsim::literals;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
@@ -112,19 +113,19 @@ TEST(Export, ATreeGoesOnInTheNextLineWhereItIsTooWide) {
 }
 
 TEST(Check, AFullRailFabricHasNothingToSay) {
-  EXPECT_THAT(check(build(cluster("hgx-h100", 32, "rail"), catalogue())), IsEmpty());
+  EXPECT_THAT(check(build(cluster("hgx-h100", 32, "rail"), catalogue()), catalogue()), IsEmpty());
 }
 
 TEST(Check, OversubscriptionIsNamedWithRatioAndPlace) {
   TopologySpec spec = cluster("hgx-h100", 64, "rail");
   spec.fabric.nodes_per_leaf = 16;
   spec.fabric.oversubscription = {2};
-  EXPECT_THAT(check(build(spec, catalogue())),
+  EXPECT_THAT(check(build(spec, catalogue()), catalogue()),
               Contains(Field(&Finding::message, HasSubstr("leaf0 and 31 more are 2:1 oversubscribed"))));
 }
 
 TEST(Check, ALonelyLeafIsASinglePointOfFailure) {
-  EXPECT_THAT(check(build(cluster("hgx-h100", 4, "fat-tree"), catalogue())),
+  EXPECT_THAT(check(build(cluster("hgx-h100", 4, "fat-tree"), catalogue()), catalogue()),
               Contains(Field(&Finding::message, HasSubstr("single point of failure"))));
 }
 
@@ -133,12 +134,12 @@ TEST(Check, ANicFasterThanItsSlotIsFound) {
   TopologySpec spec = cluster("dgx-a100", 2, "rail");
   spec.node.nic = "connectx-7";
   spec.fabric.link.use = "ib-ndr";
-  EXPECT_THAT(check(build(spec, catalogue())),
+  EXPECT_THAT(check(build(spec, catalogue()), catalogue()),
               Contains(Field(&Finding::message, HasSubstr("its PCIe slot carries"))));
 }
 
 TEST(Check, NodesWithoutAFabricCannotReachEachOther) {
-  const auto findings = check(build(cluster("hgx-h100", 2), catalogue()));
+  const auto findings = check(build(cluster("hgx-h100", 2), catalogue()), catalogue());
   EXPECT_THAT(findings, Contains(Field(&Finding::severity, Severity::error)));
   EXPECT_THAT(findings, Contains(Field(&Finding::message, HasSubstr("node0/gpu0 cannot reach node1/gpu0"))));
 }
@@ -190,7 +191,8 @@ LinkSpec cable(const std::string& from, const std::string& to, const std::string
 
 std::vector<std::string> said(const TopologySpec& spec) {
   std::vector<std::string> messages;
-  for (const Finding& finding : check(build(spec, catalogue()))) messages.push_back(finding.message);
+  for (const Finding& finding : check(build(spec, catalogue()), catalogue()))
+    messages.push_back(finding.message);
   return messages;
 }
 
@@ -201,6 +203,19 @@ TEST(Check, WhoIsReachedButDoesNotReachBackIsFound) {
   spec.links[0].one_way = true;
   EXPECT_THAT(said(spec), Contains(HasSubstr("b cannot reach a")));
   EXPECT_THAT(said(spec), Contains(HasSubstr("a -> b has no way back (one_way)")));
+}
+
+// The fastest NVLink of the catalogue has 50 GB/s and an accelerator at most 36 of them: twice that is 3,600
+// GB/s. The fastest cable has 1,600 Gbit/s: twice that is 400 GB/s.
+TEST(Check, ASpeedThatNoHardwareHasIsFound) {
+  TopologySpec spec = two_gpus();
+  spec.links[0].link.bandwidth = 3600_GBps;
+  EXPECT_THAT(said(spec), IsEmpty());
+  spec.links[0].link.bandwidth = 3700_GBps;
+  EXPECT_THAT(said(spec), Contains(HasSubstr("a -> b claims 3700 GB/s a cable: no nvlink does that")));
+  spec.links[0] = cable("a", "b", "roce-400g");
+  spec.links[0].link.bandwidth = 401_GBps;
+  EXPECT_THAT(said(spec), Contains(HasSubstr("a -> b claims 401 GB/s a cable: no ethernet does that")));
 }
 
 TEST(Check, AnAcceleratorBesideTheSwitchesOfItsNodeIsFound) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "topology/catalogue/link_entry.hpp"
 #include "topology/validate/cuts.hpp"
 
 namespace topsim::topology {
@@ -24,9 +25,46 @@ std::string several(const Topology& t, const std::vector<DeviceId>& devices) {
   return text;
 }
 
+// A cable this many times as fast as the fastest of its kind is a slip of the pen: lanes double a generation.
+constexpr double kMargin = 2;
+
+// Bytes/s of one link of the catalogue's fastest.
+class Fastest {
+ public:
+  explicit Fastest(const Catalogue& catalogue) {
+    int nvlinks = 1;  // an accelerator's, which a description may give as one link
+    for (const CatalogueEntry& entry : catalogue.entries()) {
+      if (entry.category == "link") {
+        const LinkEntry& link = catalogue.link(entry.id);
+        double& most = by_kind_[link.kind];
+        most = std::max(most, link.line_rate.value());
+      } else if (entry.category == "accelerator") {
+        const Accelerator& accelerator = catalogue.accelerator(entry.id);
+        const std::string& link = accelerator.scale_up_link;
+        if (!link.empty() && catalogue.link(link).kind == LinkKind::nvlink)
+          nvlinks = std::max(nvlinks, accelerator.nvlinks);
+      }
+    }
+    by_kind_[LinkKind::nvlink] *= nvlinks;
+    // Ports of both have the same lanes, and Ethernet's announced ones come first.
+    by_kind_[LinkKind::infiniband] = by_kind_[LinkKind::ethernet] =
+        std::max(by_kind_[LinkKind::infiniband], by_kind_[LinkKind::ethernet]);
+  }
+  // 0: of a kind whose links are what their maker puts side by side.
+  [[nodiscard]] double of(LinkKind kind) const {
+    constexpr std::array kJudged{LinkKind::infiniband, LinkKind::ethernet, LinkKind::pcie, LinkKind::nvlink};
+    const auto fastest = by_kind_.find(kind);
+    const bool judged = std::find(kJudged.begin(), kJudged.end(), kind) != kJudged.end();
+    return judged && fastest != by_kind_.end() ? fastest->second : 0;
+  }
+
+ private:
+  std::map<LinkKind, double> by_kind_;
+};
+
 class Check {
  public:
-  explicit Check(const Topology& topology) : t_(topology) {}
+  Check(const Topology& topology, const Catalogue& catalogue) : t_(topology), fastest_(catalogue) {}
 
   std::vector<Finding> run() {
     oversubscription();
@@ -232,17 +270,11 @@ class Check {
       add(Severity::warning, finding.second, t_.name(finding.first));
   }
 
-  // Per cable; twice the fastest announced of its kind (catalogue: XDR-class 1.6 Tbit/s ports, PCIe 6 x16
-  // 121 GB/s, NVLink 6 50 GB/s a link with at most 72 links to an accelerator).
   void speeds() {
     for (std::size_t i = 0; i < t_.links().size(); ++i) {
       const Link& l = t_.links()[i];
-      const double each = l.line_rate.value() / l.count;
-      double most = 0;
-      if (l.kind == LinkKind::infiniband || l.kind == LinkKind::ethernet) most = 2 * 1600e9 / 8;
-      if (l.kind == LinkKind::pcie) most = 2 * 121e9;
-      if (l.kind == LinkKind::nvlink) most = 72 * 50e9;
-      if (most > 0 && each > most)
+      const double each = l.line_rate.value() / l.count, most = fastest_.of(l.kind);
+      if (most > 0 && each > kMargin * most)
         add(Severity::error,
             fmt::format("{} claims {:g} GB/s a cable: no {} does that", t_.name(LinkId(i)), each * 1e-9,
                         name_of(l.kind)),
@@ -290,6 +322,7 @@ class Check {
   }
 
   const Topology& t_;
+  const Fastest fastest_;
   std::vector<Finding> found_;
 };
 
@@ -300,8 +333,8 @@ std::string_view name_of(Severity severity) {
   return names[static_cast<std::size_t>(severity)];
 }
 
-std::vector<Finding> check(const Topology& topology) {
-  return Check(topology).run();
+std::vector<Finding> check(const Topology& topology, const Catalogue& catalogue) {
+  return Check(topology, catalogue).run();
 }
 
 std::vector<Finding> overfull_links(const Topology& topology) {

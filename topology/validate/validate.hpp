@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "topology/catalogue.hpp"
 #include "topology/routes.hpp"
 #include "topology/topology.hpp"
 
@@ -20,8 +21,8 @@ struct Finding {
 
 // Oversubscription (a tier carries less up than down), hosts that miss a rail, NICs faster than their slot,
 // speeds no hardware has, unequal uplinks, switches and cables whose loss cuts ranks off, unreachable ranks.
-// Errors first.
-[[nodiscard]] std::vector<Finding> check(const Topology& topology);
+// Errors first. `catalogue` says how fast hardware is.
+[[nodiscard]] std::vector<Finding> check(const Topology& topology, const Catalogue& catalogue);
 // Of them, links that carry more than their line rate: what a run says of a hand-written topology, too.
 [[nodiscard]] std::vector<Finding> overfull_links(const Topology& topology);
 }  // namespace topsim::topology
