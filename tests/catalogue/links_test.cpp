@@ -1,16 +1,24 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "tests/catalogue/world.hpp"
 
 namespace topsim::topology::links_test {
 using namespace topsim::literals;
 
-TEST(Links, EveryNameThatScenariosMayUseExists) {
-  for (const char* name : {"ib-edr", "ib-hdr", "ib-ndr", "ib-xdr", "roce-100g", "roce-200g", "roce-400g",
-                           "roce-800g", "eth-100g", "omni-path-100", "slingshot-200", "efa-400g", "nvlink2",
-                           "nvlink3", "nvlink4", "nvlink5", "pcie3-x16", "pcie4-x16", "pcie5-x16"}) {
-    EXPECT_NO_THROW(static_cast<void>(shipped().link(name))) << name;
-  }
+// Data bits of one direction, in Gbit/s: what the name says; NVLinks 25 and 50 GB/s; PCIe 8, 16 and 32 GT/s
+// on 16 lanes.
+TEST(Links, EveryNameThatScenariosMayUseHasItsRate) {
+  const std::map<std::string, double> rates{
+      {"ib-edr", 100},       {"ib-hdr", 200},        {"ib-ndr", 400},        {"ib-xdr", 800},
+      {"roce-100g", 100},    {"roce-200g", 200},     {"roce-400g", 400},     {"roce-800g", 800},
+      {"eth-100g", 100},     {"efa-400g", 400},      {"omni-path-100", 100}, {"slingshot-200", 200},
+      {"nvlink2", 8 * 25},   {"nvlink3", 8 * 25},    {"nvlink4", 8 * 25},    {"nvlink5", 8 * 50},
+      {"pcie3-x16", 8 * 16}, {"pcie4-x16", 16 * 16}, {"pcie5-x16", 32 * 16}};
+  for (const auto& [name, gigabit] : rates)
+    EXPECT_DOUBLE_EQ(gigabytes(shipped().link(name).line_rate) * 8, gigabit) << name;
 }
 
 // 50 GB/s x MTU / (MTU + header): header 82 B on the wire of RoCEv2 (62 of the frame, preamble 8, gap 12) and

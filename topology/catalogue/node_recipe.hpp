@@ -19,6 +19,7 @@ struct ScaleUp {
   // `links` parallel links between local accelerators a and b.
   struct Edge {
     int a = 0, b = 0, links = 1;
+    friend bool operator==(const Edge&, const Edge&) = default;
   };
 
   Kind kind = Kind::none;
@@ -33,6 +34,7 @@ struct ScaleUp {
   std::vector<int> dim_links;         // torus: parallel links per dimension and direction; empty: 1 each
   int domain_nodes = 1;  // nodes that share the switches (NVL72: 18 trays of 4; `chips` counts the domain's)
   std::vector<int> torus_block;  // how a node's chips sit in a fabric torus (TPU v4: 2 x 2 x 1); else empty
+  friend bool operator==(const ScaleUp&, const ScaleUp&) = default;
 };
 
 struct HostRecipe {
@@ -45,6 +47,7 @@ struct HostRecipe {
   int socket_links = 0;     // parallel links between each pair of sockets
   Bytes memory{};           // of the node
   BytesPerSecond memory_bandwidth{};  // of one socket
+  friend bool operator==(const HostRecipe&, const HostRecipe&) = default;
 };
 
 // One branch of the PCIe tree: a switch when `is_switch`, else devices on the root ports of the socket.
@@ -57,6 +60,7 @@ struct PcieBranch {
   std::string nic_link;           // the same for the NICs here; also limits a NIC whose own slot is faster
   std::vector<int> accelerators;  // local indices
   std::vector<int> nics;          // local indices into the expanded list of NodeRecipe::nics
+  friend bool operator==(const PcieBranch&, const PcieBranch&) = default;
 };
 
 // A group of equal NICs. Expanded in order they are numbered 0, 1, ...; only `compute` ones join the fabric.
@@ -69,6 +73,7 @@ struct NicGroup {
   // NICs on the accelerators themselves (Gaudi, Frontier): NIC i belongs to owner[i]. Empty: they hang on the
   // PCIe tree.
   std::vector<int> owner;
+  friend bool operator==(const NicGroup&, const NicGroup&) = default;
 };
 
 // configs/hardware/nodes.json
@@ -88,5 +93,6 @@ struct NodeRecipe {
   Watts power{};             // whole node at full load; 0 unknown
 
   [[nodiscard]] int compute_nics() const;
+  friend bool operator==(const NodeRecipe&, const NodeRecipe&) = default;
 };
 }  // namespace topsim::topology
