@@ -95,16 +95,16 @@ class Router {
   // have alike sketches between them: the same places of cells that correspond.
   struct Standing {
     std::uint32_t kind = 0;
-    std::uint32_t site = kNowhere, region = kNowhere;  // site: kNowhere too where sketches hang on more
+    std::uint32_t site = kNowhere, region = kNowhere;  // site: kNowhere where sketches depend on more
   };
   [[nodiscard]] Standing standing(std::uint32_t node) const;
   struct Owner {
     enum class Kind : std::uint8_t { node, site, region, nobody } kind;
-    std::uint32_t number, at;  // which of them, and which of its cells
+    std::uint32_t number, at;  // number of the node, site or region; position among its cells
   };
   [[nodiscard]] Owner owner(std::uint32_t cell) const;
   [[nodiscard]] std::uint32_t cell(Owner owner) const;  // REQUIRES: it is somebody's
-  // Connections of accelerators that differ by a multiple of it take the same NICs.
+  // Connections whose numbers differ by a multiple of this take the same NICs.
   [[nodiscard]] std::uint32_t turns() const;
   [[nodiscard]] std::uint32_t sites() const;
   [[nodiscard]] std::uint32_t regions() const;
@@ -113,8 +113,8 @@ class Router {
   struct Trip {
     struct Stop {
       Owner::Kind kind;
-      bool there;  // of the node that it leads to, of its site or its region; else of the one it leaves
-      std::uint32_t of, at;  // which of its cells, and the place there
+      bool there;            // it belongs to the destination node, its site or region; else to the source's
+      std::uint32_t of, at;  // position among its cells, and the place in that cell
       double share;
     };
     std::vector<Stop> stops;
@@ -125,7 +125,7 @@ class Router {
     const Trip* what = nullptr;      // lives as long as the router
     std::uint32_t from = 0, to = 0;  // nodes
   };
-  // Of nothing where the route hangs on more: sketch() answers then.
+  // `what` is null where the route depends on more than standings: ask sketch() then.
   [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
 
   // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of

@@ -39,26 +39,26 @@ class Carrier {
   // `call` comes back in `done` of advance() when its last byte has arrived. False: it has nothing to send.
   [[nodiscard]] virtual bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity,
                                    SimTime now) = 0;
-  // Whether calls can begin in the middle, and one that does, with so many bytes left.
+  // Whether a call can begin in its middle; go_on() begins one with so many bytes left.
   [[nodiscard]] virtual bool goes_on() const { return false; }
   virtual void go_on(std::uint32_t /*call*/, std::uint32_t /*activity*/, double /*bytes*/, SimTime /*now*/) {}
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
-  // Everything of this instant has been said: the network is asked for its next event now.
+  // All calls of this instant have begun or ended; the network is asked for its next event after this.
   virtual void settle(SimTime /*now*/) {}
-  // Other routes hold from now on, also for calls under way. Throws CutOff, as start() does from then on, for
-  // a call that has no way and will not have one again.
+  // Other routes hold from now on, also for calls under way. Throws CutOff for a call that has no way and
+  // will not have one again; from then on start() does so too.
   virtual void change_routes(const RouteChange& change, SimTime now) = 0;
   // A fault leaves a link class `factor` of its capacity.
   virtual void scale_capacity(std::uint32_t link, double factor, SimTime now) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
-  // The call when nothing else uses its links; nullopt: only the network can tell.
+  // What the call is when nothing else uses its links; nullopt: only the network can tell.
   [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;
   // What a call became on the wire; null: what NCCL chose for it.
   [[nodiscard]] virtual const collective::Choice* choice(std::uint32_t /*activity*/) const { return nullptr; }
-  // The link class that held the call back at its end; one beyond them: its own cap; kNone: not known.
+  // The link class that limited the call at its end; a number beyond them: its own cap; kNone: not known.
   [[nodiscard]] virtual std::uint32_t bottleneck(std::uint32_t /*call*/) const { return fold::System::kNone; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
-  // What of the calls it left out, a sentence each.
+  // What the carrier does not model of the calls, a sentence each.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // Whether what a link class can carry depends on what runs.
   [[nodiscard]] virtual bool varies(std::uint32_t /*link*/) const { return false; }

@@ -18,7 +18,8 @@ struct Call {
   std::vector<std::uint32_t> ops;  // by member of the group: its op, kNoOp until it arrives
   SimTime ready{};
   bool carried = false;  // the network has it
-  // Who arrived last; of several at one instant the last by number, whatever order events are looked at in.
+  // The member that arrived last; of several at one instant the one with the highest number, so that the
+  // order in which events are handled does not matter.
   std::uint32_t last_rank = kNoOp, last_op = kNoOp;
   SimTime last{};
 };

@@ -27,12 +27,12 @@ class Contention {
  public:
   Contention(const fold::System& system, const topology::Topology& topology, const RunOptions& options);
 
-  // What changes holds from settle() on, which comes before the network is asked for its next event.
+  // Changes take effect in settle(), which runs before the network is asked for its next event.
   void started(std::uint32_t activity) { change(activity, 1); }
   void ended(std::uint32_t activity) { change(activity, -1); }
-  // Other routes hold; what runs and takes other ways there has been told as ended.
+  // Other routes hold from now on. REQUIRES: activities whose way changes have been ended().
   void change_routes(std::uint32_t detour);
-  // A fault leaves a link `factor` of its capacity, from now on: its load and what it has to lose follow.
+  // From now on a fault leaves the link `factor` of its capacity, against which load and loss are counted.
   void scale(std::uint32_t link, double factor);
   void settle(network::Network& network, SimTime now);
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }

@@ -29,8 +29,8 @@ struct OpTrace {
   }
 };
 
-// Ops of a stream in a row that several rank classes did alike (lock_step.hpp), each at its own time: what
-// they share is written once, from the time 0 on.
+// Consecutive ops of a stream that several rank classes did alike, each at its own time (lock_step.hpp). They
+// are written once, with times that count from 0.
 using SharedTrace = std::shared_ptr<const std::vector<OpTrace>>;
 
 class Trace {
@@ -50,7 +50,7 @@ class Trace {
     if (stream.has_last && position + 1 == stream.end) return stream.last;
     return earlier(stream, position);
   }
-  // REQUIRES: of its stream the op that began last, or the next; the former not by way of append().
+  // REQUIRES: `op` is the one of its stream that began last and was not appended, or the next one.
   [[nodiscard]] OpTrace& edit(std::uint32_t op) {
     if (!kept_) return lost_;
     const StreamTable::Place& place = table_->places[op];
@@ -66,7 +66,7 @@ class Trace {
     ++stream.end;
     return stream.last;
   }
-  // The next `count` ops of the stream are what stands in `shared` from `at` on, `base` later.
+  // The next `count` ops of the stream are copies of those in `shared` from `at` on, `base` later.
   void append(std::uint16_t stream, const SharedTrace& shared, std::uint32_t at, std::uint32_t count,
               Duration base) {
     if (count == 0) return;

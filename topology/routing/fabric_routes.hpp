@@ -18,9 +18,9 @@ class FabricRoutes {
   virtual bool append(DeviceId from, DeviceId to, std::uint64_t connection, Route& out) const = 0;
   // Links over which routes divide always together, with what each takes; no link is in two.
   [[nodiscard]] virtual std::vector<std::vector<LinkShare>> bundles() const { return {}; }
-  // A leaf's number and its pod's; pair n of bundles is 2n and 2n + 1. A route between ports on any two
-  // leaves takes bundles of theirs and of their pods alone: which, follows from whether both are one. None:
-  // it hangs on more.
+  // Leaf and pod each name a pair of bundles: pair n is bundles 2n and 2n + 1. A route between two leaves
+  // takes bundles of these leaves and of their pods only; which ones depends on whether the leaves, or the
+  // pods, are the same. None: routes of this leaf depend on more.
   struct Berth {
     std::uint32_t leaf, pod;  // pod: Router::kNowhere where there is none
     std::array<Duration, 4> latencies;

@@ -55,10 +55,11 @@ class NodeShape {
             const std::vector<LocalLink>& of_lost = {});
 
   [[nodiscard]] LocalPath path(std::uint32_t from, std::uint32_t to) const;
-  // The nearest port that serves a device on this connection, as NCCL deals equally near NICs to the
-  // accelerators that share them; who has lost all of them uses those that stand in. None without a port.
+  // The port that a device uses on this connection. It is the nearest; equally near NICs are dealt to the
+  // accelerators that share them, as NCCL does. A device that has lost all its ports uses those that stand in
+  // for them. None: the node has no port.
   [[nodiscard]] std::uint32_t own_port(std::uint32_t device, std::uint64_t connection) const;
-  // Connections that differ by a multiple of it get the same ports.
+  // Connections whose numbers differ by a multiple of this get the same port.
   [[nodiscard]] std::uint32_t port_turns(std::uint32_t device) const { return shares_[device].spread; }
   [[nodiscard]] std::uint32_t nics_per_accelerator() const { return nics_per_accelerator_; }  // at least 1
   [[nodiscard]] std::uint32_t turns() const { return turns_; }  // common multiple of all
@@ -173,7 +174,7 @@ class NodePaths {
   // Working links inside a node are numbered from 0, cables that leave it from here on.
   static constexpr std::uint32_t kCables = 1U << 20;
 
-  // Says of links that touch a node where they stand.
+  // Writes the place of every link that touches a node to `places`.
   NodePaths(const Topology& topology, const std::vector<bool>& dead, LinkPlaces& places);
 
   [[nodiscard]] const NodeShape& shape(std::uint32_t node) const { return *shapes_[shape_of_[node]]; }
@@ -194,7 +195,7 @@ class NodePaths {
     for (const auto& shape : shapes_) most = std::max(most, shape->members().size());
     return static_cast<std::uint32_t>(most);
   }
-  // The node that a device stands in, none of a switch; asked together with the position, so told with it.
+  // The node of a device (none for a switch) and its position there; callers want both.
   struct Seat {
     std::uint32_t node, position;
   };
@@ -239,8 +240,9 @@ class NodePaths {
   }
 
  private:
-  // By device. Bit 0 of a fabric port: a working cable leaves it for a switch, or for another node's NIC, bit
-  // 1: a dead one. Bit 0: a working link to a scale-up switch of no node or of another, bit 1: from one.
+  // By device. `ports`: bit 0: a working cable joins it to a switch or to another node's NIC; bit 1: a dead
+  // cable does. `joined`: bit 0: a working link leads to a scale-up switch outside the node; bit 1: one comes
+  // from such a switch.
   struct Ways {
     std::vector<std::uint8_t> ports, joined;
   };
@@ -251,8 +253,9 @@ class NodePaths {
 
   std::vector<std::unique_ptr<NodeShape>> shapes_;
   std::vector<std::uint32_t> shape_of_;  // by node
-  // Nodes that are copies: where devices and links stand in them follows from their numbers. No nodes are
-  // `linked_` where links failed, or where some that stand in one were added to it later.
+  // Nodes that are copies of the first: the places of devices (`seated_`) and of links (`linked_`) in them
+  // follow from their numbers. `linked_` has no nodes where links have failed, or where links inside a node
+  // were added later.
   Topology::Copies seated_, linked_;
   Divisor by_seats_;
   std::vector<Seat> seats_;          // by device, after those of such nodes

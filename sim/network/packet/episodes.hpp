@@ -34,17 +34,17 @@ class Episodes {
   // REQUIRES: graph outlives this. `skip` false: every episode is simulated.
   Episodes(const Graph& graph, const PacketSpec& spec, bool skip);
   ~Episodes();
-  // Once it says yes (asked now and then) nothing is simulated any more: what was known stays.
+  // Once `stopped` says yes nothing more is simulated; completions known by then stay. Asked now and then.
   void stop_when(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
 
   // Throws ConfigError where an end cannot be reached. The channel stays where it is.
   [[nodiscard]] const Channel& open(const std::vector<Connection>& connections);
-  // A message; `extra` after its last byte has arrived it is complete. `order` decides among completions of
-  // one instant. REQUIRES: now does not run backwards over calls.
+  // Sends a message, which is complete `extra` after its last byte has arrived. `order` decides among
+  // completions of one instant. REQUIRES: now does not run backwards over calls.
   void start(const Channel& channel, Bytes bytes, Duration extra, std::uint64_t tag, std::uint64_t order,
              SimTime now);
   [[nodiscard]] SimTime next_event() const;
-  // Goes ahead, as far as no completion at or before `limit` can be earlier than those now in done().
+  // Simulates ahead until done() has the earliest completion at or before `limit`, if there is one.
   void run_ahead(SimTime limit);
   void advance(SimTime now);  // brings everything up to `now`
 
