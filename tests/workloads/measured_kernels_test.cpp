@@ -137,6 +137,46 @@ TEST(MeasuredProducts, KIsDividedWhereTilesLeaveUnitsIdle) {
         << row.n << ' ' << row.k;
 }
 
+// cuBLASLt in 8 bits, random numbers, after 10,000 calls, so that the clock is the one that a power limit
+// leaves (egmsft/AI-benchmarking-guide, Azure_Results of ND GB200 v6 and ND GB300 v6). The GB200's products
+// are blind: its constants are derived from a B200's sweep and its own best product. The GB300's set one
+// constant, its peak_fraction.
+TEST(MeasuredProducts, BlackwellKeepsUpIn8BitsWhatCublasPublishes) {
+  struct Row {
+    double m, n, k, gb200, gb300;
+  };
+  for (const Row& row : {Row{4096, 4096, 4096, 2694.7, 3257.0},
+                         {8192, 8192, 8192, 2781.5, 3286.3},
+                         {16384, 16384, 16384, 2819.5, 3308.5},
+                         {32768, 32768, 32768, 2755.3, 3271.3},
+                         {6144, 12288, 12288, 2798.7, 3279.5}})
+    for (const auto& [gpu, published] : {std::pair{"gb200", row.gb200}, {"gb300", row.gb300}}) {
+      const ComputeModel model(catalogue().accelerator(gpu), {});
+      const KernelCost cost = model.gemm({row.m, row.n, row.k}, Precision::fp8);
+      EXPECT_NEAR(cost.flops / cost.seconds * 1e-12, published, 0.085 * published) << gpu << ' ' << row.m;
+    }
+}
+
+// One clock is lowered for 16 bits and for 8: an H100 keeps up 730 of 794.5 and 1,290 of 1,402.6 TFLOP/s,
+// 0.919 and 0.920. A GB200's 2,781.5 of 3,615.6 are 0.769, which stand for what nobody published: 0.769 x
+// 1,822 = 1,402 in 16 bits there, 0.769 x 1,745 = 1,342 and 0.769 x 3,432.5 = 2,641 on a B200.
+TEST(MeasuredProducts, APowerLimitTakesAsMuchOf16BitsAsOf8) {
+  const double share = 2781.5 / 3615.6;
+  for (const char* gpu : {"gb200", "b200", "b300"})
+    for (const char* precision : {"bf16", "fp8"}) {
+      const topology::Accelerator& entry = catalogue().accelerator(gpu);
+      EXPECT_NEAR(entry.sustained_flops.at(precision) / entry.achievable_flops.at(precision), share, 5e-4)
+          << gpu << ' ' << precision;
+    }
+  EXPECT_NEAR(730.0 / catalogue().accelerator("h100-sxm5").achievable_flops.at("bf16"),
+              1290.1 / catalogue().accelerator("h100-sxm5").achievable_flops.at("fp8"), 0.002);
+  // All that a step multiplies runs at that pace: 8192 cubed, less the time to start, at the rate itself.
+  const topology::Accelerator& gb200 = catalogue().accelerator("gb200");
+  const KernelCost cost = ComputeModel(gb200, {}).gemm({8192, 8192, 8192}, Precision::bf16);
+  const double fixed = seconds(gb200.gemm.at("bf16").fixed);
+  EXPECT_NEAR(cost.flops / (cost.seconds - fixed) * 1e-12, 1402, 0.1);
+}
+
 // One format's best product says nothing of another's: 1,273 TFLOP/s in fp8 were seen on an MI300X, 5,702 in
 // fp4 on a B200, where their best in the next format are 781.9 and 3,432.5.
 TEST(MeasuredProducts, TheBestProductOfOneFormatDoesNotBindAnother) {
