@@ -132,6 +132,41 @@ TEST(Host, GraphsAndDualPipeCannotBlock) {
   EXPECT_NO_THROW((void)training_step(dualpipe, a100(), 4));
 }
 
+// Of one pass of a dense layer of Megatron's and back, on one of four tensor ranks.
+double host_of_dense_layer(Precision precision, TensorOverlap overlap) {
+  WorkloadSpec workload = job();
+  workload.model = complete(workload.model);
+  workload.framework = "megatron";
+  workload.plan.tp = 4, workload.plan.tp_overlap = overlap;
+  workload.precision.gemm = precision;
+  PiecePair layer;
+  for (PieceList* list : {&layer.forward, &layer.backward}) {
+    KernelCost kernel;
+    kernel.kernels = 1;
+    list->compute(Part::attention, kernel);
+  }
+  set_host_time(layer, LayerKind::dense, workload.model, resolve(workload, 4), RecomputeKind::none);
+  return layer.forward.pieces().front().cost.host + layer.backward.pieces().front().cost.host;
+}
+
+// Four linears, 4 Functions each forward and 3 backward; in 8 bits they take twice as long: 16 + 12 Functions
+// more.
+TEST(Host, LinearsIn8BitsAreScheduledTwiceAsLong) {
+  const double in_step = framework("megatron").host.in_step;
+  const double wide = host_of_dense_layer(Precision::bf16, TensorOverlap::async);
+  for (const Precision narrow : {Precision::fp8, Precision::mxfp8})
+    EXPECT_NEAR(host_of_dense_layer(narrow, TensorOverlap::async) - wide,
+                (16 + 12) * in_step * seconds(host_times().function), 1e-9);
+}
+
+// Rings of four: 3 products and 6 messages more, two forward and two backward; scatters in four parts: 3
+// products and 4 kernels more, two forward; four kernels in bulk backward. 18 products, 36 launches.
+TEST(Host, UserBuffersLaunchProductsInParts) {
+  EXPECT_NEAR(host_of_dense_layer(Precision::bf16, TensorOverlap::userbuffers) -
+                  host_of_dense_layer(Precision::bf16, TensorOverlap::async),
+              18 * seconds(host_times().product) + 36 * seconds(host_times().kernel), 1e-9);
+}
+
 // A given launch time is the whole of the host: no calls are counted beside it.
 TEST(Host, AGivenLaunchTimeReplacesTheCount) {
   WorkloadSpec given = job();

@@ -28,6 +28,9 @@ constexpr HostCalls kReplay{2, 0, 1, 1};
 constexpr double kAttentionShare = 0.6;
 // "scheduling a te.Linear layer in FP8 takes more than 2x more time" (NVIDIA/TransformerEngine issue 761).
 constexpr double kNarrowLinear = 2;
+// The four of a dense layer that are Transformer Engine's, as their sets count them: 4 Functions forward, 3
+// backward each (framework/megatron.cpp).
+constexpr HostPasses kEngineLinears{{0, 0, 16, 0}, {0, 0, 12, 0}};
 // One scale a tensor: its maximum zeroed and found, the scale, the cast (Float8CurrentScalingQuantizer).
 constexpr double kOwnScaleKernels = 4;
 
@@ -93,6 +96,18 @@ void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& 
   }
 }
 
+// What a dense layer's products cost beyond themselves in user buffers (TransformerEngine,
+// common/comm_gemm_overlap/comm_gemm_overlap.cpp): split_overlap_ag calls cuBLASLt for each of t parts and
+// sends and receives between them, split_overlap_rs for each of four, every one scattered by a kernel. Two
+// of each forward; backward two of the first and four exchanges in bulk, a kernel each. Events of the
+// streams are not counted.
+HostPasses user_buffers(int ranks) {
+  constexpr double kParts = 4;
+  const HostCalls ring{.products = ranks - 1.0, .launches = 2 * (ranks - 1.0)};
+  const HostCalls parts{.products = kParts - 1, .launches = kParts};
+  return {ring * 2 + parts * 2, ring * 2 + HostCalls{.launches = 4}};
+}
+
 // A checkpoint calls the whole forward pass again, whatever of it is kept.
 bool runs_twice(const Plan& plan, RecomputeKind recompute) {
   return recompute == RecomputeKind::full || (recompute == RecomputeKind::selective && plan.again.operators);
@@ -137,6 +152,15 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
   if (plan.plain_softmax) {
     host.forward = host.forward + host.plain_softmax.forward;
     host.backward = host.backward + host.plain_softmax.backward;
+  }
+  if (plan.core_copies == CoreCopies::engine && bytes_of(plan.gemm) < bytes_of(plan.activations)) {
+    host.forward = host.forward + kEngineLinears.forward * (kNarrowLinear - 1);
+    host.backward = host.backward + kEngineLinears.backward * (kNarrowLinear - 1);
+  }
+  if (plan.tp_overlap == TensorOverlap::userbuffers && plan.sequence_parallel && plan.tp > 1) {
+    const HostPasses more = user_buffers(plan.tp);
+    host.forward = host.forward + more.forward;
+    host.backward = host.backward + more.backward;
   }
   const auto scaled = [&](const HostCalls& calls) {
     const double kept =
