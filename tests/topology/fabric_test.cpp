@@ -107,6 +107,18 @@ TEST(Fabric, AFatTreePutsANodeOnOneLeaf) {
   EXPECT_EQ(t.name(*leaves.begin()), "leaf1");
 }
 
+// A SuperPOD's recipe has eight leaves a unit because it has rails; as a fat tree it has none.
+TEST(Fabric, ARecipeOfRailsAsAFatTreePutsANodeOnOneLeaf) {
+  TopologySpec spec = cluster("dgx-h100", 16, "fat-tree");
+  spec.fabric.use = "dgx-superpod";
+  const Topology t = build(spec, catalogue());
+  std::set<DeviceId> leaves;
+  for (const DeviceId nic : t.nics_of_node(5))
+    for (const LinkId l : t.links_from(nic))
+      if (t.device(t.link(l).to).kind == DeviceKind::fabric_switch) leaves.insert(t.link(l).to);
+  EXPECT_EQ(leaves.size(), 1U);
+}
+
 TEST(Fabric, RailOnlyHasNothingBetweenRails) {
   const Topology t = build(cluster("hgx-h100", 8, "rail-only"), catalogue());
   EXPECT_EQ(switches_by_tier(t).size(), 1U);

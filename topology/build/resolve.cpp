@@ -32,7 +32,9 @@ void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
   if (spec.oversubscription.empty())
     for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
   for (const FabricTier& tier : recipe.tiers) spec.usual_length.push_back(tier.length);
-  if (spec.kind == "fat-tree") spec.node_leaves = recipe.tiers.front().switches_per_unit;
+  // A recipe of rails that somebody wants as a fat tree says nothing of its leaves a node.
+  if (spec.kind == "fat-tree" && recipe.kind == "fat-tree")
+    spec.node_leaves = recipe.tiers.front().switches_per_unit;
   if (!spec.tiers && recipe.tiers.size() == 1 && recipe.kind == "fat-tree") spec.tiers = 1;
 }
 
