@@ -102,6 +102,12 @@ std::string why_slower(const PlanRow& row, const PlanRow& best) {
     text += fmt::format("{}+{} {}", text.empty() ? "" : ", ", report::duration_text(time), reason);
     named += time;
   }
+  // What it gains elsewhere, where that cancels most of what was named.
+  for (auto gain = parts.rbegin(); gain != parts.rend() && named > 2 * lost; ++gain) {
+    if (gain->first >= Duration{} || -gain->first * 10 < named) break;
+    text += fmt::format(", -{} {}", report::duration_text(-gain->first), gain->second);
+    named += gain->first;
+  }
   return text;
 }
 

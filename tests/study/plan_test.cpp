@@ -10,6 +10,7 @@
 #include "sim/study/plan_text.hpp"
 
 namespace topsim::study::plan_test {
+using namespace topsim::literals;
 using testing::HasSubstr;
 using workloads::Schedule;
 
@@ -243,6 +244,17 @@ TEST_F(Plans, MoreAcceleratorsThanATopologyHasNodesForAreRefused) {
   const Problem problem = refusal([&] { use_accelerators(scenario, catalogue_, 100'000'000); });
   EXPECT_EQ(problem.message, "--gpus 100000000: 12500000 nodes of 8, and a topology has at most 1000000");
   EXPECT_EQ(problem.help, "at most --gpus 8000000");
+}
+
+// 4 ms slower in all: 519 ms more of one thing, of which 515 are won back elsewhere.
+TEST(PlanText, AGainThatCancelsALossIsNamed) {
+  PlanRow best, row;
+  best.result.step = 10'000_ms;
+  best.result.account.busy = 10'000_ms;
+  row.result.step = 10'004_ms;
+  row.result.account.busy = 9'485_ms;
+  row.result.account.idle[static_cast<std::size_t>(executor::Reason::tensor_parallel)] = 519_ms;
+  EXPECT_EQ(why_slower(row, best), "+519 ms tensor parallel, -515 ms computing");
 }
 
 TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {
