@@ -32,7 +32,8 @@ def sweep(scenario: Source, vary: Optional[Vary] = None, *, points: Optional[Ite
     client     a dask.distributed.Client: points run on its workers, which need this very topsim; rows and resuming are
                the same. A worker that dies costs its unfinished points another try
     best       the figure that rows are ranked by (default: tokens_per_second)
-    pareto     the figures of the Pareto set (default: tokens_per_second, usd_per_hour, accelerators, memory_bytes)
+    pareto     the figures of the Pareto set (default: tokens_per_second, usd_per_hour, accelerators,
+               and memory_bytes unless every point fits with room)
     progress   None: a tqdm bar where a person looks; True, False, or a function of (done, total, 0, 0, 0)
 
     What cannot run (a plan that does not fit the memory, say) is a row with status "failed" and its sentence in

@@ -70,7 +70,16 @@ std::size_t usual_figure(std::span<const SweepRow> rows) {
 }
 
 std::vector<std::size_t> usual_pareto_figures(std::span<const SweepRow> rows) {
-  return {usual_figure(rows), sweep_figure("usd_per_hour"), sweep_figure("accelerators"),
-          sweep_figure("memory_bytes")};
+  std::vector<std::size_t> figures{usual_figure(rows), sweep_figure("usd_per_hour"),
+                                   sweep_figure("accelerators")};
+  // Bytes that nobody lacks are no merit: nearly every point would have fewer than another.
+  constexpr double kRoomy = 0.92;  // as the finding "memory is nearly full"
+  const std::size_t used = sweep_figure("memory_bytes"), there = sweep_figure("memory_capacity_bytes");
+  const bool scarce = std::any_of(rows.begin(), rows.end(), [&](const SweepRow& row) {
+    return !row.ok || !has(row, used) || !has(row, there) ||
+           *row.figures[used] >= kRoomy * *row.figures[there];
+  });
+  if (scarce) figures.push_back(used);
+  return figures;
 }
 }  // namespace topsim::study

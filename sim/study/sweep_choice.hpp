@@ -19,6 +19,6 @@ namespace topsim::study {
 
 // What is ranked by when nobody says: tokens per second, where tokens are made, else the step time.
 [[nodiscard]] std::size_t usual_figure(std::span<const SweepRow> rows);
-// That against what is paid for it: cost per hour, accelerators, memory.
+// That against what is paid for it: cost per hour, accelerators, and memory unless every point has room.
 [[nodiscard]] std::vector<std::size_t> usual_pareto_figures(std::span<const SweepRow> rows);
 }  // namespace topsim::study

@@ -42,6 +42,15 @@ TEST(SweepChoice, TheParetoSetHoldsWhatNothingBeats) {
   EXPECT_THAT(pareto({}, std::vector{kStep}), IsEmpty());
 }
 
+// Of 100 bytes 80 are room enough, 95 are nearly all: only then is less memory a merit.
+TEST(SweepChoice, MemoryIsNoMeritWhereEveryPointHasRoom) {
+  std::vector<SweepRow> rows{row(1, 80), row(2, 40)};
+  for (SweepRow& each : rows) each.figures[sweep_figure("memory_capacity_bytes")] = 100;
+  EXPECT_THAT(usual_pareto_figures(rows), ::testing::Not(::testing::Contains(kMemory)));
+  rows[0].figures[kMemory] = 95;
+  EXPECT_THAT(usual_pareto_figures(rows), ::testing::Contains(kMemory));
+}
+
 TEST(SweepChoice, TheParetoSetIsWhatItsDefinitionSaysOfRandomRows) {
   std::mt19937 generator(7);
   const auto random = [&] { return static_cast<double>(generator() % 8); };

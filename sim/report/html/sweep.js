@@ -109,6 +109,18 @@ const drawTrade = (rows, figures) => {
       data: rows.filter((row) => front.has(row.point) === marked && row.figures[x] !== null && row.figures[y] !== null).map((row) => ({ value: [row.figures[x], row.figures[y]], row })) })),
   }));
 };
+// A grid of values is said by them; chosen points come from a file of their own.
+const quoted = (text) => (/^[\w.,=+/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
+const sweepCommand = () => {
+  const values = result.paths.map((path) => distinct(result.rows, path).map((value) => (typeof value === "string" ? value : JSON.stringify(value))));
+  const grid = values.reduce((product, each) => product * each.length, 1) === result.rows.length;
+  const vary = grid ? result.paths.map((path, i) => `--vary ${quoted(`${path}=${values[i].join(",")}`)}`) : ["--points POINTS.csv"];
+  return ["topsim sweep", `${fileName(result.scenario)}.json`, ...vary, ...(result.best.figure === "step_seconds" ? [] : [`--best ${result.best.figure}`]), "--html sweep.html"].join(" ");
+};
+const drawSweepReproduce = () => {
+  element("command").textContent = sweepCommand();
+  element("save-result").onclick = () => saveFile("sweep.json", element("result").textContent);
+};
 pages.sweep = () => {
   const rows = result.rows.filter((row) => row.status === "ok"), failed = result.rows.filter((row) => row.status !== "ok");
   const figures = rows.length > 0 ? Object.keys(rows[0].figures).filter((name) => rows.some((row) => row.figures[name] !== null && row.figures[name] !== 0)) : [];
@@ -133,6 +145,7 @@ pages.sweep = () => {
       ...inOrder(figures).map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
       rows, { by: result.paths.length, up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
   }
+  drawSweepReproduce();
   if (failed.length === 0) element("failed-section").remove();
   else table("failed", "Points that could not run", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]), ["why", (row) => row.message]], failed, { by: -1 });
   drawWords();
