@@ -1,9 +1,6 @@
 #include "sim/study/plan_search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 #include <functional>
 
 #include "sim/base/error.hpp"
@@ -11,6 +8,7 @@
 #include "sim/scenario/load_topology.hpp"
 #include "sim/scenario/simulate.hpp"
 #include "sim/study/plan_bound.hpp"
+#include "sim/study/plan_misfit.hpp"
 #include "topology/build.hpp"
 #include "topology/placement.hpp"
 #include "topology/routes.hpp"
@@ -139,16 +137,17 @@ class Search {
     const bool kept = std::find(options_.space.keep.begin(), options_.space.keep.end(), "zero") !=
                       options_.space.keep.end();
     constexpr int kMostZero = 3;
-    for (int zero = candidate.choice.zero; zero <= (kept ? candidate.choice.zero : kMostZero); ++zero) {
-      candidate.choice.zero = zero;
+    const int last = kept ? candidate.choice.zero : kMostZero;
+    for (PlanChoice sharded = candidate.choice; sharded.zero <= last; ++sharded.zero) {
       try {
-        const auto use =
-            workloads::memory_use(with_plan(scenario_.workload, candidate.choice), accelerator_, ranks_);
+        const auto use = workloads::memory_use(with_plan(scenario_.workload, sharded), accelerator_, ranks_);
+        candidate.choice = sharded;
         candidate.fate = use.fits() ? Fate::fits : Fate::too_large;
         if (!use.fits()) continue;
         candidate.bound = bound(candidate.choice);
       } catch (const ConfigError& error) {
-        if (candidate.fate != Fate::too_large) candidate.fate = Fate::impossible;
+        if (candidate.fate == Fate::too_large) return;  // a stage that the framework lacks is not why
+        candidate.fate = Fate::impossible;
         candidate.why_not = error.problems();
       }
       return;
@@ -286,18 +285,19 @@ class Search {
 
   [[noreturn]] void refuse(const std::vector<Candidate>& candidates, const PlanReport& report) const {
     refuse_what_all_share(candidates);
-    const auto batch = static_cast<std::uint32_t>(scenario_.workload.plan.global_batch.value_or(1));
-    const std::string help =
-        report.too_large > 0
-            ? "use more accelerators, or accelerators with more memory; what a plan lacks: topsim run"
-            : fmt::format(
-                  "the global batch, the layers or the heads divide by none of them; a global batch "
-                  "of {}, or --gpus {}, may do",
-                  (batch + ranks_ - 1) / ranks_ * ranks_, std::bit_floor(ranks_));
-    throw ConfigError("none of " + std::to_string(report.choices) +
-                          " plans fits: " + std::to_string(report.too_large) + " need more memory than " +
-                          accelerator_.id + " has, " + std::to_string(report.impossible) + " do not divide",
-                      help);
+    std::vector<PlanChoice> choices, too_large;
+    for (const Candidate& each : candidates) {
+      choices.push_back(each.choice);
+      if (each.fate == Fate::too_large) too_large.push_back(each.choice);
+    }
+    const std::string counts = "none of " + std::to_string(report.choices) +
+                               " plans fits: " + std::to_string(report.too_large) +
+                               " need more memory than " + accelerator_.id + " has, " +
+                               std::to_string(report.impossible) + " do not divide";
+    const PlanJob job{scenario_.workload, accelerator_, ranks_, !scenario_.topology.node.use.empty()};
+    if (too_large.empty()) throw ConfigError(counts, what_would_divide(job, choices));
+    const Misfit nearest = nearest_misfit(job, too_large);
+    throw ConfigError(counts + "; the nearest " + nearest.what, nearest.help);
   }
 
   std::string network_;  // the scenario's own; flow searches

@@ -265,9 +265,35 @@ TEST_F(Plans, OnlySchedulesThatWereAskedForAreSearched) {
   EXPECT_THROW((void)schedule_named("1f1c"), ConfigError);
 }
 
-TEST_F(Plans, AJobThatFitsNowhereIsRefusedWithCounts) {
-  EXPECT_THAT(refusal([&] { (void)search(two_boxes({"workload.model=gpt3-175b"}), {}); }).message,
-              HasSubstr("need more memory than h100-sxm5 has"));
+TEST_F(Plans, AJobThatFitsNowhereIsRefusedWithCountsTheNearestPlanAndWhatWouldHoldIt) {
+  const scenario::Scenario large = two_boxes({"workload.model=gpt3-175b"});
+  const Problem problem = refusal([&] { (void)search(large, {}); });
+  EXPECT_THAT(problem.message, HasSubstr("need more memory than h100-sxm5 has"));
+  EXPECT_THAT(problem.message,
+              testing::ContainsRegex("the nearest needs [0-9.]+ GiB, [0-9.]+ GiB too much \\(tp"));
+  EXPECT_THAT(problem.message, testing::Not(HasSubstr("ZeRO stage")));
+  // What is proposed does hold it.
+  const std::string more = "--gpus ";
+  ASSERT_THAT(problem.help, testing::StartsWith(more));
+  scenario::Scenario grown = large;
+  use_accelerators(grown, catalogue_, std::stoi(problem.help.substr(more.size())));
+  PlanOptions one;
+  one.top = 1;
+  one.space.keep = {"schedule"};
+  EXPECT_EQ(search(grown, one).rows.size(), 1U);
+}
+
+// 4096 accelerators and a batch of 8: what failed is not proposed again, and what is proposed does not fail
+// so.
+TEST_F(Plans, WhereNothingDividesTheSameCountIsNoRemedy) {
+  scenario::Scenario scenario = two_boxes();
+  use_accelerators(scenario, catalogue_, 4096);
+  const std::string help = refusal([&] { (void)search(scenario, quick()); }).help;
+  EXPECT_THAT(help, HasSubstr("--gpus "));
+  EXPECT_THAT(help, testing::Not(HasSubstr("--gpus 4096")));
+  use_accelerators(scenario, catalogue_, std::stoi(help.substr(help.find("--gpus ") + 7)));
+  EXPECT_THAT(refusal([&] { (void)search(scenario, quick()); }).message,
+              testing::Not(HasSubstr("do not divide")));
 }
 
 // Twelve ranks and eight sequences: dp is a multiple of 3 unless tp x pp is, and then heads and layers are

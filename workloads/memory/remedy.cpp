@@ -105,8 +105,10 @@ Change larger(int PlanSpec::*dimension, const char* name, int factor) {
   };
 }
 
-std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
-                        std::uint32_t accelerators) {
+}  // namespace
+
+std::string fitting_change(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
+                           std::uint32_t accelerators) {
   std::vector<Change> changes;
   add_savings(workload, changes);
   const auto factors = {2, 4, 8, 16, 32, 64};
@@ -135,9 +137,8 @@ std::string find_remedy(const WorkloadSpec& workload, const topology::Accelerato
       return fmt::format("{}{} would fit ({})", what, beside(workload, changed, accelerators),
                          gibibytes(use->peak().total()));
   }
-  return "no change of one dimension fits: use more accelerators, or accelerators with more memory";
+  return {};
 }
-}  // namespace
 
 void require_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                  std::uint32_t accelerators) {
@@ -150,7 +151,11 @@ void require_fit(const WorkloadSpec& workload, const topology::Accelerator& acce
                                 gibibytes(total), accelerator.id, gibibytes(use.capacity));
   problem.label =
       fmt::format("{} too much, most of it {}", gibibytes(total - use.capacity), largest_part(use.peak()));
-  problem.help = find_remedy(workload, accelerator, accelerators) + "; --allow-oom simulates anyway";
+  const std::string change = fitting_change(workload, accelerator, accelerators);
+  problem.help = (change.empty() ? "no change of one dimension fits: use more accelerators, or accelerators "
+                                   "with more memory"
+                                 : change) +
+                 "; --allow-oom simulates anyway";
   throw ConfigError({problem});
 }
 }  // namespace topsim::workloads
