@@ -33,6 +33,7 @@ py::tuple compare_results(const std::vector<std::string>& results,
     const topology::Catalogue catalogue = shipped_catalogue();
     for (std::size_t i = 0; i < results.size(); ++i) {
       report::Result result = report::result_from_json(results[i], "result");
+      report::require_step(result, result.name);
       const Duration step = result.step;
       candidates.push_back({std::move(result), {step}, {}});
       if (!cost) continue;

@@ -79,6 +79,7 @@ std::string html(const Kept& kept, const std::string& result) {
 py::tuple explain(const scenario::Scenario& scenario, const std::string& result, double factor,
                   const py::object& on_progress) {
   const report::Result read = report::result_from_json(result, "result");
+  report::require_step(read, read.name);
   std::optional<study::WhatIfs> what_ifs;
   if (factor > 0) {
     what_ifs = interruptible(on_progress, [&](executor::Progress& progress) {

@@ -40,6 +40,7 @@ StudyInput read_study_input(const std::string& given, const ScenarioOptions& cha
                       "give the scenario file instead");
   }
   input.result = report::result_from_json(text, file);
+  report::require_step(*input.result, file);
   input.scenario = scenario::parse_scenario(input.result->scenario, file, {}, shipped_library());
   input.scenario.name = input.result->name;
   return input;

@@ -30,15 +30,21 @@ std::string csv_field(std::string_view text) {
 std::string summary_csv(const Result& result) {
   std::string out = "scenario,metric,value\n";
   const std::string name = csv_field(result.name);
-  const auto metric = [&](std::string_view key, double value) { row(out, "{},{},{}", name, key, value); };
+  // Of a run that was stopped before a measured step ended, figures of the step are empty: there are none.
+  const bool stepless = result.step <= Duration{};
+  const auto fact = [&](std::string_view key, double value) { row(out, "{},{},{}", name, key, value); };
+  const auto metric = [&](std::string_view key, double value) {
+    stepless ? row(out, "{},{},", name, key) : fact(key, value);
+  };
+  fact("complete", result.complete ? 1 : 0);
   metric("step.seconds", si(result.step));
   metric("throughput.samples_per_second", result.throughput.samples_per_second);
   metric("throughput.tokens_per_second", result.throughput.tokens_per_second);
   metric("throughput.model_tflops_per_accelerator", result.throughput.model_tflops_per_accelerator);
   metric("throughput.mfu", result.throughput.mfu);
   metric("throughput.mfu_full_attention", result.throughput.mfu_full_attention);
-  metric("memory.per_accelerator_bytes", static_cast<double>(result.memory.per_accelerator.value()));
-  metric("accelerators.count", result.accelerators);
+  fact("memory.per_accelerator_bytes", static_cast<double>(result.memory.per_accelerator.value()));
+  fact("accelerators.count", result.accelerators);
   metric("accelerators.busy_seconds", si(result.account.busy));
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
     metric(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<executor::Reason>(i))),

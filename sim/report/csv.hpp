@@ -11,7 +11,9 @@ namespace topsim::report {
 // RFC 4180: quoted only where a reader would stumble.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
-[[nodiscard]] std::string summary_csv(const Result& result);  // scenario,metric,value
+// scenario,metric,value; "complete" is 1, or 0 of a run that was stopped, whose figures of a step are empty
+// where none ended.
+[[nodiscard]] std::string summary_csv(const Result& result);
 [[nodiscard]] std::string links_csv(const Result& result);
 [[nodiscard]] std::string ranks_csv(const Result& result);
 [[nodiscard]] std::string collectives_csv(const Result& result);

@@ -15,4 +15,7 @@ namespace topsim::report {
 // REQUIRES nothing: a text that is no result of a version known here throws ConfigError naming `file`.
 [[nodiscard]] Result result_from_json(std::string_view text, const std::string& file);
 [[nodiscard]] Result read_result(const std::string& file);
+// Throws ConfigError where it has no step that could be compared or explained, as of a run that was stopped
+// before a measured one ended.
+void require_step(const Result& result, const std::string& file);
 }  // namespace topsim::report

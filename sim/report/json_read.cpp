@@ -175,6 +175,17 @@ Result result_from_json(std::string_view text, const std::string& file) {
   }
 }
 
+void require_step(const Result& result, const std::string& file) {
+  if (result.step > Duration{}) return;
+  refuse(file,
+         result.complete
+             ? fmt::format("{} has no step to compare or explain: step.seconds is {}", file,
+                           seconds(result.step))
+             : fmt::format("{} has no step to compare or explain yet: its run was stopped before one ended",
+                           file),
+         "run it again, to its end: topsim run SCENARIO --out DIR");
+}
+
 Result read_result(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) refuse(file, "cannot read " + file, "is the path right?");

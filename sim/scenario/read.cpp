@@ -113,8 +113,48 @@ void add_mistakes_beside(const Scenario& partial, const config::Library& library
   if (!more.empty()) reader.add(ConfigError(partial.document->locate(std::move(more))));
 }
 
+// What topsim printed is none of its inputs, though a result holds one.
+void refuse_what_was_printed(const Document& document) {
+  const Node format = document.root().find("format");
+  if (!format || !format.is(Kind::string) || !format.text().starts_with("topsim.")) return;
+  const bool result = format.text().starts_with("topsim.result/");
+  config::Reader reader;
+  reader.problem(
+      format,
+      result ? "this is the result of a run, not a scenario" : "this is what topsim printed, not a scenario",
+      "",
+      result ? "topsim explain says where its step goes, topsim compare puts it beside others; what was run "
+               "is its \"scenario\""
+             : "a scenario has the keys topology and workload: topsim schema lists all");
+  reader.finish();
+}
+
+// A path that --set gives is meant from the folder where the command runs, and beside the scenario where
+// there is none. A Chakra trace is named by what its files begin with.
+void look_up_from_here(const Document& document, std::string_view at, std::string& path,
+                       const fs::path& folder, config::Reader& reader) {
+  const Node node = document.root().at_path(at);
+  if (!node || node.place().file != "--set" || path.empty() || fs::path(path).is_absolute()) return;
+  std::error_code error;
+  const auto exists = [&](const fs::path& tried) {
+    return fs::exists(tried, error) || fs::exists(tried.string() + ".0.et", error) ||
+           fs::exists(tried.string() + ".0.et.gz", error);
+  };
+  const auto whole = [&](const fs::path& tried) {
+    return fs::absolute(tried, error).lexically_normal().string();
+  };
+  if (exists(path)) {
+    path = whole(path);
+  } else if (!folder.empty() && !exists(folder / path)) {
+    const std::string here = whole(path), beside = whole(folder / path);
+    reader.problem(node, "no such file: \"" + path + '"', "",
+                   "looked for " + here + (here == beside ? "" : " and " + beside));
+  }
+}
+
 Scenario finish(Document document, const fs::path& folder, std::span<const std::string> assignments,
                 const config::Library& library, bool needs_workload) {
+  refuse_what_was_printed(document);
   Includer(library).follow(document, folder);
   for (const std::string& assignment : assignments) document.set(assignment);
   const auto kept = std::make_shared<const Document>(std::move(document));
@@ -124,6 +164,9 @@ Scenario finish(Document document, const fs::path& folder, std::span<const std::
   config::codec_for<Scenario>()->read(kept->root(), result, reader);
   if (needs_workload && kept->root().is(Kind::object) && !has_workload(*kept))
     reader.add(ConfigError(kept->locate({no_workload()})));
+  look_up_from_here(*kept, "topology.file", result.topology.file, folder, reader);
+  if (result.workload.trace)
+    look_up_from_here(*kept, "workload.trace.path", result.workload.trace->path, folder, reader);
   if (!reader.ok()) add_mistakes_beside(result, library, reader);
   reader.finish();
   result.topology.directory = folder.empty() ? "." : folder.string();

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -95,6 +96,33 @@ TEST(ResultJson, HoldsNothingMeasuredAboutTheRunItself) {
   outcome.events = 999;
   outcome.group_classes = 7;
   EXPECT_EQ(to_json(make_result(facts(), topology, two_ranks(), memory(), outcome)), once);
+}
+
+TEST(ResultJson, WithoutAStepIsRefusedWhereOneIsNeeded) {
+  Result result = sample_result();
+  EXPECT_NO_THROW(require_step(result, "x.json"));
+  result.step = {}, result.complete = false;
+  try {
+    require_step(result, "x.json");
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.problems()[0].message,
+              "x.json has no step to compare or explain yet: its run was stopped before one ended");
+    EXPECT_EQ(error.problems()[0].help, "run it again, to its end: topsim run SCENARIO --out DIR");
+  }
+  result.step = Duration(-1), result.complete = true;
+  EXPECT_THROW(require_step(result, "x.json"), ConfigError);
+}
+
+TEST(ResultCsv, SaysThatARunWasStoppedAndHasNoFiguresOfAStepThatDidNotEnd) {
+  Result result = sample_result();
+  EXPECT_NE(summary_csv(result).find(",complete,1\n"), std::string::npos);
+  result.step = {}, result.complete = false;
+  const std::string text = summary_csv(result);
+  EXPECT_NE(text.find(",complete,0\n"), std::string::npos);
+  EXPECT_NE(text.find(",step.seconds,\n"), std::string::npos);
+  EXPECT_NE(text.find(",accelerators.idle_seconds.host,\n"), std::string::npos);
+  EXPECT_NE(text.find(fmt::format(",accelerators.count,{}\n", result.accelerators)), std::string::npos);
 }
 
 TEST(ResultJson, WhatIsNoResultIsRefusedWithARemedy) {
