@@ -17,11 +17,23 @@ py::dict to_dict(const Problem& problem) {
   return dict;
 }
 
+// Here changes are keywords and dicts, not options of a command.
+std::vector<Problem> in_python(std::vector<Problem> problems) {
+  constexpr std::string_view kOption = "--set";
+  for (Problem& problem : problems) {
+    if (problem.place.file != kOption) continue;
+    problem.place.file = "changes";
+    if (problem.message.starts_with(kOption)) problem.message.replace(0, kOption.size(), "a change");
+  }
+  return problems;
+}
+
 void raise(const ConfigError& error) {
+  const std::vector<Problem> shown = in_python(error.problems());
   py::list problems;
-  for (const Problem& problem : error.problems()) problems.append(to_dict(problem));
+  for (const Problem& problem : shown) problems.append(to_dict(problem));
   const py::object type = py::module_::import("topsim.errors").attr("ConfigError");
-  const py::object exception = type(config::picture(error.problems()), problems);
+  const py::object exception = type(config::picture(shown), problems);
   PyErr_SetObject(type.ptr(), exception.ptr());
 }
 }  // namespace

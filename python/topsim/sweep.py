@@ -13,9 +13,10 @@ from .scenario import Changes, Scenario, Source, _plain, _scenario, _Text
 from .table import Table
 
 Vary = Mapping[str, Sequence[Any]]
+Points = Iterable[Mapping[str, Any]]
 
 
-def sweep(scenario: Source, vary: Optional[Vary] = None, *, points: Optional[Iterable[Mapping[str, Any]]] = None,
+def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: Optional[Points] = None,
           out: Union[str, "os.PathLike[str]", None] = None, jobs: int = 0, best: str = "",
           pareto: Sequence[str] = (), client: Any = None, allow_oom: bool = False, set: Changes = None,
           seed: Optional[int] = None, network: Optional[str] = None,
@@ -24,7 +25,7 @@ def sweep(scenario: Source, vary: Optional[Vary] = None, *, points: Optional[Ite
 
     scenario   as `run` takes it; set, seed, network and keywords change it for all points
     vary       {path: values}: {"workload.plan.tp": [1, 2, 4, 8], "topology.fabric.link": ["ib-ndr", "ib-xdr"]}; the last
-               path changes fastest
+               path changes fastest; a list of {path: value} is taken as `points`
     points     instead of a grid, or for each of its points: a list of {path: value}, all with the same paths
     out        an SQLite file that rows go to as they finish. Given again, finished rows are not run again, however the
                process before ended; None: kept in memory
@@ -40,6 +41,10 @@ def sweep(scenario: Source, vary: Optional[Vary] = None, *, points: Optional[Ite
     `message`. When the size of a replica or of the cluster varies, a `dp` that the file gives is left to follow.
     Raises ConfigError for paths and values that no scenario has, KeyboardInterrupt on Ctrl-C (finished rows stay).
     """
+    if vary is not None and not isinstance(vary, Mapping):
+        if points is not None or isinstance(vary, str) or not isinstance(vary, Iterable):
+            raise TypeError("vary is {path: values}, as {\"workload.plan.tp\": [1, 2, 4]}; a list of {path: value} is points")
+        vary, points = None, vary
     paths, rows = _space(vary, points)
     made = _scenario(scenario, set, changes, seed, network)
     source = _origin(made)
@@ -133,8 +138,11 @@ class Sweep(Table):
         return Sweep, (self._text, self._csv, self._table)
 
 
-def _space(vary: Optional[Vary], points: Optional[Iterable[Mapping[str, Any]]]) -> Tuple[List[str], List[List[str]]]:
-    listed = [dict(point) for point in points] if points is not None else [{}]
+def _space(vary: Optional[Vary], points: Optional[Points]) -> Tuple[List[str], List[List[str]]]:
+    listed = [{}] if points is None else [*points]
+    for point in listed:
+        if not isinstance(point, Mapping):
+            raise TypeError(f"a point is {{path: value}}, as {{\"workload.plan.tp\": 4}}; {point!r} is none")
     grid = {path: [*values] if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)) else values
             for path, values in (vary or {}).items()}
     paths = [*(listed[0] if listed else ()), *grid]

@@ -48,7 +48,9 @@ class ConfigError(unittest.TestCase):
     def test_a_change_is_at_fault_when_it_is(self):
         error = self.catch(two_boxes(), **{"workload.plan.tpp": 4})
         self.assertEqual(error.path, "workload.plan.tpp")
-        self.assertEqual(error.file, "--set")
+        self.assertEqual(error.file, "changes")
+        self.assertNotIn("--set", str(error))
+        self.assertTrue(self.catch(two_boxes(), set=["nodes"]).message.startswith("a change needs PATH=VALUE"))
 
     def test_a_file_that_is_missing(self):
         error = self.catch("configs/8xH100-iib.json")

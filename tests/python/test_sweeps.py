@@ -44,6 +44,13 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(swept.to_json(), printed["json"])
         self.assertEqual(swept.to_csv(), printed["csv"])
 
+    def test_takes_a_list_of_points_where_a_grid_may_stand(self):
+        points = [{"workload.plan.tp": 8, "workload.plan.micro_batch": 1}, {"workload.plan.tp": 4, "workload.plan.micro_batch": 2}]
+        self.assertEqual(topsim.sweep(two_boxes(), points).to_json(), topsim.sweep(two_boxes(), points=points).to_json())
+        for wrong in ("workload.plan.tp=4", 4, ["workload.plan.tp=4"]):
+            with self.subTest(wrong), self.assertRaisesRegex(TypeError, "path: value"):
+                topsim.sweep(two_boxes(), wrong)
+
     def test_writes_its_page(self):
         swept = topsim.sweep(two_boxes(), GRID)
         with written_page(self, swept.html) as page:
