@@ -25,7 +25,8 @@ void check_rank_order(const PlanSpec& spec, Plan& plan, Mistakes& mistakes) {
   std::sort(expected.begin(), expected.end());
   if (sorted != expected)
     mistakes.add("plan.rank_order",
-                 fmt::format("[{}] does not name each dimension once", fmt::join(plan.rank_order, ", ")),
+                 fmt::format("[{}] does not name each dimension of more than one rank once",
+                             fmt::join(spec.rank_order, ", ")),
                  "the default is [tp, cp, ep, dp, pp], fastest first");
 }
 }  // namespace

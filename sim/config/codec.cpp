@@ -1,6 +1,9 @@
 #include "sim/config/codec.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -46,20 +49,61 @@ std::string found(const Node& node) {
   return std::string(name_of(node.kind()));
 }
 
+// "80 %" where a share stands as 0.8, "4 years" where a field counts years. Empty: it begins with no number.
+std::string bare_number_hint(const std::string& text) {
+  const char* const begin = text.c_str();
+  char* end = nullptr;
+  const double value = std::strtod(begin, &end);
+  if (end == begin || !std::isfinite(value)) return {};
+  std::string_view unit(end);
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  if (unit.empty()) return "write " + shown(value);
+  if (unit == "%") return "a share without a unit: write " + shown(value / 100);
+  // "1,2" is no number, and "64K" is not 64.
+  const bool word = unit.size() > 1 && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
+  return word ? "a number without a unit: write " + shown(value) : std::string();
+}
+
+// Brackets too many or too few.
+std::string brackets_hint(const Node& node, bool wants_list) {
+  constexpr std::size_t kShort = 40;
+  const std::string text = to_text(node.value(), 0);
+  if (node.is(Kind::array) && !wants_list) {
+    const std::string one = node.size() == 1 ? to_text(node[0].value(), 0) : std::string();
+    return one.empty() || one.size() > kShort ? "one value, not a list of them" : "without brackets: " + one;
+  }
+  if (node.is(Kind::array) || !wants_list || node.is(Kind::null)) return {};
+  return "in brackets: [" + (text.size() > kShort ? "..." : text) + "]";
+}
+
 // A number in quotes is the commonest slip.
-std::string quotes_hint(const Node& node) {
-  if (!node.is(Kind::string) || node.text().empty()) return {};
+std::string hint_for(const Node& node, const std::string& expected) {
+  const bool wants_list = expected.starts_with("a list");
+  if (!node.is(Kind::string) || node.text().empty()) return brackets_hint(node, wants_list);
   const std::string& text = node.text();
   if (text.find("..") != std::string::npos) return "one number; topsim sweep --vary takes a list, 1,2,4";
   if (text == "true" || text == "false" || text.find_first_not_of("0123456789.-") == std::string::npos) {
     return "write " + text + " without quotes";
   }
-  return {};
+  if (expected.starts_with("a number") || expected.starts_with("a whole number"))
+    return bare_number_hint(text);
+  return brackets_hint(node, wants_list);
+}
+
+// A number as it was written; a double would round what has too many digits.
+std::string written(const Node& node) {
+  const std::string line = node.source_line();
+  const Place place = node.place();
+  const auto begin = static_cast<std::size_t>(std::max(1, place.column)) - 1;
+  const std::string text =
+      begin < line.size() ? line.substr(begin, static_cast<std::size_t>(place.length)) : "";
+  const bool digits = !text.empty() && text.find_first_not_of("-0123456789") == std::string::npos;
+  return digits ? text : shown(node.number());
 }
 }  // namespace
 
 void wrong_kind(const Node& node, const std::string& expected, Reader& reader) {
-  reader.problem(node, "expected " + expected + "; found " + found(node), quotes_hint(node));
+  reader.problem(node, "expected " + expected + "; found " + found(node), hint_for(node, expected));
 }
 
 bool check_kind(const Node& node, Kind kind, const std::string& expected, Reader& reader) {
@@ -87,7 +131,7 @@ bool read_count(const Node& node, const Range& range, std::int64_t most, std::in
   if (value > static_cast<double>(most) || inexact) {
     if (inexact && value < 0x1p63) most = std::min(most, static_cast<std::int64_t>(kExactIntegers));
     const bool bounded = range.most < static_cast<double>(most);
-    reader.problem(node, shown(value) + " is too large",
+    reader.problem(node, written(node) + " is too large",
                    "at most " + (bounded ? shown(range.most) : std::to_string(most)));
     return false;
   }

@@ -272,6 +272,10 @@ void Document::merge_below(Value& at, Document other) {
 std::vector<Problem> Document::locate(std::vector<Problem> problems) const {
   for (Problem& problem : problems) {
     if (!problem.place.file.empty()) continue;
+    if (problem.path.empty()) {  // of the whole: no line of the file is at fault
+      problem.place.file = name();
+      continue;
+    }
     std::string path = problem.path;
     Node node = root().at_path(path);
     while (!node) {

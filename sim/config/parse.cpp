@@ -1,6 +1,7 @@
 // JSON text to Value. The library's own reader is used as a stream of tokens; the cursor it reads from is
 // ours, so every token's place is known.
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -190,6 +191,7 @@ class Handler {
     problems.push_back(std::move(result));
   }
   bool explain_word(std::size_t start, const Span& place);
+  bool explain_number(std::size_t end);
   void explain(const std::string& token, const Json::exception& error);
   [[nodiscard]] std::string help_for(const std::string& words) const;
 
@@ -261,6 +263,28 @@ bool Handler::explain_word(std::size_t start, const Span& place) {
   return true;
 }
 
+// 0x8 or 80GB before `end`, of which the lexer took the digits for a number; false where there is none.
+bool Handler::explain_number(std::size_t end) {
+  if (end == 0 || end > text_.size()) return false;
+  const std::size_t before = text_.find_last_of(" \t\r\n,:[]{}\"", end - 1);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  const std::string word = text_.substr(begin, end - begin);
+  if (word.size() < 2 || (std::isdigit(static_cast<unsigned char>(word[0])) == 0 && word[0] != '-') ||
+      word.find_first_not_of("-+.0123456789eE") == std::string::npos)
+    return false;
+  char* rest = nullptr;
+  const long long value = std::strtoll(word.c_str(), &rest, 16);
+  const bool hexadecimal =
+      word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X') && *rest == '\0';
+  Span span = lines_.at(end);  // the counter goes forward only, and stands here
+  span.length = static_cast<int>(word.size());
+  span.column -= span.length;
+  problem(span, "not JSON: " + word, "",
+          hexadecimal ? "JSON counts in tens: write " + std::to_string(value)
+                      : "what is not a number alone stands in quotes: \"" + word + '"');
+  return true;
+}
+
 // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ... - unexpected
 // ...; expected ...": what follows the last " - ", less the token it echoes, which may be long.
 std::string words_of(const Json::exception& error) {
@@ -294,6 +318,7 @@ void Handler::explain(const std::string& token, const Json::exception& error) {
     start = offset_ - 1;
     while (start > 0 && std::isalnum(static_cast<unsigned char>(text_[start - 1])) != 0) --start;
   }
+  if (explain_number(last_end_)) return;
   const bool at_end = start >= text_.size();
   const std::string_view rest = std::string_view(text_).substr(std::min(start, text_.size()));
   const auto begins = [&](std::string_view with) { return rest.substr(0, with.size()) == with; };

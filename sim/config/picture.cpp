@@ -1,6 +1,8 @@
 // Errors as a user sees them; the form is rustc's: place, line, mark, help.
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "sim/config/reader.hpp"
 
@@ -33,7 +35,64 @@ std::string printable(std::string text) {
   return text;
 }
 
-// The part of a line about a mark of `length` bytes at `column` (from 1); generated files have long lines.
+// What no person typed: words of hundreds of letters.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kLongest = 200, kKept = 60;
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    std::size_t kept = end - begin;
+    if (kept > kLongest)
+      for (kept = kKept; (static_cast<unsigned char>(text[begin + kept]) & 0xC0U) == 0x80U;) --kept;
+    result += text.substr(begin, kept) + (kept < end - begin ? "..." : "");
+    const bool quoted = kept < end - begin && text[end - 1] == '"';
+    result += (quoted ? "\"" : "") + std::string(end < text.size() ? " " : "");
+    begin = end + 1;
+  }
+  return result;
+}
+
+// Bytes of the first `characters` of a text.
+std::size_t bytes_of(std::string_view text, std::size_t characters) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if ((static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) continue;
+    if (characters-- == 0) break;
+  }
+  return at;
+}
+
+// Columns of a terminal: letters of East Asian scripts and pictures take two, accents that combine none
+// (Unicode 15, East_Asian_Width W and F, by blocks).
+std::size_t columns_of(std::string_view text) {
+  struct Block {
+    char32_t first, last;
+    std::size_t columns;
+  };
+  constexpr std::array kBlocks = {
+      Block{0x300, 0x36F, 0},     Block{0x1100, 0x115F, 2},   Block{0x200B, 0x200F, 0},
+      Block{0x2E80, 0x303E, 2},   Block{0x3041, 0xA4CF, 2},   Block{0xAC00, 0xD7A3, 2},
+      Block{0xF900, 0xFAFF, 2},   Block{0xFE00, 0xFE0F, 0},   Block{0xFE30, 0xFE6F, 2},
+      Block{0xFF00, 0xFF60, 2},   Block{0xFFE0, 0xFFE6, 2},   Block{0x1F300, 0x1F64F, 2},
+      Block{0x1F680, 0x1F6FF, 2}, Block{0x1F900, 0x1F9FF, 2}, Block{0x20000, 0x3FFFD, 2}};
+  std::size_t columns = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const std::size_t length = lead < 0x80U ? 1 : lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
+    char32_t letter = length == 1 ? lead : lead & (0xFFU >> (length + 1));
+    for (std::size_t i = 1; i < length && at + i < text.size(); ++i)
+      letter = (letter << 6U) | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
+    const auto block = std::find_if(kBlocks.begin(), kBlocks.end(), [&](const Block& each) {
+      return letter >= each.first && letter <= each.last;
+    });
+    columns += block == kBlocks.end() ? 1 : block->columns;
+    at += length;
+  }
+  return columns;
+}
+
+// The part of a line about a mark of `length` bytes at byte `column` (from 1); generated files have long
+// lines.
 struct Excerpt {
   std::string text;
   std::size_t column;  // of the mark in it
@@ -53,7 +112,7 @@ Excerpt excerpt(const std::string& line, std::size_t column, std::size_t length)
 }
 
 std::string one(const Problem& problem, const Painter& paint) {
-  std::string text = paint.red("error:") + ' ' + paint.bold(printable(problem.message)) + '\n';
+  std::string text = paint.red("error:") + ' ' + paint.bold(printable(shortened(problem.message))) + '\n';
   const Place& place = problem.place;
   const std::string number = std::to_string(place.line);
   const std::size_t width = std::max<std::size_t>(2, number.size());
@@ -61,22 +120,28 @@ std::string one(const Problem& problem, const Painter& paint) {
   if (!place.file.empty()) {
     text += margin + paint.blue("-->") + ' ' + place.file;
     if (place.line > 0) text += ':' + number + ':' + std::to_string(place.column);
-    if (!problem.path.empty()) text += "   at " + printable(problem.path);
+    if (!problem.path.empty()) text += "   at " + printable(shortened(problem.path));
     text += '\n';
   } else if (!problem.path.empty()) {
-    text += margin + paint.blue("-->") + " at " + printable(problem.path) + '\n';
+    text += margin + paint.blue("-->") + " at " + printable(shortened(problem.path)) + '\n';
   }
   if (!problem.source_line.empty()) {
     const std::string bar = paint.blue("|");
-    const auto length = static_cast<std::size_t>(std::max(1, place.length));
-    const auto [shown, column] =
-        excerpt(problem.source_line, static_cast<std::size_t>(std::max(1, place.column)), length);
+    // Places count characters.
+    const std::string& line = problem.source_line;
+    const std::size_t begin = bytes_of(line, static_cast<std::size_t>(std::max(1, place.column)) - 1);
+    const std::size_t length = std::max<std::size_t>(
+        1,
+        bytes_of(std::string_view(line).substr(begin), static_cast<std::size_t>(std::max(1, place.length))));
+    const auto [shown, column] = excerpt(line, begin + 1, length);
+    const std::string_view marked =
+        std::string_view(shown).substr(std::min(column - 1, shown.size()), length);
     text += margin + ' ' + bar + '\n';
     text += std::string(width - number.size(), ' ') + paint.blue(number) + ' ' + bar + ' ' +
             printable(shown) + '\n';
-    text +=
-        margin + ' ' + bar + ' ' + std::string(column - 1, ' ') +
-        paint.red(std::string(std::min(length, shown.size() + 1 - std::min(shown.size(), column - 1)), '^'));
+    text += margin + ' ' + bar + ' ' +
+            std::string(columns_of(std::string_view(shown).substr(0, column - 1)), ' ') +
+            paint.red(std::string(std::max<std::size_t>(1, columns_of(marked)), '^'));
     if (!problem.label.empty()) text += ' ' + paint.red(printable(problem.label));
     text += '\n';
   } else if (!problem.label.empty()) {

@@ -16,13 +16,14 @@ std::string_view spelled_out(std::string_view unit) {
     std::string_view written, unit;
   };
   constexpr std::array kSpellings = {
-      Spelling{"sec", "s"},     Spelling{"secs", "s"},      Spelling{"second", "s"},
-      Spelling{"seconds", "s"}, Spelling{"msec", "ms"},     Spelling{"usec", "us"},
-      Spelling{"nsec", "ns"},   Spelling{"minutes", "min"}, Spelling{"hr", "h"},
-      Spelling{"hour", "h"},    Spelling{"hours", "h"},     Spelling{"day", "days"},
-      Spelling{"d", "days"},    Spelling{"bytes", "B"},     Spelling{"byte", "B"},
-      Spelling{"watts", "W"},   Spelling{"watt", "W"},      Spelling{"metres", "m"},
-      Spelling{"meters", "m"},  Spelling{"$", "USD"},       Spelling{"flops", "FLOP/s"}};
+      Spelling{"sec", "s"},       Spelling{"secs", "s"},     Spelling{"second", "s"},
+      Spelling{"seconds", "s"},   Spelling{"msec", "ms"},    Spelling{"usec", "us"},
+      Spelling{"nsec", "ns"},     Spelling{"minute", "min"}, Spelling{"minutes", "min"},
+      Spelling{"hr", "h"},        Spelling{"hour", "h"},     Spelling{"hours", "h"},
+      Spelling{"day", "days"},    Spelling{"d", "days"},     Spelling{"bytes", "B"},
+      Spelling{"byte", "B"},      Spelling{"watts", "W"},    Spelling{"watt", "W"},
+      Spelling{"metres", "m"},    Spelling{"meters", "m"},   Spelling{"$", "USD"},
+      Spelling{"flops", "FLOP/s"}};
   for (const Spelling& s : kSpellings) {
     if (s.written == lower_case(unit)) return s.unit;
   }
@@ -54,6 +55,10 @@ std::string explain_prefix(Dimension dimension, std::string_view number, std::st
     i = 1;
   }
   const std::string_view rest = std::string_view(text).substr(i);
+  if (i == 1 && rest.empty())
+    return "did you mean " + quoted(number, prefix + "bit/s") + " or " + quoted(number, prefix + "B/s") +
+           "? they differ by 8x";
+  if (rest == "bit" || rest == "bits") return "did you mean " + quoted(number, prefix + "bit/s") + "?";
   if (rest == "b/s" || rest == "bps" || rest == "b" || rest == "bits/s" || rest == "bit/sec" ||
       rest == "b/sec") {
     if (rest.substr(0, 3) == "bit") return "did you mean " + quoted(number, prefix + "bit/s") + "?";

@@ -45,6 +45,9 @@ void check_fault(const FaultSpec& fault, const config::Node& node, config::Reade
       reader.problem(node, std::string("a flapping link needs \"") + key + '"', {},
                      "e.g. \"for\": \"10 s\", \"period\": \"2 s\", \"down\": \"200 ms\"");
   }
+  if (fault.lasts && *fault.lasts == Duration{})
+    reader.problem(node.find("for"), "a fault of 0 s changes nothing", {},
+                   "a duration above 0, or leave \"for\" out where it lasts to the end");
   if (flaps && !fault.lasts)
     reader.problem(node, "a flapping link needs \"for\": how long it goes on", {}, "e.g. \"for\": \"10 s\"");
   if (fault.period && fault.down && *fault.down >= *fault.period)

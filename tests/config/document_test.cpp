@@ -105,13 +105,16 @@ TEST(Document, SetRefusesWhatItCannotReach) {
 
 TEST(Document, ProblemsThatOnlyNameAPathGetTheirPlace) {
   const Document d = Document::parse("{\n \"workload\": {\"plan\": {\"tp\": 3}}\n}", "f.json");
-  std::vector<Problem> problems(2);
+  std::vector<Problem> problems(3);
   problems[0].path = "workload.plan.dp";
   problems[1].path = "x";
   const auto located = d.locate(std::move(problems));
   EXPECT_EQ(located[0].place.line, 2);
   EXPECT_EQ(located[0].place.column, 23);  // dp is left out: its plan is shown
   EXPECT_EQ(located[1].place.line, 1);
+  // The third is of no key: of the file as a whole.
+  EXPECT_EQ(located[2].place.file, "f.json");
+  EXPECT_EQ(located[2].place.line, 0);
 }
 
 TEST(Document, AMissingFileTellsThePathTriedAndASimilarOne) {
@@ -139,6 +142,28 @@ TEST(Picture, IsTheOneOfTheContract) {
             "14 |         \"bandwith\": \"400 Gbit/s\",\n"
             "   |         ^^^^^^^^^^ did you mean \"bandwidth\"?\n"
             "   = keys of a link: bandwidth, kind, lanes, latency, length, source\n");
+}
+
+// The key's five letters take 1 + 3 x 2 + 1 = 8 columns, and the nine before the number 9 + 3 = 12.
+TEST(Picture, AMarkIsAsWideAsTheTerminalShowsItsLetters) {
+  Problem key;
+  key.place = {"c.json", 1, 3, 5};
+  key.message = "m";
+  key.source_line = "{ \"\u9375\u9375\u9375\": 1 }";
+  EXPECT_THAT(picture({key}), HasSubstr("   |   ^^^^^^^^\n"));
+  key.place = {"c.json", 1, 10, 1};
+  EXPECT_THAT(picture({key}), HasSubstr("   | " + std::string(12, ' ') + "^\n"));
+}
+
+TEST(Picture, AKeyOfThousandsOfLettersIsShortened) {
+  const std::string key(3000, 'k');
+  Problem problem;
+  problem.place = {"c.json", 1, 2, 3002};
+  problem.path = "topology." + key;
+  problem.message = "unknown key \"" + key + '"';
+  const std::string text = picture({problem});
+  EXPECT_LT(text.size(), 300U);
+  EXPECT_THAT(text, HasSubstr("kkk...\"\n"));
 }
 
 TEST(Picture, ShowsTenAndCountsTheRest) {

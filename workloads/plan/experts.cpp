@@ -86,7 +86,7 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   set_slots(workload, plan, mistakes);
   if (experts.count == 0) {
     if (workload.plan.ep > 1 || workload.plan.etp.value_or(1) > 1)
-      mistakes.add("plan.ep", "the model has no experts to divide",
+      mistakes.add(workload.plan.ep > 1 ? "plan.ep" : "plan.etp", "the model has no experts to divide",
                    "leave ep and etp out, or choose a mixture-of-experts model");
     if (workload.plan.overlap_expert_exchange)
       mistakes.add("plan.overlap_expert_exchange", "the model has no experts", "leave it out");
@@ -108,7 +108,9 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   if (ranks % divided != 0) {
     std::string help = "lower ep";
     if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would (etp is tp where it is left out)";
-    mistakes.add("plan.ep",
+    // What divides the ranks without the other is not at fault.
+    const bool by_etp = workload.plan.etp && plan.etp > 1 && ranks % plan.ep == 0;
+    mistakes.add(by_etp ? "plan.etp" : "plan.ep",
                  fmt::format("ep {} x etp {} = {} does not divide the tp x cp x dp = {} ranks of a stage",
                              plan.ep, plan.etp, divided, ranks),
                  help);

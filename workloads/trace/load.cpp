@@ -23,7 +23,9 @@ std::string read_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) fail(path, "is a folder, not a trace", "name the file");
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) fail(path, "cannot read the trace", "is the path right?");
+  if (!file)
+    fail(path, "cannot read the trace",
+         "looked for " + fs::absolute(path, error).lexically_normal().string());
   std::string text;
   std::array<char, 1 << 16> buffer;
   for (;;) {
