@@ -139,6 +139,24 @@ void find_stand_ins(const FindingContext& context, Findings& out) {
                      fmt::format("the flow model with network.collectives=pipelined times {}", names.first)});
 }
 
+// What a link is asked for, where nothing waits for another.
+void find_unshared(const FindingContext& context, Findings& out) {
+  const std::vector<LinkRow>& links = context.result.links;
+  const auto most = std::max_element(links.begin(), links.end(), [](const LinkRow& a, const LinkRow& b) {
+    return a.peak_utilization < b.peak_utilization;
+  });
+  constexpr double kRounding = 0.001;
+  if (context.result.network_model != "analytic" || most == links.end() ||
+      most->peak_utilization <= 1 + kRounding)
+    return;
+  out.push_back(
+      {Severity::note,
+       fmt::format("messages share no link in the analytic model: at its peak {} is asked for {} of "
+                   "what it carries",
+                   most->id, percent_text(most->peak_utilization)),
+       "network.model", "--network flow divides a link among those that meet there"});
+}
+
 // What nobody said and the step depends on. The result's left_open has all of it.
 void find_assumed(const FindingContext& context, Findings& out) {
   std::vector<std::string> parts = context.facts.assumed;
@@ -152,7 +170,8 @@ void find_assumed(const FindingContext& context, Findings& out) {
 using Finder = void (*)(const FindingContext&, Findings&);
 constexpr Finder kFinders[] = {find_partial,     find_memory,       find_unused_fabric, find_oversubscription,
                                find_narrow_pcie, find_launch_bound, find_bubble,        find_limiting_link,
-                               find_straggler,   find_peak,         find_stand_ins,     find_assumed};
+                               find_straggler,   find_peak,         find_stand_ins,     find_assumed,
+                               find_unshared};
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {

@@ -118,7 +118,10 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
   const double step = seconds(result.step);
   constexpr double kVisible = 0.0005;
   const auto small = [&](std::size_t i) { return seconds(rows[i].first) < kVisible * step; };
-  const std::size_t name = std::min<std::size_t>(28, screen.columns() - 23);
+  // Figures and gaps take 23 columns beside the name, a bar 22 more; where it does not fit there is none.
+  constexpr std::size_t kFigures = 23, kBar = 20;
+  const std::size_t name = std::min<std::size_t>(28, screen.columns() - kFigures);
+  const bool bars = screen.options().bars && screen.columns() >= kFigures + name + 2 + kBar;
   const auto figures = [&](std::string_view what, Duration time) {
     return fmt::format("    {}  {:>9}  {:>6}", pad_right(clip_end(what, name), name), duration_text(time),
                        percent_text(seconds(time) / step));
@@ -130,8 +133,7 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
       ++hidden;
       continue;
     }
-    const std::string tail =
-        screen.options().bars ? "  " + bar(seconds(rows[i].first) / seconds(rows[0].first), 20) : "";
+    const std::string tail = bars ? "  " + bar(seconds(rows[i].first) / seconds(rows[0].first), kBar) : "";
     screen.line(figures(reason_text(rows[i].second), rows[i].first) + tail);
   }
   if (hidden > 0) {

@@ -38,6 +38,9 @@ std::vector<report::Finding> plan_findings(const workloads::WorkloadSpec& worklo
                      "taken to repeat them",
                      kv_heads, plan.tp * plan.cp),
          "workload.plan.cp", "cp_kind ring splits no heads"});
+  if (plan.cp == 1 && plan.cp_kind != workloads::ContextKind::ring)
+    out.push_back({Severity::note, "cp_kind has no effect: cp is 1, and no rank shares its sequence",
+                   "workload.plan.cp_kind", "cp above 1, or leave cp_kind out"});
   if (model.experts.count > 0 && model.experts.imbalance > 1 && plan.ep > 1)
     out.push_back(
         {Severity::note,

@@ -50,6 +50,19 @@ TEST(Findings, AFabricThatCarriedFlagsAloneIsNotCalledIdle) {
   EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "carried no traffic"));
 }
 
+// 137.5 GB/s at once over a cable of 50 GB/s.
+TEST(Findings, APeakAboveACableIsTheDemandWhereMessagesShareNothing) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  ScenarioFacts analytic = facts();
+  analytic.network_model = "analytic";
+  const auto result = [&] { return make_result(analytic, topology, two_ranks(), memory(), outcome); };
+  EXPECT_FALSE(says(result(), "analytic model"));
+  outcome.links.front().peak_rate = 137.5e9;
+  EXPECT_TRUE(says(result(), "messages share no link in the analytic model"));
+  EXPECT_TRUE(says(result(), "is asked for 275 % of what it carries"));
+}
+
 // Twice the model's FLOPs in the same time: a card that clocks above its data sheet.
 TEST(Findings, MoreThanThePeakIsExplained) {
   const topology::Topology topology = two_nodes();

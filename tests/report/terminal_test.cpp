@@ -54,6 +54,20 @@ TEST(Terminal, FiguresAreWholeOnANarrowScreen) {
   EXPECT_THAT(text, HasSubstr("exposed data par…    3.50 ms  35.0 %\n"));
 }
 
+// A row is 23 columns of figures and gaps, 28 of the reason and 22 of its bar.
+TEST(Terminal, BarsGoWhereTheyDoNotFitBesideTheFigures) {
+  TerminalOptions options;
+  options.bars = true;
+  for (const int columns : {40, 56, 72}) {
+    options.columns = columns;
+    const std::string text = to_terminal(sample_result(), options);
+    EXPECT_THAT(text, Not(HasSubstr("█"))) << columns;
+    EXPECT_THAT(text, HasSubstr("3.50 ms  35.0 %\n")) << columns;
+  }
+  options.columns = 73;
+  EXPECT_THAT(to_terminal(sample_result(), options), HasSubstr("3.50 ms  35.0 %  ████"));
+}
+
 TEST(Terminal, NeverMoreThanTwentyFourLinesNorWiderThanTheWindow) {
   for (int columns : {40, 48, 60, 80, 120}) {
     TerminalOptions options;
