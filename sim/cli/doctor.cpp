@@ -9,6 +9,7 @@
 #include "sim/cli/scenario_options.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/simgrid_network.hpp"
+#include "sim/report/html/page.hpp"
 #include "sim/report/version.hpp"
 #include "sim/scenario/directories.hpp"
 #include "topology/catalogue.hpp"
@@ -41,6 +42,24 @@ void check_catalogue(Checks& checks, const std::vector<std::string>& directories
   }
 }
 
+bool has_module(const std::filesystem::path& package) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(package, error))
+    if (entry.path().filename().string().starts_with("_core.") && entry.path().extension() == ".so")
+      return true;
+  return false;
+}
+
+// The module beside the program in a build, or below the prefix of an installation.
+std::string python_module(const std::filesystem::path& program) {
+  namespace fs = std::filesystem;
+  if (report::python().empty()) return "no module: the build found no pybind11";
+  for (const fs::path& folder : {program / "python", program.parent_path() / report::python_folder()})
+    if (has_module(folder / "topsim"))
+      return "module for " + std::string(report::python()) + ", in " + folder.string();
+  return "module for " + std::string(report::python()) + ", not beside this program";
+}
+
 int doctor() {
   namespace fs = std::filesystem;
   Checks checks;
@@ -69,6 +88,8 @@ int doctor() {
     names += (names.empty() ? "" : ", ") + std::string(model.name) +
              (model.name == "simgrid" && !network::simgrid_is_installed() ? " (not installed)" : "");
   checks.fact("networks", names);
+  checks.fact("python", python_module(fs::read_symlink("/proc/self/exe", error).parent_path()));
+  checks.fact("pages", report::has_page() ? "--html writes them" : "off: the build found no npm");
   checks.fact("stdout", isatty(STDOUT_FILENO) == 1 ? "a terminal" : "no terminal: no colours, no progress");
   for (const char* variable : {"TOPSIM_CONFIG_PATH", "NO_COLOR", "COLUMNS", "TERM"}) {
     if (const char* value = std::getenv(variable)) checks.fact(variable, value);

@@ -27,6 +27,13 @@ std::string troff(const std::string& text) {
   return result;
 }
 
+// "a|b|c" as "a, b, c", which lines can be broken in.
+std::string choices(const std::string& type) {
+  std::string result;
+  for (const char c : troff(type)) result += c == '|' ? std::string(", ") : std::string(1, c);
+  return result;
+}
+
 std::string heading_of(const Flag& flag) {
   if (flag.names.empty()) return "\\fI" + troff(flag.label) + "\\fR";
   std::string text;
@@ -41,7 +48,7 @@ std::string command_section(const Entry& entry, const std::string& before) {
   for (const Flag& flag : entry.flags) {
     if (flag.names.size() == 2 && flag.names.back() == "--help") continue;
     text += ".TP\n" + heading_of(flag) + "\n" + troff(flag.description);
-    if (flag.names.empty() && flag.type.find('|') != std::string::npos) text += ": " + troff(flag.type);
+    if (flag.names.empty() && flag.type.find('|') != std::string::npos) text += ": " + choices(flag.type);
     text += "\n";
   }
   if (!entry.examples.empty()) text += ".PP\n.EX\n" + troff(entry.examples) + "\n.EE\n";

@@ -11,6 +11,12 @@ std::string_view version() {
 std::string_view commit() {
   return TOPSIM_COMMIT;
 }
+std::string_view python() {
+  return TOPSIM_PYTHON_FOR;
+}
+std::string_view python_folder() {
+  return TOPSIM_PYTHON_FOLDER;
+}
 std::uint64_t peak_resident_bytes() {
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -39,12 +40,17 @@ std::vector<std::string> config_directories() {
     }
   }
   std::error_code error;
+  const auto known = [&](const std::string& found) {
+    return std::any_of(directories.begin(), directories.end(), [&](const std::string& each) {
+      std::error_code ignored;
+      return fs::equivalent(each, found, ignored);
+    });
+  };
   for (const fs::path& start : {fs::path(fs::read_symlink("/proc/self/exe", error)), this_library()}) {
     const std::string found = start.empty() ? std::string() : beside(start.parent_path());
-    if (!found.empty()) {
-      directories.push_back(found);
-      break;
-    }
+    if (found.empty()) continue;
+    if (!known(found)) directories.push_back(found);
+    break;
   }
   return directories;
 }

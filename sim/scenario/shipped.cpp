@@ -1,5 +1,7 @@
 #include "sim/scenario/shipped.hpp"
 
+#include <filesystem>
+
 #include "sim/base/error.hpp"
 #include "sim/scenario/directories.hpp"
 
@@ -7,6 +9,11 @@ namespace topsim::scenario {
 
 config::Library shipped_library() {
   std::vector<std::string> directories = config_directories();
+  std::error_code error;
+  for (const std::string& directory : directories)
+    if (!std::filesystem::is_directory(directory, error))
+      throw ConfigError("TOPSIM_CONFIG_PATH: there is no folder " + directory,
+                        "set it to the folder that holds hardware/ and models/, or unset it");
   if (directories.empty()) {
     throw ConfigError("topsim's configs are not found",
                       "set TOPSIM_CONFIG_PATH to the folder that holds hardware/ and models/");

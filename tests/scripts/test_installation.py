@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -27,6 +28,18 @@ class Installation(unittest.TestCase):
                          "fish/vendor_completions.d/topsim.fish", "man/man1/topsim.1",
                          "topsim/configs/schema/scenario.schema.json"):
                 self.assertGreater((share / name).stat().st_size, 0, name)
+
+    def test_the_doctor_says_which_python_and_what_is_built_in(self):
+        text = program.output("doctor")
+        self.assertRegex(text, r"\n      python +(module for Python 3\.\d+\.\d+ \(.*python.*\), |no module)")
+        self.assertRegex(text, r"\n      pages +")
+
+    def test_the_manual_page_is_set_without_a_warning(self):
+        if shutil.which("groff") is None:
+            self.skipTest("groff is not installed")
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=program.output("man"), capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.stderr, "")
 
     def test_the_manual_page_knows_every_command(self):
         page = program.output("man").replace("\\-", "-")
@@ -57,6 +70,10 @@ class ConfigPath(unittest.TestCase):
         with program.temporary_folder() as folder:
             (pathlib.Path(folder) / "models").mkdir()
             self.assertEqual(self.with_path(folder, "doctor").returncode, 0)
+            self.assertEqual(self.with_path(program.ROOT / "configs", "doctor").stdout.count("  configs "), 1)
+            done = self.with_path(pathlib.Path(folder) / "nowhere", "run", IB)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("TOPSIM_CONFIG_PATH: there is no folder", done.stderr)
             done = self.with_path(pathlib.Path(folder) / "nowhere", "doctor")
             self.assertEqual(done.returncode, 1)
             self.assertIn("there is no folder", done.stdout)
