@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -18,11 +20,14 @@
 namespace topsim::cli {
 namespace {
 
+constexpr double kDoubled = 2;  // the usual step from size to size
+
 struct Options {
   ScenarioOptions scenario;
-  std::string what, begin, end, format = "table", algorithm, protocol, window, from, to, verb = "send";
-  double factor = 2;
-  int channels = 0, senders = 0, victim_lane = 0;
+  std::string what, begin, end, format = "table", algorithm, protocol, window, from, to, verb;
+  double factor = kDoubled;
+  int channels = 0, senders = 0;
+  std::optional<int> victim_lane;
   bool textbook = false;
 };
 
@@ -52,6 +57,28 @@ void refuse_choices(const Options& options, const std::string& what) {
       throw ConfigError(
           fmt::format("{} has no effect on {}, whose messages go straight to their receivers", option, what),
           "leave it out");
+}
+
+// Options of one pattern or another, given to what has none of it.
+void refuse_others_options(const Options& options, const std::string& what) {
+  struct Owned {
+    const char* option;
+    bool given;
+    std::vector<std::string> owners;
+  };
+  const std::vector<std::string> incast = {"incast"}, p2p = {"p2p"}, victim = {"victim"},
+                                 textbook = {"incast", "parking_lot", "victim"},
+                                 windowed = {"parking_lot", "victim"};
+  for (const Owned& each : {Owned{"--senders", options.senders > 0, incast},
+                            {"--textbook", options.textbook, textbook},
+                            {"--window", !options.window.empty(), windowed},
+                            {"--lane", options.victim_lane.has_value(), victim},
+                            {"--from", !options.from.empty(), p2p},
+                            {"--to", !options.to.empty(), p2p},
+                            {"--verb", !options.verb.empty(), p2p}})
+    if (each.given && std::find(each.owners.begin(), each.owners.end(), what) == each.owners.end())
+      throw ConfigError(fmt::format("{} has no effect on {}", each.option, what),
+                        fmt::format("it is of bench {}; leave it out", join(each.owners)));
 }
 
 void warn_of_faults() {
@@ -85,7 +112,7 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
   scenario::TrafficOptions traffic;
   traffic.senders = options.senders;
   traffic.textbook = options.textbook;
-  traffic.victim_lane = options.victim_lane;
+  traffic.victim_lane = options.victim_lane.value_or(0);
   traffic.from = options.from, traffic.to = options.to;
   traffic.verb = options.verb == "write" ? scenario::Verb::write : scenario::Verb::send;
   if (!options.window.empty()) {
@@ -100,8 +127,8 @@ std::string traffic(const Options& options, const scenario::TrafficName& what,
     const scenario::PointToPoint result = scenario::point_to_point(scenario, catalogue, traffic, &stop);
     return json ? scenario::point_to_point_json(result) : scenario::point_to_point_table(result);
   }
-  if (!options.end.empty())
-    throw ConfigError(fmt::format("{} is of one size", what.name), "-b is each flow's; leave -e out");
+  if (!options.end.empty() || options.factor != kDoubled)
+    throw ConfigError(fmt::format("{} is of one size", what.name), "-b is each flow's; leave -e and -f out");
   traffic.sizes = {scenario::bench_size(options.begin.empty() ? "1M" : options.begin)};
   const scenario::Traffic result = scenario::run_traffic(scenario, catalogue, what.pattern, traffic, &stop);
   return json ? scenario::traffic_json(what, result) : scenario::traffic_table(what, result);
@@ -149,7 +176,8 @@ const scenario::BenchCollective* collective_named(const std::string& word) {
 int run(const Options& options) {
   const scenario::BenchCollective* named = collective_named(options.what);
   check_format(options.format, {"table", "json"});
-  if (options.verb != "send" && options.verb != "write")
+  refuse_others_options(options, named != nullptr ? std::string(named->name) : options.what);
+  if (!options.verb.empty() && options.verb != "send" && options.verb != "write")
     throw ConfigError("no verb \"" + options.verb + '"', "--verb send or --verb write");
   if (!(options.factor >= 1.01))
     throw ConfigError("--stepfactor must be at least 1.01", "-f 2 doubles the size from row to row");

@@ -60,7 +60,12 @@ StudyInput read_changed(const Options& options, const std::string& change) {
   } catch (const ConfigError& error) {
     std::vector<Problem> problems = error.problems();
     for (Problem& problem : problems)
-      if (problem.source_line == change) problem.place.file = "--with";
+      if (problem.source_line == change) {
+        problem.place.file = "--with";
+        for (std::string* text : {&problem.message, &problem.help})
+          if (const std::size_t at = text->find("--set"); at != std::string::npos)
+            text->replace(at, 5, "--with");
+      }
     throw ConfigError(std::move(problems));
   }
 }

@@ -70,6 +70,7 @@ template Declared add_option(CLI::App&, const std::string&, std::uint32_t&, cons
 template Declared add_option(CLI::App&, const std::string&, std::size_t&, const std::string&);
 template Declared add_option(CLI::App&, const std::string&, double&, const std::string&);
 template Declared add_option(CLI::App&, const std::string&, std::optional<std::string>&, const std::string&);
+template Declared add_option(CLI::App&, const std::string&, std::optional<int>&, const std::string&);
 
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
   app.add_flag(names, value, help);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -103,6 +104,16 @@ int judge_result(const std::optional<Condition>& condition, const report::Result
   return kCheckFailed;
 }
 
+// The second would overwrite the first.
+void refuse_one_file_for_both(const Options& options) {
+  const auto whole = [](const std::string& file) {
+    std::error_code error;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
+  };
+  if (!options.html.empty() && !options.trace.empty() && whole(options.html) == whole(options.trace))
+    throw ConfigError("--html and --trace name the same file: " + options.html, "give each its own");
+}
+
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
   check_word("kind of progress", options.progress, "kinds", {"line", "json"});
@@ -113,6 +124,7 @@ int run(const Options& options) {
     condition = parse_condition(options.fail_if);
     check_key(*condition);
   }
+  refuse_one_file_for_both(options);
   if (!options.html.empty()) report::require_page();
   if (!options.out.empty()) report::make_directory(options.out);  // others may go into it
   if (!options.html.empty()) report::check_place(options.html);

@@ -14,6 +14,7 @@ struct StudyInput {
   std::optional<report::Result> result;  // set when the file was a result
 };
 
-// A result without a step is refused (ConfigError). One cannot be combined with --set, --network or --seed: it would not be what it says (ConfigError).
+// ConfigError for a result without a step, and for one beside --set, --network or --seed: it would not be
+// what it says.
 [[nodiscard]] StudyInput read_study_input(const std::string& file, const ScenarioOptions& changes);
 }  // namespace topsim::cli

@@ -66,6 +66,19 @@ void check_store(const std::string& out) {
                                     std::filesystem::path(out).stem().string()));
 }
 
+// What is varied and set has but one of the values.
+void refuse_both(const Options& options, const std::vector<std::string>& varied) {
+  std::vector<std::string> set = options.scenario.assignments;
+  if (!options.scenario.network.empty()) set.emplace_back("network.model=");
+  if (options.scenario.seed) set.emplace_back("run.seed=");
+  for (const std::string& assignment : set) {
+    const std::string path = assignment.substr(0, assignment.find('='));
+    if (std::find(varied.begin(), varied.end(), path) != varied.end())
+      throw ConfigError(path + " is varied, and set by an option, which has no effect",
+                        "leave --set, --network or --seed out for it, or what varies it");
+  }
+}
+
 // Figures are named before anything runs: a mistake in a name must not cost hours.
 int run(const Options& options) {
   check_format(options.format, {"table", "json", "csv"});
@@ -88,6 +101,7 @@ int run(const Options& options) {
     return changed.load();
   };
   study::check_values(report.space, base);
+  refuse_both(options, report.space.paths);
   const auto& set = options.scenario.assignments;
   const bool dp_is_set = std::any_of(set.begin(), set.end(), [](const std::string& assignment) {
     return assignment.rfind("workload.plan.dp=", 0) == 0;
@@ -107,7 +121,9 @@ int run(const Options& options) {
   report.complete = report.rows.size() == report.space.points.size();
   if (options.best.empty()) report.by = study::usual_figure(report.rows);
   if (options.pareto.empty()) report.pareto_figures = study::usual_pareto_figures(report.rows);
-  if (!options.quiet && progress.found > 0)
+  if (!options.quiet && progress.found > 0 && store.stored_before() == 0)
+    std::cerr << progress.found << " of " << progress.total << " points repeat another\n";
+  else if (!options.quiet && progress.found > 0)
     std::cerr << progress.found << " of " << progress.total << " points were there, "
               << progress.done - progress.found << " simulated now\n";
   const auto columns = static_cast<std::size_t>(report::options_of_stdout().columns);

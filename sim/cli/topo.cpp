@@ -1,6 +1,7 @@
 // topsim topo: look at a topology without simulating anything on it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -91,8 +92,15 @@ const Formats& bill_formats() {
 // The format that a file's name asks for, else `usual`.
 std::string format_of(const Options& options, const Formats& formats, const std::string& usual,
                       const char* option) {
-  if (!options.as.empty()) return options.as;
   const std::string extension = std::filesystem::path(options.out).extension().string();
+  if (!options.as.empty()) {
+    const auto named = std::find_if(formats.begin(), formats.end(),
+                                    [&](const auto& each) { return each.first == extension; });
+    if (named != formats.end() && named->second != options.as)
+      std::cerr << "warning: " << options.out << " is written as " << options.as << ", and its name says "
+                << named->second << '\n';
+    return options.as;
+  }
   if (extension.empty()) return usual;
   std::string known;
   for (const auto& [name, format] : formats) {

@@ -17,6 +17,7 @@
 #include "sim/report/write.hpp"
 #include "workloads/trace/formats.hpp"
 #include "workloads/trace/load.hpp"
+#include "workloads/trace/replay.hpp"
 
 namespace topsim::cli {
 namespace {
@@ -40,7 +41,9 @@ trace::Trace load(const Options& options) {
     throw ConfigError("no trace format \"" + options.from + '"', "formats: chakra, goal, aicb, native");
   spec.format = options.from;
   spec.groups = options.groups;
-  return trace::load(spec, {}, options.ranks);
+  trace::Trace loaded = trace::load(spec, {}, options.ranks);
+  trace::require_an_end(loaded);
+  return loaded;
 }
 
 struct Row {

@@ -38,6 +38,8 @@ void write_packed(const std::string& file, std::string_view text) {
 }  // namespace
 
 void check_place(const std::string& file) {
+  if (file == "-")
+    throw ConfigError("\"-\" is no name of a file", "name one; standard output has what --format says");
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code error;
   if (!folder.empty() && !std::filesystem::is_directory(folder, error))

@@ -93,6 +93,7 @@ bool has_workload(const Document& document) {
 
 Problem no_workload() {
   Problem problem;
+  problem.path = "workload";
   problem.message = "missing key \"workload\"";
   problem.help = "workload: What it computes";
   return problem;

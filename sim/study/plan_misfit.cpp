@@ -43,7 +43,8 @@ std::string counted(const PlanJob& job, std::uint32_t accelerators) {
   return job.grows ? fmt::format("--gpus {}", accelerators) : fmt::format("{} accelerators", accelerators);
 }
 
-// "--gpus 16 would do (tp 8 pp 2 ...)": the fewest, by doubling, on which the plan fits with one dimension larger.
+// "--gpus 16 would do (tp 8 pp 2 ...)": the fewest, by doubling, on which the plan fits with one dimension
+// larger.
 std::string more_accelerators(const PlanJob& job, const PlanChoice& choice) {
   for (std::uint32_t times = 2; times <= kMostTimes; times *= 2) {
     const std::uint32_t accelerators = job.accelerators * times;

@@ -99,13 +99,40 @@ class ExitCodes(unittest.TestCase):
         self.assertIn("did you mean the node dgx-h100?", program.topsim("topo", "show", "dgx_h100").stderr)
 
     def test_what_has_no_effect_on_a_pattern_is_refused(self):
-        for words in (["alltoall", "--algorithm", "ring"], ["incast", "-e", "8M"], ["incast", "--protocol", "ll"]):
+        for words in (["alltoall", "--algorithm", "ring"], ["incast", "-e", "8M"], ["incast", "-f", "4"],
+                      ["incast", "--protocol", "ll"], ["all_reduce", "--senders", "3"], ["all_reduce", "--window", "1 ms"],
+                      ["all_reduce", "--lane", "0"], ["all_reduce", "--verb", "send"], ["all_reduce", "--textbook"],
+                      ["all_gather", "--from", "node0/gpu0"], ["sendrecv", "--to", "node1/gpu0"],
+                      ["permutation", "--senders", "3"], ["p2p", "--window", "1 ms"], ["victim", "--from", "node0/nic0"]):
             with self.subTest(words):
-                self.assertEqual(self.code("bench", words[0], IB, *words[1:]), 2)
+                done = program.topsim("bench", words[0], IB, *words[1:])
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn("leave ", done.stderr)
+
+    def test_what_would_be_overridden_without_a_word_is_refused(self):
+        with program.temporary_folder() as folder:
+            same = str(pathlib.Path(folder) / "same.json")
+            for words, said in ((["sweep", IB, "--vary", "topology.nodes=2,4", "--set", "topology.nodes=8"], "topology.nodes is varied"),
+                                (["sweep", IB, "--vary", "run.seed=2,4", "--seed", "8"], "run.seed is varied"),
+                                (["run", IB, "--html", same, "--trace", folder + "/./same.json"], "name the same file"),
+                                (["run", IB, "--html", "-"], '"-" is no name of a file')):
+                with self.subTest(words):
+                    done = program.topsim(*words)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertIn(said, done.stderr)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+    def test_points_of_a_sweep_that_repeat_one_another_are_not_called_stored(self):
+        done = program.topsim("sweep", IB, "--vary", "run.seed=8,8")
+        self.assertIn("1 of 2 points repeat another", done.stderr)
+        self.assertNotIn("were there", done.stderr)
 
     def test_mistakes_of_a_change_name_the_option_that_made_it(self):
         done = program.topsim("compare", IB, "--with", "topology.nods=2")
         self.assertIn("--> --with:1:", done.stderr)
+        done = program.topsim("compare", IB, "--with", "topology.fabric.sharp")
+        self.assertIn("error: --with needs PATH=VALUE", done.stderr)
+        self.assertNotIn("--set", done.stderr)
         done = program.topsim("sweep", IB, "--vary", "topology.nods=2,4,8")
         self.assertIn("point of the sweep:1:", done.stderr)
         self.assertEqual(done.stderr.count("unknown key"), 1, done.stderr)
@@ -122,6 +149,23 @@ class ExitCodes(unittest.TestCase):
             done = program.topsim("explain", file)
             self.assertEqual(done.returncode, 2)
             self.assertIn("damaged result: key 'name' not found", done.stderr)
+
+    def test_a_result_without_a_step_is_neither_compared_nor_explained(self):
+        with program.temporary_folder() as folder:
+            file = pathlib.Path(folder) / "stopped.json"
+            result = json.loads(program.output("run", IB, "--format", "json"))
+            result["step"] = {"seconds": 0, "per_step": []}
+            result["complete"] = False
+            file.write_text(json.dumps(result))
+            for words in (["compare", IB, file], ["compare", file, file, "--fail-if", "step_time > 1 %"], ["explain", file]):
+                with self.subTest(words[0]):
+                    done = program.topsim(*words)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertIn("stopped.json has no step", done.stderr)
+                    self.assertIn("run it again", done.stderr)
+            done = program.topsim("run", file)
+            self.assertEqual(done.stderr.count("error:"), 1)
+            self.assertIn("this is the result of a run, not a scenario", done.stderr)
 
     def test_a_cluster_needs_no_workload_to_be_looked_at_or_measured(self):
         with program.temporary_folder() as folder:
@@ -223,7 +267,44 @@ class Inputs(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
+    def test_paths_of_set_are_looked_up_where_the_command_runs_then_beside_the_scenario(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "below").mkdir()
+            scenario = pathlib.Path(folder) / "below" / "s.json"
+            scenario.write_text(json.dumps({
+                "topology": {"node": "h100x1", "nodes": 1},
+                "workload": {"model": "megatron-1.7b", "plan": {"micro_batch": 1, "global_batch": 1}}}))
+            set_file = "--set topology.node=null --set topology.nodes=null --set topology.file="
+            program.output("topo", "export", "h100x1", "-o", pathlib.Path(folder) / "here.json")
+            program.output("topo", "export", "h100x1", "-o", scenario.parent / "beside.json")
+            for name in ("here.json", "beside.json"):
+                done = self.shell(f"topsim run below/s.json --quiet {set_file}{name}", folder)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            done = self.shell(f"topsim run below/s.json --quiet {set_file}nowhere.json", folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"looked for {folder}/nowhere.json and {folder}/below/nowhere.json", done.stderr)
+            done = self.shell("topsim run below/s.json --quiet --set 'workload={\"trace\": {\"format\": \"goal\", \"path\": \"no.goal\"}}'", folder)
+            self.assertIn(f"looked for {folder}/no.goal and {folder}/below/no.goal", done.stderr)
+
+    def test_a_trace_that_waits_for_itself_is_told_when_it_is_looked_at(self):
+        with tempfile.TemporaryDirectory() as folder:
+            goal = pathlib.Path(folder) / "circle.goal"
+            goal.write_text("num_ranks 1\nrank 0 {\na: calc 5\nb: calc 5\na requires b\nb requires a\n}\n")
+            done = program.topsim("trace", "info", goal)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("2 nodes wait for each other", done.stderr)
+
+
 class TopologyFiles(unittest.TestCase):
+    def test_a_name_that_says_another_format_than_asked_for_is_remarked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "box.json"
+            done = program.topsim("topo", "export", "hgx-h100", "--as", "nccl", "-o", path)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("is written as nccl, and its name says json", done.stderr)
+            done = program.topsim("topo", "export", "hgx-h100", "--as", "json", "-o", path)
+            self.assertNotIn("warning", done.stderr)
+
     def test_the_format_follows_the_name(self):
         with tempfile.TemporaryDirectory() as folder:
             for verb, name, start in [("export", "t.json", "{"), ("export", "t.xml", "<system"), ("draw", "t.svg", "<svg"),

@@ -85,8 +85,8 @@ struct StageActivations {
 // The same from what the user wrote. Throws ConfigError when the plan is wrong, not when it does not fit.
 [[nodiscard]] MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                                    std::uint32_t accelerators);
-// Where it does not fit: the first change, the quickest that is tried, after which it does, as "zero = 3 would
-// fit (60.1 GiB)"; empty where no single one is enough.
+// Where it does not fit: the first change, the quickest that is tried, after which it does, as "zero = 3
+// would fit (60.1 GiB)"; empty where no single one is enough.
 [[nodiscard]] std::string fitting_change(const WorkloadSpec& workload,
                                          const topology::Accelerator& accelerator,
                                          std::uint32_t accelerators);

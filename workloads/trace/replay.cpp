@@ -323,6 +323,10 @@ class Replay {
 };
 }  // namespace
 
+void require_an_end(const Trace& trace) {
+  for (const RankTrace& each : trace.programs) (void)in_order(trace, each);
+}
+
 program::Program to_program(const Trace& trace, const topology::Accelerator& accelerator) {
   return Replay(trace, accelerator).run();
 }

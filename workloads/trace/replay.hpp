@@ -19,4 +19,6 @@ namespace topsim::workloads::trace {
 // dense 16-bit rate and operands over its memory bandwidth. Throws ConfigError for a trace that cannot end: a
 // circle of dependencies, a receive without a send, members that call a group differently.
 [[nodiscard]] program::Program to_program(const Trace& trace, const topology::Accelerator& accelerator);
+// Throws ConfigError where nodes of a rank wait for each other in a circle.
+void require_an_end(const Trace& trace);
 }  // namespace topsim::workloads::trace
