@@ -15,9 +15,11 @@
 
 namespace topsim::report {
 namespace {
-std::string samples_text(const Comparison& comparison, const Interval& interval) {
+// `said`: the sentence has the middle of the interval already.
+std::string samples_text(const Comparison& comparison, const Interval& interval, bool said) {
   if (comparison.samples < 2) return "";
-  return fmt::format(" (median of {} samples; 5th to 95th percentile {} to {})", comparison.samples,
+  return fmt::format(" ({}median of {} samples; 5th to 95th percentile {} to {})",
+                     said ? "" : signed_percent_text(interval.usual) + " in the ", comparison.samples,
                      signed_percent_text(interval.low), signed_percent_text(interval.high));
 }
 
@@ -67,7 +69,8 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
   if (!significant(relative)) {
     const bool overlap = relative.low <= 0 && relative.high >= 0;
     return fmt::format("no significant difference between {} and {}: {} per {}{}{}", base, other,
-                       signed_percent_text(relative.usual), work, samples_text(comparison, relative),
+                       signed_percent_text(relative.usual), work,
+                       samples_text(comparison, relative, /*said=*/true),
                        overlap ? ""
                                : fmt::format("; differences below {} are beneath what the models resolve",
                                              percent_text(kResolution)));
@@ -75,7 +78,8 @@ std::string step_sentence(const Comparison& comparison, std::span<const Candidat
   const bool slower = relative.usual > 0;
   const double factor = slower ? 1 + relative.usual : 1 / (1 + relative.usual);
   return fmt::format("{} is {} times faster per {} than {}{}{}", slower ? base : other, three_digits(factor),
-                     work, slower ? other : base, samples_text(comparison, relative), cause(candidates, c));
+                     work, slower ? other : base, samples_text(comparison, relative, /*said=*/false),
+                     cause(candidates, c));
 }
 
 // The parts without a price that make costs incomparable: those that not everybody has as many of, and
@@ -191,9 +195,10 @@ std::string first_sample(const Comparison& comparison, std::span<const Candidate
   if (comparison.samples < 2) return "";
   const double median = comparison.step_relative[c].usual;
   const double first = relative_step(candidates[c], candidates[0], 0, comparison.per_token);
-  if (!(std::abs(first - median) >= kResolution)) return "";
+  if (signed_percent_text(first) == signed_percent_text(median)) return "";
   return fmt::format(
-      "the table is of the scenarios' own seeds: {} takes {} per {} there, {} in the median of {} samples",
+      "the table is of one sample, the scenarios' own seeds and usual figures: {} takes {} per {} there, {} "
+      "in the median of {} samples, which the sentences count",
       comparison.names[c], signed_percent_text(first), comparison.per_token ? "token" : "step",
       signed_percent_text(median), comparison.samples);
 }

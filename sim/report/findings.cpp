@@ -57,9 +57,11 @@ void find_memory(const FindingContext& context, Findings& out) {
   }
 }
 
+constexpr double kLaunchBound = 0.05;  // of the step
+
 void find_launch_bound(const FindingContext& context, Findings& out) {
   const double share = share_of_step(context.result, Reason::host);
-  if (share < 0.05) return;
+  if (share < kLaunchBound) return;
   out.push_back({Severity::warning,
                  fmt::format("launch-bound: accelerators wait {} of the step for the host to launch kernels",
                              percent_text(share)),
@@ -98,6 +100,14 @@ void find_straggler(const FindingContext& context, Findings& out) {
   std::string message =
       fmt::format("accelerators wait {} of the step for {}", percent_text(share),
                   trace ? "other ranks' part of the trace" : "the slowest member of a collective");
+  if (trace) {
+    std::uint32_t without = 0;
+    for (const RankRow& each : ranks)
+      if (each.account.idle[static_cast<std::size_t>(Reason::straggler)] == each.account.total())
+        without += each.count;
+    if (without > 0)
+      message += fmt::format("; {} of {} have no part in it", without, context.result.accelerators);
+  }
   if (mean > 0 && seconds(slowest.account.busy) > mean * 1.005) {
     message += fmt::format("; the busiest is rank {} ({}), {} above the mean", slowest.rank, slowest.device,
                            percent_text(seconds(slowest.account.busy) / mean - 1));
@@ -160,8 +170,13 @@ void find_unshared(const FindingContext& context, Findings& out) {
 // What nobody said and the step depends on. The result's left_open has all of it.
 void find_assumed(const FindingContext& context, Findings& out) {
   std::vector<std::string> parts = context.facts.assumed;
-  for (const ScenarioFacts::Open& open : context.facts.open)
-    if (share_of_step(context.result, open.reason) >= open.from) parts.push_back(open.phrase);
+  // User buffers cut products into parts: more kernels, which is no advice where launching them is the limit.
+  const bool launch_bound = share_of_step(context.result, Reason::host) >= kLaunchBound;
+  for (const ScenarioFacts::Open& open : context.facts.open) {
+    const bool more_launches = open.reason == Reason::tensor_parallel;
+    if (share_of_step(context.result, open.reason) >= open.from && !(more_launches && launch_bound))
+      parts.push_back(open.phrase);
+  }
   if (parts.empty()) return;
   out.push_back({Severity::note, fmt::format("not stated, so assumed: {}", fmt::join(parts, "; ")),
                  "workload.plan", "say what differs; left_open of the JSON result lists every default"});

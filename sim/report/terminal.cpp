@@ -160,15 +160,37 @@ void memory(Screen& screen, const Result& result) {
                             result.memory.fits ? "" : ": DOES NOT FIT"));
 }
 
-// The most utilised link of each kind first: eight alike NVLinks would hide the NIC.
+// "gpu" of "node0/gpu3", "leaf" of "leaf12"
+std::string_view role_of(std::string_view device) {
+  if (const std::size_t slash = device.rfind('/'); slash != std::string_view::npos)
+    device = device.substr(slash + 1);
+  const std::size_t last = device.find_last_not_of("0123456789");
+  return device.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
+// Links of one type between the same two kinds of devices, in either direction.
+bool same_place(const LinkRow& a, const LinkRow& b) {
+  const auto ends = [](const LinkRow& row) { return std::minmax({role_of(row.from), role_of(row.to)}); };
+  return a.type == b.type && ends(a) == ends(b);
+}
+
+// The most utilised link of each type first, then of each place: eight alike NVLinks would hide the NIC, and
+// a cable's other direction the next cable.
 std::vector<const LinkRow*> busiest_links(const Result& result, std::size_t limit) {
-  std::vector<const LinkRow*> first;
-  std::vector<const LinkRow*> others;
+  std::vector<const LinkRow*> first, elsewhere, others;
+  const auto among = [](const std::vector<const LinkRow*>& rows, auto&& like) {
+    return std::any_of(rows.begin(), rows.end(), like);
+  };
   for (const LinkRow& row : result.links) {
-    const bool seen =
-        std::any_of(first.begin(), first.end(), [&](const LinkRow* each) { return each->type == row.type; });
-    (seen ? others : first).push_back(&row);
+    const auto same = [&](const LinkRow* each) { return same_place(*each, row); };
+    if (!among(first, [&](const LinkRow* each) { return each->type == row.type; }))
+      first.push_back(&row);
+    else if (!among(first, same) && !among(elsewhere, same))
+      elsewhere.push_back(&row);
+    else
+      others.push_back(&row);
   }
+  first.insert(first.end(), elsewhere.begin(), elsewhere.end());
   first.insert(first.end(), others.begin(), others.end());
   if (first.size() > limit) first.resize(limit);
   std::stable_sort(first.begin(), first.end(),

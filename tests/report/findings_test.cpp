@@ -75,6 +75,41 @@ TEST(Findings, MoreThanThePeakIsExplained) {
   EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "105 % of the peak"));
 }
 
+// Where launches are the limit, more of them are no advice.
+TEST(Findings, WhatLaunchesMoreKernelsIsNoHintWhereTheHostIsTheLimit) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  ScenarioFacts facts = testing::facts();
+  facts.open = {{"no user buffers", executor::Reason::tensor_parallel, 0.05}};
+  for (executor::RankClass& rank : outcome.ranks)
+    for (executor::StepAccount& step : rank.steps) {
+      step.idle[static_cast<std::size_t>(executor::Reason::tensor_parallel)] = 1_ms;
+      step.busy -= 1_ms;
+    }
+  const auto hints = [&] {
+    return says(make_result(facts, topology, two_ranks(), memory(), outcome), "no user buffers");
+  };
+  EXPECT_TRUE(hints());
+  for (executor::RankClass& rank : outcome.ranks)
+    for (executor::StepAccount& step : rank.steps) {
+      step.idle[static_cast<std::size_t>(executor::Reason::host)] = 1_ms;
+      step.busy -= 1_ms;
+    }
+  EXPECT_FALSE(hints());
+}
+
+// A trace has ranks and messages; one of the two ranks does nothing in it.
+TEST(Findings, RanksWithoutAPartInATraceAreCounted) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  const auto waits = account({}, {{executor::Reason::straggler, 10_ms}});
+  outcome.ranks[1].steps = {waits, waits};
+  ScenarioFacts facts = testing::facts();
+  facts.trace = true;
+  EXPECT_TRUE(
+      says(make_result(facts, topology, two_ranks(), memory(), outcome), "1 of 2 have no part in it"));
+}
+
 TEST(Findings, AMachineWithoutAFabricIsNotBlamedForAnIdleOne) {
   topology::TopologyBuilder builder;
   builder.set_nodes(1);

@@ -44,6 +44,25 @@ TEST(Terminal, TheAnswerStandsOnTheFirstScreenWithItsUnit) {
   EXPECT_THAT(text, HasSubstr("exposed data parallel           3.50 ms"));
 }
 
+// A cable's two directions, then a cable between other devices: the latter is shown first of the two.
+TEST(Terminal, OtherPlacesComeBeforeACablesOtherDirection) {
+  Result result = sample_result();
+  LinkRow link = result.links[0];
+  result.findings.clear();  // they take lines from the tables
+  result.links.clear();
+  for (const auto& [from, to] :
+       {std::pair("leaf0", "node0/nic0"), std::pair("node0/nic0", "leaf0"), std::pair("node1/nic0", "leaf1"),
+        std::pair("leaf0", "spine0"), std::pair("leaf1", "spine0"), std::pair("node0/gpu0", "node0/nic0")}) {
+    link.from = from, link.to = to;
+    result.links.push_back(link);
+  }
+  const std::string text = to_terminal(result, {});
+  EXPECT_THAT(text, HasSubstr("leaf0 > node0/nic0"));
+  EXPECT_THAT(text, HasSubstr("leaf0 > spine0"));
+  EXPECT_THAT(text, HasSubstr("gpu0 > nic0"));
+  EXPECT_THAT(text, Not(HasSubstr("leaf1 > spine0")));
+}
+
 // In 40 columns remarks go to lines of their own, and columns of tables go before figures are cut.
 TEST(Terminal, FiguresAreWholeOnANarrowScreen) {
   TerminalOptions options;

@@ -3,7 +3,6 @@
 const workload = result.scenario?.workload || {};
 const taskNames = { prefill: "Prefilling one batch", decode: "One step of decoding, a token for each request," };
 const whatRan = () => (workload.trace ? "The trace" : taskNames[workload.task] || "One training step");
-const reasonMeaning = (reason) => (workload.trace && reason === "pipeline_transfer" ? "messages from one accelerator to another" : reasonMeanings[reason]);
 
 // The link that the critical path waits for most, where it is full; null where latency, the library's pace or nothing limits more.
 const fullLink = () => {

@@ -28,11 +28,11 @@ const drawCandidates = () => {
   element("sentence").innerHTML = escapeText(verdict) + more.map((line) => `<small>${escapeText(line)}</small>`).join("");
   const costs = result.rows.find((row) => row.metric === "cost.usd_per_million_tokens");
   element("answer").innerHTML = names.map((name, i) => {
-    const one = extra.results[i], seconds = stepRow().values[i], parts = durationParts(seconds), change = relative[i].p50;
-    const tone = i === 0 || Math.abs(change) < 0.01 ? "" : change > 0 ? "up" : "down";
+    const one = extra.results[i], seconds = stepRow().values[i], parts = durationParts(seconds), change = stepRow().relative[i], median = relative[i].p50;
+    const tone = i === 0 || Math.abs(median) < 0.01 ? "" : median > 0 ? "up" : "down";
     return `<div class="card"><div class="label">${escapeText(name)}${i === 0 ? ", the baseline" : ""}</div>` +
       `<div class="value" data-value="${seconds}">${parts[0]}<small>${parts[1]} a step</small></div>` +
-      `<div class="note">${i === 0 ? "" : `<b class="${tone}">${signed(change)}</b>${result.samples > 1 ? ` (median of ${result.samples})` : ""} · `}${percent(one.accelerators.busy_seconds / one.step.seconds)} busy` +
+      `<div class="note">${i === 0 ? "" : `<b class="${tone}">${signed(change)}</b>${result.samples > 1 ? ` this sample, ${signed(median)}${result.per_token ? " a token" : ""} in the median of ${result.samples}` : ""} · `}${percent(one.accelerators.busy_seconds / one.step.seconds)} busy` +
       `${costs ? ` · ${unitTexts.USD(costs.values[i])} a million tokens` : ""}</div></div>`;
   }).join("");
   foot(extra.results[0], `, ${plural(result.samples, "sample")} of each`);

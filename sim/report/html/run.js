@@ -62,6 +62,7 @@ const followHash = (showRanks) => {
 pages.run = () => {
   if (result.links.length === 0) element("heat-section").remove();
   if (result.collectives.length === 0) element("collectives-section").remove();
+  if (workload.trace) speakOfATrace();
   drawHead();
   drawAnswer();
   drawIdle();

@@ -52,5 +52,10 @@ const reasonMeanings = {
   other: "idle for another reason",
 };
 const stateName = (state) => reasonNames[state] || state.replace(/_/g, " ");
+// A replayed trace has messages and ranks, and neither pipelines nor stages.
+const speakOfATrace = () => {
+  Object.assign(reasonNames, { pipeline_transfer: "exposed messages", straggler: "other ranks' part" });
+  Object.assign(reasonMeanings, { pipeline_transfer: "messages from one accelerator to another", straggler: "only other ranks have work in the trace, or the last member of a collective is late" });
+};
 // Text as HTML in which no line ends between a number and its unit.
 const unbroken = (text) => escapeText(text).replace(/\d[\d.]* (?:%|[A-Za-zµ/]+)/g, '<span class="figure">$&</span>');
