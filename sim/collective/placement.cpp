@@ -6,11 +6,13 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "sim/base/error.hpp"
 #include "sim/base/mix.hpp"
+#include "sim/collective/searches.hpp"
 
 namespace topsim::collective {
 namespace {
@@ -32,22 +34,36 @@ struct Searches {
                             Allowed>;  // nodes, GPUs, inter
   using CommunicatorKey =
       std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-  std::mutex mutex;
-  std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
-  std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
+  struct Found {
+    std::mutex mutex;
+    std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
+    std::map<CommunicatorKey, std::unique_ptr<nccl::Tuner>> tuners;
+  };
+  std::shared_ptr<Found> found = std::make_shared<Found>();
+  std::set<LinkId> dead{};
+  [[nodiscard]] bool see(LinkId link) const { return !dead.contains(link); }
 };
 
 std::shared_ptr<Searches> no_searches_yet() {
   return std::make_shared<Searches>();
 }
 
+std::shared_ptr<Searches> searches_without(const std::shared_ptr<Searches>& known,
+                                           std::span<const LinkId> dead) {
+  return std::make_shared<Searches>(Searches{known->found, {dead.begin(), dead.end()}});
+}
+
 struct Placer::Impl {
   Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, std::shared_ptr<Searches> s);
 
-  // Equal for nodes that are wired alike.
+  // Equal for nodes that are wired alike, as far as searches see.
   std::uint64_t signature(std::uint32_t node) const;
   std::uint64_t wiring(std::uint32_t node) const;
   bool reaches_switches(DeviceId gpu) const;
+  [[nodiscard]] bool of_a_nic(LinkId link) const {
+    const auto is_nic = [&](DeviceId id) { return topology.device(id).kind == DeviceKind::nic; };
+    return is_nic(topology.link(link).from) || is_nic(topology.link(link).to);
+  }
   std::uint64_t box_of(DeviceId gpu) const;
   std::vector<std::size_t> group_by_box(std::span<const DeviceId> gpus,
                                         std::vector<std::uint32_t>& positions) const;
@@ -68,6 +84,7 @@ struct Placer::Impl {
   Searches::Allowed allowed;
   std::shared_ptr<Searches> searches;
   std::vector<bool> domain_spans_nodes;
+  std::set<std::uint32_t> maimed;  // nodes of which searches do not see all
   mutable std::vector<std::atomic<std::uint64_t>> signatures;
   mutable std::mutex kinds_mutex;
   mutable std::unordered_map<std::uint64_t, std::uint64_t>
@@ -80,6 +97,9 @@ Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, s
       allowed{pxn, topology.nvlink_sharp && nvls, topology.sharp && sharp},
       searches(std::move(s)),
       signatures(topology.nodes()) {
+  for (const LinkId link : this->searches->dead)
+    for (const DeviceId end : {topology.link(link).from, topology.link(link).to})
+      maimed.insert(topology.device(end).node);
   std::vector<std::uint32_t> node_of_domain;
   for (const DeviceId gpu : topology.accelerators()) {
     const std::uint32_t domain = router.scale_up_domain(gpu), node = topology.device(gpu).node;
@@ -96,8 +116,10 @@ Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, s
 std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
   std::uint64_t hash = signatures[node].load(std::memory_order_relaxed);
   if (hash != 0) return hash;
+  // Routes may miss more than searches do, and a kind is theirs.
+  const bool of_its_kind = !maimed.contains(node);
   const std::uint64_t kind = router.kind_of_cell(node);
-  {
+  if (of_its_kind) {
     const std::lock_guard lock(kinds_mutex);
     if (const auto known = signature_of_kind.find(kind); known != signature_of_kind.end())
       hash = known->second;
@@ -105,7 +127,7 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
   if (hash == 0) {
     hash = wiring(node);
     const std::lock_guard lock(kinds_mutex);
-    signature_of_kind.emplace(kind, hash);
+    if (of_its_kind) signature_of_kind.emplace(kind, hash);
   }
   signatures[node].store(hash, std::memory_order_relaxed);
   return hash;
@@ -131,6 +153,7 @@ std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
       hash = mix(hash, to.node == node ? to.local + 1 : 0);
       if (topology.type_of(l).transport == "tcp") hash = mix(hash, 3);
       if (!router.works(l)) hash = mix(hash, 4);
+      if (!searches->see(l)) hash = mix(hash, 5);
     }
   }
   return hash | 1;
@@ -166,11 +189,13 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
     }
     std::get<1>(key).push_back(static_cast<std::uint32_t>(nodes.size() << 16) + d.local);
   }
-  const std::lock_guard lock(searches->mutex);
-  std::unique_ptr<nccl::Box>& known = searches->boxes[std::move(key)];
+  const std::lock_guard lock(searches->found->mutex);
+  std::unique_ptr<nccl::Box>& known = searches->found->boxes[std::move(key)];
   if (!known)
-    known = std::make_unique<nccl::Box>(nccl::make_box(
-        nccl::System(topology, nodes, box.gpus, inter, here.pxn), here.nvlink_sharp, here.sharp));
+    known = std::make_unique<nccl::Box>(
+        nccl::make_box(nccl::System(topology, nodes, box.gpus, inter, here.pxn,
+                                    [this](LinkId link) { return searches->see(link) || !of_a_nic(link); }),
+                       here.nvlink_sharp, here.sharp));
   return known.get();
 }
 
@@ -297,10 +322,10 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
   for (std::size_t b = 0; b < result.boxes.size(); ++b)
     result.boxes[b].nics = std::span(result.nics).subspan(nics_begin[b], nics_begin[b + 1] - nics_begin[b]);
   std::sort(shapes.begin(), shapes.end());
-  const std::lock_guard lock(impl_->searches->mutex);
+  const std::lock_guard lock(impl_->searches->found->mutex);
   const auto boxes = static_cast<std::uint32_t>(result.boxes.size());
   std::unique_ptr<nccl::Tuner>& tuner =
-      impl_->searches->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
+      impl_->searches->found->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
   if (!tuner)
     tuner = std::make_unique<nccl::Tuner>(
         nccl::agree(shapes, static_cast<int>(boxes), static_cast<int>(result.ranks),

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "sim/collective/nccl/tuner.hpp"
+#include "sim/collective/searches.hpp"
 #include "sim/executor/step_messages.hpp"
 #include "sim/network/factory.hpp"
 #include "sim/network/packet/packet_network.hpp"
@@ -225,7 +226,9 @@ std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue&
                                   scenario.network.packet.queue_pairs());
     collective::TimeOptions time;
     time.pair_channels = true;
-    const collective::NcclModel nccl(router, scenario.network.nccl, time);
+    const collective::NcclModel nccl(
+        router, scenario.network.nccl, time,
+        collective::searches_without(collective::no_searches_yet(), faults.dead));
     const Setting setting{scenario, router,
                           nccl,     topology::place_ranks(scenario.topology, topology, scenario.run.seed),
                           progress, std::move(changed.capacity_changes)};

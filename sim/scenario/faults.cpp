@@ -93,6 +93,7 @@ class Faults {
   AppliedFaults finish() {
     if (!problems_.empty()) throw ConfigError(std::move(problems_));
     add_routes();
+    say_nics_left();
     options_.capacity_changes = changes_of<executor::CapacityChange>(capacities_);
     options_.pace_changes = changes_of<executor::PaceChange>(paces_);
     return std::move(applied_);
@@ -210,6 +211,39 @@ class Faults {
   }
   static Duration end_of(const FaultSpec& fault) {
     return fault.lasts ? after(fault.at, *fault.lasts) : Duration::max();
+  }
+
+  // NCCL passes over ports that are down when it starts, and its ranks agree on the least of what their nodes
+  // found.
+  void say_nics_left() {
+    if (applied_.dead.empty() || !topology_.torus_chips.empty()) return;
+    const std::set<LinkId> dead(applied_.dead.begin(), applied_.dead.end());
+    struct Nics {
+      std::size_t all = 0, left = 0;
+    };
+    std::map<std::uint32_t, Nics> of_node;
+    std::size_t lost = 0;
+    for (std::size_t i = 0; i < topology_.devices().size(); ++i) {
+      const topology::Device& device = topology_.devices()[i];
+      if (device.kind != DeviceKind::nic) continue;
+      bool cabled = false, works = false;
+      for (const LinkId l : topology_.links_from(DeviceId(i)))
+        if (topology_.device(topology_.link(l).to).node != device.node)
+          cabled = true, works = works || !dead.contains(l);
+      Nics& nics = of_node[device.node];
+      nics.all += cabled ? 1 : 0;
+      nics.left += works ? 1 : 0;
+      lost += cabled && !works ? 1 : 0;
+    }
+    if (lost == 0) return;
+    const auto fewest = std::min_element(of_node.begin(), of_node.end(), [](const auto& a, const auto& b) {
+      return a.second.left < b.second.left;
+    });
+    const std::string down = lost == 1 ? "a NIC that is down" : fmt::format("{} NICs that are down", lost);
+    applied_.notes.push_back(
+        fmt::format("collectives between nodes begin without {}; every node has channels for as many NICs as "
+                    "node{}, where the fewest are left: {} of {}",
+                    down, fewest->first, fewest->second.left, fewest->second.all));
   }
 
   // Which links no route takes, from each instant to the next one.

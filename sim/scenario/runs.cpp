@@ -2,6 +2,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/heap.hpp"
+#include "sim/collective/searches.hpp"
 #include "sim/executor/carrier.hpp"
 #include "sim/executor/executor.hpp"
 #include "sim/scenario/faults.hpp"
@@ -65,11 +66,11 @@ void Runs::explained(const Work& work) const {
 }
 
 Runs::Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
-           const executor::RunOptions& options)
+           std::span<const LinkId> dead, const executor::RunOptions& options)
     : scenario_(scenario),
       prepared_(prepared),
       router_(router),
-      nccl_(router, library_choices(scenario), {}, prepared.searches) {
+      nccl_(router, library_choices(scenario), {}, collective::searches_without(prepared.searches, dead)) {
   // Hardly two ranks are alike then.
   const bool hashed = prepared.topology.routing == topology::Routing::ecmp;
   if (hashed || !options.fold) expect_classes(prepared.program.ranks);

@@ -1,6 +1,7 @@
 // The runs of one scenario: folded once, errors said in the words of its faults.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "sim/executor/simulate.hpp"
@@ -13,9 +14,9 @@ namespace topsim::scenario {
 
 class Runs {
  public:
-  // REQUIRES: the arguments outlive it.
+  // REQUIRES: the arguments outlive it. `dead`: from the beginning to the end.
   Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
-       const executor::RunOptions& options);
+       std::span<const LinkId> dead, const executor::RunOptions& options);
 
   // `options` may differ from those it was made with in what folding does not depend on: steps, records.
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,

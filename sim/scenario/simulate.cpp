@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/collective/searches.hpp"
 #include "sim/metrics/accounting.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/report/make_result.hpp"
@@ -139,7 +140,8 @@ void add_detours(const Scenario& scenario, const Prepared& prepared, const Appli
         made.router = std::make_shared<const topology::Router>(prepared.topology, scenario.run.seed, dead,
                                                                scenario.network.packet.queue_pairs());
         made.nccl = std::make_shared<const collective::NcclModel>(
-            *made.router, library_choices(scenario), collective::TimeOptions{}, prepared.searches);
+            *made.router, library_choices(scenario), collective::TimeOptions{},
+            collective::searches_without(prepared.searches, faults.dead));
         run.detours.push_back(std::move(made));
       }
     }
@@ -156,7 +158,7 @@ Simulated simulate_unlocated(const Scenario& scenario, const topology::Catalogue
   add_detours(scenario, prepared, faults, run);
   const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                 scenario.network.packet.queue_pairs());
-  const Runs runs(scenario, prepared, router, run);
+  const Runs runs(scenario, prepared, router, faults.dead, run);
   const executor::Outcome outcome = runs.run(run, progress);
   Simulated simulated;
   simulated.flows_met = outcome.least_efficiency < 1;
@@ -200,7 +202,7 @@ std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalo
     add_detours(scenario, prepared, faults, run);
     const topology::Router router(prepared.topology, scenario.run.seed, faults.dead,
                                   scenario.network.packet.queue_pairs());
-    executor::Outcome outcome = Runs(scenario, prepared, router, run).run(run, progress);
+    executor::Outcome outcome = Runs(scenario, prepared, router, faults.dead, run).run(run, progress);
     if (!outcome.complete) return {};
     if (collectives != nullptr) *collectives = std::move(outcome.collectives);
     return metrics::mean_step(outcome.step_times);

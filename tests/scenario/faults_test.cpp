@@ -66,6 +66,20 @@ TEST(Faults, AnAcceleratorThatLostItsNvlinksGoesOnOverPcie) {
   EXPECT_EQ(simulate(scenario, catalogue(), {.fold = false}, nullptr).result.step, cut.step);
 }
 
+// Of 1 us after the start the channels are those of eight NICs, and two of them share one from then on; who
+// starts without it has seven.
+TEST(Faults, WhoStartsWithoutANicHasChannelsForTheOthers) {
+  const auto fault = [](const char* more) {
+    return std::string(R"([{"kind": "nic_down", "target": "node0/nic3")") + more + "}]";
+  };
+  EXPECT_LT(step_with(fault("")), step_with(fault(R"(, "at": "1 us", "failover": "1 us")")));
+  std::string said;
+  for (const report::Finding& finding : result_of(with_faults(fault(""))).findings)
+    said += finding.message + '\n';
+  EXPECT_THAT(said, HasSubstr("collectives between nodes begin without a NIC that is down"));
+  EXPECT_THAT(said, HasSubstr("as many NICs as node0, where the fewest are left: 7 of 8"));
+}
+
 // Adaptive routing takes any cable between two switches: they are one link, and its name means all of them.
 TEST(Faults, ALinkOfSeveralCablesSaysThatAllAreDown) {
   Scenario scenario = with_faults(R"([{"kind": "link_down", "target": "leaf0 - spine0", "for": "1 ms"}])");

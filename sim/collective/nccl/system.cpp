@@ -83,9 +83,9 @@ std::string_view name_of(PathType type) {
 }
 
 System::System(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
-               std::span<const DeviceId> gpus, bool inter, bool allow_pxn)
+               std::span<const DeviceId> gpus, bool inter, bool allow_pxn, const Works& works)
     : inter_(inter) {
-  read(topology, nodes, gpus);
+  read(topology, nodes, gpus, works);
   order_edges();
   if (searchable()) find_paths(allow_pxn);
   measure();
@@ -113,7 +113,7 @@ void System::connect(int a, int b, EdgeKind kind, float bandwidth) {
 }
 
 void System::read(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
-                  std::span<const DeviceId> gpus) {
+                  std::span<const DeviceId> gpus, const Works& works) {
   std::map<DeviceId, int> vertex_of;
   const auto node_of = [&](DeviceId id) {
     const auto at = std::find(nodes.begin(), nodes.end(), topology.device(id).node);
@@ -145,7 +145,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     for (const DeviceId id : front)
       for (const LinkId l : topology.links_from(id)) {
         const DeviceId to = topology.link(l).to;
-        if (vertex_of.contains(to) || !wanted(topology.device(to))) continue;
+        if (vertex_of.contains(to) || !works(l) || !wanted(topology.device(to))) continue;
         vertex_of[to] = -1;
         next.push_back(to);
       }
@@ -172,7 +172,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
       vertex = add({.kind = VertexKind::pci});
     } else {
       vertex = add({.kind = VertexKind::nic});
-      read_port(topology, id, vertex, node_of(id), ports_below);
+      read_port(topology, id, vertex, node_of(id), ports_below, works);
     }
   }
 
@@ -181,7 +181,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     for (const LinkId l : topology.links_from(id)) {
       const topology::Link& link = topology.link(l);
       const auto end = vertex_of.find(link.to);
-      if (end == vertex_of.end() || link.to < id) continue;  // each cable once
+      if (end == vertex_of.end() || link.to < id || !works(l)) continue;  // each cable once
       const int b = end->second;
       const DeviceKind from = topology.device(id).kind, to = topology.device(link.to).kind;
       const bool scale_up = (from == DeviceKind::accelerator || from == DeviceKind::nvswitch) &&
@@ -222,11 +222,11 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
 }
 
 void System::read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
-                       std::map<DeviceId, int>& below) {
+                       std::map<DeviceId, int>& below, const Works& works) {
   double port_rate = 0, wire = 0;
   bool tcp = false;  // sockets take host memory alone (net_socket.cc, ptrSupport)
   for (const LinkId l : topology.links_from(nic))
-    if (in_fabric(topology, topology.link(l))) {
+    if (in_fabric(topology, topology.link(l)) && works(l)) {
       tcp = tcp || topology.type_of(l).transport == "tcp";
       port_rate += topology.link(l).line_rate.value();
       wire += topology.link(l).capacity.value();

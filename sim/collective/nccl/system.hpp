@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string_view>
@@ -63,9 +64,12 @@ class System {
  public:
   // `gpus`: local accelerators of the communicator, in rank order. `inter`: the communicator spans several
   // boxes, so that NICs take part. `nodes` are the topology nodes that make up the box (one, unless NVLink
-  // spans nodes).
+  // spans nodes). Ports that do not work are not seen: NCCL passes over those that are not active
+  // (transport/net_ib/init.cc).
+  using Works = std::function<bool(LinkId)>;
   System(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
-         std::span<const DeviceId> gpus, bool inter, bool allow_pxn);
+         std::span<const DeviceId> gpus, bool inter, bool allow_pxn, const Works& works = all_work);
+  static bool all_work(LinkId) { return true; }
 
   [[nodiscard]] int gpus() const { return static_cast<int>(gpus_.size()); }
   [[nodiscard]] int nets() const { return static_cast<int>(nets_.size()); }
@@ -122,10 +126,10 @@ class System {
   int add(Vertex vertex);
   void connect(int a, int b, EdgeKind kind, float bandwidth);  // both ways; parallel links add up
   void read(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
-            std::span<const DeviceId> gpus);
+            std::span<const DeviceId> gpus, const Works& works);
   // A port of its NIC or, where a plugin joins the NICs below a PCIe switch, a rail more of `below`'s.
   void read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
-                 std::map<DeviceId, int>& below);
+                 std::map<DeviceId, int>& below, const Works& works);
   void order_edges();
   [[nodiscard]] std::vector<Path> paths_to(int base) const;  // from every vertex
   [[nodiscard]] Path joined(const Path& first, const Path& second) const;
