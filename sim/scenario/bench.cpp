@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <tuple>
+#include <utility>
 
 #include "sim/collective/nccl/tuner.hpp"
 #include "sim/collective/searches.hpp"
@@ -175,6 +177,19 @@ void refuse_another(const collective::Overrides& forced, CollectiveKind kind,
                                 collective::name_of(choice.protocol), why_not(forced, kind)));
 }
 
+// NICs of a node, and those of them on which nothing of this travels.
+std::pair<int, int> nics_of_node(const topology::Topology& topology, std::uint32_t node,
+                                 const collective::Activity& activity) {
+  const auto nics = topology.nics_of_node(node);
+  const auto idle = std::count_if(nics.begin(), nics.end(), [&](DeviceId nic) {
+    return std::none_of(activity.usage.begin(), activity.usage.end(), [&](const topology::LinkShare& use) {
+      const topology::Link link = topology.link(use.link);
+      return link.from == nic || link.to == nic;
+    });
+  });
+  return {static_cast<int>(nics.size()), static_cast<int>(idle)};
+}
+
 std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const BenchSizes& sizes) {
   const bool in_steps = setting.scenario.network.collectives == CollectiveForm::steps ||
                         network::find_model(setting.scenario.network.model).messages_only;
@@ -188,6 +203,11 @@ std::vector<BenchRow> rows_of(const Setting& setting, CollectiveKind kind, const
     const collective::Overrides& forced = setting.scenario.network.nccl;
     const collective::Choice choice = setting.nccl.choose(kind, row.size, setting.gpus);
     row.host_copies = activity.host_copies;
+    if (row.host_copies) {
+      const topology::Topology& topology = setting.router.topology();
+      std::tie(row.nics, row.idle_nics) =
+          nics_of_node(topology, topology.device(setting.gpus.front()).node, activity);
+    }
     if (in_steps) {
       const collective::StepPlan plan = setting.nccl.steps(kind, row.size, setting.gpus);
       row.choice = plan.choice;

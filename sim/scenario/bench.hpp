@@ -22,7 +22,8 @@ struct BenchRow {
   double bytes_per_second = 0;      // size / time: "algbw"
   double bus_bytes_per_second = 0;  // the same in what a link carries: "busbw"
   collective::Choice choice;
-  bool host_copies = false;  // what threads of the hosts copy for TCP limits it
+  bool host_copies = false;     // what threads of the hosts copy for TCP limits it
+  int nics = 0, idle_nics = 0;  // where host copies limit it: of the first rank's node
 };
 
 // On the cluster as it is with those faults of links, NICs and switches that hold from the beginning to the

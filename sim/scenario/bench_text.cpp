@@ -128,8 +128,17 @@ std::string bench_table(const BenchCollective& what, const std::vector<BenchRow>
                         row.choice.channels);
   }
   text += "# Out of bounds values : 0 OK\n";
-  if (std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return row.host_copies; }))
+  const auto copied =
+      std::find_if(rows.rbegin(), rows.rend(), [](const BenchRow& row) { return row.host_copies; });
+  if (copied != rows.rend())
     text += "# TCP: limited by the hosts' copies (network.nccl.socket_nthreads: NCCL_SOCKET_NTHREADS)\n";
+  // Bytes go to host memory and back over one PCIe link, so as much fits on half of the NICs, and NCCL's
+  // search keeps what it found first.
+  if (copied != rows.rend() && copied->idle_nics > 0)
+    text += fmt::format(
+        "# {} of a node's {} NICs idle: NCCL found channels of the same sum without them, and "
+        "only accelerators that send copy\n",
+        copied->idle_nics, copied->nics);
   if (!rows.empty())
     text += fmt::format("# Avg bus bandwidth    : {:g}\n", sum / static_cast<double>(rows.size()));
   return text + "#\n";

@@ -166,6 +166,23 @@ TEST(Bench, FaultsThatHoldAllTheTimeAreThere) {
   EXPECT_LT(slower, 10.13 * 1.05);
 }
 
+// To host memory and back a byte passes its PCIe switch's one link up or down up to twice, so four channels
+// of 40 GB/s are what eight of 20 are, and a search that keeps what it found first leaves four NICs idle;
+// eight channels of 100 Gbit/s cables take them all.
+TEST(Bench, OverTcpSaysHowManyNicsNoChannelTakes) {
+  for (const auto& [link, idle] : {std::pair{"eth-400g", 4}, {"eth-100g", 0}}) {
+    Scenario scenario;
+    scenario.topology = topology::test::cluster("hgx-h100", 2, "rail");
+    scenario.topology.fabric.link.use = link;
+    scenario.network.model = "flow";
+    const Bytes size(std::int64_t{1} << 30);
+    const BenchRow row =
+        bench(scenario, topology::test::catalogue(), CollectiveKind::all_gather, {size, size, 2})[0];
+    EXPECT_EQ(row.nics, 8) << link;
+    EXPECT_EQ(row.idle_nics, idle) << link;
+  }
+}
+
 // Ranks pass over ports that are down when they start: without the leaf of one rail they find what nodes of
 // seven NICs have. Nodes that miss several each find as many rings as NICs, and all run the fewest: two, and
 // one elsewhere, leave six of eight, which carry 1/6 instead of 1/8.
