@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace topsim::collective {
 namespace {
@@ -46,20 +47,41 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
     for (std::size_t d = dims.size(); d-- > 0; place /= static_cast<std::uint32_t>(dims[d]))
       values[d].insert(place % static_cast<std::uint32_t>(dims[d]));
   }
-  TorusBlock block;
+  struct Named {
+    TorusBlock::Axis axis;
+    std::uint32_t stride, size;  // of the whole axis, in places
+    [[nodiscard]] std::uint32_t at(std::uint32_t place) const { return place / stride % size; }
+  };
+  std::vector<Named> axes;
   std::size_t product = 1;
-  for (std::size_t d = 0; d < dims.size(); ++d) {
+  std::uint32_t stride = 1;
+  for (std::size_t d = dims.size(); d-- > 0; stride *= static_cast<std::uint32_t>(dims[d])) {
     const auto size = static_cast<std::uint32_t>(values[d].size());
     const bool nodes = d == 0 && of_nodes();
     const bool gaps = *values[d].rbegin() - *values[d].begin() + 1 != size;
     if (gaps && !nodes) return std::nullopt;
     product *= size;
     const bool whole = static_cast<int>(size) == dims[d];
-    if (size > 1)
-      block.axes.push_back({size, nodes || (whole && size > 2 && topology_.fabric_kind != "mesh"), nodes});
+    const TorusBlock::Axis axis{size, nodes || (whole && size > 2 && topology_.fabric_kind != "mesh"), nodes};
+    if (size > 1) axes.push_back({axis, stride, static_cast<std::uint32_t>(dims[d])});
   }
   if (product != gpus.size()) return std::nullopt;
-  for (const std::uint32_t place : places) block.chips.push_back(topology_.torus_chips[place]);
+  // Whatever order the dimensions are listed in: from the longest on. It is also what spreads three of them
+  // more evenly: of 2 x 4 x 8 the busiest link carries 38.5 of 64 x 3 parts, the other way round 45.5.
+  std::sort(axes.begin(), axes.end(), [](const Named& a, const Named& b) {
+    return std::tuple(!a.axis.nodes, b.axis.size, b.axis.ring, b.stride) <
+           std::tuple(!b.axis.nodes, a.axis.size, a.axis.ring, a.stride);
+  });
+  std::vector<std::uint32_t> order(places.begin(), places.end());
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const auto differs =
+        std::find_if(axes.begin(), axes.end(), [&](const Named& axis) { return axis.at(a) != axis.at(b); });
+    return differs != axes.end() && differs->at(a) < differs->at(b);
+  };
+  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+  TorusBlock block;
+  for (const Named& each : axes) block.axes.push_back(each.axis);
+  for (const std::uint32_t place : order) block.chips.push_back(topology_.torus_chips[place]);
   return block;
 }
 

@@ -10,6 +10,7 @@
 
 #include "sim/report/bill_of_materials.hpp"
 #include "sim/scenario/load_topology.hpp"
+#include "sim/scenario/torus_ranks.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 #include "topology/placement.hpp"
 #include "workloads/model.hpp"
@@ -57,12 +58,12 @@ std::optional<Job> job_of(const topology::TopologySpec& spec, const topology::Ca
   return job;
 }
 
-void check_plan(const workloads::WorkloadSpec& asked, const Job& job) {
-  if (asked.trace) return;
+std::optional<workloads::Plan> checked_plan(const workloads::WorkloadSpec& asked, const Job& job) {
+  if (asked.trace) return std::nullopt;
   workloads::WorkloadSpec workload = asked;
   workload.model = workloads::complete_model(workload);
   workload.host.accelerators = job.per_node;
-  (void)workloads::resolve(workload, job.ranks);
+  return workloads::resolve(workload, job.ranks);
 }
 
 // `problem` of a device of a topology, by its place in the file that lists them.
@@ -142,8 +143,11 @@ topology::Topology checked_topology(const Scenario& scenario, const topology::Ca
   const std::optional<Job> job = built ? Job{static_cast<std::uint32_t>(built->accelerators().size()),
                                              workloads::host_facts(*built).accelerators}
                                        : job_of(scenario.topology, catalogue);
-  if (job && job->ranks > 0) collected.from([&] { check_plan(scenario.workload, *job); });
+  std::optional<workloads::Plan> plan;
+  if (job && job->ranks > 0) collected.from([&] { plan = checked_plan(scenario.workload, *job); });
   if (!collected.problems.empty()) throw ConfigError(std::move(collected.problems));
+  if (plan && leaves_ranks_open(scenario))
+    if (auto devices = torus_order(*built, *plan)) return built->with_ranks_on(std::move(*devices));
   return std::move(*built);
 }
 
@@ -160,7 +164,7 @@ std::vector<Problem> mistakes_beside(const std::vector<Problem>& of_reading, con
     return begins_with_one_of(problem.path, kElsewhere);
   });
   const std::optional<Job> job = elsewhere ? job_of(partial.topology, catalogue) : std::nullopt;
-  if (job) collected.from([&] { check_plan(partial.workload, *job); });
+  if (job) collected.from([&] { (void)checked_plan(partial.workload, *job); });
   return std::move(collected.problems);
 }
 }  // namespace topsim::scenario

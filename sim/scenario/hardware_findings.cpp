@@ -12,6 +12,7 @@
 #include "sim/collective/nccl/tuner.hpp"
 #include "sim/collective/sockets.hpp"
 #include "sim/scenario/described_parts.hpp"
+#include "sim/scenario/layout_findings.hpp"
 #include "sim/scenario/packet_findings.hpp"
 #include "sim/scenario/plan_findings.hpp"
 #include "topology/build.hpp"
@@ -30,12 +31,6 @@ bool scales_blocks(const topology::Accelerator& entry) {
   return entry.compute_capability > 0 ? entry.compute_capability >= 100 : entry.year >= 2025;
 }
 
-// Their library is Transformer Engine: NVIDIA's from Ampere on, AMD's from CDNA 3 on, the first with fp8
-// (user buffers: ROCm/TransformerEngine pull request 367).
-bool has_user_buffers(const topology::Accelerator& entry) {
-  return entry.compute_capability >= 80 || (entry.vendor == "AMD" && entry.dense_flops.contains("fp8"));
-}
-
 void find_formats(const Scenario& scenario, const topology::Topology& topology,
                   const topology::Catalogue& catalogue, std::vector<report::Finding>& out) {
   const workloads::WorkloadSpec& workload = scenario.workload;
@@ -44,13 +39,6 @@ void find_formats(const Scenario& scenario, const topology::Topology& topology,
     return;
   const topology::Accelerator& entry =
       catalogue.accelerator(topology.model_of(topology.accelerators().front()));
-  if (workload.plan.tp_overlap == workloads::TensorOverlap::userbuffers && workload.plan.tp > 1 &&
-      !has_user_buffers(entry))
-    out.push_back({report::Severity::warning,
-                   fmt::format("user buffers are Transformer Engine's, which does not run on {}; they are "
-                               "simulated as if it did",
-                               entry.name),
-                   "workload.plan.tp_overlap", "tp_overlap=async, or none"});
   const std::string_view units = workloads::units_of(workload.precision.gemm);
   if (entry.dense_flops.empty()) return;
   if (entry.dense_flops.contains(units)) {
@@ -305,6 +293,7 @@ std::vector<report::Finding> hardware_findings(const Scenario& scenario, const t
   for (report::Finding& each : plan_findings(scenario.workload)) out.push_back(std::move(each));
   find_ports_by_turns(scenario, topology, out);
   find_host_copies(scenario, topology, out);
+  for (report::Finding& each : layout_findings(scenario, topology, catalogue)) out.push_back(std::move(each));
   find_plugin_latency(scenario, topology, out);
   if (scenario.topology.node.use.empty()) {
     for (report::Finding& each : described_parts(topology, catalogue)) out.push_back(std::move(each));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
+#include "sim/scenario/torus_ranks.hpp"
 #include "workloads/framework.hpp"
 #include "workloads/model.hpp"
 #include "workloads/plan.hpp"
@@ -101,11 +103,14 @@ std::vector<PlanBound::Passes> PlanBound::passes_of(const PlanChoice& choice,
 std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec& workload,
                                                   const workloads::Plan& plan) const {
   std::vector<Passes> passes;
+  const std::optional<std::vector<DeviceId>> laid = scenario::torus_order(topology_, plan);
+  const auto all = topology_.accelerators();
+  const std::vector<DeviceId> ranks = laid ? *laid : std::vector<DeviceId>(all.begin(), all.end());
   const program::Program whole = workloads::passes_of(workload, plan, accelerator_, Schedule::one_f_one_b);
   for (const program::RankProgram& stage : whole.classes) {
     Passes each;
-    each.forward = span(whole, stage, {Phase::forward});
-    each.backward = span(whole, stage, {Phase::backward, Phase::recompute, Phase::weight_gradient});
+    each.forward = span(whole, stage, ranks, {Phase::forward});
+    each.backward = span(whole, stage, ranks, {Phase::backward, Phase::recompute, Phase::weight_gradient});
     each.returns = each.backward;
     each.host_forward = issuing(whole, stage, {Phase::forward});
     each.host = each.host_forward +
@@ -117,9 +122,9 @@ std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec&
   const program::Program parts = workloads::passes_of(workload, plan, accelerator_, Schedule::zb_h1);
   for (std::size_t g = 0; g < passes.size(); ++g) {
     const program::RankProgram& stage = parts.classes[g];
-    const Duration input = span(parts, stage, {Phase::backward, Phase::recompute});
-    const Duration weights = span(parts, stage, {Phase::weight_gradient});
-    passes[g].forward = std::min(passes[g].forward, span(parts, stage, {Phase::forward}));
+    const Duration input = span(parts, stage, ranks, {Phase::backward, Phase::recompute});
+    const Duration weights = span(parts, stage, ranks, {Phase::weight_gradient});
+    passes[g].forward = std::min(passes[g].forward, span(parts, stage, ranks, {Phase::forward}));
     passes[g].backward = std::min(passes[g].backward, input + weights);
     passes[g].returns = std::min(passes[g].returns, input);
     const Duration host_forward = issuing(parts, stage, {Phase::forward});
@@ -132,11 +137,12 @@ std::vector<PlanBound::Passes> PlanBound::measure(const workloads::WorkloadSpec&
 }
 
 // Of a call, when nothing else uses its links; zero outside tensor and context parallelism.
-Duration PlanBound::alone(const program::Program& program, const Op& op) const {
+Duration PlanBound::alone(const program::Program& program, const Op& op,
+                          std::span<const DeviceId> ranks) const {
   if (!within_a_pass(program, op)) return {};
   const CommunicatorId id = program.communicator_slots[op.slot][0];
   std::vector<DeviceId> gpus;
-  for (const RankId rank : program.members_of(id)) gpus.push_back(topology_.accelerators()[rank.index()]);
+  for (const RankId rank : program.members_of(id)) gpus.push_back(ranks[rank.index()]);
   collective::Activity activity;
   nccl_.lower(op.collective, op.bytes, gpus, activity);
   double rate = activity.cap.value() > 0 ? activity.cap.value() : std::numeric_limits<double>::infinity();
@@ -161,7 +167,7 @@ Duration PlanBound::issuing(const program::Program& program, const program::Rank
 // From the first kernel of the second micro-batch's pass to its last; calls before the first one may have
 // come before the pass.
 Duration PlanBound::span(const program::Program& program, const program::RankProgram& stage,
-                         std::initializer_list<Phase> phases) const {
+                         std::span<const DeviceId> ranks, std::initializer_list<Phase> phases) const {
   std::vector<Duration> end(stage.ops.size()), stream_end(stage.streams.size());
   std::map<std::tuple<std::uint8_t, program::CollectiveKind, std::int64_t>, Duration> times;
   Duration last{};
@@ -179,7 +185,7 @@ Duration PlanBound::span(const program::Program& program, const program::RankPro
     if (!computes) {
       const auto key = std::tuple{op.slot, op.collective, op.bytes.value()};
       const auto found = times.find(key);
-      takes = found != times.end() ? found->second : times[key] = alone(program, op);
+      takes = found != times.end() ? found->second : times[key] = alone(program, op, ranks);
     }
     end[i] = stream_end[op.stream] = start + takes;
     if (computes) last = end[i];

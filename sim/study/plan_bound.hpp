@@ -26,6 +26,8 @@
 
 #include <map>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "sim/collective/collective.hpp"
 #include "sim/study/plan_space.hpp"
@@ -52,8 +54,11 @@ class PlanBound {
                                               const workloads::Plan& plan) const;
   [[nodiscard]] std::vector<Passes> measure(const workloads::WorkloadSpec& workload,
                                             const workloads::Plan& plan) const;
-  [[nodiscard]] Duration alone(const program::Program& program, const program::Op& op) const;
+  // `ranks`: where they run.
+  [[nodiscard]] Duration alone(const program::Program& program, const program::Op& op,
+                               std::span<const DeviceId> ranks) const;
   [[nodiscard]] Duration span(const program::Program& program, const program::RankProgram& stage,
+                              std::span<const DeviceId> ranks,
                               std::initializer_list<program::Phase> phases) const;
 
   [[nodiscard]] static Duration issuing(const program::Program& program, const program::RankProgram& stage,

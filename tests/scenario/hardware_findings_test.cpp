@@ -1,6 +1,7 @@
 // What a run says of hardware that cannot do what is asked of it.
 #include "sim/scenario/hardware_findings.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +45,29 @@ TEST(HardwareFindings, SayWhatAGenerationLacks) {
                                  volta = {ring[0], "topology.node=dgx-1-v100", "workload.model=llama3-8b"};
   EXPECT_THAT(words(ring), testing::Not(HasSubstr("Transformer Engine")));
   EXPECT_THAT(words(volta), HasSubstr("Transformer Engine's, which does not run on NVIDIA V100"));
+}
+
+// Each rank writes into its group's buffers: eight over two nodes of four GH200, or in a box without NVLink,
+// cannot; four of them, eight trays of one NVLink domain and a box of MI300X can.
+TEST(HardwareFindings, SayWhereUserBuffersCannotBe) {
+  const auto on = [](const char* node, int nodes, int tp) {
+    return words(
+        {"workload.model=llama3-8b", "workload.sequence=2048",
+         fmt::format(R"(topology={{"node": "{}", "nodes": {}, "fabric": "rail"}})", node, nodes),
+         fmt::format(
+             R"(workload.plan={{"tp": {}, "micro_batch": 1, "global_batch": 144, "zero": 1, "recompute": "full",
+                                                 "tp_overlap": "userbuffers", "sequence_parallel": true}})",
+             tp)});
+  };
+  EXPECT_THAT(
+      on("gh200x4-slingshot", 4, 8),
+      HasSubstr(
+          "need one NVLink domain that holds a whole tensor group, and none holds ranks 0 and 4 of tp 8"));
+  EXPECT_THAT(on("l40s-4gpu", 4, 4), HasSubstr("none holds ranks 0 and 1 of tp 4"));
+  EXPECT_THAT(on("mi300x-8", 4, 16), HasSubstr("need one scale-up domain"));
+  EXPECT_THAT(on("gh200x4-slingshot", 4, 4), testing::Not(HasSubstr("user buffers")));
+  EXPECT_THAT(on("gb200-nvl72", 18, 8), testing::Not(HasSubstr("user buffers")));
+  EXPECT_THAT(on("mi300x-8", 4, 8), testing::Not(HasSubstr("user buffers")));
 }
 
 TEST(HardwareFindings, SayWhichPartsOfAModelAreDescribedButSwitchedOff) {

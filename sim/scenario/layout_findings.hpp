@@ -1,0 +1,16 @@
+// What a run says of a plan and the places of its ranks. It runs all the same.
+#pragma once
+
+#include <vector>
+
+#include "sim/report/result.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/catalogue.hpp"
+#include "topology/topology.hpp"
+
+namespace topsim::scenario {
+// User buffers where no links for them join a tensor group; axes of the plan on parts of axes of a torus.
+[[nodiscard]] std::vector<report::Finding> layout_findings(const Scenario& scenario,
+                                                           const topology::Topology& topology,
+                                                           const topology::Catalogue& catalogue);
+}  // namespace topsim::scenario
