@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -28,6 +29,7 @@ struct Known {
   std::optional<Interval> price;
   std::string source;
   bool unsourced = false, estimated = false;
+  std::string basis, priced_as = {};
 };
 
 // As configs/hardware marks what no text was found for.
@@ -37,6 +39,17 @@ bool remembered(std::string_view source) {
 
 bool is_estimate(const topology::Price& offer) {
   return offer.kind.find("estimate") != std::string::npos;
+}
+
+// What the offer nearest to the usual price is.
+std::string basis_of(const topology::PriceEntry& entry) {
+  const auto away = [&](const topology::Price& offer) { return std::abs(offer.dollars - entry.use); };
+  const auto nearest =
+      std::min_element(entry.offers.begin(), entry.offers.end(),
+                       [&](const topology::Price& a, const topology::Price& b) { return away(a) < away(b); });
+  if (is_estimate(*nearest)) return "estimate";
+  const bool list = nearest->kind.find("list") != std::string::npos || nearest->kind == "MSRP";
+  return list ? "list" : "street";
 }
 
 std::string describe(const topology::PriceEntry& entry) {
@@ -88,6 +101,11 @@ class Counter {
       if (!item.price && !item.included)
         remarks_.push_back(
             fmt::format("no price known of {} ({} of them): not counted", item.id, item.count));
+      if (item.price && !item.priced_as.empty())
+        remarks_.push_back(
+            fmt::format("no price of a {0} is known: it stands at that of a {1}, another machine; a quote "
+                        "(cost.prices.{0}) replaces it",
+                        item.id, item.priced_as));
       if (item.price && item.unsourced && !item.included)
         remarks_.push_back(
             fmt::format("no source was found for the price of {0}: a remembered figure; a quote "
@@ -131,6 +149,8 @@ class Counter {
     item.price_source = known.source;
     item.unsourced = known.unsourced;
     item.estimated = known.estimated;
+    item.basis = known.basis;
+    item.priced_as = known.priced_as;
   }
 
   [[nodiscard]] Known known(const std::string& id) const {
@@ -138,14 +158,14 @@ class Counter {
       quoted_.insert(id);
       const double low = quote->second.front();
       const double high = quote->second.back();
-      return {Interval{low, (low + high) / 2, high}, "quote"};
+      return {Interval{low, (low + high) / 2, high}, "quote", false, false, "quote"};
     }
     const topology::PriceEntry* entry = catalogue_.price(id);
     if (entry == nullptr) return {};
     const bool unsourced = std::all_of(entry->offers.begin(), entry->offers.end(),
                                        [](const topology::Price& offer) { return remembered(offer.source); });
     return {Interval{entry->low, entry->use, entry->high}, describe(*entry), unsourced,
-            std::all_of(entry->offers.begin(), entry->offers.end(), is_estimate)};
+            std::all_of(entry->offers.begin(), entry->offers.end(), is_estimate), basis_of(*entry)};
   }
 
   // A recipe made from another one (HGX from DGX) is priced as that one where it has no offers of its own.
@@ -155,6 +175,8 @@ class Counter {
       each = &catalogue_.node(each->like);
       price = known(each->id);
       price.source += ", of a " + each->id;
+      // The same machine under another name needs no word.
+      if (each->accelerator != recipe.accelerator) price.priced_as = each->id;
     }
     return price;
   }

@@ -128,6 +128,26 @@ TEST_F(Bill, AServerMadeFromAnotherRecipeIsPricedAsThatOne) {
   EXPECT_THAT(find(bill, BomCategory::server)->price_source, HasSubstr("of a dgx-h100"));
 }
 
+// What was asked of buyers for an H100 box, NVIDIA's list for an H200 one; a B300 box has no price but a
+// B200's, which is another machine, as an HGX beside a DGX of the same accelerators is not.
+TEST_F(Bill, WhatAPriceIsAndOfWhichMachineIsSaid) {
+  const auto server = [](const char* node) {
+    topology::TopologySpec spec;
+    spec.node.use = node;
+    return bill_of_materials(two_nodes(), spec, catalogue(), {});
+  };
+  const auto says_another = [](const BillOfMaterials& bill) {
+    return std::any_of(bill.remarks.begin(), bill.remarks.end(), [](const std::string& each) {
+      return each.find("another machine") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(find(server("hgx-h100"), BomCategory::server)->basis, "street");
+  EXPECT_FALSE(says_another(server("hgx-h100")));
+  EXPECT_EQ(find(server("dgx-h200"), BomCategory::server)->basis, "list");
+  EXPECT_EQ(find(server("dgx-b300"), BomCategory::server)->priced_as, "dgx-b200");
+  EXPECT_TRUE(says_another(server("dgx-b300")));
+}
+
 TEST_F(Bill, AQuoteReplacesTheCataloguesRange) {
   topology::TopologySpec spec;
   spec.node.use = "dgx-h100";
