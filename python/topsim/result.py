@@ -14,7 +14,7 @@ from .table import Table, bars_html
 
 # The order in which people read them; result.json sorts its keys.
 _COLUMNS = {
-    "ranks": ("rank", "count", "node", "device", "program", "busy_seconds"),
+    "ranks": ("rank", "count", "node", "device", "program", "busy_seconds", "slowed_seconds"),
     "links": ("id", "count", "kind", "type", "from", "to", "capacity", "bytes", "utilization", "peak_utilization",
               "busy_seconds"),
     "collectives": ("group", "kind", "group_size", "bytes", "calls", "seconds_each", "bus_bandwidth", "algorithm",
@@ -111,6 +111,11 @@ class Result:
         return self._dict["accelerators"]["busy_seconds"]
 
     @property
+    def slowed_seconds(self) -> float:
+        """Of busy_seconds: how much longer kernels take beside communication than alone."""
+        return self._dict["accelerators"].get("slowed_seconds", 0.0)
+
+    @property
     def complete(self) -> bool:
         """False when the run was interrupted."""
         return self._dict["complete"]
@@ -134,7 +139,9 @@ class Result:
 
     @property
     def ranks(self) -> Table:
-        """rank, count, node, device, program, busy_seconds, idle_seconds.<reason>; seconds a step and member."""
+        """rank, count, node, device, program, busy_seconds, slowed_seconds (of them, beside communication),
+        idle_seconds.<reason>; seconds a step and member.
+        """
         return Table._of_rows("ranks", self._dict["ranks"], _COLUMNS["ranks"])
 
     @property

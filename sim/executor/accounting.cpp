@@ -12,11 +12,12 @@ Accounting::Accounting(std::size_t rank_classes, int warmup, int steps)
   for (Rank& rank : ranks_) rank.steps.resize(finishers_.size());
 }
 
-void Accounting::busy(std::uint32_t r, SimTime begin, SimTime end) {
+void Accounting::busy(std::uint32_t r, SimTime begin, SimTime end, Duration slowed) {
   if (end <= begin) return;
   Rank& rank = ranks_[r];
   rank.until = end;
   rank.steps[rank.finished].busy += end - begin;
+  rank.steps[rank.finished].slowed += slowed;
 }
 
 void Accounting::idle(std::uint32_t r, Reason reason, SimTime begin, SimTime end) {
@@ -26,12 +27,12 @@ void Accounting::idle(std::uint32_t r, Reason reason, SimTime begin, SimTime end
   rank.steps[rank.finished].idle[static_cast<std::size_t>(reason)] += end - begin;
 }
 
-void Accounting::add(std::uint32_t r, Duration busy, const std::array<Duration, kReasons>& idle,
-                     SimTime until) {
+void Accounting::add(std::uint32_t r, const StepAccount& more, SimTime until) {
   Rank& rank = ranks_[r];
   StepAccount& account = rank.steps[rank.finished];
-  account.busy += busy;
-  for (std::size_t i = 0; i < kReasons; ++i) account.idle[i] += idle[i];
+  account.busy += more.busy;
+  account.slowed += more.slowed;
+  for (std::size_t i = 0; i < kReasons; ++i) account.idle[i] += more.idle[i];
   rank.until = until;
 }
 
@@ -56,6 +57,8 @@ std::vector<StepAccount> Accounting::steps(std::uint32_t r, Reason at_end) const
       if (*from == Duration{}) from = &step.busy, to = &steps[k - 1].busy;
       const Duration moved = std::min(more, *from);
       *from -= moved, *to += moved, more -= moved;
+      const Duration beyond = std::max(Duration{}, step.slowed - step.busy);
+      step.slowed -= beyond, steps[k - 1].slowed += beyond;
     }
   }
   steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(std::min(warmup_, steps.size())));

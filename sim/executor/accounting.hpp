@@ -17,10 +17,11 @@ class Accounting {
   Accounting(std::size_t rank_classes, int warmup, int steps);
 
   // REQUIRES: per rank class intervals follow each other without gaps, from time 0.
-  void busy(std::uint32_t rank, SimTime begin, SimTime end);
+  // `slowed`: of it, what communication beside the kernel cost.
+  void busy(std::uint32_t rank, SimTime begin, SimTime end, Duration slowed = {});
   void idle(std::uint32_t rank, Reason reason, SimTime begin, SimTime end);
   // Many intervals of its open step at once, up to `until`.
-  void add(std::uint32_t rank, Duration busy, const std::array<Duration, kReasons>& idle, SimTime until);
+  void add(std::uint32_t rank, const StepAccount& more, SimTime until);
   // A rank class has done its own part of a step. Returns true when it was the last: the step ends now.
   bool finish_step(std::uint32_t rank, SimTime now);
 

@@ -40,6 +40,7 @@ struct ComputeState {
   std::int64_t shared = 0, grid = 0, left_over = 0;
   std::int64_t cell_shared = 0, cell_grid = 0;
   std::uint32_t cells = 0;  // that follow
+  std::int64_t alone = 0;   // what the whole run would take without communication, at the throttles it met
   bool placed = true;       // all blocks of the grid under way have units
   Pace pace;
   SimTime since{};  // all this holds at this time
@@ -60,6 +61,7 @@ struct ComputeState {
     placed = true;
     pace = first;
     since = now;
+    alone = scaled(work, pace.throttle);
   }
 
   [[nodiscard]] SimTime end() const {
@@ -76,8 +78,13 @@ struct ComputeState {
   void change(const Pace& next, SimTime now) {
     advance((now - since).count());
     since = now;
+    if (next.throttle != pace.throttle)
+      alone += scaled(left(), next.throttle) - scaled(left(), pace.throttle);
     pace = next;
   }
+
+  // Of a run that took so long: how much of it is owed to communication beside it.
+  [[nodiscard]] Duration slowed(Duration took) const { return std::max(Duration{}, took - Duration(alone)); }
 
   [[nodiscard]] bool same(const ComputeState& other) const {
     return running == other.running && op == other.op && shared == other.shared && grid == other.grid &&
@@ -86,6 +93,7 @@ struct ComputeState {
   }
 
  private:
+  [[nodiscard]] std::int64_t left() const { return shared + grid + cells * (cell_shared + cell_grid); }
   [[nodiscard]] static std::int64_t scaled(std::int64_t work, double pace) {
     return pace == 1 ? work : nearest(static_cast<double>(work) * pace);
   }

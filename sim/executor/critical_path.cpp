@@ -5,6 +5,7 @@
 namespace topsim::executor {
 namespace {
 
+using program::Op;
 using program::OpKind;
 
 // What limited a communication of `leg.share`: where the sharing of links held it back at its end; where that
@@ -26,7 +27,8 @@ void add_limits(PathLeg& leg, std::uint32_t bottleneck, const fold::System& syst
 std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
                                    const std::vector<std::vector<OpCharge>>& charges,
                                    const std::vector<std::uint32_t>& charge_of, const Calls& calls,
-                                   const fold::System& system, std::uint32_t last_rank, SimTime begin) {
+                                   const fold::System& system, std::uint32_t last_rank, SimTime begin,
+                                   bool even_pace) {
   std::vector<PathLeg> legs;
   std::uint32_t rank = last_rank, op = ranks[last_rank].last_op;
   SimTime until = (*ranks[rank].trace)[op].end;
@@ -38,6 +40,12 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     next.op = op;
     next.share = until - from;
     next.reason = reason;
+    const Op& what = ranks[rank].program->ops[op];
+    const OpTrace its = (*ranks[rank].trace)[op];
+    if (even_pace && what.kind == OpKind::compute && from >= its.begin) {  // not the rest before it
+      const Duration longer = its.end - its.begin - work_of(what, system.ranks[rank].slowdown);
+      next.slowed = std::clamp(longer, Duration{}, next.share);
+    }
     if (communication != nullptr) add_limits(next, communication->bottleneck, system, calls);
     legs.push_back(next);
     until = from;

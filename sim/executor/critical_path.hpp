@@ -11,10 +11,11 @@
 namespace topsim::executor {
 
 // REQUIRES: traces hold the last step. `charge_of`: by rank class, its row of `charges`. `last_rank` is the
-// rank class whose last_op ended it; legs before `begin` are cut.
+// rank class whose last_op ended it; legs before `begin` are cut. `even_pace`: no rank's pace changed during
+// the run, and what kernels lost beside communication is known.
 [[nodiscard]] std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
                                                  const std::vector<std::vector<OpCharge>>& charges,
                                                  const std::vector<std::uint32_t>& charge_of,
                                                  const Calls& calls, const fold::System& system,
-                                                 std::uint32_t last_rank, SimTime begin);
+                                                 std::uint32_t last_rank, SimTime begin, bool even_pace);
 }  // namespace topsim::executor

@@ -228,7 +228,7 @@ void Executor::start(std::uint32_t r, std::uint32_t index) {
 void Executor::start_compute(std::uint32_t r, std::uint32_t index) {
   RankState& rank = ranks_[r];
   const Op& op = rank.program->ops[index];
-  const std::int64_t work = nearest(static_cast<double>(op.duration.count()) * system_.ranks[r].slowdown);
+  const std::int64_t work = work_of(op, system_.ranks[r].slowdown).count();
   if (op.stream != 0) {
     ComputeState& beside = rank.beside.emplace_back();
     beside.start(index, work, nullptr, throttled(rank.throttling), now());
@@ -322,7 +322,7 @@ void Executor::finish_op(std::uint32_t r, std::uint32_t index) {
   trace.end = now();
   rank.finish(index, now());
   if (options_.explained && op.kind == OpKind::compute && op.stream == 0)
-    accounting_.busy(r, trace.begin, now());
+    accounting_.busy(r, trace.begin, now(), rank.compute.slowed(now() - trace.begin));
   if (options_.timeline && measuring(r)) {
     timeline_.push_back({r, index,
                          static_cast<std::uint16_t>(rank.step - static_cast<std::uint32_t>(options_.warmup)),

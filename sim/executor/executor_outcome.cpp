@@ -96,7 +96,8 @@ Outcome Executor::outcome() {
   out.idle = std::move(idle_);
   if (finished_) {
     const SimTime last_begin = boundaries.size() > 1 ? boundaries[boundaries.size() - 2] : SimTime{};
-    out.critical_path = critical_path(ranks_, charges_, charge_of_, calls_, system_, last_rank_, last_begin);
+    out.critical_path = critical_path(ranks_, charges_, charge_of_, calls_, system_, last_rank_, last_begin,
+                                      options_.pace_changes.empty());
   }
   return out;
 }

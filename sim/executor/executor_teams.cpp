@@ -42,7 +42,7 @@ void Executor::end_walk(std::uint32_t team) {
       calls_.record(shapes[s].group, shapes[s].activity, walk.calls[s].total, walk.calls[s].calls);
   }
   if (options_.explained)
-    for (const std::uint32_t r : members) accounting_.add(r, walk.busy, walk.idle, walk.accounted_until);
+    for (const std::uint32_t r : members) accounting_.add(r, walk.account, walk.accounted_until);
   ops_done_ += std::uint64_t{walk.ops} * members.size();
   lock_step_.take_over(team, walk);
   if (walk.open) {

@@ -126,8 +126,7 @@ void LockStep::walk(std::uint32_t t, SimTime from, SimTime limit, Walk& walk) {
 
 void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   const SimTime from = walk.from;
-  walk.busy = {};
-  walk.idle = {};
+  walk.account = {};
   walk.ops = 0;
   walk.calls.assign(team.shapes.size(), {});
   walk.open.reset();
@@ -217,8 +216,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
     walk.open = Walk::OpenCall{index, shape, now, engine::later(now, world_.isolated.duration(activity)), {}};
     return;
   }
-  const std::int64_t work =
-      nearest(static_cast<double>(op.duration.count()) * world_.system.ranks[leader_].slowdown);
+  const std::int64_t work = work_of(op, world_.system.ranks[leader_].slowdown).count();
   if (work == 0) return finish(index, now, walk);
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now);
 }
@@ -240,7 +238,8 @@ void LockStep::explain(std::uint32_t index, SimTime issued, SimTime now, Walk& w
   legs_.clear();
   explain_wait(*rank.program, *rank.table, *rank.trace, world_.charges[world_.charge_of[leader_]], index,
                trace.blocker, walk.accounted_until, now, legs_);
-  for (const WaitLeg& leg : legs_) walk.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
+  for (const WaitLeg& leg : legs_)
+    walk.account.idle[static_cast<std::size_t>(leg.reason)] += leg.end - leg.begin;
   walk.accounted_until = now;
 }
 
@@ -256,7 +255,8 @@ void LockStep::finish(std::uint32_t index, SimTime now, Walk& walk) {
   OpTrace& trace = rank.trace->edit(index);
   trace.end = now;
   if (op.kind != OpKind::compute) return;
-  walk.busy += now - trace.begin;
+  walk.account.busy += now - trace.begin;
+  walk.account.slowed += rank.compute.slowed(now - trace.begin);
   walk.accounted_until = now;
 }
 

@@ -34,6 +34,7 @@ inline constexpr std::size_t kReasons = 10;
 struct StepAccount {
   Duration busy{};
   std::array<Duration, kReasons> idle{};
+  Duration slowed{};  // of busy: how much longer kernels took beside communication than alone
 };
 
 // Ranks that behave alike; without folding every class has one member.
@@ -96,6 +97,7 @@ struct PathLeg {
   LinkId limiting_link{};  // communication: the link that limited it, if one did
   LinkId paced_link{};     // else the link it presses hardest: the protocol's own pace limited it there
   Duration latency{};      // communication: what of the share does not depend on the bytes
+  Duration slowed{};       // computing: of the share, what communication beside it cost
 };
 
 struct Outcome {

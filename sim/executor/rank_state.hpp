@@ -12,6 +12,11 @@
 
 namespace topsim::executor {
 
+// Picoseconds that a kernel takes alone.
+[[nodiscard]] inline Duration work_of(const program::Op& op, double slowdown) {
+  return Duration(nearest(static_cast<double>(op.duration.count()) * slowdown));
+}
+
 struct RankState {
   const program::RankProgram* program;
   const StreamTable* table;

@@ -30,9 +30,8 @@ struct Walk {
   };
   SimTime from{};             // of the walk
   SimTime until{};            // events before this instant are done
-  SimTime accounted_until{};  // busy and idle below end here
-  Duration busy{};
-  std::array<Duration, kReasons> idle{};
+  SimTime accounted_until{};  // the account ends here
+  StepAccount account;
   std::uint32_t ops = 0;     // done, by each member
   std::vector<Tally> calls;  // by the team's shapes: ended
   std::optional<OpenCall> open;

@@ -12,11 +12,13 @@ constexpr std::size_t kParts = executor::kReasons + 1;  // busy, then the reason
 
 struct Sum {
   std::array<Wide, kParts> parts{};
+  Wide slowed = 0;
   Wide samples = 0;
 
   void add(const executor::RankClass& ranks, Wide members) {
     for (const executor::StepAccount& step : ranks.steps) {
       parts[0] += members * step.busy.count();
+      slowed += members * step.slowed.count();
       for (std::size_t i = 0; i < step.idle.size(); ++i) parts[i + 1] += members * step.idle[i].count();
     }
     samples += members * static_cast<Wide>(ranks.steps.size());
@@ -44,6 +46,8 @@ Account mean(const Sum& sum) {
   for (std::size_t i = 0; missing > 0; ++i, --missing) ++rounded[order[i]];
 
   account.busy = Duration(rounded[0]);
+  account.slowed =
+      std::min(account.busy, Duration(static_cast<std::int64_t>(round_half_up(sum.slowed, sum.samples))));
   for (std::size_t i = 0; i < account.idle.size(); ++i) account.idle[i] = Duration(rounded[i + 1]);
   return account;
 }

@@ -16,6 +16,7 @@ namespace topsim::metrics {
 struct Account {
   Duration busy{};
   std::array<Duration, executor::kReasons> idle{};
+  Duration slowed{};  // of busy, by communication beside it; no part of the sum
   [[nodiscard]] Duration idle_total() const;
   [[nodiscard]] Duration total() const { return busy + idle_total(); }
   friend bool operator==(const Account&, const Account&) = default;

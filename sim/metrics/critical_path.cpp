@@ -69,7 +69,8 @@ std::vector<PathShare> path_by_link(const Outcome& outcome, const program::Progr
     } else if (leg.reason == executor::Reason::host) {
       sums["host"] += leg.share;
     } else if (op != nullptr && op->kind == OpKind::compute) {
-      sums["computation"] += leg.share;
+      sums["computation"] += leg.share - leg.slowed;
+      sums["computation, slowed by communication beside it"] += leg.slowed;
     } else {
       sums[kLatency] += leg.share;
     }

@@ -29,7 +29,7 @@ struct Known {
   std::optional<Interval> price;
   std::string source;
   bool unsourced = false, estimated = false;
-  std::string basis, priced_as = {};
+  std::string basis = {}, priced_as = {};
 };
 
 // As configs/hardware marks what no text was found for.

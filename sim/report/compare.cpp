@@ -126,6 +126,7 @@ void add_result(Rows& rows, std::size_t c, const Result& result, double per_step
   rows.add("throughput.tokens_per_second", Unit::count, c, result.throughput.tokens_per_second, 0);
   rows.add("throughput.mfu", Unit::share, c, result.throughput.mfu, 0);
   rows.add("accelerators.busy_seconds", Unit::seconds, c, seconds(result.account.busy), per_step);
+  rows.add("accelerators.slowed_seconds", Unit::seconds, c, seconds(result.account.slowed), per_step);
   for (std::size_t i = 0; i < result.account.idle.size(); ++i) {
     rows.add(fmt::format("accelerators.idle_seconds.{}", name_of(static_cast<Reason>(i))), Unit::seconds, c,
              seconds(result.account.idle[i]), per_step);

@@ -131,6 +131,7 @@ std::string metric_label(const std::string& metric) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"step.seconds", "step time"},
       {"accelerators.busy_seconds", "accelerator busy"},
+      {"accelerators.slowed_seconds", "of busy: slowed"},
       {"throughput.tokens_per_second", "tokens per second"},
       {"throughput.mfu", "model FLOPs utilisation"},
       {"memory.per_accelerator_bytes", "memory of the fullest"},

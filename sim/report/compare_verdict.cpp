@@ -38,7 +38,8 @@ std::string cause(std::span<const Candidate> candidates, std::size_t c) {
   const auto offer = [&](std::string_view what, Duration a, Duration b) {
     parts.emplace_back((seconds(b) - seconds(a)) / difference, what);
   };
-  offer("computation", base.account.busy, other.account.busy);
+  offer("computation", base.account.busy - base.account.slowed, other.account.busy - other.account.slowed);
+  offer("kernels slowed beside communication", base.account.slowed, other.account.slowed);
   for (std::size_t i = 0; i < base.account.idle.size(); ++i) {
     offer(reason_text(static_cast<executor::Reason>(i)), base.account.idle[i], other.account.idle[i]);
   }
@@ -203,6 +204,29 @@ std::string first_sample(const Comparison& comparison, std::span<const Candidate
       signed_percent_text(median), comparison.samples);
 }
 
+const BomItem* server_of(const Candidate& each) {
+  if (!each.cost) return nullptr;
+  const auto& items = each.cost->bill.items;
+  const auto server = std::find_if(items.begin(), items.end(), [](const BomItem& item) {
+    return item.category == BomCategory::server && item.price;
+  });
+  return server == items.end() ? nullptr : &*server;
+}
+
+// List prices lie above what is paid: beside street offers they tell little.
+std::string other_basis(std::span<const Candidate> candidates, std::size_t c) {
+  const BomItem *a = server_of(candidates[0]), *b = server_of(candidates[c]);
+  if (a == nullptr || b == nullptr || a->basis == b->basis) return "";
+  const auto words = [](const BomItem& item) {
+    return item.id + (item.basis == "list"     ? " stands at its list price"
+                      : item.basis == "street" ? " at what buyers were offered"
+                      : item.basis == "quote"  ? " at your quote"
+                                               : " at estimates");
+  };
+  return fmt::format("prices of different kinds: {}, {}; quotes for both (cost.prices) would compare alike",
+                     words(*a), words(*b));
+}
+
 bool reduces_in_switches(const Candidate& each) {
   static const nlohmann::json::json_pointer sharp("/topology/fabric/sharp");
   const nlohmann::json scenario =
@@ -339,6 +363,7 @@ std::vector<std::string> remarks(const Comparison& comparison, std::span<const C
     for (const std::string& warning : warnings(comparison, candidates, c)) add(warning);
     if (const std::string said_of = other_work(comparison, candidates, c); !said_of.empty()) add(said_of);
     if (const std::string said_of = other_network(comparison, candidates, c); !said_of.empty()) add(said_of);
+    if (const std::string said_of = other_basis(candidates, c); !said_of.empty()) add(said_of);
     if (each.result.accelerators != candidates[0].result.accelerators) {
       add(fmt::format("{} has {} accelerators, {} has {}", comparison.names[0],
                       candidates[0].result.accelerators, comparison.names[c], each.result.accelerators));

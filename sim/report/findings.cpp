@@ -69,6 +69,59 @@ void find_launch_bound(const FindingContext& context, Findings& out) {
                  "CUDA graphs, fused kernels or a larger micro_batch"});
 }
 
+// Units that the collectives of data parallelism hold where one of each kind runs.
+int units_held(const executor::Outcome& outcome) {
+  std::map<program::CollectiveKind, int> most;
+  for (const executor::CollectiveRecord& each : outcome.collectives)
+    if (each.dimension == program::Dimension::data && each.seconds > 0.01 * seconds(outcome.step_times[0]))
+      most[each.kind] = std::max<int>(most[each.kind], each.choice.channels);
+  int held = 0;
+  for (const auto& [kind, channels] : most) held += channels;
+  constexpr int kStep = program::Grids::kStep;  // as fine as products beside communication are known
+  return (held + kStep - 1) / kStep * kStep;
+}
+
+// Kernels that find units or memory bandwidth taken: busy, but not at their own pace.
+void find_slowed(const FindingContext& context, Findings& out) {
+  const Result& result = context.result;
+  if (result.step <= Duration{} || context.outcome.step_times.empty()) return;
+  const double step = seconds(result.step), slowed = seconds(result.account.slowed);
+  if (slowed < 0.03 * step) return;
+  std::vector<std::string> remedies;
+  // A link between nodes that is busy so long is what keeps communication beside the kernels.
+  constexpr double kLong = 0.2;
+  const LinkRow* fabric = nullptr;
+  for (const LinkRow& row : result.links)
+    if ((row.kind == "infiniband" || row.kind == "ethernet") && row.utilization >= kLong &&
+        (fabric == nullptr || row.utilization > fabric->utilization))
+      fabric = &row;
+  if (fabric != nullptr)
+    remedies.push_back(
+        fmt::format("more network bandwidth (NICs, links faster than {}) ends the "
+                    "communication sooner",
+                    fabric->type));
+  // Products on fewer units lose what these would do: only where that is less than what they wait.
+  const auto persists = [](const program::RankProgram& cls) {
+    return std::any_of(cls.grids.begin(), cls.grids.end(),
+                       [](const program::Grids& each) { return each.persistent > 0; });
+  };
+  const auto& classes = context.program.classes;
+  const bool persistent = std::any_of(classes.begin(), classes.end(), persists);
+  const int held = units_held(context.outcome), units = context.facts.compute_units;
+  if (persistent && context.facts.sm_margin == 0 && held > 0 && held < units &&
+      slowed * (units - held) > held * seconds(result.account.busy))
+    remedies.push_back(fmt::format("compute.sm_margin {} leaves the collectives' channels room", held));
+  if (!context.facts.trace && result.throughput.tokens_per_second > 0)
+    remedies.push_back("more tokens a micro-batch (micro_batch) where memory allows");
+  const bool much = slowed >= 0.1 * step;
+  out.push_back(
+      {much ? Severity::warning : Severity::note,
+       fmt::format("kernels run slower beside communication, which takes {} and memory bandwidth "
+                   "from them: {} of the step, counted as busy",
+                   context.facts.library == "NCCL" ? "SMs" : "compute units", percent_text(slowed / step)),
+       "accelerators.slowed_seconds", fmt::format("{}", fmt::join(remedies, "; "))});
+}
+
 void find_bubble(const FindingContext& context, Findings& out) {
   const double share = share_of_step(context.result, Reason::pipeline_bubble);
   if (share < 0.05) return;
@@ -183,10 +236,10 @@ void find_assumed(const FindingContext& context, Findings& out) {
 }
 
 using Finder = void (*)(const FindingContext&, Findings&);
-constexpr Finder kFinders[] = {find_partial,     find_memory,       find_unused_fabric, find_oversubscription,
-                               find_narrow_pcie, find_launch_bound, find_bubble,        find_limiting_link,
-                               find_straggler,   find_peak,         find_stand_ins,     find_assumed,
-                               find_unshared};
+constexpr Finder kFinders[] = {
+    find_partial,      find_memory,    find_unused_fabric, find_oversubscription, find_narrow_pcie,
+    find_launch_bound, find_slowed,    find_bubble,        find_limiting_link,    find_straggler,
+    find_peak,         find_stand_ins, find_assumed,       find_unshared};
 }  // namespace
 
 double closed_form_bubble(const ScenarioFacts& facts) {

@@ -51,7 +51,10 @@ json range_json(const Interval& range) {
 json goodput_json(const Goodput& goodput) {
   json sources = json::array();
   for (const FailureSource& each : goodput.sources)
-    sources.push_back({{"id", each.id}, {"count", each.count}, {"per_year", range_json(each.per_year)}});
+    sources.push_back({{"id", each.id},
+                       {"count", each.count},
+                       {"counted", counted_of(each.id)},
+                       {"per_year", range_json(each.per_year)}});
   return {{"days", goodput.days},
           {"goodput", range_json(goodput.share)},
           {"interruptions_per_day", range_json(goodput.interruptions_per_day)},
@@ -67,6 +70,7 @@ json accelerators_json(const Result& result) {
           {"called", result.called},
           {"library", result.library},
           {"busy_seconds", si(result.account.busy)},
+          {"slowed_seconds", si(result.account.slowed)},
           {"idle_fraction", step > 0 ? si(result.account.idle_total()) / step : 0.0},
           {"idle_seconds", idle_json(result.account)}};
 }
@@ -94,6 +98,7 @@ void add(const RankRow& row, RowText& out) {
   out.add("node", row.node);
   out.add("program", row.program);
   out.add("rank", row.rank);
+  out.add("slowed_seconds", si(row.account.slowed));
 }
 
 void add(const LinkRow& row, RowText& out) {

@@ -19,6 +19,7 @@ Duration time_of(const json& value) {
 metrics::Account account_of(const json& value) {
   metrics::Account account;
   account.busy = time_of(value.at("busy_seconds"));
+  account.slowed = from_seconds(value.value("slowed_seconds", 0.0));
   for (std::size_t i = 0; i < account.idle.size(); ++i) {
     const std::string reason(name_of(static_cast<executor::Reason>(i)));
     if (value.at("idle_seconds").contains(reason))
@@ -123,6 +124,8 @@ Result read(const json& document) {
   result.headline = document.at("headline");
   result.complete = document.at("complete");
   result.seed = document.at("seed");
+  result.trace = document.at("scenario").contains(json::json_pointer("/workload/trace")) &&
+                 !document.at("scenario").at("workload").at("trace").is_null();
   result.version = document.at("topsim").at("version");
   result.commit = document.at("topsim").at("commit");
   result.step = time_of(document.at("step").at("seconds"));

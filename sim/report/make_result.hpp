@@ -16,8 +16,9 @@ struct ScenarioFacts {
   std::string left_open = "{}";  // of the scenario's workload, as the run took it (scenario/left_open.hpp)
   std::string network_model = "flow";
   std::uint64_t seed = 0;
-  bool trace = false;    // replayed, not computed from a model
-  std::string schedule;  // "" when the workload has no pipeline
+  bool trace = false;                    // replayed, not computed from a model
+  std::string schedule;                  // "" when the workload has no pipeline
+  int compute_units = 0, sm_margin = 0;  // of one accelerator; workload.compute.sm_margin
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
   std::vector<std::string> assumed;  // what the scenario leaves open and this run took, a phrase each
   // Left open, and worth a word where its communication is exposed: {what was taken, share of the step}.

@@ -23,4 +23,10 @@ std::string reason_text(executor::Reason reason) {
     }
   }
 }
+
+std::string trace_reason_text(executor::Reason reason) {
+  if (reason == executor::Reason::pipeline_transfer) return "exposed messages";
+  if (reason == executor::Reason::straggler) return "other ranks' part";
+  return reason_text(reason);
+}
 }  // namespace topsim::report

@@ -18,6 +18,9 @@ constexpr double kSecondsPerDay = 86400, kDaysPerYear = 365.25;
 enum Kind : std::size_t { kAccelerator, kSoftware, kNic, kLink, kKinds };
 constexpr const char* kIds[kKinds] = {"accelerator", "software-and-host", "nic", "fabric-link"};
 
+constexpr std::string_view kCounted[kKinds] = {"accelerators", "accelerators, whose hosts these are", "NICs",
+                                               "cables that join a NIC to its only leaf"};
+
 struct Counts {
   std::int64_t of[kKinds] = {};
 };
@@ -145,5 +148,10 @@ const config::Object<ReliabilitySpec>& table(config::Type<ReliabilitySpec>) {
             }
           });
   return object;
+}
+
+std::string_view counted_of(std::string_view id) {
+  const auto* const kind = std::find(std::begin(kIds), std::end(kIds), id);
+  return kind == std::end(kIds) ? std::string_view{} : kCounted[kind - std::begin(kIds)];
 }
 }  // namespace topsim::report

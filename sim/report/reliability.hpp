@@ -42,6 +42,8 @@ struct FailureSource {
   std::int64_t count = 0;
   Interval per_year;
 };
+// What its `count` is of.
+[[nodiscard]] std::string_view counted_of(std::string_view id);
 
 struct Goodput {
   std::vector<FailureSource> sources;

@@ -98,6 +98,7 @@ struct Result {
   std::vector<metrics::PathShare> critical_path, critical_path_links;
   std::vector<Finding> findings;
 
+  bool trace = false;  // replayed, not computed from a model
   std::string network_model;
   std::uint64_t flows = 0, packets = 0;
   std::string scenario;  // the resolved scenario, JSON text

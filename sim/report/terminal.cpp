@@ -134,11 +134,20 @@ void reasons(Screen& screen, const Result& result, std::size_t limit) {
       continue;
     }
     const std::string tail = bars ? "  " + bar(seconds(rows[i].first) / seconds(rows[0].first), kBar) : "";
-    screen.line(figures(reason_text(rows[i].second), rows[i].first) + tail);
+    const auto text_of = result.trace ? trace_reason_text : reason_text;
+    screen.line(figures(text_of(rows[i].second), rows[i].first) + tail);
   }
   if (hidden > 0) {
     screen.line(figures(plural(static_cast<double>(hidden), "smaller reason"), rest));
   }
+}
+
+// Of the busy time, once it is worth a line.
+void slowed(Screen& screen, const Result& result) {
+  const double step = seconds(result.step), lost = seconds(result.account.slowed);
+  if (step <= 0 || lost < 0.01 * step) return;
+  screen.answer("of busy: slowed", percent_text(lost / step),
+                duration_text(result.account.slowed) + " that kernels lose beside communication");
 }
 
 void goodput(Screen& screen, const Result& result) {
@@ -325,6 +334,7 @@ void draw(Screen& screen, const Result& result, const std::optional<RunRecord>& 
   screen.blank();
   answer(screen, result);
   if (!result.step_times.empty()) reasons(screen, result, rows.reasons);
+  slowed(screen, result);
   memory(screen, result);
   goodput(screen, result);
   screen.blank();

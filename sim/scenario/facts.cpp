@@ -140,6 +140,9 @@ report::ScenarioFacts facts_of(const Scenario& scenario, const topology::Topolog
   const workloads::Plan plan =
       workloads::resolve(complete, static_cast<std::uint32_t>(topology.accelerators().size()));
   facts.left_open = left_open_json(complete, plan);
+  const std::uint32_t model = topology.device(topology.accelerators().front()).model;
+  facts.compute_units = catalogue.accelerator(topology.models()[model]).compute_units;
+  facts.sm_margin = workload.compute.sm_margin;
   say_domains(scenario, catalogue, facts);
   say_assumptions(scenario, plan, facts);
   facts.headline +=

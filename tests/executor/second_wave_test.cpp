@@ -17,6 +17,8 @@ constexpr program::Grids::PerStep third(float value) {
 
 class SecondWave : public testing::Test {
  protected:
+  StepAccount last;  // of the run that was asked for last
+
   // How long one op computes beside a collective of so many nanoseconds that both ranks launch after `late`.
   Duration busy(const program::Grids& grids, Duration work, std::int64_t collective, Duration late = {}) {
     SmallWorld world(2);
@@ -29,7 +31,8 @@ class SecondWave : public testing::Test {
     // The host launches in program order: what is not to wait for the collective's launch comes before it.
     late == Duration{} ? world.add_class({call, op}) : world.add_class({op, call});
     const Outcome outcome = world.run(Dimension::data, 1, {132, BytesPerSecond(1e12)}, 24);
-    return outcome.ranks[0].steps[0].busy;
+    last = outcome.ranks[0].steps[0];
+    return last.busy;
   }
   std::int16_t units = program::Op::kByChannels;
   // Every block has as many tiles as any: the left-over ones take as long as the others.
@@ -43,6 +46,30 @@ TEST_F(SecondWave, blocks_that_found_no_unit_start_when_the_others_end) {
 
 TEST_F(SecondWave, or_when_the_communication_ends) {
   EXPECT_EQ(busy(one, 100_us, 50'000), 150_us);
+}
+
+TEST_F(SecondWave, what_communication_costs_is_told_of_the_busy_time) {
+  // 100 us alone; 200 beside 150 us of a collective, 150 beside 50; alone nothing is lost.
+  busy(one, 100_us, 150'000);
+  EXPECT_EQ(last.slowed, 100_us);
+  busy(one, 100_us, 50'000);
+  EXPECT_EQ(last.slowed, 50_us);
+  busy(one, 100_us, 150'000, 30_us);
+  EXPECT_EQ(last.slowed, 0_us);
+}
+
+TEST_F(SecondWave, is_told_apart_from_a_slow_accelerator) {
+  // At half its pace for good: 200 us alone, 400 beside a collective that lasts longer. The rest is the
+  // communication's.
+  SmallWorld world(2);
+  world.grids = {one};
+  program::Op op = compute(100_us);
+  op.grids = 1;
+  world.add_class({communicate(OpKind::collective, 500'000, 1), op});
+  world.pace_changes = {{SimTime{}, RankId(0), 0.5}, {SimTime{}, RankId(1), 0.5}};
+  const Outcome outcome = world.run(Dimension::data, 1, {132, BytesPerSecond(1e12)}, 24);
+  EXPECT_EQ(outcome.ranks[0].steps[0].busy, 400_us);
+  EXPECT_EQ(outcome.ranks[0].steps[0].slowed, 200_us);
 }
 
 TEST_F(SecondWave, takes_as_long_as_the_tiles_of_its_blocks) {

@@ -38,6 +38,13 @@ TEST(Accounting, MembersWeighInTheMeanOverAccelerators) {
   EXPECT_EQ(mean.idle[0] + mean.idle[7], 5_ps);  // 4.5 + 0.5, together 5
 }
 
+TEST(Accounting, WhatCommunicationCostsIsAMeanOfItsOwn) {
+  executor::RankClass ranks{0, {RankId(0)}, {step_of(8, 2, 0), step_of(8, 2, 0)}};
+  ranks.steps[0].slowed = 3_ps;  // and nothing in the other: 1.5, half up
+  EXPECT_EQ(mean_account(ranks).slowed, 2_ps);
+  EXPECT_EQ(mean_account(ranks).total(), 10_ps);
+}
+
 TEST(Accounting, RandomTilingsSumExactlyWhateverTheNumbers) {
   std::mt19937_64 random(7);
   for (int trial = 0; trial < 200; ++trial) {

@@ -41,6 +41,19 @@ TEST(CriticalPath, SplitsWhatDependsOnTheBytesFromWhatDoesNot) {
   EXPECT_EQ(found.at("latency of messages and of collectives' steps"), 3500_us);  // 1 + 0.5 + 2
 }
 
+TEST(CriticalPath, TellsWhatCommunicationAddedToComputationApart) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  outcome.critical_path.resize(1);
+  outcome.critical_path[0].slowed = 5_ms;  // of 12 ms of computation
+  const auto shares = path_by_link(outcome, two_ranks(), topology, "NCCL");
+  ASSERT_EQ(shares.size(), 2U);
+  EXPECT_EQ(shares[0].what, "computation");
+  EXPECT_EQ(shares[0].time, 7_ms);
+  EXPECT_EQ(shares[1].what, "computation, slowed by communication beside it");
+  EXPECT_EQ(shares[1].time, 5_ms);
+}
+
 TEST(CriticalPath, SumsTheSameTimeByOperation) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);

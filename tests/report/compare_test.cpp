@@ -375,4 +375,20 @@ TEST(Compare, AnUnusualFirstSampleIsSaidAndDoesNotDecideTheCost) {
               ::testing::Contains(
                   HasSubstr("roce takes +20.0 % per step there, +5.00 % in the median of 5 samples")));
 }
+
+TEST(Compare, AListPriceBesideStreetOffersIsSaid) {
+  std::vector<Candidate> boxes;
+  for (const char* basis : {"street", "list"}) {
+    Candidate& each = boxes.emplace_back(candidate(basis, 10_ms, {10_ms, 10_ms}));
+    each.cost.emplace();
+    each.cost->bill.items = {{BomCategory::server, "box", "box", 1, exactly(80), "offers", 0}};
+    each.cost->bill.items[0].basis = basis;
+    each.cost->years = exactly(4);
+    each.cost->electricity = each.cost->pue = exactly(1);
+  }
+  const auto said = ::testing::Contains(HasSubstr("prices of different kinds"));
+  EXPECT_THAT(of(boxes).remarks, said);
+  boxes[1].cost->bill.items[0].basis = "street";
+  EXPECT_THAT(of(boxes).remarks, ::testing::Not(said));
+}
 }  // namespace topsim::report::compare_test

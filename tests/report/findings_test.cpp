@@ -75,6 +75,39 @@ TEST(Findings, MoreThanThePeakIsExplained) {
   EXPECT_TRUE(says(make_result(facts(), topology, program, memory(), outcome), "105 % of the peak"));
 }
 
+// 1 ms of a step of 10 is lost beside a ring of 8 channels, on a fabric that is full. A margin of 8 of 132
+// units would take 8 / 124 of 5.5 ms of work, 0.35 ms, from products that take all units.
+TEST(Findings, KernelsThatCommunicationSlowsAreSaidWithWhatShortensThem) {
+  const topology::Topology topology = two_nodes();
+  executor::Outcome outcome = two_steps(topology);
+  program::Program program = two_ranks();
+  ScenarioFacts facts = testing::facts();
+  facts.compute_units = 132;
+  const auto said = [&] {
+    const Result result = make_result(facts, topology, program, memory(), outcome);
+    const auto at = std::find_if(result.findings.begin(), result.findings.end(), [](const Finding& each) {
+      return each.message.find("slower beside communication") != std::string::npos;
+    });
+    return at == result.findings.end() ? Finding{} : *at;
+  };
+  const auto lose = [&](Duration time) {
+    for (executor::RankClass& rank : outcome.ranks)
+      for (executor::StepAccount& step : rank.steps) step.slowed = time;
+  };
+  lose(290_us);
+  EXPECT_EQ(said().message, "");
+  lose(1_ms);
+  EXPECT_THAT(said().message, HasSubstr("10.0 % of the step, counted as busy"));
+  EXPECT_EQ(said().severity, Severity::warning);
+  EXPECT_THAT(said().remedy, HasSubstr("more network bandwidth (NICs, links faster than"));
+  EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
+  program.classes[0].grids = {{0, {}, 1, {}, 1}};
+  EXPECT_THAT(said().remedy, HasSubstr("compute.sm_margin 8"));
+  lose(340_us);  // less than the margin's own price
+  EXPECT_EQ(said().severity, Severity::note);
+  EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
+}
+
 // Where launches are the limit, more of them are no advice.
 TEST(Findings, WhatLaunchesMoreKernelsIsNoHintWhereTheHostIsTheLimit) {
   const topology::Topology topology = two_nodes();

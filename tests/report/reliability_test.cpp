@@ -77,6 +77,13 @@ TEST(Reliability, TheJobOfLlama3IsInterruptedAsOftenAsPublished) {
   EXPECT_LT(result.share.usual, 1);
 }
 
+TEST(Reliability, WhatACountIsOfIsSaid) {
+  for (const char* id : {"accelerator", "software-and-host", "nic", "fabric-link"})
+    EXPECT_NE(counted_of(id), "") << id;
+  EXPECT_EQ(counted_of("fabric-link"), "cables that join a NIC to its only leaf");
+  EXPECT_EQ(counted_of("leaf-switch"), "");
+}
+
 TEST(Reliability, ANicWithTwoLeavesSurvivesTheLossOfACable) {
   const ReliabilitySpec spec;
   const auto count = [&](const topology::Topology& t) {

@@ -44,6 +44,28 @@ TEST(Terminal, TheAnswerStandsOnTheFirstScreenWithItsUnit) {
   EXPECT_THAT(text, HasSubstr("exposed data parallel           3.50 ms"));
 }
 
+TEST(Terminal, WhatCommunicationCostsKernelsStandsBelowTheReasons) {
+  Result result = sample_result();
+  result.account.slowed = 90_us;  // less than 1 % of 10 ms
+  EXPECT_THAT(to_terminal(result, {}), Not(HasSubstr("of busy: slowed")));
+  result.account.slowed = 1_ms;
+  EXPECT_THAT(to_terminal(result, {}),
+              HasSubstr("of busy: slowed   10.0 %      1.00 ms that kernels lose beside communication"));
+}
+
+TEST(Terminal, ATraceHasMessagesAndNoPipeline) {
+  Result result = sample_result();
+  result.account.idle = {};
+  result.account.idle[static_cast<std::size_t>(executor::Reason::pipeline_transfer)] = 4_ms;
+  result.account.idle[static_cast<std::size_t>(executor::Reason::straggler)] = 1_ms;
+  EXPECT_THAT(to_terminal(result, {}), HasSubstr("exposed pipeline transfer"));
+  result.trace = true;
+  const std::string text = to_terminal(result, {});
+  EXPECT_THAT(text, HasSubstr("exposed messages"));
+  EXPECT_THAT(text, HasSubstr("other ranks' part"));
+  EXPECT_THAT(text, Not(HasSubstr("pipeline")));
+}
+
 // A cable's two directions, then a cable between other devices: the latter is shown first of the two.
 TEST(Terminal, OtherPlacesComeBeforeACablesOtherDirection) {
   Result result = sample_result();

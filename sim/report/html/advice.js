@@ -30,4 +30,7 @@ const remediesOf = (reason) => {
   };
   return all[reason] || [];
 };
+// What kernels lose beside communication, where it is more than every wait: a faster network or room for the collectives helps,
+// not more work to hide it behind.
+const slowedAdvice = () => result.findings.find((each) => each.path === "accelerators.slowed_seconds")?.remedy;
 const adviceFor = (reason) => remediesOf(reason).filter(Boolean).join(", or ");

@@ -17,7 +17,7 @@ const stateColours = {
   context_parallel: "#8c6bb1", expert_parallel: "#009e73", straggler: "#f0e442", host: "#7a5c3e", offload: "#56b4a9", other: "#c9ced4",
 };
 const paperWidth = 680;  // A4 less its margins, in CSS pixels
-const busyColour = "#3d8fd1";
+const busyColour = "#3d8fd1", slowedColour = "#8fbfe6";
 const stored = () => { try { return localStorage.getItem("topsim-theme"); } catch { return null; } };
 const themeName = () =>
   hash().get("theme") || stored() || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

@@ -1,3 +1,5 @@
+// Of its busy seconds.
+const slowedSeconds = (one) => one.slowed_seconds || 0;
 // The answer: four figures, one sentence, and where the step's time goes.
 const drawAnswer = () => {
   const { step, throughput, accelerators, memory } = result;
@@ -21,7 +23,11 @@ const drawAnswer = () => {
   const rows = idleRows(accelerators.idle_seconds);
   const share = (seconds) => percent(step.seconds > 0 ? seconds / step.seconds : 0);
   let text = `${whatRan()} takes ${duration(step.seconds)}. Accelerators compute for ${percent(busy)} of it. `;
-  if (rows.length > 0) {
+  const slowed = slowedSeconds(accelerators);
+  if (slowed > 0.01 * step.seconds) text += `Of that, ${duration(slowed)} (${share(slowed)}) is lost to communication beside the kernels, which takes compute units and memory bandwidth from them. `;
+  if (slowedAdvice() && slowed > (rows[0]?.[1] ?? 0)) {
+    text += `What shortens it: ${escapeText(slowedAdvice())}.`;
+  } else if (rows.length > 0) {
     const [first, second] = rows;
     text += `They sit idle mostly because of ${reasonNames[first[0]] || first[0]} (${reasonMeanings[first[0]]}): ` +
       `${duration(first[1])} of it, ${share(first[1])}`;
@@ -32,7 +38,8 @@ const drawAnswer = () => {
   }
   element("sentence").innerHTML = unbroken(text);
 };
-const splitOf = (one) => [["busy", one.busy_seconds, busyColour, "computing"],
+const splitOf = (one) => [["busy", one.busy_seconds - slowedSeconds(one), busyColour, "computing"],
+  ...(slowedSeconds(one) > 0 ? [["busy, slowed", slowedSeconds(one), slowedColour, "kernels that communication beside them makes longer"]] : []),
   ...idleRows(one.idle_seconds).map(([key, seconds]) => [stateName(key), seconds, stateColours[key], reasonMeanings[key]])];
 const drawIdle = () => {
   const { step, accelerators } = result;
@@ -57,7 +64,8 @@ const stackedSplits = (id, names, rows, longest) => {
     xAxis: timeAxis(longest),
     yAxis: { type: "category", inverse: true, data: names, axisTick: { show: false }, axisLine: { show: false },
       axisLabel: { color: scheme.ink, fontSize: 11.5, width: nameWidth(width) - 8, overflow: "truncate" } },
-    series: [["busy", busyColour, (row) => row.busy_seconds], ...keys.map((key) => [stateName(key), stateColours[key], (row) => row.idle_seconds[key] || 0])]
+    series: [["busy", busyColour, (row) => row.busy_seconds - slowedSeconds(row)],
+      ...(rows.some((row) => slowedSeconds(row) > 0) ? [["busy, slowed", slowedColour, slowedSeconds]] : []), ...keys.map((key) => [stateName(key), stateColours[key], (row) => row.idle_seconds[key] || 0])]
       .map(([name, color, value]) => ({ name, type: "bar", stack: "s", barWidth: 15, itemStyle: { color }, data: rows.map(value) })),
   }));
 };

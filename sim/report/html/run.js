@@ -34,7 +34,7 @@ const drawReproduce = () => {
   element("save").onclick = () => saveFile(file, text + "\n");
   element("save-result").onclick = () => saveFile("result.json", element("result").textContent);
 };
-const limitColour = (what) => (what === "computation" ? busyColour : what === "host" ? stateColours.host : what.startsWith("latency") ? "#9aa3ad" : /as .* drives it$/.test(what) ? "#e69f00" : "#d55e00");
+const limitColour = (what) => (what === "computation" ? busyColour : what.startsWith("computation") ? slowedColour : what === "host" ? stateColours.host : what.startsWith("latency") ? "#9aa3ad" : /as .* drives it$/.test(what) ? "#e69f00" : "#d55e00");
 const operationColour = (what) => {
   if (/(forward|embedding|loss|head)$/.test(what)) return stateColours.forward;
   if (/backward/.test(what)) return stateColours.backward;
