@@ -9,7 +9,7 @@ constexpr std::array kCommands = {
     Command{
         "run", "Simulate a scenario: step time, busy links, reasons to wait", configure_run,
         "topsim run configs/8xH100-ib.json\n"
-        "topsim run configs/8xH100-ib.json --set workload.plan.tp=4 --set workload.plan.pp=4 --format json\n"
+        "topsim run configs/8xH100-ib.json --set workload.plan.pp=4 --set workload.plan.dp=2 --format json\n"
         "topsim run configs/8xH100-ib.json --html report.html\n"
         "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
     Command{"topo", "Look at a topology: show, check, draw, bom, import, export, list", configure_topo,

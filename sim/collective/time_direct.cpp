@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/collective/nccl/tuner_constants.hpp"
+#include "sim/collective/ring_rates.hpp"
 #include "sim/collective/time_model.hpp"
 
 namespace topsim::collective {

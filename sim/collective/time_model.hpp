@@ -36,14 +36,6 @@ struct Timing {
 // dozen. In no constant: 8 H200, 16 GiB, 367; broadcasts on 8 H800 165.0 of 164.8; GB200, 670 of 721.8.
 inline constexpr double kSimpleShare = 0.98;
 
-// Of what a rank copies without sending it, the share that its links wait for; `loop`: bytes of one chunk of
-// each rank on each channel.
-[[nodiscard]] double exposed_share(double bytes, double loop);
-
-// GB/s of a GPU whose hops go by host memory: NCCL's shared memory, where GPUs may not write to each other.
-// 0: none does.
-[[nodiscard]] double host_memory_rate(const nccl::CommunicatorFacts& facts);
-
 // What a hop over the real fabric takes beyond the tuner's: as routed, or as the library's own figures say.
 [[nodiscard]] double extra_hop_us(const nccl::CommunicatorFacts& facts, double network_us);
 

@@ -35,8 +35,8 @@ struct BomItem {
   bool included = false;          // in a server's price and power: counted, not added up
   bool unsourced = false;         // nothing but remembered figures stand behind the price
   bool estimated = false;         // nothing but estimates do
-  std::string basis;              // of the usual price: "list", "street", "estimate", "quote"
-  std::string priced_as;          // the other machine whose price it is; empty: its own
+  std::string basis{};            // of the usual price: "list", "street", "estimate", "quote"
+  std::string priced_as{};        // the other machine whose price it is; empty: its own
   // Switches, cables and NICs that are not part of a server's price.
   [[nodiscard]] bool is_fabric() const {
     return category != BomCategory::server && category != BomCategory::accelerator;

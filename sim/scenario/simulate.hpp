@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "sim/executor/progress.hpp"
 #include "sim/executor/outcome.hpp"
+#include "sim/executor/progress.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/html/picture.hpp"
 #include "sim/report/result.hpp"
