@@ -100,7 +100,9 @@ void find_slowed(const FindingContext& context, Findings& out) {
         fmt::format("more network bandwidth (NICs, links faster than {}) ends the "
                     "communication sooner",
                     fabric->type));
-  // Products on fewer units lose what these would do: only where that is less than what they wait.
+  // Products on fewer units lose what these would do, all the time: only where that is less than what they
+  // wait, and where the communication that they make room for is beside them for much of the step.
+  constexpr double kMuch = 0.4;
   const auto persists = [](const program::RankProgram& cls) {
     return std::any_of(cls.grids.begin(), cls.grids.end(),
                        [](const program::Grids& each) { return each.persistent > 0; });
@@ -108,11 +110,13 @@ void find_slowed(const FindingContext& context, Findings& out) {
   const auto& classes = context.program.classes;
   const bool persistent = std::any_of(classes.begin(), classes.end(), persists);
   const int held = units_held(context.outcome), units = context.facts.compute_units;
-  if (persistent && context.facts.sm_margin == 0 && held > 0 && held < units &&
-      slowed * (units - held) > held * seconds(result.account.busy))
+  if (persistent && context.facts.sm_margin == 0 && held > 0 && held < units && fabric != nullptr &&
+      fabric->utilization >= kMuch && slowed * (units - held) > held * seconds(result.account.busy))
     remedies.push_back(fmt::format("compute.sm_margin {} leaves the collectives' channels room", held));
-  if (!context.facts.trace && result.throughput.tokens_per_second > 0)
+  // With a pipeline fewer micro-batches mean a longer bubble.
+  if (!context.facts.trace && result.throughput.tokens_per_second > 0 && context.facts.pipeline_stages == 1)
     remedies.push_back("more tokens a micro-batch (micro_batch) where memory allows");
+  if (remedies.empty()) remedies.emplace_back("topsim explain says what faster links would buy");
   const bool much = slowed >= 0.1 * step;
   out.push_back(
       {much ? Severity::warning : Severity::note,

@@ -103,8 +103,14 @@ TEST(Findings, KernelsThatCommunicationSlowsAreSaidWithWhatShortensThem) {
   EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
   program.classes[0].grids = {{0, {}, 1, {}, 1}};
   EXPECT_THAT(said().remedy, HasSubstr("compute.sm_margin 8"));
+  EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("micro_batch")));  // its pipeline's bubble would grow
+  facts.pipeline_stages = 1;
+  EXPECT_THAT(said().remedy, HasSubstr("micro_batch"));
   lose(340_us);  // less than the margin's own price
   EXPECT_EQ(said().severity, Severity::note);
+  EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
+  lose(1_ms);
+  for (executor::LinkClass& link : outcome.links) link.bytes = 0.1e9;  // a fifth of the time on the uplink
   EXPECT_THAT(said().remedy, ::testing::Not(HasSubstr("sm_margin")));
 }
 
