@@ -37,19 +37,19 @@ bool laid_by_coordinate(const Topology& topology) {
 
 // How an axis of the plan lies where ranks fill the torus along `sizes`, the last first: over how many whole
 // axes, and the largest of them; 0: it takes a part of one.
-struct Lie {
+struct Fit {
   int axes = 0, largest = 0;
 };
-Lie lie_of(const LogicalAxis& axis, const std::vector<int>& sizes) {
-  Lie lie;
+Fit fit_of(const LogicalAxis& axis, const std::vector<int>& sizes) {
+  Fit fit;
   int at = 1;
   for (std::size_t i = sizes.size(); i-- > 0 && at < axis.stride * axis.size; at *= sizes[i]) {
     if (at * sizes[i] <= axis.stride || sizes[i] == 1) continue;
     if (at < axis.stride || at * sizes[i] > axis.stride * axis.size) return {};
-    ++lie.axes;
-    lie.largest = std::max(lie.largest, sizes[i]);
+    ++fit.axes;
+    fit.largest = std::max(fit.largest, sizes[i]);
   }
-  return lie;
+  return fit;
 }
 
 // The order of the torus' axes, the last one filled first.
@@ -63,9 +63,9 @@ std::vector<std::size_t> best_order(const std::vector<int>& dims, const std::vec
     for (const std::size_t d : order) sizes.push_back(dims[d]);
     int whole = 0;
     for (const LogicalAxis& axis : axes) {
-      const Lie lie = lie_of(axis, sizes);
-      whole += lie.axes > 0 ? 1 : 0;
-      liking.insert(liking.end(), {lie.axes, -lie.largest});
+      const Fit fit = fit_of(axis, sizes);
+      whole += fit.axes > 0 ? 1 : 0;
+      liking.insert(liking.end(), {fit.axes, -fit.largest});
     }
     // Of orders that are as good, by sizes alone: how the dimensions were listed says nothing.
     if (Score score{whole, std::move(liking), std::move(sizes)}; !most || score > *most) {
@@ -110,12 +110,12 @@ std::optional<report::Finding> parts_of_axes(const Topology& topology, const wor
     sizes.push_back(topology.torus_dimensions[d]);
   std::vector<std::string> parts;
   for (const LogicalAxis& axis : axes)
-    if (std::string_view(axis.name) != "pp" && lie_of(axis, sizes).axes == 0)  // stages send to neighbours
+    if (std::string_view(axis.name) != "pp" && fit_of(axis, sizes).axes == 0)  // stages send to neighbours
       parts.push_back(fmt::format("{} {}", axis.name, axis.size));
   if (parts.empty()) return std::nullopt;
   return report::Finding{
       report::Severity::note,
-      fmt::format("{} on a torus of {}: ranks of it lie along parts of axes, whose ends do not meet",
+      fmt::format("{} on a torus of {}: its ranks lie along parts of axes, whose ends do not meet",
                   fmt::join(parts, ", "), fmt::join(topology.torus_dimensions, " x ")),
       "workload.plan", "sizes that are products of whole axes have rings: JAX's meshes ask for them, too"};
 }
