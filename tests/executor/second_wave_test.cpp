@@ -39,16 +39,16 @@ class SecondWave : public testing::Test {
   program::Grids one{0, {}, 1, third(1), 1};
 };
 
-TEST_F(SecondWave, blocks_that_found_no_unit_start_when_the_others_end) {
+TEST_F(SecondWave, BlocksThatFoundNoUnitStartWhenTheOthersEnd) {
   EXPECT_EQ(busy(one, 100_us, 150'000), 200_us);
   EXPECT_EQ(busy(one, 100_us, 300'000), 200_us);
 }
 
-TEST_F(SecondWave, or_when_the_communication_ends) {
+TEST_F(SecondWave, OrWhenTheCommunicationEnds) {
   EXPECT_EQ(busy(one, 100_us, 50'000), 150_us);
 }
 
-TEST_F(SecondWave, what_communication_costs_is_told_of_the_busy_time) {
+TEST_F(SecondWave, WhatCommunicationCostsIsToldOfTheBusyTime) {
   // 100 us alone; 200 beside 150 us of a collective, 150 beside 50; alone nothing is lost.
   busy(one, 100_us, 150'000);
   EXPECT_EQ(last.slowed, 100_us);
@@ -58,7 +58,7 @@ TEST_F(SecondWave, what_communication_costs_is_told_of_the_busy_time) {
   EXPECT_EQ(last.slowed, 0_us);
 }
 
-TEST_F(SecondWave, is_told_apart_from_a_slow_accelerator) {
+TEST_F(SecondWave, IsToldApartFromASlowAccelerator) {
   // At half its pace for good: 200 us alone, 400 beside a collective that lasts longer. The rest is the
   // communication's.
   SmallWorld world(2);
@@ -72,7 +72,7 @@ TEST_F(SecondWave, is_told_apart_from_a_slow_accelerator) {
   EXPECT_EQ(outcome.ranks[0].steps[0].slowed, 200_us);
 }
 
-TEST_F(SecondWave, takes_as_long_as_the_tiles_of_its_blocks) {
+TEST_F(SecondWave, TakesAsLongAsTheTilesOfItsBlocks) {
   // Blocks that come last have 3 of 4 tiles: 75 us after the first 100, or from 20 us on, beside them.
   one.left_over = third(0.75F);
   EXPECT_EQ(busy(one, 100_us, 150'000), 175_us);
@@ -80,16 +80,16 @@ TEST_F(SecondWave, takes_as_long_as_the_tiles_of_its_blocks) {
   EXPECT_EQ(busy(one, 100_us, 60'000), 135_us);
 }
 
-TEST_F(SecondWave, does_not_exist_where_products_leave_room) {
+TEST_F(SecondWave, DoesNotExistWhereProductsLeaveRoom) {
   one.left_over = third(0);
   EXPECT_EQ(busy(one, 100_us, 150'000), 100_us);
 }
 
-TEST_F(SecondWave, a_grid_that_was_launched_before_keeps_its_units) {
+TEST_F(SecondWave, AGridThatWasLaunchedBeforeKeepsItsUnits) {
   EXPECT_EQ(busy(one, 100_us, 150'000, 30_us), 100_us);
 }
 
-TEST_F(SecondWave, is_not_cut_short_between_two_collectives_without_a_gap) {
+TEST_F(SecondWave, IsNotCutShortBetweenTwoCollectivesWithoutAGap) {
   // 50 us, and at once 100 more: the blocks that wait find no unit in between.
   SmallWorld world(2);
   world.grids = {one};
@@ -101,7 +101,7 @@ TEST_F(SecondWave, is_not_cut_short_between_two_collectives_without_a_gap) {
   EXPECT_EQ(outcome.ranks[0].steps[0].busy, 200_us);
 }
 
-TEST_F(SecondWave, each_grid_of_a_run_has_its_own) {
+TEST_F(SecondWave, EachGridOfARunHasItsOwn) {
   // Two grids of 100 us. Beside 50 us: 150 + 100. Beside 250: 200, then 50 us are left: 50 + 100.
   one.count = 2;
   EXPECT_EQ(busy(one, 200_us, 50'000), 250_us);
@@ -113,7 +113,7 @@ TEST_F(SecondWave, each_grid_of_a_run_has_its_own) {
   EXPECT_EQ(busy(one, 1000_us, 700'000), 600_us + 200_us + 600_us);
 }
 
-TEST_F(SecondWave, follows_what_shares_units) {
+TEST_F(SecondWave, FollowsWhatSharesUnits) {
   // 50 us that share units take 132 / 108 of it, 61.1 us; then the grid of 50 us meets 18.9 us that are left.
   const program::Grids half{0, {}, 0.5F, third(0.5F), 1};
   EXPECT_EQ(busy(half, 100_us, 80'000), 80_us + 50_us);
@@ -121,13 +121,13 @@ TEST_F(SecondWave, follows_what_shares_units) {
   EXPECT_EQ(busy(half, 100_us, 22'000), 22_us + 82_us);
 }
 
-TEST_F(SecondWave, grids_in_waves_take_the_waves_that_were_counted) {
+TEST_F(SecondWave, GridsInWavesTakeTheWavesThatWereCounted) {
   // Four waves become five: 50 us do 40 of work.
   const program::Grids waves{1, third(0.25F), 0, {}, 0};
   EXPECT_EQ(busy(waves, 100_us, 50'000), 110_us);
 }
 
-TEST_F(SecondWave, communication_by_copy_engines_takes_no_units) {
+TEST_F(SecondWave, CommunicationByCopyEnginesTakesNoUnits) {
   units = 0;
   EXPECT_EQ(busy(one, 100_us, 150'000), 100_us);
   // Two of them are as bad as eight for a grid of as many blocks as units.
@@ -136,7 +136,7 @@ TEST_F(SecondWave, communication_by_copy_engines_takes_no_units) {
   EXPECT_EQ(busy(one, 100_us, 150'000), 200_us);
 }
 
-TEST_F(SecondWave, slows_with_the_accelerator) {
+TEST_F(SecondWave, SlowsWithTheAccelerator) {
   // Half the pace from the start: 200 us of the first blocks, 200 of the others.
   SmallWorld world(2);
   world.grids = {one};

@@ -57,7 +57,7 @@ std::vector<Flow> random_flows(std::size_t hosts, std::mt19937_64& random) {
 }
 
 // No two cables alike, so that nothing happens at the same picosecond: there the order may differ.
-TEST(SendingAhead, changes_no_moment) {
+TEST(SendingAhead, ChangesNoMoment) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 200; ++i) {
     SCOPED_TRACE(testing::Message() << "case " << i);
@@ -85,7 +85,7 @@ TEST(SendingAhead, changes_no_moment) {
 
 // Eight senders on three leaves into one host: with hardly any credits the switches wait all the time.
 // Looking after every departure behind a port that waits costs half as many events again as hops.
-TEST(SendingAhead, costs_events_only_for_ports_that_wait) {
+TEST(SendingAhead, CostsEventsOnlyForPortsThatWait) {
   const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::credit});
   PacketSpec spec;
   const std::vector<Flow> flows = permutation(fabric, Bytes(2'000'000), 1);
@@ -97,7 +97,7 @@ TEST(SendingAhead, costs_events_only_for_ports_that_wait) {
 // Links that slow down in the middle of it all: what had a later moment goes back to its queue, nothing is
 // lost, and a message ends when it would where every departure waits for its moment, but for credits that
 // come a link's latency early.
-TEST(SendingAhead, takes_back_what_has_not_left_when_a_link_changes) {
+TEST(SendingAhead, TakesBackWhatHasNotLeftWhenALinkChanges) {
   std::mt19937_64 random(11);
   for (int i = 0; i < 100; ++i) {
     SCOPED_TRACE(testing::Message() << "case " << i);

@@ -14,7 +14,7 @@
 namespace topsim::network::packet::calibration_test {
 using namespace topsim::literals;
 // A few entries anew: the table is what this model says, to the four digits it is written with.
-TEST(Calibration, committed_table_is_what_the_packet_model_says) {
+TEST(Calibration, CommittedTableIsWhatThePacketModelSays) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   ASSERT_GT(table.entries().size(), 40U);
   for (const std::size_t i : {std::size_t{1}, std::size_t{6}, table.entries().size() - 3}) {
@@ -30,7 +30,7 @@ TEST(Calibration, committed_table_is_what_the_packet_model_says) {
 
 // Degrees and sizes between rows, before, in and behind the sizes that lose most. 10 %: of 32 such cases the
 // worst is 9.1 % off.
-TEST(Calibration, predicts_cases_that_are_no_rows) {
+TEST(Calibration, PredictsCasesThatAreNoRows) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   for (CongestionEntry entry : {CongestionEntry{"roce", "any", 1, 3, 3, 1, 3_MiB},
                                 {"roce", "ecmp", 2, 1, 2, 1, 64_MiB},
@@ -49,7 +49,7 @@ TEST(Calibration, predicts_cases_that_are_no_rows) {
 // 40 cases drawn at random, none of them a row, one run each: degrees and ratios between rows, 3 to 600 MB
 // through the port, one, two or four queue pairs. The table has four digits, and its fluid counts the way's
 // latency: half a percent beside an end is in.
-TEST(Calibration, holds_nine_of_ten_cases_that_are_no_rows) {
+TEST(Calibration, HoldsNineOfTenCasesThatAreNoRows) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   std::mt19937_64 random(11);
   const auto one_of = [&](auto... values) {
@@ -103,7 +103,7 @@ CongestionEntry checked_row(const CongestionTable& table, const std::string& fab
 // Four leaves at 1:1, each port to one of another leaf: queues told apart to the picosecond would leave 0.91
 // and 0.79, packets that leave in step always on the same ways; eight grades leave less to lose in every
 // seed.
-TEST(Calibration, finds_ports_nearly_full_where_packets_choose_by_grades) {
+TEST(Calibration, FindsPortsNearlyFullWherePacketsChooseByGrades) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   EXPECT_GT(checked_row(table, "infiniband", "adaptive", 1).low, 0.92);
   EXPECT_GT(checked_row(table, "roce", "adaptive", 1).low, 0.92);
@@ -111,7 +111,7 @@ TEST(Calibration, finds_ports_nearly_full_where_packets_choose_by_grades) {
 
 // Credits lose nothing and wait for nobody: an InfiniBand port that many share stays full. Under DCQCN no
 // seed keeps it so.
-TEST(Calibration, finds_infiniband_ports_full_and_roce_ports_under_dcqcn_less_so) {
+TEST(Calibration, FindsInfinibandPortsFullAndRocePortsUnderDcqcnLessSo) {
   const CongestionTable table = scenario::read_congestion("configs/calibration/congestion.json");
   EXPECT_DOUBLE_EQ(checked_row(table, "infiniband", "any", 8).low, 1);
   EXPECT_LT(checked_row(table, "roce", "any", 8).high, 1);
@@ -120,7 +120,7 @@ TEST(Calibration, finds_infiniband_ports_full_and_roce_ports_under_dcqcn_less_so
 // Of 2 MiB nothing is lost, of 4 MiB at 0.8 as much as 1 MiB takes, of 8 MiB at 0.8 2 MiB: at 6 MiB half way
 // between them, 1.5, and beyond 8 MiB 1 MiB more for every 4: 4 of 16. Smaller ones than the first are as
 // efficient as it.
-TEST(CongestionCurve, joins_the_time_that_is_lost_over_the_size) {
+TEST(CongestionCurve, JoinsTheTimeThatIsLostOverTheSize) {
   constexpr double kMiB = 1 << 20;
   const CongestionCurve curve({{2 * kMiB, 1}, {4 * kMiB, 0.8}, {8 * kMiB, 0.8}});
   for (const auto& [mib, lost] :
@@ -130,13 +130,13 @@ TEST(CongestionCurve, joins_the_time_that_is_lost_over_the_size) {
 }
 
 // 2 bytes lost of 4, 1 of 8: what a longer message seems to have won is no reason for more.
-TEST(CongestionCurve, wins_no_time_back_beyond_its_last_size) {
+TEST(CongestionCurve, WinsNoTimeBackBeyondItsLastSize) {
   EXPECT_NEAR(CongestionCurve({{4, 4.0 / 6}, {8, 8.0 / 9}}).at(64), 64.0 / 65, 1e-12);
 }
 
 // Between 4 and 8 what lies between their 1 and 0.5 by the lines over the time lost: at 6, of which 4 x 0 and
 // 8 x 1 = 8 make 4 lost, 0.6. At 8 there is one row, below the first and beyond the last the nearest counts.
-TEST(CongestionCurve, lies_between_the_rows_on_either_side) {
+TEST(CongestionCurve, LiesBetweenTheRowsOnEitherSide) {
   const CongestionCurve curve({{4, 1}, {8, 0.5}, {16, 0.8}});
   EXPECT_DOUBLE_EQ(curve.end(6, Bound::low), 0.5);
   EXPECT_NEAR(curve.end(6, Bound::middle), 0.6, 1e-12);
@@ -148,7 +148,7 @@ TEST(CongestionCurve, lies_between_the_rows_on_either_side) {
 }
 
 // Of one row at load 4 and one at 16; on 4 itself of that alone, between 2 and 4 of it and of no loss at all.
-TEST(CongestionSurface, has_the_least_and_the_most_of_the_rows_around) {
+TEST(CongestionSurface, HasTheLeastAndTheMostOfTheRowsAround) {
   const std::vector<std::pair<double, CongestionCurve>> rows{{4, CongestionCurve({{100, 0.6}})},
                                                              {16, CongestionCurve({{100, 0.8}})}};
   const CongestionSurface low(rows, Bound::low), high(rows, Bound::high);
@@ -162,7 +162,7 @@ TEST(CongestionSurface, has_the_least_and_the_most_of_the_rows_around) {
 
 // Points 0.6 at load 4 and 0.8 at load 16: half way in the logarithm, at 8, it is 0.7. From load 2 (half the
 // first point) down flows keep everything, at 2 x sqrt(2) half of what 4 costs is lost.
-TEST(CongestionSurface, joins_its_curves_over_the_logarithm_of_the_load) {
+TEST(CongestionSurface, JoinsItsCurvesOverTheLogarithmOfTheLoad) {
   const CongestionSurface surface({{4, CongestionCurve({{100, 0.6}})}, {16, CongestionCurve({{100, 0.8}})}});
   EXPECT_DOUBLE_EQ(surface.at(0, 50), 1);
   EXPECT_DOUBLE_EQ(surface.at(1, 50), 1);
@@ -175,14 +175,14 @@ TEST(CongestionSurface, joins_its_curves_over_the_logarithm_of_the_load) {
 
 // 20 bytes of each of 8 are 160 through the port: 40 of each of 4 and 10 of each of 16, on which their curves
 // have 0.6 and 0.8. A port that is not full passes what one sender sends.
-TEST(CongestionSurface, compares_loads_where_as_much_goes_through_the_port) {
+TEST(CongestionSurface, ComparesLoadsWhereAsMuchGoesThroughThePort) {
   const CongestionCurve four({{40, 0.6}, {80, 0.5}}), sixteen({{10, 0.8}, {80, 0.5}}),
       half({{20, 0.9}, {40, 0.5}});
   EXPECT_NEAR(CongestionSurface({{4, four}, {16, sixteen}}).at(8, 20), 0.7, 1e-12);
   EXPECT_DOUBLE_EQ(CongestionSurface({{0.5, half}}).at(0.5, 20), 0.9);
 }
 
-TEST(CongestionTable, answers_with_the_nearest_queue_pairs_and_routing_it_has) {
+TEST(CongestionTable, AnswersWithTheNearestQueuePairsAndRoutingItHas) {
   const CongestionTable table({{"roce", "ecmp", 2, 1, 2, 1, 1_MiB, 0.9, 0.8, 1.0},
                                {"roce", "ecmp", 2, 1, 8, 4, 1_MiB, 0.95, 0.9, 1.0},
                                {"roce", "any", 1, 2, 2, 1, 1_MiB, 0.7, 0.6, 0.8}});
@@ -196,7 +196,7 @@ TEST(CongestionTable, answers_with_the_nearest_queue_pairs_and_routing_it_has) {
 }
 
 // 0.9 for 1 MiB and 0.5 for 16, in whatever order.
-TEST(CongestionTable, has_a_curve_over_the_sizes_of_each_load) {
+TEST(CongestionTable, HasACurveOverTheSizesOfEachLoad) {
   const CongestionTable table({{"roce", "any", 1, 2, 2, 1, 16_MiB, 0.5, 0.4, 0.6},
                                {"roce", "any", 1, 2, 2, 1, 1_MiB, 0.9, 0.8, 1.0}});
   EXPECT_DOUBLE_EQ(table.to_nic("roce", 1, Bound::middle).at(2, 1 << 20), 0.9);

@@ -40,7 +40,7 @@ CongestionControl dcqcn(const Dcqcn& rules) {
 }
 
 // Rc *= 1 - a/2 with a = 1: half the line. Fast recovery: (Rt + Rc) / 2 every 55 us, five times.
-TEST(DcqcnPaper, halves_on_the_first_notification_and_recovers_in_halves) {
+TEST(DcqcnPaper, HalvesOnTheFirstNotificationAndRecoversInHalves) {
   Dcqcn rules = Dcqcn::paper();
   rules.byte_counter = 0_B;
   Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
@@ -54,7 +54,7 @@ TEST(DcqcnPaper, halves_on_the_first_notification_and_recovers_in_halves) {
 
 // a = (1 - g) a + g keeps 1 at the notification; then (1 - g) a every 55 us without one: 20 periods later a
 // second cut takes a / 2 = (1 - 1/256)^20 / 2 of what the rate is then.
-TEST(DcqcnPaper, cuts_less_after_a_quiet_time) {
+TEST(DcqcnPaper, CutsLessAfterAQuietTime) {
   Dcqcn rules = Dcqcn::paper();
   rules.byte_counter = 0_B;
   Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
@@ -67,7 +67,7 @@ TEST(DcqcnPaper, cuts_less_after_a_quiet_time) {
 }
 
 // A flag is set; the cut comes at the next 4 us tick after the first notification, whatever came in between.
-TEST(DcqcnConnectX, cuts_at_its_monitor_ticks_only) {
+TEST(DcqcnConnectX, CutsAtItsMonitorTicksOnly) {
   Dcqcn rules = Dcqcn::hpcc_vendor();
   Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
   pair.notify(0_us);
@@ -81,7 +81,7 @@ TEST(DcqcnConnectX, cuts_at_its_monitor_ticks_only) {
   EXPECT_LT(pair.rate(9_us), once);
 }
 
-TEST(DcqcnConnectX, never_falls_below_its_minimum_or_rises_above_the_line) {
+TEST(DcqcnConnectX, NeverFallsBelowItsMinimumOrRisesAboveTheLine) {
   Dcqcn rules = Dcqcn::connectx();
   rules.max_cut = 0.5;
   Pair pair(CongestionControlKind::dcqcn, dcqcn(rules));
@@ -93,7 +93,7 @@ TEST(DcqcnConnectX, never_falls_below_its_minimum_or_rises_above_the_line) {
 // The mean of two neighbouring doubles may be the lower one: halving the distance alone never ends at such a
 // line (that of a collective that NCCL paces), and the recovery must. 600 us of timers take a cut of a half
 // to within 1e-9.
-TEST(Dcqcn, arrives_at_a_line_that_halving_the_distance_never_reaches) {
+TEST(Dcqcn, ArrivesAtALineThatHalvingTheDistanceNeverReaches) {
   constexpr double kOdd = 11559727495.453501;
   ASSERT_LT((kOdd + std::nextafter(kOdd, 0)) / 2, kOdd);
   for (Dcqcn rules : {Dcqcn::paper(), Dcqcn::connectx()}) {
@@ -107,7 +107,7 @@ TEST(Dcqcn, arrives_at_a_line_that_halving_the_distance_never_reaches) {
 // A flow cut to a rate at which one packet takes milliseconds goes on as soon as its rate has risen, not when
 // the packet's time at the low rate is over: three 4 MB flows into one 400 Gbit/s port fight, and no pause of
 // the port is longer than the timer's 300 us.
-TEST(Dcqcn, lets_a_slow_sender_go_on_once_its_rate_has_risen) {
+TEST(Dcqcn, LetsASlowSenderGoOnOnceItsRateHasRisen) {
   PacketSpec spec;
   spec.congestion_control.dcqcn.min_rate = BytesPerSecond(0.125e6);  // 1 Mbit/s: 33 ms for 4096 bytes
   const Outcome outcome = incast(3, Bytes(4'000'000), {400_Gbitps, 500_ns}, spec);
@@ -116,7 +116,7 @@ TEST(Dcqcn, lets_a_slow_sender_go_on_once_its_rate_has_risen) {
 }
 
 // Evaluated late or early, timers give the same rate: asking every microsecond changes nothing.
-TEST(Dcqcn, is_indifferent_to_how_often_it_is_asked) {
+TEST(Dcqcn, IsIndifferentToHowOftenItIsAsked) {
   for (const Dcqcn& rules : {Dcqcn::hpcc_vendor(), Dcqcn::simai()}) {
     Pair often(CongestionControlKind::dcqcn, dcqcn(rules)),
         seldom(CongestionControlKind::dcqcn, dcqcn(rules));
@@ -129,7 +129,7 @@ TEST(Dcqcn, is_indifferent_to_how_often_it_is_asked) {
 }
 
 // U = txRate / B = 1 at the only hop, no queue: W = Wc / (1 / 0.95) + W_ai.
-TEST(Hpcc, steers_to_its_target_utilisation) {
+TEST(Hpcc, SteersToItsTargetUtilisation) {
   CongestionControl spec;
   spec.hpcc.additive_increase = BytesPerSecond(0);
   Pair pair(CongestionControlKind::hpcc, spec);
@@ -148,7 +148,7 @@ TEST(Hpcc, steers_to_its_target_utilisation) {
 
 // The ports of two spines have sent 900 and 100 packets: their difference is nobody's rate. The hop that both
 // packets passed carried nothing in between, so the rate stays at the line.
-TEST(Hpcc, compares_a_port_with_itself_alone) {
+TEST(Hpcc, ComparesAPortWithItselfAlone) {
   Pair pair(CongestionControlKind::hpcc, {});
   Telemetry telemetry;
   telemetry.hops = 2;
@@ -165,7 +165,7 @@ TEST(Hpcc, compares_a_port_with_itself_alone) {
 }
 
 // Above t_high the rate falls by beta (1 - t_high / rtt): 1 - 0.8 (1 - 500 / 1000) = 0.6.
-TEST(Timely, cuts_by_the_excess_over_its_upper_limit) {
+TEST(Timely, CutsByTheExcessOverItsUpperLimit) {
   Pair pair(CongestionControlKind::timely, {});
   pair.row().next = 50;
   pair.acknowledge({10, false, 0, nullptr}, 1_ms);
@@ -175,7 +175,7 @@ TEST(Timely, cuts_by_the_excess_over_its_upper_limit) {
 }
 
 // Every packet of every window marked: alpha stays 1, one cut by half a window.
-TEST(Dctcp, halves_once_a_window_when_all_is_marked) {
+TEST(Dctcp, HalvesOnceAWindowWhenAllIsMarked) {
   CongestionControl spec;
   spec.dctcp.additive_increase = BytesPerSecond(0);
   Pair pair(CongestionControlKind::dctcp, spec);
@@ -186,7 +186,7 @@ TEST(Dctcp, halves_once_a_window_when_all_is_marked) {
 
 // CCTI rises by one a notification and falls by one every 153.6 us. Entry i of the table is 7 i^2 / 95^2 /
 // 0.218 packet times, cut: 0.91 for 16, 1.03 for 17, 2.05 for 24, 57.4 for 127, above which it does not rise.
-TEST(InfinibandCc, delays_by_the_entry_of_its_table_and_forgets_with_time) {
+TEST(InfinibandCc, DelaysByTheEntryOfItsTableAndForgetsWithTime) {
   Pair pair(CongestionControlKind::infiniband, {});
   for (int i = 0; i < 16; ++i) pair.notify(0_us);
   EXPECT_DOUBLE_EQ(pair.rate(1_us), kLine);

@@ -105,14 +105,14 @@ void expect_conserved(std::uint64_t seed, bool lossy) {
   }
 }
 
-TEST(Conservation, holds_with_pfc_or_credits_in_random_cases) {
+TEST(Conservation, HoldsWithPfcOrCreditsInRandomCases) {
   for (int seed = 0; seed < cases(); ++seed) {
     expect_conserved(static_cast<std::uint64_t>(seed), false);
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(Conservation, every_message_completes_whatever_is_lost) {
+TEST(Conservation, EveryMessageCompletesWhateverIsLost) {
   for (int seed = 0; seed < cases(); ++seed) {
     expect_conserved(static_cast<std::uint64_t>(seed) + 1'000'000, true);
     if (HasFatalFailure()) return;
@@ -121,7 +121,7 @@ TEST(Conservation, every_message_completes_whatever_is_lost) {
 
 // Queue pairs whose ways part behind links that they share, as those of a NIC with a port in either of two
 // planes: a bus of any width without latency, two hops of it, then a switch of its own for each pair.
-TEST(Conservation, holds_where_ways_part_behind_a_shared_bus) {
+TEST(Conservation, HoldsWhereWaysPartBehindASharedBus) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
@@ -164,7 +164,7 @@ TEST(Conservation, holds_where_ways_part_behind_a_shared_bus) {
   }
 }
 
-TEST(Determinism, the_same_seed_gives_the_same_run_and_another_seed_another) {
+TEST(Determinism, TheSameSeedGivesTheSameRunAndAnotherSeedAnother) {
   const auto run = [](std::uint64_t seed) {
     const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::pfc});
     PacketSpec spec;

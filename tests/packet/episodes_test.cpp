@@ -104,7 +104,7 @@ PacketSpec spec_of(PathChoice path, CongestionControlKind control) {
 }
 
 // Six equal rounds: the first is simulated, five are read from its record.
-TEST(Episodes, that_repeat_are_simulated_once_and_end_at_the_same_picosecond) {
+TEST(Episodes, ThatRepeatAreSimulatedOnceAndEndAtTheSamePicosecond) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     for (const PathChoice path : {PathChoice::flow_hash, PathChoice::spray, PathChoice::adaptive}) {
       const PacketSpec spec = spec_of(path, CongestionControlKind::none);
@@ -121,7 +121,7 @@ TEST(Episodes, that_repeat_are_simulated_once_and_end_at_the_same_picosecond) {
 
 // One message of a round comes 3 us late: that round is simulated anew from its beginning, the others
 // skipped.
-TEST(Episodes, that_differ_by_a_late_message_are_simulated_to_the_same_answer) {
+TEST(Episodes, ThatDifferByALateMessageAreSimulatedToTheSameAnswer) {
   Job job;
   job.late = {{2, 3_us}, {4, 3_us}, {5, Duration(1)}};
   const PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::none);
@@ -134,7 +134,7 @@ TEST(Episodes, that_differ_by_a_late_message_are_simulated_to_the_same_answer) {
 }
 
 // Rounds that follow before the network is at rest are one long episode.
-TEST(Episodes, that_do_not_come_to_rest_go_on) {
+TEST(Episodes, ThatDoNotComeToRestGoOn) {
   Job job;
   job.pause = 20_us;
   const PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::none);
@@ -143,7 +143,7 @@ TEST(Episodes, that_do_not_come_to_rest_go_on) {
 }
 
 // A queue pair that DCQCN has slowed is not as it was; one that has recovered is.
-TEST(Episodes, begin_alike_only_when_congestion_control_has_recovered) {
+TEST(Episodes, BeginAlikeOnlyWhenCongestionControlHasRecovered) {
   PacketSpec spec = spec_of(PathChoice::flow_hash, CongestionControlKind::dcqcn);
   spec.ecn.kmin = 20_KiB, spec.ecn.kmax = 80_KiB;
   const Fabric fabric = fabric_of(FlowControl::pfc);
@@ -159,7 +159,7 @@ TEST(Episodes, begin_alike_only_when_congestion_control_has_recovered) {
 // Two stars that have nothing in common, the second like the first. It begins a round later, and each of its
 // rounds while one of the first star is under way; still all rounds of either repeat the first star's first
 // one, and that is all that is simulated.
-TEST(Episodes, of_like_parts_of_a_network_are_one_record) {
+TEST(Episodes, OfLikePartsOfANetworkAreOneRecord) {
   for (const FlowControl control : {FlowControl::credit, FlowControl::pfc}) {
     const LinkFigures link{400_Gbitps, 500_ns, control};
     const Fabric one = star(3, link);
@@ -210,7 +210,7 @@ TEST(Episodes, of_like_parts_of_a_network_are_one_record) {
   }
 }
 
-TEST(Episodes, of_random_jobs_have_the_same_completions_skipped_or_not) {
+TEST(Episodes, OfRandomJobsHaveTheSameCompletionsSkippedOrNot) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 40; ++i) {
     Job job;

@@ -14,13 +14,13 @@ EventQueue::Event take(EventQueue& queue) {
   return event;
 }
 
-TEST(EventQueue, is_empty_at_first) {
+TEST(EventQueue, IsEmptyAtFirst) {
   EventQueue queue;
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.next_time(), EventQueue::kNever);
 }
 
-TEST(EventQueue, gives_equal_times_in_the_order_of_pushing_near_and_far) {
+TEST(EventQueue, GivesEqualTimesInTheOrderOfPushingNearAndFar) {
   for (const std::int64_t time : {std::int64_t{5}, std::int64_t{3'000'000}, std::int64_t{900'000'000}}) {
     EventQueue queue;
     for (std::uint32_t i = 0; i < 100; ++i) queue.push(time, i);
@@ -29,7 +29,7 @@ TEST(EventQueue, gives_equal_times_in_the_order_of_pushing_near_and_far) {
 }
 
 // The far event moves into the calendar before the near one of the same time, which was pushed later.
-TEST(EventQueue, keeps_an_old_far_event_before_a_young_near_one_of_the_same_time) {
+TEST(EventQueue, KeepsAnOldFarEventBeforeAYoungNearOneOfTheSameTime) {
   EventQueue queue;
   queue.push(20'000'000, 1);  // beyond the calendar's 8.4 us
   queue.push(15'000'000, 0);
@@ -39,7 +39,7 @@ TEST(EventQueue, keeps_an_old_far_event_before_a_young_near_one_of_the_same_time
   EXPECT_EQ(take(queue).target, 2U);
 }
 
-TEST(EventQueue, takes_an_earlier_event_after_the_next_one_has_been_looked_at) {
+TEST(EventQueue, TakesAnEarlierEventAfterTheNextOneHasBeenLookedAt) {
   EventQueue queue;
   queue.push(1'000'000'000, 1);
   EXPECT_EQ(queue.next_time(), 1'000'000'000);
@@ -51,7 +51,7 @@ TEST(EventQueue, takes_an_earlier_event_after_the_next_one_has_been_looked_at) {
 
 // 1,000,100 and 1,000,200 ps share a bucket: the second is not due yet, and what comes meanwhile goes before
 // it.
-TEST(EventQueue, gives_nothing_beyond_the_limit) {
+TEST(EventQueue, GivesNothingBeyondTheLimit) {
   EventQueue queue;
   EventQueue::Event event{};
   EXPECT_FALSE(queue.pop(EventQueue::kNever, event));
@@ -70,7 +70,7 @@ TEST(EventQueue, gives_nothing_beyond_the_limit) {
 // of a bucket: 64 ps, 1 ns or 16 ns.
 class Widths : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(EventQueue, Widths, testing::Values(6, 10, 14));
-TEST_P(Widths, agree_with_a_stable_sort_by_time) {
+TEST_P(Widths, AgreeWithAStableSortByTime) {
   std::mt19937_64 random(1);
   EventQueue queue(GetParam());
   struct Expected {

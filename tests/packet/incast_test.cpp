@@ -12,7 +12,7 @@ INSTANTIATE_TEST_SUITE_P(Senders, Incast, testing::Values(1U, 2U, 4U, 8U, 16U));
 // 10 MB are 10^4 packets of 1052 B = 84.16 ns at 12.5 GB/s. The receiver's link serialises N 10^4 of them;
 // before it the first packet needs 84.16 ns on its own link; then an ACK of 60 B = 4.8 ns twice; four
 // propagations of 1 us.
-TEST_P(Incast, with_pfc_alone_takes_what_the_last_link_needs) {
+TEST_P(Incast, WithPfcAloneTakesWhatTheLastLinkNeeds) {
   const double n = GetParam();
   const double expected_us = n * 1e4 * 0.08416 + 0.08416 + 2 * 0.0048 + 4;
   const Outcome outcome =
@@ -25,7 +25,7 @@ TEST_P(Incast, with_pfc_alone_takes_what_the_last_link_needs) {
   EXPECT_GT(outcome.fairness, 0.999);
 }
 
-TEST(Incast, of_one_packet_takes_two_serialisations_two_acknowledgements_and_four_propagations) {
+TEST(Incast, OfOnePacketTakesTwoSerialisationsTwoAcknowledgementsAndFourPropagations) {
   // 2 x 84.16 + 2 x 4.8 + 4 x 1000 ns = 4177.92 ns (ns-3 in whole nanoseconds: 4176).
   const Outcome outcome = incast(1, 1000_B, ns3_link(), ns3_spec(CongestionControlKind::none));
   EXPECT_EQ(outcome.last, Duration(4'177'920));
@@ -33,7 +33,7 @@ TEST(Incast, of_one_packet_takes_two_serialisations_two_acknowledgements_and_fou
 
 // Headroom and reserve are kept for every lane of every port: 5 ports x (20 + 5 kB) a lane. With two lanes,
 // of which one carries data, a buffer larger by what the other keeps does the same.
-TEST(Incast, keeps_headroom_and_reserve_for_every_lane) {
+TEST(Incast, KeepsHeadroomAndReserveForEveryLane) {
   const auto with_lanes = [](int lanes, std::int64_t total) {
     PacketSpec spec = ns3_spec(CongestionControlKind::none);
     spec.lanes.count = lanes;
@@ -49,7 +49,7 @@ TEST(Incast, keeps_headroom_and_reserve_for_every_lane) {
 
 // Queues with PFC: every ingress may hold alpha = 1/8 of what is free. N ingresses hold x each: x = (B - N x)
 // / 8, so N x = B N / (8 + N), B = 32 MB less headroom and reserve; published 6603, 11042, 16635, 22351 KB.
-TEST(Incast, fills_the_shared_buffer_to_the_dynamic_threshold) {
+TEST(Incast, FillsTheSharedBufferToTheDynamicThreshold) {
   const double published_kb[] = {6603, 11042, 16635, 22351};
   const std::uint32_t senders[] = {2, 4, 8, 16};
   for (int i = 0; i < 4; ++i) {
@@ -67,7 +67,7 @@ struct Published {
   double queue_kb[5];  // 0: not given
 };
 
-TEST(Incast, under_congestion_control_ends_within_a_tenth_of_the_published_ns3_runs) {
+TEST(Incast, UnderCongestionControlEndsWithinATenthOfThePublishedNs3Runs) {
   const Published rows[] = {
       {"DCQCN vendor",
        ns3_dcqcn(Dcqcn::hpcc_vendor()),

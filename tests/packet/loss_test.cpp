@@ -16,7 +16,7 @@ PacketSpec losing(double probability, Recovery recovery) {
 
 // Two links a packet, so a packet survives with (1 - p)^2. Go-back-N wastes the W = 49 packets (4.16 us
 // / 84.16 ns) that were on the way: efficiency (1 - q) / (1 - q + q W) with q = 1 - (1 - p)^2.
-TEST(GoBackN, loses_a_round_trip_of_packets_for_every_loss) {
+TEST(GoBackN, LosesARoundTripOfPacketsForEveryLoss) {
   for (const double p : {1e-4, 1e-3, 1e-2}) {
     double total = 0;
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
@@ -34,7 +34,7 @@ TEST(GoBackN, loses_a_round_trip_of_packets_for_every_loss) {
 // Three senders in phase and switches that drop: acknowledgements have a class of their own, before all data,
 // and need none of the buffer that data fill. So what is sent again is what was lost, and neither way of
 // recovery is the better one: of each sender the whole end is missing, and the timer tells.
-TEST(Recovery, sends_again_what_was_lost_where_data_alone_find_no_buffer) {
+TEST(Recovery, SendsAgainWhatWasLostWhereDataAloneFindNoBuffer) {
   std::vector<Duration> last;
   for (const Recovery recovery : {Recovery::go_back_n, Recovery::selective_repeat}) {
     PacketSpec spec;
@@ -49,7 +49,7 @@ TEST(Recovery, sends_again_what_was_lost_where_data_alone_find_no_buffer) {
   EXPECT_EQ(last[0], last[1]);
 }
 
-TEST(SelectiveRepeat, loses_little_more_than_what_is_lost) {
+TEST(SelectiveRepeat, LosesLittleMoreThanWhatIsLost) {
   for (const double p : {1e-4, 1e-3, 1e-2}) {
     const Outcome outcome = incast(1, Bytes(10'000'000), ns3_link(), losing(p, Recovery::selective_repeat));
     const double q = 1 - (1 - p) * (1 - p);
@@ -61,7 +61,7 @@ TEST(SelectiveRepeat, loses_little_more_than_what_is_lost) {
 
 // A message of one packet is sent again for each loss, by the timer: its round trip of 4 us is long over
 // before 100 us. One of eight packets, all lost from time to time, is sent again whole at most.
-TEST(SelectiveRepeat, sends_what_a_timer_calls_lost_once_a_timeout) {
+TEST(SelectiveRepeat, SendsWhatATimerCallsLostOnceATimeout) {
   std::uint64_t drops = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     PacketSpec spec = losing(0.3, Recovery::selective_repeat);
@@ -76,14 +76,14 @@ TEST(SelectiveRepeat, sends_what_a_timer_calls_lost_once_a_timeout) {
   EXPECT_GT(drops, 20U);  // 40 x q / (1 - q) = 42 expected with q = 1 - 0.7^2
 }
 
-TEST(Timer, brings_back_a_lost_tail) {
+TEST(Timer, BringsBackALostTail) {
   // One packet, one link loses half of all: only the timer notices.
   PacketSpec spec = losing(0.5, Recovery::go_back_n);
   const Outcome outcome = incast(1, 1000_B, ns3_link(), spec);
   EXPECT_GT(outcome.flows[0].delivered, Duration{});
 }
 
-TEST(Buffers, without_flow_control_drop_and_recover) {
+TEST(Buffers, WithoutFlowControlDropAndRecover) {
   PacketSpec spec = ns3_spec(CongestionControlKind::none);
   spec.buffer.total = Bytes(200'000);
   spec.recovery = Recovery::selective_repeat;
@@ -94,7 +94,7 @@ TEST(Buffers, without_flow_control_drop_and_recover) {
 
 // A cable without a bit for 100 us, before or behind the switch, in one direction: the message takes 100 us
 // longer, to a packet (82 ns) and what was buffered behind.
-TEST(Outage, delays_a_message_by_its_length) {
+TEST(Outage, DelaysAMessageByItsLength) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Fabric fabric = star(2, {400_Gbitps, 500_ns, control});
     PacketSpec spec;
@@ -121,7 +121,7 @@ TEST(Outage, delays_a_message_by_its_length) {
 
 // One of four spines fails: adaptive routing takes the others, and 4 x 8 MB over three of them take 4/3 of
 // 163 us.
-TEST(Outage, is_passed_by_where_every_packet_chooses) {
+TEST(Outage, IsPassedByWhereEveryPacketChooses) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Fabric fabric = leaf_spine(2, 4, 4, {400_Gbitps, 500_ns, control});
     PacketSpec spec;
@@ -144,7 +144,7 @@ TEST(Outage, is_passed_by_where_every_packet_chooses) {
 
 // Three switches in a ring, every host sends to the host two switches on: every ring link waits for the next
 // one.
-TEST(Deadlock, of_a_ring_of_switches_is_found_and_named) {
+TEST(Deadlock, OfARingOfSwitchesIsFoundAndNamed) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     Fabric fabric = ring(3, ns3_link(control));
     PacketSpec spec = ns3_spec(CongestionControlKind::none);
@@ -169,7 +169,7 @@ TEST(Deadlock, of_a_ring_of_switches_is_found_and_named) {
   }
 }
 
-TEST(Deadlock, is_not_seen_in_mere_congestion) {
+TEST(Deadlock, IsNotSeenInMereCongestion) {
   EXPECT_TRUE(
       incast(16, Bytes(10'000'000), ns3_link(), ns3_spec(CongestionControlKind::none)).deadlocks.empty());
   EXPECT_TRUE(victim_flow(ns3_link(FlowControl::credit), ns3_spec(CongestionControlKind::none), 8_ms)

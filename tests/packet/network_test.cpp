@@ -47,7 +47,7 @@ Transfer message(const topology::Router& router, std::size_t from, std::size_t t
 }
 
 // 4 GB are a million packets and take 80 ms: whoever interrupts does not wait for the last of them.
-TEST(PacketNetwork, comes_back_between_two_deliveries_once_it_is_stopped) {
+TEST(PacketNetwork, ComesBackBetweenTwoDeliveriesOnceItIsStopped) {
   const Topology cluster = two_nodes("ib-ndr");
   const topology::Router router(cluster, 1);
   PacketNetwork network(router, {});
@@ -69,7 +69,7 @@ TEST(PacketNetwork, comes_back_between_two_deliveries_once_it_is_stopped) {
 
 // A fabric that routes each connection along one path leaves packets nothing to choose from; one that spreads
 // them takes any.
-TEST(PacketNetwork, refuses_packets_a_choice_where_routes_are_single_paths) {
+TEST(PacketNetwork, RefusesPacketsAChoiceWhereRoutesAreSinglePaths) {
   const PathChoice choices[] = {PathChoice::spray, PathChoice::adaptive, PathChoice::flowlet};
   const Topology hashed = two_nodes("roce-400g"), even = two_nodes("ib-ndr");
   ASSERT_EQ(hashed.routing, topology::Routing::ecmp);
@@ -87,7 +87,7 @@ TEST(PacketNetwork, refuses_packets_a_choice_where_routes_are_single_paths) {
 
 // One connection number, two pairs of NICs: each message leaves by the NIC that it names, whichever came
 // first.
-TEST(PacketNetwork, takes_the_nics_that_a_message_names) {
+TEST(PacketNetwork, TakesTheNicsThatAMessageNames) {
   const Topology cluster = two_nodes("ib-ndr");
   const topology::Router router(cluster, 1);
   PacketNetwork network(router, {});
@@ -110,7 +110,7 @@ TEST(PacketNetwork, takes_the_nics_that_a_message_names) {
 }
 
 // A packet of 4 KiB at the slowest link's goodput; RoCE has 82 bytes around it, InfiniBand 26.
-TEST(PacketNetwork, agrees_with_the_fluid_model_on_an_idle_path_within_one_packet_time) {
+TEST(PacketNetwork, AgreesWithTheFluidModelOnAnIdlePathWithinOnePacketTime) {
   for (const char* link : {"ib-ndr", "roce-400g"}) {
     const Topology cluster = two_nodes(link);
     const topology::Router router(cluster, 1);
@@ -139,7 +139,7 @@ TEST(PacketNetwork, agrees_with_the_fluid_model_on_an_idle_path_within_one_packe
 // What a message puts on each cable of a fabric with hashed paths is the same in both models, for every seed
 // and number of queue pairs: the same pairs collide. A packet's bytes count without what is around its
 // payload.
-TEST(PacketNetwork, puts_queue_pairs_on_the_paths_on_which_the_fluid_has_them) {
+TEST(PacketNetwork, PutsQueuePairsOnThePathsOnWhichTheFluidHasThem) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h100";
   spec.nodes = 64;
@@ -179,7 +179,7 @@ TEST(PacketNetwork, puts_queue_pairs_on_the_paths_on_which_the_fluid_has_them) {
 
 // Without peer-to-peer PCIe the way leads through host memory and passes the CPU twice. On an idle path
 // nothing is faster than the slowest link: 16 MiB at PCIe 4 x16's payload rate.
-TEST(PacketNetwork, carries_a_message_over_a_path_that_passes_a_device_twice) {
+TEST(PacketNetwork, CarriesAMessageOverAPathThatPassesADeviceTwice) {
   topology::TopologySpec spec;
   spec.node.use = "srv-8x4090-dual";
   const Topology server = topology::build(spec, topology::test::catalogue());
@@ -203,7 +203,7 @@ TEST(PacketNetwork, carries_a_message_over_a_path_that_passes_a_device_twice) {
 // carry 64 MB at 2 x 24.51 GB/s (4096 of 4178 bytes). A cable is cut at 0.3 ms and its pair moves at 0.5 ms.
 // Meanwhile its packets fill the NIC's buffer, which is one for both ports; then all that is left goes over
 // the other plane: 0.5 ms + (64 MB - 0.6 ms x 24.51 GB/s) / 24.51 GB/s = 2.511 ms, what was on its way twice.
-TEST(PacketNetwork, uses_both_planes_of_a_nic_and_the_other_one_when_a_cable_is_cut) {
+TEST(PacketNetwork, UsesBothPlanesOfANicAndTheOtherOneWhenACableIsCut) {
   topology::TopologySpec spec;
   spec.node.use = "hgx-h800";
   spec.nodes = 2;

@@ -100,7 +100,7 @@ std::vector<Told> simulate_whole(const Fabric& fabric, const PacketSpec& spec, c
 }
 
 // 4 MiB over 49 GB/s: 86 us; the second message finds everything idle for 10 ms.
-TEST(Regions, that_rest_late_or_never_go_on_after_an_idle_moment) {
+TEST(Regions, ThatRestLateOrNeverGoOnAfterAnIdleMoment) {
   const Fabric fabric = star(3, {400_Gbitps, 500_ns});
   std::vector<PacketSpec> slow_to_rest;
   for (const CongestionControlKind kind :
@@ -128,7 +128,7 @@ TEST(Regions, that_rest_late_or_never_go_on_after_an_idle_moment) {
 // Windows and averages are forgotten after 320 us without anything: rounds 1 ms apart are alike, whether a
 // region began anew or, in one engine that knows of no regions, each pair by itself. One 200 us after another
 // is not.
-TEST(Regions, are_at_rest_a_timeout_after_controls_that_keep_averages_heard_something) {
+TEST(Regions, AreAtRestATimeoutAfterControlsThatKeepAveragesHeardSomething) {
   for (const CongestionControlKind kind :
        {CongestionControlKind::hpcc, CongestionControlKind::timely, CongestionControlKind::dctcp}) {
     for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
@@ -151,7 +151,7 @@ TEST(Regions, are_at_rest_a_timeout_after_controls_that_keep_averages_heard_some
 // The second round is that of the record until the message that should come after 10 us does not: then all is
 // simulated from the beginning, and what had arrived by then completes at 23 us. The caller answers it; a
 // region that had gone on beyond that would send the answer late.
-TEST(Regions, do_not_go_ahead_of_what_their_first_messages_complete) {
+TEST(Regions, DoNotGoAheadOfWhatTheirFirstMessagesComplete) {
   std::vector<std::vector<SimTime>> answered;
   for (const bool skip : {true, false}) {
     const Fabric fabric = star(3, {400_Gbitps, 500_ns, FlowControl::credit});
@@ -199,7 +199,7 @@ TEST(Regions, do_not_go_ahead_of_what_their_first_messages_complete) {
 // DCQCN slows two flows into one port and gives them their rate back in steps of 0.8 Gbit/s a 300 us (hyper
 // increase of 50 Mbit/s x 400 / 25 G): 150 ms for all of it. Rounds 300 ms apart are alike, one that comes 1
 // ms after another is not.
-TEST(Regions, are_not_at_rest_before_congestion_control_has_recovered) {
+TEST(Regions, AreNotAtRestBeforeCongestionControlHasRecovered) {
   for (const bool infiniband : {false, true}) {
     PacketSpec spec;
     spec.congestion_control.kind =
@@ -220,7 +220,7 @@ TEST(Regions, are_not_at_rest_before_congestion_control_has_recovered) {
 // Flows below two leaves have nothing in common until, at 60 us, one crosses from the first to the second;
 // meanwhile a link has been slowed twice. What one engine says that knows of no regions. 2 x 4 MB into one
 // port: 160 us and more.
-TEST(Regions, that_meet_keep_their_past) {
+TEST(Regions, ThatMeetKeepTheirPast) {
   for (const FlowControl control : {FlowControl::credit, FlowControl::pfc}) {
     for (const CongestionControlKind kind :
          {CongestionControlKind::none, CongestionControlKind::dcqcn, CongestionControlKind::infiniband,
@@ -243,7 +243,7 @@ TEST(Regions, that_meet_keep_their_past) {
 }
 
 // Whatever meets whatever, and whatever changes meanwhile: with and without records the same.
-TEST(Regions, of_random_traffic_over_changing_links_end_at_the_same_picosecond) {
+TEST(Regions, OfRandomTrafficOverChangingLinksEndAtTheSamePicosecond) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 60; ++i) {
     const FlowControl control = random() % 2 == 0 ? FlowControl::pfc : FlowControl::credit;
@@ -277,7 +277,7 @@ TEST(Regions, of_random_traffic_over_changing_links_end_at_the_same_picosecond) 
 
 // Two trees, the second with its cables in the opposite order: what is due at the same picosecond happens in
 // the order of a device's ports, so what happens in one need not happen in the other.
-TEST(Regions, are_alike_only_when_their_devices_have_their_ports_in_the_same_order) {
+TEST(Regions, AreAlikeOnlyWhenTheirDevicesHaveTheirPortsInTheSameOrder) {
   constexpr std::uint32_t kLeaves = 3, kHosts = 4;
   std::mt19937_64 random(3);
   for (int i = 0; i < 300; ++i) {

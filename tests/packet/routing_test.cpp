@@ -32,7 +32,7 @@ int spines_used(const Fabric& fabric, const Engine& engine) {
 }
 
 // Four flows over four spines: 4^4 equally likely hashings, of which 4! collide nowhere: 9.4 %.
-TEST(Ecmp, collides_by_chance_and_another_seed_hashes_otherwise) {
+TEST(Ecmp, CollidesByChanceAndAnotherSeedHashesOtherwise) {
   std::set<std::int64_t> times;
   int clean = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -46,7 +46,7 @@ TEST(Ecmp, collides_by_chance_and_another_seed_hashes_otherwise) {
   EXPECT_LT(clean, 12);         // 40 x 9.4 % = 4 expected; 12 would be four standard deviations above
 }
 
-TEST(Static, sends_all_flows_to_one_destination_the_same_way) {
+TEST(Static, SendsAllFlowsToOneDestinationTheSameWay) {
   const Fabric fabric = four_spines(FlowControl::credit);
   Engine engine(fabric.graph, with(PathChoice::destination));
   for (std::size_t from = 0; from < 4; ++from) {
@@ -58,7 +58,7 @@ TEST(Static, sends_all_flows_to_one_destination_the_same_way) {
 
 // As on a fabric whose routes are several paths: each switch chooses by the destination, so nothing
 // overtakes.
-TEST(Static, chooses_one_of_several_given_paths_by_the_destination) {
+TEST(Static, ChoosesOneOfSeveralGivenPathsByTheDestination) {
   const Fabric fabric = four_spines(FlowControl::credit);
   Engine engine(fabric.graph, with(PathChoice::destination));
   Connection connection{fabric.hosts[0], fabric.hosts[4], 0};
@@ -78,7 +78,7 @@ TEST(Static, chooses_one_of_several_given_paths_by_the_destination) {
 
 // One packet at a time to the emptiest of equal ports: no collision lasts, though packets overtake one
 // another.
-TEST(Adaptive, keeps_four_flows_over_four_spines_at_full_rate) {
+TEST(Adaptive, KeepsFourFlowsOverFourSpinesAtFullRate) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Outcome outcome = run_flows(four_spines(control), across(), with(PathChoice::adaptive));
     EXPECT_LT(outcome.last_delivered, 168_us);
@@ -88,7 +88,7 @@ TEST(Adaptive, keeps_four_flows_over_four_spines_at_full_rate) {
 
 // Without collisions there is nothing to slow down for but the target of 95 %: 8 MB at 95 % of 48.6 GB/s
 // (4096 of 4220 B with gap and telemetry) take 173 us.
-TEST(Adaptive, leaves_hpcc_near_its_target) {
+TEST(Adaptive, LeavesHpccNearItsTarget) {
   PacketSpec spec = with(PathChoice::adaptive);
   spec.congestion_control.kind = CongestionControlKind::hpcc;
   const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), spec);
@@ -96,14 +96,14 @@ TEST(Adaptive, leaves_hpcc_near_its_target) {
 }
 
 // Spraying at random fills the queues a little more, and loses little.
-TEST(Spray, comes_close_to_full_rate) {
+TEST(Spray, ComesCloseToFullRate) {
   const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), with(PathChoice::spray));
   EXPECT_LT(outcome.last_delivered, 180_us);
   EXPECT_EQ(outcome.counters.repeats, 0U);
 }
 
 // Go-back-N takes every overtaken packet for a loss.
-TEST(Spray, with_go_back_n_sends_much_again) {
+TEST(Spray, WithGoBackNSendsMuchAgain) {
   PacketSpec spec = with(PathChoice::spray);
   spec.recovery = Recovery::go_back_n;
   const Outcome outcome = run_flows(four_spines(FlowControl::pfc), across(), spec);
@@ -111,7 +111,7 @@ TEST(Spray, with_go_back_n_sends_much_again) {
 }
 
 // Messages with pauses longer than the gap go new ways; without a gap they never do.
-TEST(Flowlets, change_their_way_only_after_a_gap) {
+TEST(Flowlets, ChangeTheirWayOnlyAfterAGap) {
   for (const bool pauses : {true, false}) {
     const Fabric fabric = four_spines(FlowControl::pfc);
     Engine engine(fabric.graph, with(PathChoice::flowlet));
@@ -130,7 +130,7 @@ TEST(Flowlets, change_their_way_only_after_a_gap) {
   }
 }
 
-TEST(Permutation, over_a_full_bisection_fat_tree_is_near_line_rate_when_adaptive) {
+TEST(Permutation, OverAFullBisectionFatTreeIsNearLineRateWhenAdaptive) {
   const Fabric fabric = fat_tree(4, {50_GBps, 500_ns, FlowControl::credit});
   const Outcome outcome =
       run_flows(fabric, permutation(fabric, Bytes(2'000'000), 1), with(PathChoice::adaptive));
@@ -138,7 +138,7 @@ TEST(Permutation, over_a_full_bisection_fat_tree_is_near_line_rate_when_adaptive
   EXPECT_LT(outcome.last_delivered, 60_us);
 }
 
-TEST(RingAllReduce, on_an_idle_switch_takes_two_n_minus_one_steps) {
+TEST(RingAllReduce, OnAnIdleSwitchTakesTwoNMinusOneSteps) {
   const std::uint32_t n = 8;
   const Fabric fabric = star(n, {50_GBps, 500_ns, FlowControl::credit});
   std::vector<std::size_t> ring;

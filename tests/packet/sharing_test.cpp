@@ -22,7 +22,7 @@ PacketSpec deep_lanes(int count) {
 }
 
 // The receiver's port serves trunk and local sender alike, C / 2 each; the trunk's half is shared by three.
-TEST(ParkingLot, gives_each_incoming_port_the_same_share) {
+TEST(ParkingLot, GivesEachIncomingPortTheSameShare) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     const Outcome outcome = parking_lot(ns3_link(control), deep_lanes(1), 8_ms);
     for (int remote = 0; remote < 3; ++remote) {
@@ -34,7 +34,7 @@ TEST(ParkingLot, gives_each_incoming_port_the_same_share) {
 
 // Five ports feed the congested one: C / 5 for each local flow and for the trunk. The trunk is one queue, so
 // the victim, bound elsewhere, moves at the pace of the flows it stands behind: about C / 5 / 2.
-TEST(VictimFlow, behind_paused_flows_gets_no_more_than_they) {
+TEST(VictimFlow, BehindPausedFlowsGetsNoMoreThanThey) {
   for (const FlowControl control : {FlowControl::pfc, FlowControl::credit}) {
     SCOPED_TRACE(static_cast<int>(control));
     const Outcome outcome = victim_flow(ns3_link(control), deep_lanes(1), 20_ms);
@@ -55,7 +55,7 @@ TEST(VictimFlow, behind_paused_flows_gets_no_more_than_they) {
 // fill; the figures of 10 to 20 ms leave it out) one lane as deep as credits can say is served as the pausing
 // port is, flow by flow: but for what is under way to it, 25 KB of 131, by which the victim has 9.36 of 9.51
 // by the formula below, and half a percent of PFC's hysteresis.
-TEST(VictimFlow, has_of_one_deep_lane_what_it_has_of_a_paused_port) {
+TEST(VictimFlow, HasOfOneDeepLaneWhatItHasOfAPausedPort) {
   const auto settled = [](FlowControl control) {
     std::vector<double> rates;
     const Outcome begin = victim_flow(ns3_link(control), deep_lanes(1), 10_ms);
@@ -75,7 +75,7 @@ TEST(VictimFlow, has_of_one_deep_lane_what_it_has_of_a_paused_port) {
 //   s_t / s_l = (B - 3/2 s_t C 2 us) / (B - s_l C 2 us),  s_t + 4 s_l = 1,  victim: s_t C / 2.
 // With the default buffer, rate x round trip and sixteen packets (41.8 KB here), 9.05 Gbit/s: 5 % below C
 // / 10.
-TEST(VictimFlow, behind_shallow_lanes_has_less_by_what_the_credit_loop_holds) {
+TEST(VictimFlow, BehindShallowLanesHasLessByWhatTheCreditLoopHolds) {
   for (const std::int64_t buffer : {30'000, 0, 60'000, 80'000, 131'008}) {
     SCOPED_TRACE(buffer);
     PacketSpec spec = ns3_spec(CongestionControlKind::none);
@@ -98,12 +98,12 @@ TEST(VictimFlow, behind_shallow_lanes_has_less_by_what_the_credit_loop_holds) {
 
 // In a lane of its own it has what the congested flows leave of the trunk: C - C / 5 = 76 Gbit/s (80 on the
 // wire).
-TEST(VictimFlow, in_a_virtual_lane_of_its_own_is_free) {
+TEST(VictimFlow, InAVirtualLaneOfItsOwnIsFree) {
   const Outcome outcome = victim_flow(ns3_link(FlowControl::credit), deep_lanes(2), 8_ms, 1);
   EXPECT_NEAR(gbit(outcome.flows[6]), kC * 4 / 5, 0.02 * kC);
 }
 
-TEST(VictimFlow, is_rescued_by_congestion_control) {
+TEST(VictimFlow, IsRescuedByCongestionControl) {
   for (const PacketSpec& spec :
        {ns3_dcqcn(Dcqcn::hpcc_vendor()), ns3_dcqcn(ns3_paper()), ns3_spec(CongestionControlKind::hpcc),
         ns3_spec(CongestionControlKind::dctcp)}) {
@@ -115,7 +115,7 @@ TEST(VictimFlow, is_rescued_by_congestion_control) {
 // 10 (above). The trunk waits for credits and marks nobody; the congested port marks, its six senders slow
 // down, and the trunk comes free. Of its 397 the victim would have 318 if the others kept their fifth; cut
 // and back in steps of 154 us they leave the port 90 % busy.
-TEST(VictimFlow, is_rescued_by_the_congestion_control_of_infiniband) {
+TEST(VictimFlow, IsRescuedByTheCongestionControlOfInfiniband) {
   PacketSpec spec;
   spec.congestion_control.kind = CongestionControlKind::infiniband;
   const Outcome outcome = victim_flow({400_Gbitps, 500_ns, FlowControl::credit}, spec, 8_ms);
@@ -126,7 +126,7 @@ TEST(VictimFlow, is_rescued_by_the_congestion_control_of_infiniband) {
 }
 
 // Lanes that always have a packet share a port by their weights.
-TEST(VirtualLanes, share_a_port_by_weight) {
+TEST(VirtualLanes, ShareAPortByWeight) {
   PacketSpec spec = deep_lanes(2);
   spec.lanes.weight = {96, 32};
   const Fabric fabric = star(3, ns3_link(FlowControl::credit));
@@ -137,7 +137,7 @@ TEST(VirtualLanes, share_a_port_by_weight) {
 }
 
 // The first and the last of the fifteen data lanes (VL0-14): 192 units against the 64 of who says nothing.
-TEST(VirtualLanes, are_fifteen_at_most) {
+TEST(VirtualLanes, AreFifteenAtMost) {
   PacketSpec spec = deep_lanes(15);
   spec.lanes.weight.assign(15, 64);
   spec.lanes.weight[14] = 192;
@@ -149,7 +149,7 @@ TEST(VirtualLanes, are_fifteen_at_most) {
   EXPECT_THROW(static_cast<void>(run_flows(fabric, {}, deep_lanes(16), 1_us)), ConfigError);
 }
 
-TEST(VirtualLanes, of_the_high_table_go_first) {
+TEST(VirtualLanes, OfTheHighTableGoFirst) {
   PacketSpec spec = deep_lanes(2);
   spec.lanes.high_priority = 0b10;
   const Fabric fabric = star(3, ns3_link(FlowControl::credit));
@@ -161,7 +161,7 @@ TEST(VirtualLanes, of_the_high_table_go_first) {
 
 // A high limit of 1 lets the high table send 4 KiB before one packet of the low table: of 5 x 1052 B sent
 // high against 1052 B low, the low lane keeps about one packet in five.
-TEST(VirtualLanes, of_the_low_table_are_not_starved_under_a_high_limit) {
+TEST(VirtualLanes, OfTheLowTableAreNotStarvedUnderAHighLimit) {
   PacketSpec spec = deep_lanes(2);
   spec.lanes.high_priority = 0b10;
   spec.lanes.high_limit = 1;
@@ -174,7 +174,7 @@ TEST(VirtualLanes, of_the_low_table_are_not_starved_under_a_high_limit) {
 // back 2 x 5 us after the packet, 82.44 ns long, began to leave and has come whole. So the 90th packet of a
 // message, ninth of the tenth nine, leaves the switch at 5 us + 9 x (10 us + 82.44 ns) + 8 x 82.44 ns and is
 // there 5 us + 82.44 ns later.
-TEST(Credits, of_a_small_buffer_let_a_flow_send_one_buffer_a_round_trip) {
+TEST(Credits, OfASmallBufferLetAFlowSendOneBufferARoundTrip) {
   PacketSpec spec;
   spec.lanes.buffer = Bytes(9 * 65 * 64);
   const Fabric fabric = star(2, {50_GBps, 5_us, FlowControl::credit});
@@ -184,7 +184,7 @@ TEST(Credits, of_a_small_buffer_let_a_flow_send_one_buffer_a_round_trip) {
 
 // Four cables of 50 GB/s as one port of 200: 4 x 8 MB in 160 us and a little. With one cable's 2047 blocks of
 // 64 bytes 131 kB would be on their way in the 1.1 us of a round trip, 120 GB/s: 270 us.
-TEST(Credits, a_bundle_of_cables_has_those_of_all) {
+TEST(Credits, ABundleOfCablesHasThoseOfAll) {
   Fabric fabric;
   const DeviceIndex left = fabric.graph.device(), right = fabric.graph.device();
   const PortIndex trunk = fabric.graph.cable(left, right, 200_GBps, 500_ns, FlowControl::credit);

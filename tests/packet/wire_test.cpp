@@ -16,7 +16,7 @@ PacketSpec quiet() {
 
 // mtu / (mtu + 82) and mtu / (mtu + 26) of 50 GB/s: RoCEv2 has Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4,
 // FCS 4, preamble 8, gap 12; InfiniBand LRH 8, BTH 12, ICRC 4, VCRC 2 (IBTA volume 1; annex A17).
-TEST(Goodput, of_a_400g_flow_is_the_payloads_share_of_the_wire) {
+TEST(Goodput, OfA400gFlowIsThePayloadsShareOfTheWire) {
   const struct {
     std::int64_t mtu;
     double roce, infiniband;
@@ -35,7 +35,7 @@ TEST(Goodput, of_a_400g_flow_is_the_payloads_share_of_the_wire) {
 
 // Host, switch, host at 50 GB/s: 4096 + 82 bytes take 83.56 ns; 4096 + 26 bytes 82.44 ns. Store and forward
 // pays them twice, cut-through once; either pays two links of 500 ns.
-TEST(Latency, of_one_packet_counts_its_serialisation_once_when_switches_cut_through) {
+TEST(Latency, OfOnePacketCountsItsSerialisationOnceWhenSwitchesCutThrough) {
   PacketSpec spec = quiet();
   EXPECT_EQ(incast(1, 4_KiB, link_400g(FlowControl::pfc), spec).last_delivered, Duration(1'000'000 + 83'560));
   EXPECT_EQ(incast(1, 4_KiB, link_400g(FlowControl::credit), spec).last_delivered,
@@ -47,7 +47,7 @@ TEST(Latency, of_one_packet_counts_its_serialisation_once_when_switches_cut_thro
 
 // From a slow link into a fast one the last byte must not be sent before it has come: 4178 B take 334.24 ns
 // at 100 Gbit/s and 83.56 ns at 400, so the fast link may start 250.68 ns after the head has arrived.
-TEST(Latency, of_cut_through_into_a_faster_link_is_that_of_the_slower_one) {
+TEST(Latency, OfCutThroughIntoAFasterLinkIsThatOfTheSlowerOne) {
   Graph graph;
   const DeviceIndex a = graph.device(), s = graph.device(), b = graph.device();
   graph.cable(a, s, 100_Gbitps, 500_ns);
@@ -58,14 +58,14 @@ TEST(Latency, of_cut_through_into_a_faster_link_is_that_of_the_slower_one) {
   EXPECT_EQ(engine.delivered().at(0).time.time_since_epoch(), Duration(1'000'000 + 334'240));
 }
 
-TEST(Latency, of_a_message_without_bytes_is_that_of_its_header) {
+TEST(Latency, OfAMessageWithoutBytesIsThatOfItsHeader) {
   // 82 B at 50 GB/s = 1.64 ns.
   EXPECT_EQ(incast(1, 0_B, link_400g(FlowControl::pfc), quiet()).last_delivered, Duration(1'000'000 + 1'640));
 }
 
 // The fluid model on an idle path: bytes over goodput plus the links' latency. Packets differ by less than
 // one packet.
-TEST(IdlePath, agrees_with_the_fluid_model_within_one_packet_time) {
+TEST(IdlePath, AgreesWithTheFluidModelWithinOnePacketTime) {
   const Fabric fabric = fat_tree(4, link_400g(FlowControl::credit));
   for (const std::int64_t bytes : {1, 4096, 100'000, 10'000'000}) {
     const Outcome outcome = run_flows(fabric, {{0, 15, Bytes(bytes)}}, quiet());  // six links
@@ -74,7 +74,7 @@ TEST(IdlePath, agrees_with_the_fluid_model_within_one_packet_time) {
   }
 }
 
-TEST(IdlePath, costs_one_event_a_hop) {
+TEST(IdlePath, CostsOneEventAHop) {
   const Fabric fabric = fat_tree(4, link_400g(FlowControl::pfc));
   const Outcome outcome = run_flows(fabric, {{0, 15, 10_MiB}}, quiet());
   // 2560 packets and as many ACKs over six links each; one more event starts the message.
@@ -83,7 +83,7 @@ TEST(IdlePath, costs_one_event_a_hop) {
 }
 
 // A PCIe hop slower than the network is what limits: 25 GB/s of payload, no framing.
-TEST(Hosts, behind_a_slow_bus_send_at_its_pace_and_lose_nothing) {
+TEST(Hosts, BehindASlowBusSendAtItsPaceAndLoseNothing) {
   Graph graph;
   const DeviceIndex gpu = graph.device(), nic = graph.device(), sw = graph.device(), far = graph.device();
   const PortIndex bus = graph.cable(gpu, nic, BytesPerSecond(25e9), 300_ns, FlowControl::credit);

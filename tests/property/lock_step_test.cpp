@@ -79,7 +79,7 @@ void make_walkable(Case& c) {
   c.options.slow_ranks.clear();
 }
 
-TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
+TEST(LockStep, GivesThePicosecondsOfARunEventByEvent) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::uint64_t walked = 0, taken = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -116,7 +116,7 @@ TEST(LockStep, gives_the_picoseconds_of_a_run_event_by_event) {
 
 // Every other GPU of these nodes sends by the NIC of its neighbour: messages of the pipeline are on links of
 // the tensor group, which has them to itself in between.
-TEST(LockStep, holds_where_others_come_and_go) {
+TEST(LockStep, HoldsWhereOthersComeAndGo) {
   const topology::Catalogue catalogue = topology::Catalogue::load(TOPSIM_SOURCE_DIR "/configs");
   std::uint64_t walked = 0, taken = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
