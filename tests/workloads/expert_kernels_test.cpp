@@ -2,6 +2,7 @@
 // selective recompute does again.
 #include <gmock/gmock.h>
 
+#include "sim/base/error.hpp"
 #include "tests/workloads/mixtures.hpp"
 #include "workloads/memory/memory.hpp"
 #include "workloads/model.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/base/error.hpp"
 #include "topology/import/nccl_xml_importer.hpp"
 #include "topology/import/xml.hpp"
 
