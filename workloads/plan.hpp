@@ -31,6 +31,57 @@ struct PlanAdapters {
   bool one_for_experts = false;  // of a rank, else each expert has its own
 };
 
+// What ZeRO and FSDP divide, and when.
+struct PlanShards {
+  double gradients = 1, optimizer = 1, parameters = 1;  // parts that each is divided into
+  int ranks = 1;                                        // of the dp x cp ranks, those that share one set
+  bool by_unit = false;                                 // parameters gathered unit by unit (step/units.cpp)
+  // FSDP on one rank: nothing is gathered, but a unit's parameters are copied, in 16 bits, as if it were.
+  bool unit_copies = false;
+  bool reshard_after_forward = false;
+  bool reduce_at_end = false;  // a stage's units, after the whole of its last backward pass
+};
+
+struct PlanExperts {
+  // They are divided otherwise than the rest (ep > 1, or etp other than tp), so that other ranks hold the
+  // same ones: tp x cp x dp = etp x ep x copies.
+  bool on_own_ranks = false;
+  int copies = 1;  // of one direction of DualPipe
+  double gradient_shards = 1, optimizer_shards = 1;
+  int shards = 1;        // of the copies, those that share one set of shards where units are gathered
+  double load = 1;       // rows that the busiest rank computes over the mean
+  int slots = 0;         // experts and redundant copies of them, on all ranks
+  bool padding = false;  // rows are known beforehand
+  bool fused = false;    // the first product, its activation and their casts in one kernel
+  bool overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
+  TokenDispatcher dispatcher = TokenDispatcher::alltoall;
+  double dispatch_bytes = 2;  // of one element on its way to an expert
+  [[nodiscard]] bool fused_dispatch() const { return dispatcher != TokenDispatcher::alltoall; }
+};
+
+// What lives in host memory or on NVMe.
+struct PlanOffload {
+  Offload to = Offload::none;                           // optimiser states
+  bool parameters = false;                              // shards, too
+  bool activations = false;                             // of layers; the step holds two at a time
+  bool gradients = false;                               // leave the accelerator as they are reduced
+  double adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
+};
+
+// What the host's part in a step costs.
+struct PlanHost {
+  Duration launch{}, collective_launch{};  // to issue one kernel, one collective
+  bool counts_calls = false;               // layers cost what `profile` counts, else a launch a kernel
+  bool launch_blocking = false;            // the host waits for every kernel that it launches
+  bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
+  bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
+  HostProfile profile;
+  double factor = 1;            // how much slower the host is than the one its times were taken on
+  int interpreter_threads = 1;  // of a single process, that take turns at launching what Python issues
+  // ... and a call of Python in a step of this framework than one in a loop.
+  [[nodiscard]] double call_factor() const { return factor * (counts_calls ? profile.in_step : 1); }
+};
+
 struct Plan : KernelFacts, ExchangeFacts {
   Task task = Task::pretrain;
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1;
@@ -76,51 +127,18 @@ struct Plan : KernelFacts, ExchangeFacts {
   double first_bucket_elements = 0;     // of the first one to fill; 0: as the others
   bool reduce_every_micro_batch = false;
   bool cast_weights = false;  // fp32 weights, cast for every forward pass
-  bool unit_shards = false;   // parameters gathered unit by unit (step/units.cpp)
-  // FSDP on one rank: nothing is gathered, but a unit's parameters are copied, in 16 bits, as if it were.
-  bool unit_copies = false;
-  bool reshard_after_forward = false;
-  bool reduce_units_at_end = false;  // a stage's units, after the whole of its last backward pass
-  int shard_ranks = 1;               // of the dp x cp ranks, those that share one set of shards
+  PlanShards shards;
+  PlanExperts experts;
+  PlanOffload offload;
+  PlanHost host;
+  bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
   PlanAdapters adapters;
   Precision frozen_weights = Precision::bf16;  // of task lora
-  Offload offload = Offload::none;
-  bool offload_parameters = false;                           // shards live in host memory too
-  bool offload_activations = false;                          // of layers; the step holds two at a time
-  bool offload_gradients = false;                            // leave the accelerator as they are reduced
-  double host_adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
-  double gradient_shards = 1, optimizer_shards = 1, parameter_shards = 1;  // ZeRO
   // copies_for_update: bytes beside each 16-bit gradient that is updated, when its fp32 copy is made.
   double update_copy = 0;
-  // Routed experts. `expert_ranks`: they are divided otherwise than the rest (ep > 1, or etp other than tp),
-  // so that other ranks hold the same ones: tp x cp x dp = etp x ep x expert_copies.
-  bool expert_ranks = false;
-  int expert_copies = 1;  // of one direction of DualPipe
-  double expert_gradient_shards = 1, expert_optimizer_shards = 1;
-  int expert_shards = 1;  // of the copies, those that share one set of shards where units are gathered
-  [[nodiscard]] bool shards_experts() const { return unit_shards && expert_ranks; }
-  double expert_load = 1;       // rows that the busiest rank computes over the mean
-  int expert_slots = 0;         // experts and redundant copies of them, on all ranks
-  bool expert_padding = false;  // rows are known beforehand
-  TokenDispatcher token_dispatcher = TokenDispatcher::alltoall;
-  [[nodiscard]] bool fused_dispatch() const { return token_dispatcher != TokenDispatcher::alltoall; }
-  double dispatch_bytes = 2;               // of one element on its way to an expert
-  int domain_ranks = 0;                    // ranks joined by NVLink; 0: all
-  bool expert_overlap = false;             // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
-  bool mixed_precision = true;             // fp32 master weights beside the working copy
-  double optimizer_bytes = 4;              // of each number that the optimiser keeps
-  Duration launch{}, collective_launch{};  // host time to issue one kernel, one collective
-  bool counts_host_calls = false;          // layers cost the host what `host` counts, else a launch a kernel
-  bool launch_blocking = false;            // the host waits for every kernel that it launches
-  bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
-  bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
-  bool fused_experts = false;
-  HostProfile host;
-  double host_factor = 1;  // how much slower the host is than the one its times were taken on
-  // ... and a call of Python in a step of this framework than one in a loop.
-  double call_factor() const { return host_factor * (counts_host_calls ? host.in_step : 1); }
-  bool single_process = false;  // one process drives all replicas (step/single_process.hpp)
-  int interpreter_threads = 1;  // threads of that process that take turns at launching what Python issues
+  int domain_ranks = 0;         // ranks joined by NVLink; 0: all
+  bool mixed_precision = true;  // fp32 master weights beside the working copy
+  double optimizer_bytes = 4;   // of each number that the optimiser keeps
   bool synchronises_p2p = false;
   bool plain_softmax = false;  // stored scores that do not fit KernelFacts::fused_softmax_keys
   bool qkv_apart = false;      // queries, keys and values are products of their own (KernelFacts::gate_apart)
@@ -138,13 +156,14 @@ struct Plan : KernelFacts, ExchangeFacts {
   [[nodiscard]] bool validates_afterwards() const { return made_for_plan(schedule); }
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
+  [[nodiscard]] bool shards_experts() const { return shards.by_unit && experts.on_own_ranks; }
   // Attention with stored scores is a line an operator (ddp, fsdp), not a fused softmax.
   [[nodiscard]] bool eager_softmax() const { return eager_norms && !fused_kernels; }
   [[nodiscard]] bool frozen() const { return adapters.rank > 0; }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
   // All local experts in one kernel, which looks no further than the experts that have tokens (vLLM and
   // SGLang, fused_moe: moe_align_block_size).
-  [[nodiscard]] bool one_expert_kernel() const { return fused_experts || inference(); }
+  [[nodiscard]] bool one_expert_kernel() const { return experts.fused || inference(); }
   // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
   [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
   [[nodiscard]] int ranks() const { return tp * pp * dp * cp; }

@@ -84,7 +84,7 @@ struct Step {
   static Plan with_facts(Plan plan, const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                          int domain_ranks) {
     plan.domain_ranks = domain_ranks;
-    if (!workload.compute.host_factor) plan.host_factor = accelerator.host_factor;
+    if (!workload.compute.host_factor) plan.host.factor = accelerator.host_factor;
     return plan;
   }
 };
@@ -108,8 +108,8 @@ Plan few_passes(const Plan& plan, Schedule schedule) {
   few.orders.clear();
   few.micro_batches = 2;
   few.dp = fewest_replicas(plan);
-  few.shard_ranks = few.dp * few.cp;
-  few.expert_copies = few.expert_shards = few.tp * few.cp * few.dp / (few.ep * few.etp);
+  few.shards.ranks = few.dp * few.cp;
+  few.experts.copies = few.experts.shards = few.tp * few.cp * few.dp / (few.ep * few.etp);
   // Measured times are of a stage's chunks together.
   const auto by_chunk = [&](std::vector<Duration>& times) {
     const std::vector<Duration> whole = times;

@@ -81,7 +81,7 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, repo
   const bool says_dispatcher =
       scenario.document && scenario.document->root().at_path("workload.plan.token_dispatcher");
   if (plan.ep > 1 && on_nvidia && !says_dispatcher &&
-      plan.token_dispatcher == workloads::TokenDispatcher::alltoall)
+      plan.experts.dispatcher == workloads::TokenDispatcher::alltoall)
     facts.open.push_back(
         {"tokens sent to experts by NCCL (token_dispatcher alltoall), not by DeepEP or "
          "HybridEP",

@@ -40,7 +40,7 @@ WorkloadSpec filled(WorkloadSpec workload, const Plan& plan) {
   workload.framework = std::string(release.name) + '@' + std::string(release.release);
   fill(workload.sequence, plan.sequence);
   fill(workload.model.attention.kernel, plan.attention);
-  fill(workload.compute.cuda_graph, plan.graph);
+  fill(workload.compute.cuda_graph, plan.host.graph);
   fill(spec.dp, plan.dp);
   fill(spec.micro_batch, plan.micro_batch);
   if (!spec.grad_accumulation) fill(spec.global_batch, plan.global_batch);

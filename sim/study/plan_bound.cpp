@@ -60,7 +60,7 @@ Duration PlanBound::operator()(const PlanChoice& choice) const {
   const workloads::Plan plan =
       workloads::resolve(workload, static_cast<std::uint32_t>(topology_.accelerators().size()));
   // Paired forward and backward passes: neither is contiguous.
-  if (plan.schedule == Schedule::dualpipe || plan.expert_overlap) return {};
+  if (plan.schedule == Schedule::dualpipe || plan.experts.overlap) return {};
   const std::vector<Passes> passes = passes_of(choice, workload, plan);
   if (passes.empty()) return {};
   Duration most{}, before{}, after{};

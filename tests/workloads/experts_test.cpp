@@ -132,7 +132,7 @@ TEST(Experts, ImbalanceEndsAtAllRowsOnOneRank) {
     WorkloadSpec workload = small_moe(1, ep);
     workload.model.experts.imbalance = imbalance;
     workload.model = complete(workload.model);
-    return resolve(workload, 8).expert_load;
+    return resolve(workload, 8).experts.load;
   };
   EXPECT_DOUBLE_EQ(load(2, 2), 2);
   EXPECT_DOUBLE_EQ(load(1, 16), 1);

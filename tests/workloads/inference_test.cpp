@@ -143,7 +143,7 @@ TEST(Inference, PromptsAreReadTogetherAndFromGraphs) {
   const auto together = [&](int prompts, int stages) {
     workload.plan.global_batch = prompts, workload.plan.pp = stages;
     const Plan plan = resolve(workload, ranks(workload));
-    EXPECT_TRUE(plan.graph);
+    EXPECT_TRUE(plan.host.graph);
     return plan.micro_batch;
   };
   EXPECT_EQ(together(64, 1), 8);

@@ -158,7 +158,7 @@ TEST(ShardGroups, ANodeHoldsAsManyReplicasAsFit) {
   workload.model = complete(workload.model);
   workload.plan.zero_group = {ZeroGroup::Kind::node, 0};
   workload.plan.tp = 2;
-  EXPECT_EQ(resolve(workload, 32).shard_ranks, 4);
+  EXPECT_EQ(resolve(workload, 32).shards.ranks, 4);
   workload.plan.tp = 8;
   EXPECT_THROW((void)resolve(workload, 32), ConfigError);
   workload.plan.tp = 1, workload.plan.zero = 0;

@@ -248,7 +248,7 @@ TEST(Passes, CostWhatTheyCostInThePlanThatTheyAreOf) {
   workload.plan.grad_accumulation = 1;
   workload.model = complete_model(workload);
   const Plan plan = resolve(workload, 64);
-  ASSERT_TRUE(plan.unit_shards && plan.pp == 2 && plan.micro_batches == 1 && plan.dp == 4);
+  ASSERT_TRUE(plan.shards.by_unit && plan.pp == 2 && plan.micro_batches == 1 && plan.dp == 4);
   const auto backward = [](const program::RankProgram& stage, int micro_batch) {
     Duration sum{};
     for (const auto& op : stage.ops)

@@ -41,14 +41,14 @@ struct Block {
 
 // What a mixture's layer costs, block by block; a block is one run of calls or one replay of its graph.
 std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
-  const ExpertCalls& calls = plan.host.experts;
+  const ExpertCalls& calls = plan.host.profile.experts;
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   const HostPasses replay{kReplay, kReplay};
   const double here = model.experts.count / static_cast<double>(plan.ep);
   const bool latent = model.attention.kind == AttentionKind::mla;
   HostPasses experts = calls.experts;
   if (!plan.sliced_experts())
-    experts = experts + (plan.fused_dispatch() ? calls.fused_exchange : calls.exchange);
+    experts = experts + (plan.experts.fused_dispatch() ? calls.fused_exchange : calls.exchange);
   // One kernel for all experts is one call.
   const double called = plan.one_expert_kernel() ? 1 : here;
   experts = experts + calls.each * called;
@@ -59,17 +59,18 @@ std::array<Block, 4> blocks_of(const ModelSpec& model, const Plan& plan) {
   HostPasses attention = latent ? calls.attention + calls.latent : calls.attention;
   if (model.attention.qk_norm) attention = attention + calls.normed_heads;
   // Nodes of their own: attention and, beside it, dispatch, experts and combine.
-  const HostPasses nodes = calls.node * (plan.expert_overlap ? 1 : 0);
+  const HostPasses nodes = calls.node * (plan.experts.overlap ? 1 : 0);
   experts = experts + nodes * 3;
   const auto eager = [&](HostPasses passes) {
     for (HostCalls* one : {&passes.forward, &passes.backward}) one->linears *= narrow ? kNarrowLinear : 1;
     return passes;
   };
-  return {{{{Part::attention, Part::norm, Part::norm},
-            nodes + (plan.graph_attention ? replay : eager(attention))},
-           {{Part::router, Part::router, Part::router}, plan.graph_router ? replay : eager(calls.router)},
-           {{Part::dispatch, Part::experts, Part::combine}, eager(experts)},
-           {{Part::mlp, Part::mlp, Part::mlp}, plan.graph_mlp ? replay : eager(calls.shared)}}};
+  return {
+      {{{Part::attention, Part::norm, Part::norm},
+        nodes + (plan.host.graph_attention ? replay : eager(attention))},
+       {{Part::router, Part::router, Part::router}, plan.host.graph_router ? replay : eager(calls.router)},
+       {{Part::dispatch, Part::experts, Part::combine}, eager(experts)},
+       {{Part::mlp, Part::mlp, Part::mlp}, plan.host.graph_mlp ? replay : eager(calls.shared)}}};
 }
 
 void spread(PieceList& list, const Block& block, const HostCalls& calls, const Plan& plan) {
@@ -80,14 +81,14 @@ void spread(PieceList& list, const Block& block, const HostCalls& calls, const P
   for (const Piece& piece : list.pieces())
     kernels += !piece.collective && ours(piece.part) ? piece.cost.kernels : 0;
   if (kernels <= 0) return;
-  const double each = seconds(host_time(calls, plan.host.in_step)) * plan.host_factor / kernels;
+  const double each = seconds(host_time(calls, plan.host.profile.in_step)) * plan.host.factor / kernels;
   for (std::size_t i = 0; i < block.parts.size(); ++i)
     if (i == 0 || block.parts[i] != block.parts[i - 1]) list.set_host_time(block.parts[i], each);
 }
 
 void set_expert_host_time(PiecePair& layer, const ModelSpec& model, const Plan& plan,
                           RecomputeKind recompute) {
-  if (!plan.host.experts.counted) return;  // an operator a kernel
+  if (!plan.host.profile.experts.counted) return;  // an operator a kernel
   for (const Block& block : blocks_of(model, plan)) {
     const bool again = recompute == RecomputeKind::full;
     spread(layer.forward, block, block.calls.forward, plan);
@@ -146,9 +147,9 @@ Duration host_time(const HostCalls& calls, double in_step) {
 
 void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, const Plan& plan,
                    RecomputeKind recompute) {
-  if (!plan.counts_host_calls) return;
+  if (!plan.host.counts_calls) return;
   if (kind == LayerKind::experts) return set_expert_host_time(layer, model, plan, recompute);
-  HostProfile host = plan.host;
+  HostProfile host = plan.host.profile;
   if (plan.plain_softmax) {
     host.forward = host.forward + host.plain_softmax.forward;
     host.backward = host.backward + host.plain_softmax.backward;
@@ -164,10 +165,10 @@ void set_host_time(PiecePair& layer, LayerKind kind, const ModelSpec& model, con
   }
   const auto scaled = [&](const HostCalls& calls) {
     const double kept =
-        (plan.graph_attention ? 0 : kAttentionShare) + (plan.graph_mlp ? 0 : 1 - kAttentionShare);
-    const HostCalls replays = kReplay * (int{plan.graph_attention} + int{plan.graph_mlp});
+        (plan.host.graph_attention ? 0 : kAttentionShare) + (plan.host.graph_mlp ? 0 : 1 - kAttentionShare);
+    const HostCalls replays = kReplay * (int{plan.host.graph_attention} + int{plan.host.graph_mlp});
     const Duration time = host_time(kept == 1 ? calls : calls * kept + replays, host.in_step);
-    return from_seconds(seconds(time) * plan.host_factor);
+    return from_seconds(seconds(time) * plan.host.factor);
   };
   spread(layer.forward, scaled(host.forward));
   spread(layer.backward, scaled(runs_twice(plan, recompute) ? host.backward + host.forward + host.checkpoint

@@ -51,15 +51,15 @@ class ExpertFeedForward final : public FeedForward {
         parameters_(parameters),
         launches_(kernels.plan.fused_kernels ? kFused : kEager),
         split_(kernels.plan.etp),
-        here_(kernels.plan.expert_slots / static_cast<double>(kernels.plan.ep)) {
+        here_(kernels.plan.experts.slots / static_cast<double>(kernels.plan.ep)) {
     const ExpertSpec& experts = kernels.model.experts;
     const Plan& plan = kernels.plan;
     entering_ = kernels.tokens / plan.tp;
-    routed_ = entering_ * experts.top_k * plan.expert_load;
-    fused_ = plan.fused_dispatch();
-    sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.expert_load;
+    routed_ = entering_ * experts.top_k * plan.experts.load;
+    fused_ = plan.experts.fused_dispatch();
+    sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.experts.load;
     rows_ = split_ * routed_;
-    arrived_ = fused_ ? split_ * entering_ * copies(plan.ep, plan.ep) * plan.expert_load : rows_;
+    arrived_ = fused_ ? split_ * entering_ * copies(plan.ep, plan.ep) * plan.experts.load : rows_;
     ffn_ = experts.ffn / split_;
     logits_ = entering_ * experts.count;
     router_forward_ = kernels.compute.gemm({entering_, static_cast<double>(experts.count), kernels.hidden},
@@ -70,11 +70,11 @@ class ExpertFeedForward final : public FeedForward {
                                           plan.activations);
     // Fused: the first product leaves activated rows in both layouts, the gradient of the second passes
     // through the activation's and is cast for the first as it is written.
-    const bool apart = !plan.fused_experts;
+    const bool apart = !plan.experts.fused;
     // Tokens of all ranks that dispatch to each other may visit the experts here.
     const double group = entering_ * plan.ep * split_;
     const double read =
-        plan.inference() ? here_ * visited_share(experts.top_k, plan.expert_slots, group) : here_;
+        plan.inference() ? here_ * visited_share(experts.top_k, plan.experts.slots, group) : here_;
     using Operand = LayerKernels::Operand;
     const Operand between = apart ? Operand::wide : Operand::narrow;
     fc1_ =
@@ -87,7 +87,7 @@ class ExpertFeedForward final : public FeedForward {
     // Work beyond each token's own share is no model work.
     for (Linear* products : {&fc1_, &fc2_})
       for (KernelCost* cost : {&products->forward, &products->input_gradient, &products->weight_gradient})
-        cost->flops /= std::max(1.0, plan.expert_load);
+        cost->flops /= std::max(1.0, plan.experts.load);
     if (experts.shared > 0)
       shared_ =
           dense_feed_forward(kernels, parameters, static_cast<double>(experts.shared) * experts.ffn, false);
@@ -97,7 +97,7 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
     count_tokens(list);
     list.compute(Part::dispatch, permute());
-    const int arrived = exchange(list, Part::dispatch, kernels_.plan.dispatch_bytes, true);
+    const int arrived = exchange(list, Part::dispatch, kernels_.plan.experts.dispatch_bytes, true);
     const int whole = gather(list, Part::dispatch, arrived);
     KernelCost first = sort() + pad() + fc1_.forward, second = activation_forward_ + fc2_.forward + pad() +
                                                                bias(kBiasForward, kWideBiasForward, 3) +
@@ -129,7 +129,7 @@ class ExpertFeedForward final : public FeedForward {
     } else {
       list.compute(Part::combine, permute());
     }
-    const int arrived = exchange(list, Part::combine, kernels_.plan.dispatch_bytes, false);
+    const int arrived = exchange(list, Part::combine, kernels_.plan.experts.dispatch_bytes, false);
     const int whole = gather(list, Part::combine, arrived);
     list.compute(Part::experts,
                  sort() + bias(kBiasBackward, kWideBiasBackward, 6) + pad() + fc2_.input_gradient,
@@ -155,7 +155,7 @@ class ExpertFeedForward final : public FeedForward {
  private:
   [[nodiscard]] double owned() const { return kernels_.plan.ep * split_; }
   [[nodiscard]] Weights weights() const {
-    return kernels_.plan.expert_ranks ? Weights::routed : Weights::dense;
+    return kernels_.plan.experts.on_own_ranks ? Weights::routed : Weights::dense;
   }
   static int last_of(int first, int second) { return second == Piece::kNone ? first : second; }
 
@@ -163,7 +163,7 @@ class ExpertFeedForward final : public FeedForward {
   // the matrix products. With experts padded to their capacity it is known beforehand; a graph of the whole
   // step leaves it on the accelerator, in buffers of the most there can be (Megatron: moe_paged_stash).
   void count_tokens(PieceList& list) const {
-    if (kernels_.plan.expert_padding || kernels_.plan.graph) return;
+    if (kernels_.plan.experts.padding || kernels_.plan.host.graph) return;
     if (fused_) return list.host_reads();  // DeepEP counts in its own kernels
     const double counts = 4.0 * kernels_.model.experts.count;
     list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
@@ -173,7 +173,7 @@ class ExpertFeedForward final : public FeedForward {
   // torch.tensor(linear_offset, device=...) in weighted_bias_quick_geglu_impl (fusions/fused_bias_geglu.py),
   // the clamped activation, copies a number from pageable memory: the host waits for all before it.
   [[nodiscard]] bool waits_for_offset() const {
-    return kernels_.model.clamped_ffn && !kernels_.plan.one_expert_kernel() && !kernels_.plan.graph;
+    return kernels_.model.clamped_ffn && !kernels_.plan.one_expert_kernel() && !kernels_.plan.host.graph;
   }
   int exchange(PieceList& list, Part part, double element, bool probabilities,
                int after = Piece::kNone) const {
@@ -198,7 +198,7 @@ class ExpertFeedForward final : public FeedForward {
   // Of a token whose experts lie on `open` of `places`.
   [[nodiscard]] double copies(double places, double open) const {
     const ExpertSpec& experts = kernels_.model.experts;
-    const double held = kernels_.plan.expert_slots / places;
+    const double held = kernels_.plan.experts.slots / places;
     double missed = 1;
     for (int i = 0; i < experts.top_k; ++i)
       missed *= std::max(0.0, ((open - 1) * held - i) / (open * held - i));
@@ -236,8 +236,8 @@ class ExpertFeedForward final : public FeedForward {
   // quantization_padding): a copy of all rows, nothing where they came padded.
   [[nodiscard]] KernelCost pad() const {
     const Plan& plan = kernels_.plan;
-    if (bytes_of(plan.gemm) >= kernels_.element || plan.expert_padding || plan.one_expert_kernel() ||
-        plan.token_dispatcher == TokenDispatcher::hybridep)
+    if (bytes_of(plan.gemm) >= kernels_.element || plan.experts.padding || plan.one_expert_kernel() ||
+        plan.experts.dispatcher == TokenDispatcher::hybridep)
       return {};
     return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
                                          MemoryKernel::elementwise);

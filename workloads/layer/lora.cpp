@@ -55,7 +55,7 @@ class Adapters {
     if (!mixture) return;
     const double count = expert_adapters(model, plan);
     const double rows = expert_rows(model, plan) / count, width = experts.ffn / static_cast<double>(plan.etp);
-    const Weights whose = plan.expert_ranks ? Weights::routed : Weights::dense;
+    const Weights whose = plan.experts.on_own_ranks ? Weights::routed : Weights::dense;
     if (on.fc1) expert_fc1_ = columns({Part::experts, false, 0, 0, rows, count, whose}, gates(width));
     if (on.fc2) expert_fc2_ = {{Part::experts, true, h, width, rows, count, whose}};
   }
@@ -98,7 +98,7 @@ class Adapters {
   KernelCost product(const Adapter& a, GemmShape shape, GemmOutput output = GemmOutput::fresh) const {
     shape.batch = a.count;
     KernelCost cost = compute_.gemm(shape, plan_.gemm, output);
-    if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.expert_load);
+    if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.experts.load);
     // PEFT's are modules, one after the other; grouped products are one operator (LayerKernels::grouped).
     cost.kernels = plan_.adapters.apart ? a.count : 1 + (a.count - 1) / 3;
     return cost;
@@ -230,7 +230,7 @@ double expert_adapters(const ModelSpec& model, const Plan& plan) {
   return plan.adapters.one_for_experts ? 1 : model.experts.count / static_cast<double>(plan.ep);
 }
 double expert_rows(const ModelSpec& model, const Plan& plan) {
-  return plan.etp * plan.tokens() / plan.tp * model.experts.top_k * plan.expert_load;
+  return plan.etp * plan.tokens() / plan.tp * model.experts.top_k * plan.experts.load;
 }
 
 double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& plan) {
@@ -247,7 +247,7 @@ AdapterParameters adapter_parameters(const ModelSpec& model, LayerKind kind, con
   AdapterParameters result{on.rank * width(model, kind, on, plan.tp), 0};
   if (kind == LayerKind::dense) return result;
   const double experts = on.rank * expert_adapters(model, plan) * expert_width(model, on, plan.etp);
-  (plan.expert_ranks ? result.routed : result.dense) += experts;
+  (plan.experts.on_own_ranks ? result.routed : result.dense) += experts;
   return result;
 }
 

@@ -22,7 +22,7 @@ class SlicedExperts final : public FeedForward {
     const double tokens = kernels.tokens, count = experts.count, rows = tokens * experts.top_k;
     const double ffn = experts.ffn / static_cast<double>(plan.tp);
     const double read = count * visited_share(experts.top_k, count, tokens);
-    const bool apart = !plan.fused_experts;
+    const bool apart = !plan.experts.fused;
     router_ = kernels.compute.gemm({tokens, count, kernels.hidden}, plan.activations) +
               kernels.compute.memory_bound(tokens * (count * kernels.element + 8.0 * experts.top_k),
                                            MemoryKernel::elementwise, 3);

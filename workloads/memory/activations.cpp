@@ -16,7 +16,7 @@ double chunk_activations(const ModelSpec& model, const Plan& plan, int global) {
   const int again = plan.layers_recomputed(layers);
   const int first = plan.first_layer_of(global);
   double bytes = 0;
-  for (int i = 0; i < layers && !plan.offload_activations; ++i)
+  for (int i = 0; i < layers && !plan.offload.activations; ++i)
     bytes += layer_activation_bytes(model, plan, plan.recompute_of(i < again), kind_of(model, first + i));
   const double element = bytes_of(plan.activations);
   if (global == 0 && plan.dropout) bytes += rows_of(plan) * model.hidden;  // mask of the embedding's dropout
@@ -119,7 +119,7 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
   } else {
     // Scores before and after softmax in fp32; rows that arrive at the experts, and the shared ones.
     const ExpertSpec& experts = model.experts;
-    const double arrived = plan.etp * rows * experts.top_k * plan.expert_load;
+    const double arrived = plan.etp * rows * experts.top_k * plan.experts.load;
     bytes += 8 * rows * experts.count + arrived * h * kept(on.fc1);
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
@@ -168,7 +168,7 @@ double peak_activations(const ModelSpec& model, const Plan& plan, int stage) {
 }
 
 double layers_in_flight(const ModelSpec& model, const Plan& plan, int layers) {
-  if (!plan.offload_activations) return 0;
+  if (!plan.offload.activations) return 0;
   const bool all_again = plan.recompute.kind == RecomputeKind::full && !plan.recompute.layers;
   const RecomputeKind kind = plan.recompute_of(all_again);
   double most = 0;

@@ -27,14 +27,14 @@ MemoryUse inference_memory(const ModelSpec& model, const Plan& plan, Bytes capac
     MemoryParts parts;
     for (int i = 0; i < layers; ++i) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, first + i));
-      const double copies = plan.expert_slots / std::max(1.0, static_cast<double>(model.experts.count));
+      const double copies = plan.experts.slots / std::max(1.0, static_cast<double>(model.experts.count));
       const double routed = layer.routed() * copies / (plan.ep * plan.etp);
       parts.weights += (layer.split() / t + layer.whole() + routed) * plan.parameter_bytes;
     }
     first += layers;
     if (stage == 0) parts.weights += embedding_parameters(model, plan.tp) * element;
     // The residual stream, the input and the widest inner activation of a layer.
-    parts.activations = (plan.expert_overlap ? 2 : 1) * plan.tokens() * element * (2 * model.hidden + width);
+    parts.activations = (plan.experts.overlap ? 2 : 1) * plan.tokens() * element * (2 * model.hidden + width);
     if (stage == plan.pp - 1) {
       parts.weights += final_norm_parameters(model) * element;
       if (!model.tied_embeddings || plan.pp > 1) parts.weights += head_parameters(model) / t * element;

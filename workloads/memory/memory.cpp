@@ -59,9 +59,9 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
     for (int i = 0; i < plan.stage_layers[static_cast<std::size_t>(global)]; ++i, ++index) {
       const LayerParameters layer = layer_parameters(model, kind_of(model, index));
       const double routed = layer.routed() / (plan.ep * plan.etp);
-      units.push_back(layer.split() / plan.tp + layer.whole() + (plan.expert_ranks ? 0 : routed));
+      units.push_back(layer.split() / plan.tp + layer.whole() + (plan.experts.on_own_ranks ? 0 : routed));
       result.routed_units.resize(units.size());
-      if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
+      if (plan.experts.on_own_ranks) result.routed += result.routed_units.back() = routed;
     }
     const bool last = global == plan.global_stages() - 1;
     for (int i = 0; last && !plan.inference() && i < model.prediction_layers; ++i) {
@@ -69,9 +69,9 @@ StageParameters stage_parameters(const ModelSpec& model, const Plan& plan, int s
       const double routed = layer.routed() / (plan.ep * plan.etp);
       const double words = i == 0 && copies_embedding(model, plan) ? embedding_parameters(model, plan.tp) : 0;
       units.push_back(layer.split() / plan.tp + layer.whole() + prediction_parameters(model, plan.tp) +
-                      words + (plan.expert_ranks ? 0 : routed));
+                      words + (plan.experts.on_own_ranks ? 0 : routed));
       result.routed_units.resize(units.size());
-      if (plan.expert_ranks) result.routed += result.routed_units.back() = routed;
+      if (plan.experts.on_own_ranks) result.routed += result.routed_units.back() = routed;
     }
     result.last = result.last || last;
     if (last) {
@@ -102,11 +102,11 @@ RootUnit root_unit(const StageParameters& held) {
 // Parameters beside the shards, at the peak: this unit and the one whose gather is under way, or everything.
 double gathered_parameters(const Plan& plan, const std::vector<double>& units, double parameters,
                            double root) {
-  if (!(plan.unit_shards || plan.unit_copies) || units.empty()) return root;
+  if (!(plan.shards.by_unit || plan.shards.unit_copies) || units.empty()) return root;
   double pair = 0;
   for (std::size_t i = 0; i < units.size(); ++i)
     pair = std::max(pair, units[i] + (i + 1 < units.size() ? units[i + 1] : 0));
-  const bool stay = !plan.reshard_after_forward;
+  const bool stay = !plan.shards.reshard_after_forward;
   // ZeRO-3 gathers while there is room; the first FSDP's parameters are views of the gather's buffer.
   if (plan.live_parameters > 0 || !plan.copies_gathered)
     return root + std::max(stay ? parameters : pair, std::min(parameters, plan.live_parameters));
@@ -114,9 +114,9 @@ double gathered_parameters(const Plan& plan, const std::vector<double>& units, d
   // beside it this rank's shards, cast (_fsdp_collectives.py: foreach_all_gather, flat_foreach_copy_input).
   // The allocator keeps a stream's memory for that stream (c10/cuda/CUDACachingAllocator.cpp).
   const double largest = *std::max_element(units.begin(), units.end());
-  const double buffers = plan.unit_copies ? 0
-                                          : std::max(pair, root + units.front()) +
-                                                std::max(root, largest) / plan.parameter_shards;
+  const double buffers = plan.shards.unit_copies ? 0
+                                                 : std::max(pair, root + units.front()) +
+                                                       std::max(root, largest) / plan.shards.parameters;
   return root + buffers + (stay ? parameters : largest);
 }
 
@@ -158,12 +158,12 @@ struct GradientBuffers {
 };
 GradientBuffers gradient_buffers(const Plan& plan, const std::vector<double>& units, double parameters,
                                  double share) {
-  if (plan.unit_shards || plan.unit_copies) {
+  if (plan.shards.by_unit || plan.shards.unit_copies) {
     const double largest =
         units.empty() ? 0 : std::min(parameters, *std::max_element(units.begin(), units.end()));
     // Kept whole until the last micro-batch, in the format they are reduced in (FSDP2's
     // _fsdp_param.py, to_accumulated_grad_if_needed), and the unit's that the backward pass leaves.
-    if (!plan.reduce_every_micro_batch && !plan.unit_copies)
+    if (!plan.reduce_every_micro_batch && !plan.shards.unit_copies)
       return {share * parameters * plan.gradient_bytes, largest * bytes_of(plan.activations)};
     if (plan.bucket_elements > 0)
       return {std::min(parameters, plan.bucket_elements) * plan.gradient_bytes, 0};
@@ -190,7 +190,7 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
     const AdapterParameters adapters = stage_adapters(model, plan, stage);
     const double trained = plan.frozen() ? adapters.dense : parameters;
     const double routed_trained = plan.frozen() ? adapters.routed : held.routed;
-    const bool joined = plan.expert_ranks && (plan.unit_shards || plan.unit_copies);
+    const bool joined = plan.experts.on_own_ranks && (plan.shards.by_unit || plan.shards.unit_copies);
     const double all = parameters + (joined ? held.routed : 0);
     const RootUnit root = plan.root_unit ? root_unit(held) : RootUnit{0, 0, 0, units.size()};
     const auto layers_of = [&](const std::vector<double>& counts) {
@@ -209,33 +209,33 @@ MemoryUse memory_use(const ModelSpec& model, const Plan& plan, Bytes capacity) {
                       : held.routed * plan.parameter_bytes;
     const double resident =
         (plan.frozen() ? frozen + trained * plan.parameter_bytes : parameters * plan.parameter_bytes) /
-            plan.parameter_shards +
-        routed_bytes / plan.expert_shards;
-    const double weights = plan.offload_parameters ? 0 : resident;
+            plan.shards.parameters +
+        routed_bytes / plan.experts.shards;
+    const double weights = plan.offload.parameters ? 0 : resident;
     parts.weights =
         weights + gathered_parameters(plan, layers_of(whole), all - root.parameters, root.parameters) *
                       plan.gathered_parameter_bytes;
     // Autocast keeps the 16-bit copies of a pass.
-    if (plan.cast_weights && !plan.unit_copies)
+    if (plan.cast_weights && !plan.shards.unit_copies)
       parts.weights += (parameters + held.routed) * bytes_of(plan.activations);
     // Offload: sharded gradients wait on the host; unsharded ones leave bucket by bucket.
-    const bool away = plan.offload != Offload::none;
+    const bool away = plan.offload.to != Offload::none;
     const auto gradients = [&](double count, double shards) {
-      if (!away || (shards <= 1 && !plan.offload_gradients)) return count * plan.gradient_bytes / shards;
+      if (!away || (shards <= 1 && !plan.offload.gradients)) return count * plan.gradient_bytes / shards;
       return shards > 1 ? 0 : std::min(count, plan.bucket_elements) * plan.gradient_bytes;
     };
     const GradientBuffers buffers =
         gradient_buffers(plan, layers_of(reduced), trained + (joined ? routed_trained : 0),
                          whole_share(plan, stage, held, joined));
     const double reduced_gradients =
-        gradients(trained, plan.gradient_shards) + gradients(routed_trained, plan.expert_gradient_shards);
+        gradients(trained, plan.shards.gradients) + gradients(routed_trained, plan.experts.gradient_shards);
     parts.gradients = reduced_gradients + buffers.lasting;
     // Two moments; master copy 4 beside a 16-bit working copy, and then an fp32 copy of 16-bit gradients that
     // stays.
     const bool stays = plan.gradient_bytes < 4 && !plan.copies_for_update;
     const double master = plan.mixed_precision ? 4 + (stays ? 4 : 0) : 0;
     const double updated =
-        away ? 0 : trained / plan.optimizer_shards + routed_trained / plan.expert_optimizer_shards;
+        away ? 0 : trained / plan.shards.optimizer + routed_trained / plan.experts.optimizer_shards;
     parts.optimizer = (2 * plan.optimizer_bytes + master) * updated;
     parts.activations = peak_activations(model, plan, stage) +
                         layers_in_flight(model, plan, stage_layers(plan, stage)) +

@@ -43,7 +43,7 @@ double of_layer(const ModelSpec& model, const Plan& plan, LayerKind kind, const 
   if (dense > 0) bytes += kept.of(input, tokens * gates * dense) + kept.of(tokens * dense, output);
   if (kind == LayerKind::experts) {
     const ExpertSpec& experts = model.experts;
-    const double arrived = plan.etp * rows * experts.top_k * plan.expert_load;
+    const double arrived = plan.etp * rows * experts.top_k * plan.experts.load;
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += kept.of(arrived * h, arrived * gates * ffn) + kept.of(arrived * ffn, arrived * h);
   }

@@ -16,7 +16,7 @@ double working_set(const ModelSpec& model, const Plan& plan) {
   const double row = rows_of(plan) * model.hidden * e;
   const double dropped = plan.dropout ? row : 0;
   const double tokens =
-      experts ? plan.etp * rows_of(plan) * model.experts.top_k * plan.expert_load : plan.tokens();
+      experts ? plan.etp * rows_of(plan) * model.experts.top_k * plan.experts.load : plan.tokens();
   const double whole = tokens * model.hidden * e;
   const double column = experts ? tokens * model.experts.ffn / plan.etp : tokens * model.ffn / plan.tp;
   const double gates = model.gated_ffn ? 2 : 1;

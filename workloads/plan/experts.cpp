@@ -20,18 +20,18 @@ bool stages_agree(const Plan& plan) {
     if (dimension == "tp") dense *= plan.tp, experts *= plan.etp;
     if (dimension == "cp") dense *= plan.cp;
     if (dimension == "ep") experts *= plan.ep;
-    if (dimension == "dp") dense *= plan.dp, experts *= plan.expert_copies;
+    if (dimension == "dp") dense *= plan.dp, experts *= plan.experts.copies;
   }
   return dense == experts;
 }
 
 void set_slots(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   const int redundant = workload.plan.redundant_experts;
-  plan.expert_slots = workload.model.experts.count + redundant;
+  plan.experts.slots = workload.model.experts.count + redundant;
   if (redundant == 0) return;
   const auto refuse = [&](std::string why, std::string help) {
     mistakes.add("plan.redundant_experts", std::move(why), std::move(help));
-    plan.expert_slots = workload.model.experts.count;
+    plan.experts.slots = workload.model.experts.count;
   };
   if (redundant < 0) {
     refuse(fmt::format("{} copies", redundant), "0 or more");
@@ -62,11 +62,11 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
   if (experts.pad_to_capacity && experts.capacity_factor <= 0)
     mistakes.add("model.experts.pad_to_capacity", "there is no capacity to pad to",
                  "add capacity_factor, for example 1.25");
-  if (plan.expert_slots % plan.ep != 0 && plan.inference()) {
+  if (plan.experts.slots % plan.ep != 0 && plan.inference()) {
     const int missing = plan.ep - experts.count % plan.ep;
-    mistakes.add("plan.ep", fmt::format("ep = {} does not divide {} experts", plan.ep, plan.expert_slots),
+    mistakes.add("plan.ep", fmt::format("ep = {} does not divide {} experts", plan.ep, plan.experts.slots),
                  fmt::format("\"redundant_experts\": {} would fill its ranks", missing));
-  } else if (plan.expert_slots % plan.ep != 0) {
+  } else if (plan.experts.slots % plan.ep != 0) {
     int fits = std::min(plan.ep, experts.count);
     const int ranks = plan.tp * plan.cp * plan.dp;
     while (fits > 1 && (experts.count % fits != 0 || ranks % (fits * plan.etp) != 0)) --fits;
@@ -103,8 +103,8 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "leave sequence_parallel out");
 
   const int ranks = plan.tp * plan.cp * plan.dp, divided = plan.ep * plan.etp;
-  plan.expert_copies = std::max(1, ranks / divided);
-  plan.expert_ranks = plan.ep > 1 || plan.etp != plan.tp;
+  plan.experts.copies = std::max(1, ranks / divided);
+  plan.experts.on_own_ranks = plan.ep > 1 || plan.etp != plan.tp;
   if (ranks % divided != 0) {
     std::string help = "lower ep";
     if (plan.etp > 1 && ranks % plan.ep == 0) help = "\"etp\": 1 would (etp is tp where it is left out)";
@@ -119,18 +119,18 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
                  "pp comes where the ranks of a stage and those of its experts are counted differently",
                  "put pp last, as in the default [tp, cp, ep, dp, pp]");
   }
-  plan.token_dispatcher = workload.plan.token_dispatcher;
-  plan.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
-  plan.expert_overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
-  if (plan.expert_overlap && !plan.inference() && plan.schedule != Schedule::one_f_one_b &&
+  plan.experts.dispatcher = workload.plan.token_dispatcher;
+  plan.experts.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
+  plan.experts.overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
+  if (plan.experts.overlap && !plan.inference() && plan.schedule != Schedule::one_f_one_b &&
       plan.schedule != Schedule::interleaved && plan.schedule != Schedule::dualpipe)
     mistakes.add("plan.overlap_expert_exchange", "this schedule pairs no forward with a backward",
                  "use 1f1b, interleaved or dualpipe");
   const double capacity = experts.capacity_factor;
   // Where one rank has all experts there is no other to have fewer rows.
   const double busiest = std::min(experts.imbalance, static_cast<double>(plan.ep));
-  plan.expert_load = capacity > 0 ? std::min(busiest, capacity) : busiest;
-  if (experts.pad_to_capacity) plan.expert_load = capacity;
-  plan.expert_padding = experts.pad_to_capacity;
+  plan.experts.load = capacity > 0 ? std::min(busiest, capacity) : busiest;
+  if (experts.pad_to_capacity) plan.experts.load = capacity;
+  plan.experts.padding = experts.pad_to_capacity;
 }
 }  // namespace topsim::workloads

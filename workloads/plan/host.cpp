@@ -77,13 +77,13 @@ int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistak
 }
 
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {
-  plan.offload_activations = workload.plan.offload_activations;
-  if (plan.offload_activations &&
+  plan.offload.activations = workload.plan.offload_activations;
+  if (plan.offload.activations &&
       (plan.inference() || plan.replays() || defaults.family == FrameworkFamily::dataparallel))
     mistakes.add("plan.offload_activations", "nothing is kept layer by layer for a backward pass here",
                  "leave it out");
-  plan.offload = workload.plan.offload;
-  if (plan.offload == Offload::none) return;
+  plan.offload.to = workload.plan.offload;
+  if (plan.offload.to == Offload::none) return;
   if (defaults.family == FrameworkFamily::ddp || defaults.family == FrameworkFamily::dataparallel)
     mistakes.add("plan.offload",
                  fmt::format("framework {} keeps its optimiser on the accelerator", defaults.name),
@@ -95,16 +95,16 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
                  "leave it out, or offload to none");
   constexpr double kHostShare = 0.43;  // step/offload.hpp
   const double ranks = std::max(1, std::min(workload.host.accelerators, plan.ranks()));
-  plan.host_adam_rate = kHostShare * workload.host.memory_bandwidth.value() / ranks;
-  plan.nvme_read = workload.compute.nvme_read.value() / ranks;
-  plan.nvme_write = workload.compute.nvme_write.value() / ranks;
-  plan.offload_parameters = plan.unit_shards && defaults.offloads_parameters;
+  plan.offload.adam_rate = kHostShare * workload.host.memory_bandwidth.value() / ranks;
+  plan.offload.nvme_read = workload.compute.nvme_read.value() / ranks;
+  plan.offload.nvme_write = workload.compute.nvme_write.value() / ranks;
+  plan.offload.parameters = plan.shards.by_unit && defaults.offloads_parameters;
   // DeepSpeed's stages 2 and 3 copy each reduced bucket to the host, on one accelerator too
   // (stage_1_and_2.py, async_inplace_copy_grad_to_fp32_buffer_from_gpu under partition_gradients).
-  plan.offload_gradients = workload.plan.zero.value_or(defaults.zero) >= 2;
+  plan.offload.gradients = workload.plan.zero.value_or(defaults.zero) >= 2;
   // What the host updates in fp32 comes back in 16 bits: no fp32 copy stays behind.
-  if (!plan.offload_parameters && !plan.unit_shards && plan.cast_weights) plan.cast_weights = false;
-  plan.unit_copies = false;
-  plan.root_unit = plan.root_unit && plan.unit_shards;
+  if (!plan.offload.parameters && !plan.shards.by_unit && plan.cast_weights) plan.cast_weights = false;
+  plan.shards.unit_copies = false;
+  plan.root_unit = plan.root_unit && plan.shards.by_unit;
 }
 }  // namespace topsim::workloads

@@ -32,19 +32,19 @@ void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes)
   refuse(spec.virtual_stages > 1, "plan.virtual_stages", in_order);
   refuse(plan.replays(), "compute.stage_times", "has no backward pass to replay");
   refuse(workload.packing.on, "packing", "attends to one request a sequence");
-  if (plan.expert_overlap && (plan.pp > 1 || plan.micro_batches % 2 != 0))
+  if (plan.experts.overlap && (plan.pp > 1 || plan.micro_batches % 2 != 0))
     mistakes.add("plan.overlap_expert_exchange",
                  plan.pp > 1 ? std::string("inference pairs micro-batches of one stage")
                              : fmt::format("{} micro-batches make no pairs", plan.micro_batches),
                  plan.pp > 1 ? "set pp to 1, or leave it out"
                              : "an even number of them, for example \"grad_accumulation\": 2");
-  refuse(plan.single_process || plan.unit_shards, "framework", "needs whole weights: megatron or ddp");
+  refuse(plan.single_process || plan.shards.by_unit, "framework", "needs whole weights: megatron or ddp");
   if (plan.task == Task::decode && plan.cp > 1)
     mistakes.add("plan.cp", "context parallelism splits prompts, a decode step has one token of each request",
                  "set cp to 1, or task to prefill");
   plan.zero = 0;
   if (plan.task == Task::decode) plan.sequence_parallel = false;  // one token is no sequence to split
-  plan.gradient_shards = plan.optimizer_shards = plan.parameter_shards = 1;
+  plan.shards.gradients = plan.shards.optimizer = plan.shards.parameters = 1;
   plan.overlap_grad_reduce = plan.overlap_param_gather = plan.reduce_every_micro_batch = false;
   plan.cast_weights = plan.mixed_precision = plan.dropout = plan.synchronises_p2p = false;
   plan.overlap_p2p = true;

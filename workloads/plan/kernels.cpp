@@ -47,7 +47,7 @@ void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.qkv_apart = plan.gate_apart && plan.core_copies == CoreCopies::pytorch;
   if (workload.compute.fused_experts && workload.model.experts.count == 0)
     mistakes.add("compute.fused_experts", "the model has no experts", "leave it out");
-  plan.fused_experts = workload.compute.fused_experts;
+  plan.experts.fused = workload.compute.fused_experts;
 }
 
 void set_loss(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes) {

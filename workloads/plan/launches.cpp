@@ -12,19 +12,20 @@ void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan&
   // Stage times that were measured hold their launches.
   const Duration eager = plan.replays() ? Duration{} : host_times().operation;
   const bool one_price = graph || plan.replays() || workload.compute.launch_overhead;
-  plan.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
-  plan.collective_launch = one_price ? plan.launch : std::max(plan.launch, host_times().collective);
-  plan.counts_host_calls = !one_price;
-  plan.graph = graph;
-  plan.launch_blocking = workload.compute.launch_blocking;
-  if (plan.launch_blocking && graph)
+  plan.host.launch = workload.compute.launch_overhead.value_or(graph ? defaults.graph_launch : eager);
+  plan.host.collective_launch =
+      one_price ? plan.host.launch : std::max(plan.host.launch, host_times().collective);
+  plan.host.counts_calls = !one_price;
+  plan.host.graph = graph;
+  plan.host.launch_blocking = workload.compute.launch_blocking;
+  if (plan.host.launch_blocking && graph)
     mistakes.add("compute.launch_blocking", "kernels of a graph are launched together, not one by one",
                  "leave it out, or set cuda_graph to false");
-  if (plan.launch_blocking && plan.schedule == Schedule::dualpipe)
+  if (plan.host.launch_blocking && plan.schedule == Schedule::dualpipe)
     mistakes.add("compute.launch_blocking", "ranks of DualPipe would wait for each other for ever",
                  "leave it out, or use another schedule");
-  plan.host = defaults.host;
-  plan.host_factor = workload.compute.host_factor.value_or(1);
+  plan.host.profile = defaults.host;
+  plan.host.factor = workload.compute.host_factor.value_or(1);
 }
 
 void set_graph_parts(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
@@ -33,18 +34,18 @@ void set_graph_parts(const WorkloadSpec& workload, const Framework& defaults, Pl
   const auto graphed = [&](const char* part) {
     return std::find(parts.begin(), parts.end(), part) != parts.end();
   };
-  plan.graph_attention = graphed("attention"), plan.graph_router = graphed("router");
-  plan.graph_mlp = graphed("mlp");
-  if (plan.graph && !parts.empty())
+  plan.host.graph_attention = graphed("attention"), plan.host.graph_router = graphed("router");
+  plan.host.graph_mlp = graphed("mlp");
+  if (plan.host.graph && !parts.empty())
     mistakes.add("compute.graph_parts", "the whole step is launched from one graph already",
                  "leave cuda_graph or graph_parts out");
-  if (!plan.counts_host_calls && !plan.graph && !parts.empty())
+  if (!plan.host.counts_calls && !plan.host.graph && !parts.empty())
     mistakes.add("compute.graph_parts", "launch_overhead prices every kernel alike, in a graph or not",
                  "leave one of the two out");
   if (!parts.empty() && workload.model.experts.count > 0 && !defaults.host.experts.counted)
     mistakes.add("compute.graph_parts", "calls of experts are not counted in this framework",
                  "use framework megatron");
-  if (plan.graph_router && workload.model.experts.count == 0)
+  if (plan.host.graph_router && workload.model.experts.count == 0)
     mistakes.add("compute.graph_parts", "the model has no router", "leave \"router\" out");
 }
 }  // namespace topsim::workloads

@@ -21,7 +21,7 @@ void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes
         "set ep to 1, zero to 2, or use framework fsdp");
     return;
   }
-  const int group = plan.shard_ranks * plan.tp, divided = plan.ep * plan.etp;
+  const int group = plan.shards.ranks * plan.tp, divided = plan.ep * plan.etp;
   const std::vector<std::string>& order = plan.rank_order;
   const auto place = [&](const char* name) { return std::find(order.begin(), order.end(), name); };
   const bool runs = place("tp") < place("cp") && place("cp") < place("dp") && place("ep") < place("dp");
@@ -30,12 +30,12 @@ void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes
                  fmt::format("ep {} x etp {} = {} does not divide a shard group of {} ranks", plan.ep,
                              plan.etp, divided, group),
                  "lower ep, or let more ranks share one set of shards");
-  } else if (plan.shard_ranks < plan.replicas() && !runs) {
+  } else if (plan.shards.ranks < plan.replicas() && !runs) {
     mistakes.add("plan.rank_order", "shard groups of experts are runs of ranks in the order tp, cp, ep, dp",
                  "leave rank_order out");
   }
-  plan.expert_shards = std::max(1, group / divided);
-  plan.expert_optimizer_shards = plan.expert_gradient_shards = plan.expert_shards;
+  plan.experts.shards = std::max(1, group / divided);
+  plan.experts.optimizer_shards = plan.experts.gradient_shards = plan.experts.shards;
   // set_modules_to_forward_prefetch: the next layer and its experts, since the host waits for counts.
   plan.prefetch_forward = true;
 }
@@ -58,21 +58,21 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     mistakes.add("plan.zero",
                  fmt::format("framework {} has no ZeRO stage {} under a pipeline", defaults.name, zero),
                  "set zero to 1, or pp to 1");
-  const int expert_copies = plan.expert_copies * copies / (plan.dp * plan.cp);
+  const int expert_copies = plan.experts.copies * copies / (plan.dp * plan.cp);
   // One rank of each tensor group has nobody to share with, but routed experts may have copies in it. FSDP
   // has units of both.
   const bool experts_share =
-      plan.expert_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
+      plan.experts.on_own_ranks && expert_copies > 1 && defaults.family != FrameworkFamily::fsdp;
   plan.zero = copies > 1 || experts_share ? zero : 0;
   plan.buckets_never_exceed = plan.buckets_never_exceed && plan.zero > 0;
-  plan.unit_shards = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
+  plan.shards.by_unit = plan.zero == 3 || (plan.zero == 2 && defaults.family == FrameworkFamily::fsdp);
   if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
                  "use framework fsdp, or zero_group");
-  plan.shard_ranks = shard_group(workload, plan, mistakes);
+  plan.shards.ranks = shard_group(workload, plan, mistakes);
   // _fsdp_param_group.py, wait_for_unshard: with world_size 1 every unit's all_gather_inputs are copied into
   // storage that its resharding frees. Frozen weights are what they are multiplied as.
-  plan.unit_copies =
+  plan.shards.unit_copies =
       defaults.family == FrameworkFamily::fsdp && copies == 1 && plan.pp == 1 && plan.task != Task::lora;
   // ZeRO's steps flatten the 16-bit gradients that they update, and cast that: 2 + 4. Without ZeRO
   // (fp16/fused_optimizer.py, step) each is cast and these are flattened: 4 + 4; of bf16 there is no copy,
@@ -82,29 +82,29 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
     plan.update_copy = zero > 0 ? 6 : plan.activations == Precision::fp16 ? 8 : 0;
   // DeepSpeed's overlap_comm is on for stage 3 alone; FSDP and stage 3 always prefetch.
   plan.overlap_grad_reduce =
-      spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.unit_shards);
-  plan.overlap_param_gather =
-      plan.zero > 0 && spec.overlap_param_gather.value_or(defaults.overlap_param_gather || plan.unit_shards);
+      spec.overlap_grad_reduce.value_or(defaults.overlap_grad_reduce || plan.shards.by_unit);
+  plan.overlap_param_gather = plan.zero > 0 && spec.overlap_param_gather.value_or(
+                                                   defaults.overlap_param_gather || plan.shards.by_unit);
   // Zero bubbles and DualPipe come with schedules of their own.
   plan.aligns_exchanges = defaults.aligns_exchanges && plan.pp > 1 &&
                           (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
   // Under a pipeline FSDP keeps parameters and gradients whole until the last micro-batch (torchtitan).
-  plan.reshard_after_forward = (plan.unit_copies ? zero : plan.zero) == 3 &&
-                               (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
+  plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3 &&
+                                      (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
   // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
   // every backward pass; after the last one post_backward of all groups.
-  plan.reduce_units_at_end = plan.unit_shards && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
+  plan.shards.reduce_at_end = plan.shards.by_unit && plan.pp > 1 && defaults.family == FrameworkFamily::fsdp;
   // A pipeline's ends are units of their stages.
-  plan.root_unit = plan.root_unit && (plan.unit_shards || plan.unit_copies) && plan.pp == 1;
-  if (plan.unit_shards || copies == 1) plan.bucket_copies = 0;
-  plan.cast_weights = plan.cast_weights && !plan.unit_shards;  // shards are cast before they are gathered
-  plan.optimizer_shards = plan.zero >= 1 ? plan.shard_ranks : 1;
-  plan.gradient_shards = plan.zero >= 2 ? plan.shard_ranks : 1;
-  plan.parameter_shards = plan.unit_shards ? plan.shard_ranks : 1;
-  plan.expert_optimizer_shards = plan.zero >= 1 ? expert_copies : 1;
-  plan.expert_gradient_shards = plan.zero >= 2 ? expert_copies : 1;
-  if (plan.schedule == Schedule::dualpipe && plan.unit_shards)
+  plan.root_unit = plan.root_unit && (plan.shards.by_unit || plan.shards.unit_copies) && plan.pp == 1;
+  if (plan.shards.by_unit || copies == 1) plan.bucket_copies = 0;
+  plan.cast_weights = plan.cast_weights && !plan.shards.by_unit;  // shards are cast before they are gathered
+  plan.shards.optimizer = plan.zero >= 1 ? plan.shards.ranks : 1;
+  plan.shards.gradients = plan.zero >= 2 ? plan.shards.ranks : 1;
+  plan.shards.parameters = plan.shards.by_unit ? plan.shards.ranks : 1;
+  plan.experts.optimizer_shards = plan.zero >= 1 ? expert_copies : 1;
+  plan.experts.gradient_shards = plan.zero >= 2 ? expert_copies : 1;
+  if (plan.schedule == Schedule::dualpipe && plan.shards.by_unit)
     mistakes.add("plan.zero", "DualPipe with sharded parameters is not supported", "set zero to 1");
   set_expert_shards(defaults, plan, mistakes);
 
@@ -136,7 +136,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
 void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes) {
   if (defaults.family != FrameworkFamily::dataparallel) return;
   plan.single_process = true;
-  plan.interpreter_threads = plan.dp;
+  plan.host.interpreter_threads = plan.dp;
   if (plan.tp * plan.pp * plan.cp > 1)
     mistakes.add("plan", "framework dataparallel copies the whole model to every device",
                  "set tp, pp and cp to 1, or choose framework megatron");

@@ -1,5 +1,5 @@
 // What a stage of a plan does in one step, in order: the schedule's list, and
-// with `expert_overlap` its steady state in pairs. There a backward and the
+// where experts overlap its steady state in pairs. There a backward and the
 // forward after it are independent; both start together, the forward first
 // (Megatron: combined_1f1b.py), so that one more micro-batch is held.
 #pragma once

@@ -23,8 +23,8 @@ class GroupBuckets {
         replicas_(weights == Weights::dense ? slots.replicas : Slots::kNoSlot),
         stream_(weights == Weights::dense ? "data" : "expert data"),
         optimizer_shards_(slot_ == Slots::kNoSlot     ? 1  // nobody else has these weights
-                          : weights == Weights::dense ? plan.optimizer_shards
-                                                      : plan.expert_optimizer_shards) {
+                          : weights == Weights::dense ? plan.shards.optimizer
+                                                      : plan.experts.optimizer_shards) {
     stage_ = static_cast<std::size_t>(chunks.front().stage % plan.pp);
     for (const ChunkParameters& given : chunks) {
       Chunk& chunk = chunks_.emplace_back();
@@ -39,7 +39,8 @@ class GroupBuckets {
         if (full(chunk, open, chunk.buckets.size())) chunk.buckets.push_back(open), open = 0;
       }
       if (open > 0) chunk.buckets.push_back(open);
-      tensors_ += std::max(1.0, plan.host.parameter_tensors) * static_cast<double>(given.units.size());
+      tensors_ +=
+          std::max(1.0, plan.host.profile.parameter_tensors) * static_cast<double>(given.units.size());
       in_order_.push_back(chunks_.size() - 1);
     }
     std::sort(in_order_.begin(), in_order_.end(),
@@ -220,7 +221,7 @@ class GroupBuckets {
           emitter_.collective("replicas", replicas_, Phase::gradient_sync, "shards of gradients",
                               CollectiveKind::all_reduce, elements * plan_.gradient_bytes / optimizer_shards_,
                               std::span<const std::uint32_t>(&op, 1), false, false);
-    if (plan_.offload != Offload::none)
+    if (plan_.offload.to != Offload::none)
       copies_.push_back(
           offload_gradients(emitter_, elements / optimizer_shards_, std::span(&summed, 1), false));
     chunk.ready -= elements;
@@ -309,7 +310,7 @@ double ChunkParameters::total(Weights weights) const {
 std::unique_ptr<DataParallel> make_data_parallel(std::vector<ChunkParameters> chunks, const Plan& plan,
                                                  const ComputeModel& compute, const Slots& slots,
                                                  StageEmitter& emitter) {
-  if (plan.unit_shards && slots.data != Slots::kNoSlot)
+  if (plan.shards.by_unit && slots.data != Slots::kNoSlot)
     return make_units(std::move(chunks), plan, compute, slots, emitter);
   return std::make_unique<Buckets>(chunks, plan, compute, slots, emitter);
 }

@@ -27,7 +27,7 @@ ChunkPass::ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces&
   const auto layer = [&](int i) {
     const LayerKind kind = kind_of(model, chunk.first_layer + i);
     const RecomputeKind again = plan.recompute_of(i < chunk.recomputed);
-    const double kept = plan.offload_activations ? layer_activation_bytes(model, plan, again, kind) : 0;
+    const double kept = plan.offload.activations ? layer_activation_bytes(model, plan, again, kind) : 0;
     add(pieces.layer_at(kind, i < chunk.recomputed), chunk.first_layer + i, kept);
   };
   const bool trains = !plan.inference();
@@ -68,7 +68,7 @@ bool ChunkPass::awaits_exchange() const {
 }
 
 void ChunkPass::begin(Segment& segment) {
-  if (plan_.tp == 1 || plan_.offload_activations)
+  if (plan_.tp == 1 || plan_.offload.activations)
     emitter_.flush();  // nothing else would end an op before the stage does
   emitter_.at({task_.micro_batch, segment.layer});
   // A weight gradient that is put off finds here what its input gradient brought.

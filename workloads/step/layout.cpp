@@ -16,7 +16,7 @@ Layout::Layout(const Plan& plan) {
     if (dimension == "pp") pp_stride_ = stride, stride *= plan.pp;
     if (dimension == "tp") expert_tensor_stride_ = expert, expert *= plan.etp;
     if (dimension == "ep") expert_stride_ = expert, expert *= plan.ep;
-    if (dimension == "dp") expert_data_stride_ = expert, expert *= plan.expert_copies;
+    if (dimension == "dp") expert_data_stride_ = expert, expert *= plan.experts.copies;
     if (dimension == "pp") expert_pp_stride_ = expert, expert *= plan.pp;
   }
 }
@@ -64,7 +64,7 @@ std::uint8_t add_expert_groups(Program& program, const Plan& plan, const Layout&
   Groups groups(program, dimension);
   const auto extent = [&](int ExpertCoordinates::*which, int whole) { return which == along ? 1 : whole; };
   for (int pp = 0; pp < (mirrored ? plan.pp / 2 : plan.pp); ++pp)
-    for (int dp = 0; dp < extent(&ExpertCoordinates::dp, plan.expert_copies); ++dp)
+    for (int dp = 0; dp < extent(&ExpertCoordinates::dp, plan.experts.copies); ++dp)
       for (int ep = 0; ep < extent(&ExpertCoordinates::ep, plan.ep); ++ep)
         for (int etp = 0; etp < extent(&ExpertCoordinates::etp, plan.etp); ++etp) {
           groups.begin();
@@ -150,7 +150,7 @@ std::uint8_t add_data_groups(Program& program, const Plan& plan, const Layout& l
 // the same shard.
 void add_replicas(Program& program, const Plan& plan, const Layout& layout, Slots& slots) {
   const int copies = plan.replicas();
-  const int shard = plan.zero > 0 && plan.shard_ranks < plan.dp * plan.cp ? plan.shard_ranks : copies;
+  const int shard = plan.zero > 0 && plan.shards.ranks < plan.dp * plan.cp ? plan.shards.ranks : copies;
   if (shard > 1) slots.data = add_data_groups(program, plan, layout, copies / shard, shard, shard, 1);
   if (shard > 1 && shard < copies)
     slots.replicas = add_data_groups(program, plan, layout, shard, 1, copies / shard, shard);
@@ -164,14 +164,14 @@ void add_experts(Program& program, const Plan& plan, const Layout& layout, Slots
   if (plan.etp > 1 && !plan.sliced_experts())
     slots.expert_tensor =
         add_expert_groups(program, plan, layout, Dimension::tensor, &ExpertCoordinates::etp, plan.etp, false);
-  if (plan.shards_experts() && plan.expert_shards < plan.expert_copies) {
-    const int shards = plan.expert_shards, runs = plan.expert_copies / shards;
+  if (plan.shards_experts() && plan.experts.shards < plan.experts.copies) {
+    const int shards = plan.experts.shards, runs = plan.experts.copies / shards;
     if (shards > 1)
       slots.expert_data = add_expert_data_groups(program, plan, layout, runs, shards, shards, 1);
     slots.expert_replicas = add_expert_data_groups(program, plan, layout, shards, 1, runs, shards);
-  } else if (plan.expert_ranks && (plan.expert_copies > 1 || mirrored))
+  } else if (plan.experts.on_own_ranks && (plan.experts.copies > 1 || mirrored))
     slots.expert_data = add_expert_groups(program, plan, layout, Dimension::expert_data,
-                                          &ExpertCoordinates::dp, plan.expert_copies, mirrored);
+                                          &ExpertCoordinates::dp, plan.experts.copies, mirrored);
 }
 
 // First and last stage.
@@ -191,7 +191,7 @@ std::uint8_t add_embedding(Program& program, const Plan& plan, const Layout& lay
 // job. ZB-2p has none over its stages: each updates when it is done, on what the stages before it found, and
 // the sum is checked in the next step (post-validation; arXiv:2401.10241, section 4).
 std::uint8_t add_norm(Program& program, const Plan& plan, const Layout& layout) {
-  const bool sharded = plan.optimizer_shards > 1;
+  const bool sharded = plan.shards.optimizer > 1;
   const bool by_stage = plan.validates_afterwards();
   Groups groups(program, sharded ? Dimension::world : Dimension::model_parallel);
   // One group for each of the outer coordinates, of all inner ones.
@@ -260,7 +260,7 @@ Slots lay_out(const Plan& plan, bool shared_embedding, Program& program) {
   if (shared_embedding && plan.pp > 1 && !plan.ends_meet())
     slots.embedding = add_embedding(program, plan, layout);
   const int stages = plan.validates_afterwards() ? 1 : plan.pp;
-  if (plan.tp * stages > 1 || plan.optimizer_shards > 1) slots.norm = add_norm(program, plan, layout);
+  if (plan.tp * stages > 1 || plan.shards.optimizer > 1) slots.norm = add_norm(program, plan, layout);
   if (plan.amax_reduction != AmaxReduction::none) slots.amax = add_amax(program, plan, layout);
   if (plan.pp > 1) add_neighbours(program, plan, layout, slots);
   return slots;

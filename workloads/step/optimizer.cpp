@@ -40,8 +40,8 @@ void add_optimizer(StageEmitter& emitter, double parameters, double layers, cons
                    const ComputeModel& compute, std::uint8_t norm_slot,
                    std::span<const std::uint32_t> copies) {
   // Tensor by tensor in Python: gradients to fp32 before, weights back after.
-  const double tensors = plan.host.parameter_tensors * layers / plan.optimizer_shards;
-  const double calls = plan.counts_host_calls ? tensors * plan.host.optimizer_operators / 2 : 0;
+  const double tensors = plan.host.profile.parameter_tensors * layers / plan.shards.optimizer;
+  const double calls = plan.host.counts_calls ? tensors * plan.host.profile.optimizer_operators / 2 : 0;
   const UpdateBytes bytes = update_bytes(plan);
   emitter.compute(Part::optimizer, Phase::optimizer,
                   compute.memory_bound(parameters * bytes.before_norm, MemoryKernel::optimizer,
@@ -49,7 +49,7 @@ void add_optimizer(StageEmitter& emitter, double parameters, double layers, cons
   if (norm_slot != Slots::kNoSlot)
     emitter.wait_for(emitter.collective("norm", norm_slot, Phase::gradient_sync, "gradient norm",
                                         program::CollectiveKind::all_reduce, 4, {}, true));
-  if (plan.offload != Offload::none) {
+  if (plan.offload.to != Offload::none) {
     emitter.flush();
     std::vector<std::uint32_t> down(copies.begin(), copies.end());
     if (down.empty()) down.push_back(offload_gradients(emitter, parameters, {}, true));

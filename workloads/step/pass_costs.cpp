@@ -11,7 +11,7 @@ namespace {
 
 class PassTimes {
  public:
-  explicit PassTimes(const Plan& plan) : launch_(seconds(plan.launch)) {}
+  explicit PassTimes(const Plan& plan) : launch_(seconds(plan.host.launch)) {}
 
   void add(const PiecePair& pair) {
     for (const Piece& piece : pair.forward.pieces()) add(piece, forward_);
@@ -60,7 +60,7 @@ std::vector<std::vector<StageTask>> orders_for(const ModelSpec& model, const Pla
   // pipeline_parallel/zb_schedules.py, f_mem_approx and w_mem_approx).
   Plan whole = plan;
   whole.recompute = {};
-  whole.offload_activations = false;
+  whole.offload.activations = false;
   for (int stage = 0; stage < plan.pp; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     schedule::PassCosts stage_costs =

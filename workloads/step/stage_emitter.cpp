@@ -69,13 +69,13 @@ double StageEmitter::turns(Phase phase) const {
   // Autograd and the optimiser launch without the interpreter's lock, or alone.
   const bool in_turn =
       phase == Phase::forward || phase == Phase::parameter_sync || phase == Phase::gradient_sync;
-  return in_turn ? plan_.interpreter_threads : 1;
+  return in_turn ? plan_.host.interpreter_threads : 1;
 }
 
 Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
   if (cost.kernels <= 0) return {};
   // Inside a graph the accelerator itself goes from kernel to kernel.
-  const double launch_time = seconds(plan_.launch) * (plan_.graph ? 1 : plan_.call_factor());
+  const double launch_time = seconds(plan_.host.launch) * (plan_.host.graph ? 1 : plan_.host.call_factor());
   const double one = cost.host > 0 ? cost.host / cost.kernels : launch_time;
   const double each = one * turns(phase);
   const Duration launch = unlaunched_ + from_seconds(each);
@@ -84,7 +84,7 @@ Duration StageEmitter::launch_of(const KernelCost& cost, Phase phase) {
 }
 
 Duration StageEmitter::launch_of_call(Duration call, Phase phase) {
-  const double factor = plan_.graph ? 1 : plan_.call_factor();
+  const double factor = plan_.host.graph ? 1 : plan_.host.call_factor();
   const Duration launch = unlaunched_ + from_seconds(seconds(call) * factor * turns(phase));
   unlaunched_ = {};
   return launch;
@@ -144,7 +144,7 @@ void StageEmitter::flush() {
   if (cost.grids.in_waves + cost.grids.persistent > 0)
     op.grids = builder_.grids(shares_of(cost.grids, cost.seconds));
   op.flops = Flops(cost.flops);
-  op.host_sync = pending_.host_sync || plan_.launch_blocking;
+  op.host_sync = pending_.host_sync || plan_.host.launch_blocking;
   last_compute_ = builder_.add(op, waits_);
   waits_.clear();
   pending_.open = false;
@@ -187,7 +187,7 @@ std::uint32_t StageEmitter::host_copy(std::uint8_t direction, std::string_view l
   op.label = builder_.label(label);
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of_call(plan_.launch, op.phase);
+  op.launch = launch_of_call(plan_.host.launch, op.phase);
   op.slot = direction;
   op.units = 0;  // copied by DMA engines
   op.bytes = Bytes(std::llround(bytes));
@@ -227,11 +227,11 @@ std::uint32_t StageEmitter::collective(std::string_view stream, std::uint8_t slo
   op.kind = OpKind::collective;
   op.phase = phase;
   op.stream = builder_.stream(stream);
-  op.host_sync = host_sync || plan_.launch_blocking;
+  op.host_sync = host_sync || plan_.host.launch_blocking;
   op.label = builder_.label(fmt::format("{} {}", label, program::name_of(kind)));
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of_call(plan_.collective_launch, op.phase);
+  op.launch = launch_of_call(plan_.host.collective_launch, op.phase);
   op.collective = kind;
   op.slot = slot;
   op.units = units;
@@ -252,7 +252,7 @@ std::uint32_t StageEmitter::message(OpKind kind, std::uint8_t slot, std::string_
   op.label = builder_.label(stream);
   op.micro_batch = static_cast<std::uint16_t>(position_.micro_batch);
   op.layer = static_cast<std::uint32_t>(position_.layer);
-  op.launch = launch_of_call(plan_.collective_launch, op.phase);
+  op.launch = launch_of_call(plan_.host.collective_launch, op.phase);
   op.slot = slot;
   op.bytes = bytes;
   if (!posted_after_compute) return builder_.add(op);

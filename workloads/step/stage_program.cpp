@@ -220,7 +220,7 @@ class StageProgram {
     if (!plan_.inference()) return tasks_of(plan_, stage_);
     std::vector<StageTask> order;
     for (int m = 0; m < plan_.micro_batches; ++m)
-      order.push_back({Action::forward, m, 0, plan_.expert_overlap && m % 2 == 0});
+      order.push_back({Action::forward, m, 0, plan_.experts.overlap && m % 2 == 0});
     return order;
   }
 
@@ -239,9 +239,9 @@ class StageProgram {
                        last ? tokens : message_bytes(), true, false);
     };
     for (int i = 0; i < left_over; ++i) send(m - left_over + i);
-    for (int i = 0; plan_.expert_overlap && i < m; i += 2)
+    for (int i = 0; plan_.experts.overlap && i < m; i += 2)
       run_together({Action::forward, i, 0}, {Action::forward, i + 1, 0});
-    for (int i = 0; !plan_.expert_overlap && i < m; ++i) {
+    for (int i = 0; !plan_.experts.overlap && i < m; ++i) {
       if (stages > 1) {
         emitter_.at({i, 0});
         emitter_.wait_for(emitter_.message(OpKind::recv, slots_.previous,
@@ -267,8 +267,8 @@ class StageProgram {
 
   // A micro-batch on its way to the accelerator, on every stage that asks for it. Its size comes first.
   void fetch_batch(const StageTask& task) {
-    const HostProfile& host = plan_.host;
-    if (task.action != Action::forward || !plan_.counts_host_calls || host.batch.operators <= 0) return;
+    const HostProfile& host = plan_.host.profile;
+    if (task.action != Action::forward || !plan_.host.counts_calls || host.batch.operators <= 0) return;
     const Chunk& chunk = chunks_[static_cast<std::size_t>(task.chunk)];
     if (!host.batch_everywhere && !chunk.first && !chunk.last) return;
     emitter_.at({task.micro_batch, 0});
@@ -285,7 +285,7 @@ class StageProgram {
       broadcast(8 * plan_.tokens());
     KernelCost cost =
         compute_.memory_bound(8 * plan_.tokens(), MemoryKernel::elementwise, host.batch.operators);
-    cost.host = seconds(host_time(host.batch, host.in_step)) * plan_.host_factor;
+    cost.host = seconds(host_time(host.batch, host.in_step)) * plan_.host.factor;
     emitter_.compute(Part::batch, Phase::forward, cost);
     emitter_.flush();
   }
@@ -356,9 +356,9 @@ class StageProgram {
                                             words * plan_.gradient_bytes));
     }
     double mine =
-        dense_parameters_ / plan_.optimizer_shards + routed_parameters_ / plan_.expert_optimizer_shards;
+        dense_parameters_ / plan_.shards.optimizer + routed_parameters_ / plan_.experts.optimizer_shards;
     // The owner of the largest tensor is the last.
-    if (plan_.whole_tensor_shards && plan_.optimizer_shards > 1 && tied)
+    if (plan_.whole_tensor_shards && plan_.shards.optimizer > 1 && tied)
       mine = std::max(mine, head_parameters(model_) / plan_.tp);
     add_optimizer(emitter_, mine, layers, plan_, compute_, slots_.norm, data_->host_copies());
     data_->after_optimizer();

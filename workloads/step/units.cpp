@@ -33,9 +33,9 @@ class Units final : public DataParallel {
         plan_(plan),
         compute_(compute),
         emitter_(emitter),
-        dense_{Weights::dense, slots.data, slots.replicas, plan.parameter_shards, "data", "replicas"},
+        dense_{Weights::dense, slots.data, slots.replicas, plan.shards.parameters, "data", "replicas"},
         routed_{Weights::routed,       slots.expert_data,
-                slots.expert_replicas, static_cast<double>(plan.expert_shards),
+                slots.expert_replicas, static_cast<double>(plan.experts.shards),
                 "expert data",         "expert replicas"} {
     for (ChunkParameters& chunk : chunks_) {
       for (Group* group : {&dense_, &routed_}) group->states.emplace_back(chunk.units.size());
@@ -64,7 +64,7 @@ class Units final : public DataParallel {
     if (weights == Weights::routed) use(routed_, chunk, unit_, Phase::forward);
   }
   void completes(int chunk, Weights weights, double parameters, bool last) override {
-    if (weights != Weights::routed || !reduces(last) || plan_.reduce_units_at_end) return;
+    if (weights != Weights::routed || !reduces(last) || plan_.shards.reduce_at_end) return;
     routed_.ready += parameters;
     if (routed_.ready < gradients_of(routed_, chunk, unit_) - 0.5) return;
     at(routed_, chunk, unit_) = {};
@@ -76,13 +76,13 @@ class Units final : public DataParallel {
     // The unit whose backward comes next stays whole.
     const bool stays =
         plan_.root_unit ? unit == 0 || (plan_.keeps_last_layer && unit == units - 2) : unit == units - 1;
-    if (!plan_.reshard_after_forward || stays || lives(chunk, unit)) return;
+    if (!plan_.shards.reshard_after_forward || stays || lives(chunk, unit)) return;
     at(dense_, chunk, unit) = at(routed_, chunk, unit) = {};
   }
 
   void after_backward(int chunk, int unit, bool last) override {
     if (!reduces(last)) return;  // gradients and parameters stay whole
-    if (plan_.reduce_units_at_end) return;
+    if (plan_.shards.reduce_at_end) return;
     at(dense_, chunk, unit) = {};
     const double more = gradients_of(dense_, chunk, unit);
     if (plan_.buckets_never_exceed && dense_.ready + more > plan_.bucket_elements) reduce(dense_);
@@ -90,7 +90,7 @@ class Units final : public DataParallel {
     if (dense_.ready >= plan_.bucket_elements) reduce(dense_);
   }
   void end_of_backward(int chunk, bool last) override {
-    if (plan_.reduce_units_at_end) {
+    if (plan_.shards.reduce_at_end) {
       if (!last) return;
       const std::size_t units = chunks_[static_cast<std::size_t>(chunk)].units.size();
       for (int unit = 0; unit < static_cast<int>(units); ++unit)
@@ -163,7 +163,7 @@ class Units final : public DataParallel {
     State& state = at(group, chunk, unit);
     if (state.whole || state.gather != StageEmitter::kNoOp || parameters_of(group, chunk, unit) <= 0) return;
     if (!plan_.overlap_param_gather) after = StageEmitter::kNoOp;
-    if (plan_.offload_parameters) {  // the fp32 shard, from host memory
+    if (plan_.offload.parameters) {  // the fp32 shard, from host memory
       const std::span<const std::uint32_t> before(&after, after == StageEmitter::kNoOp ? 0 : 1);
       after = emitter_.host_copy(kFromHost, "parameters from host",
                                  parameters_of(group, chunk, unit) / group.shards * plan_.parameter_bytes,
@@ -231,7 +231,7 @@ class Units final : public DataParallel {
           std::span<const std::uint32_t>(&summed, alone ? 0 : 1), false, alone);
       if (!plan_.overlap_grad_reduce) emitter_.wait_for(summed);
     }
-    if (plan_.offload != Offload::none)
+    if (plan_.offload.to != Offload::none)
       copies_.push_back(offload_gradients(emitter_, group.ready / group.shards,
                                           std::span(&summed, summed == StageEmitter::kNoOp ? 0 : 1),
                                           summed == StageEmitter::kNoOp));
