@@ -59,6 +59,9 @@ const Object<ExpertSpec>& table(config::Type<ExpertSpec>) {
           .field("shared", &ExpertSpec::shared, "experts that every token visits", between(0, 1024))
           .field("ffn", &ExpertSpec::ffn, "width of one expert", between(0, 1 << 24),
                  default_text("the model's ffn"))
+          .field("every", &ExpertSpec::every,
+                 "one layer in so many has experts, the last of them (Llama 4 Maverick: 2)",
+                 between(1, 16384))
           .field("capacity_factor", &ExpertSpec::capacity_factor,
                  "rows an expert takes over the mean; 0: no limit")
           .field("node_limit", &ExpertSpec::node_limit,

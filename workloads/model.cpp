@@ -22,12 +22,15 @@ ModelSpec complete_model(const WorkloadSpec& workload) {
 }
 
 LayerKind kind_of(const ModelSpec& model, int layer) {
-  return model.experts.count > 0 && layer >= model.dense_layers ? LayerKind::experts : LayerKind::dense;
+  const bool experts =
+      model.experts.count > 0 && layer >= model.dense_layers && (layer + 1) % model.experts.every == 0;
+  return experts ? LayerKind::experts : LayerKind::dense;
 }
 
 int count_of(const ModelSpec& model, LayerKind kind) {
-  const int dense = model.experts.count > 0 ? std::min(model.dense_layers, model.layers) : model.layers;
-  return kind == LayerKind::dense ? dense : model.layers - dense;
+  const int every = model.experts.every, first = std::min(model.dense_layers, model.layers);
+  const int experts = model.experts.count > 0 ? model.layers / every - first / every : 0;
+  return kind == LayerKind::experts ? experts : model.layers - experts;
 }
 
 double key_width(const ModelSpec& model) {

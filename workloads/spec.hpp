@@ -70,6 +70,7 @@ struct ExpertSpec {
   int top_k = 1;
   int shared = 0;                // experts every token visits
   int ffn = 0;                   // width of one expert; 0: ModelSpec::ffn
+  int every = 1;                 // one layer in so many has experts, the last of them
   double capacity_factor = 0;    // 0: no capacity, no token is dropped
   int node_limit = 0;            // nodes on which the experts of one token lie; 0: any
   bool pad_to_capacity = false;  // every expert computes capacity_factor times the mean, zeros included

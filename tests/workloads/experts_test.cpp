@@ -43,6 +43,27 @@ TEST(Experts, RecomputeSendsAgainAndDenseLayersDoNot) {
             6 * 3 * 2);
 }
 
+// One layer in three has experts, the third, sixth and so on of the model, leading dense layers or not: of
+// layers 0 to 7 those are 2 and 5, behind three dense ones 5 alone. Each sends twice forward and twice
+// backward for each of two micro-batches.
+TEST(Experts, StandInTheLastOfSoManyLayers) {
+  WorkloadSpec workload = small_moe(1, 4);
+  workload.model.layers = 8, workload.model.experts.every = 3;
+  const auto sent = [&](int leading) {
+    workload.model.dense_layers = leading;
+    int experts = 0;
+    for (int layer = 0; layer < 8; ++layer) experts += kind_of(workload.model, layer) == LayerKind::experts;
+    EXPECT_EQ(count_of(workload.model, LayerKind::experts), experts);
+    const auto ops = collectives(training_step(workload, h100(), 8), Dimension::expert);
+    return std::count_if(ops.begin(), ops.end(), [](const auto& op) { return op.bytes == Bytes(2 << 20); });
+  };
+  EXPECT_EQ(kind_of(workload.model, 2), LayerKind::experts);
+  EXPECT_EQ(kind_of(workload.model, 7), LayerKind::dense);
+  EXPECT_EQ(sent(0), 4 * 2 * 2);
+  EXPECT_EQ(sent(3), 4 * 1 * 2);
+  EXPECT_EQ(sent(6), 0);
+}
+
 // Megatron's layout: expert ranks are taken out of the ranks of a stage, parts of an expert fastest.
 TEST(Experts, RanksAreGroupedAsMegatronGroupsThem) {
   // tp 2 x dp 4 = 8 ranks, whole experts on 4 of them: neighbours, whatever their tensor group.

@@ -199,7 +199,8 @@ TEST(Models, MixturesHaveThePublishedTotalAndActiveParameters) {
                                  {"deepseek-v3", 671, 37, false},   {"kimi-k2", 1040, 32.6},
                                  {"qwen2-57b-a14b", 57.4, 14.2},    {"qwen3-30b-a3b", 30.5, 3.3},
                                  {"qwen3-235b-a22b", 235, 22},      {"dbrx-132b", 132, 36},
-                                 {"gpt-oss-120b", 117, 5.1, false}, {"gpt-oss-20b", 20.9, 3.6, false}};
+                                 {"gpt-oss-120b", 117, 5.1, false}, {"gpt-oss-20b", 20.9, 3.6, false},
+                                 {"llama4-scout", 109, 17},         {"llama4-maverick", 400, 17}};
   for (const Published& row : published) {
     const ModelSpec model = complete(read(std::string("{\"model\": \"") + row.name + "\"}").model);
     EXPECT_NEAR(total_parameters(model) / 1e9, row.total, 0.014 * row.total) << row.name;

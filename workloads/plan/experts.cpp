@@ -54,6 +54,11 @@ void check_counts(const ModelSpec& model, const Plan& plan, Mistakes& mistakes) 
                  fmt::format("the first {} layers are to be dense, and the model has {}", model.dense_layers,
                              model.layers),
                  fmt::format("at most {}, and 0 where all layers have experts", model.layers));
+  if (experts.every > model.layers)
+    mistakes.add(
+        "model.experts.every",
+        fmt::format("one layer in {} is to have experts, and the model has {}", experts.every, model.layers),
+        "1 where all layers have experts; leave experts out of a dense model");
   if (plan.ep > 1 && experts.imbalance > plan.ep)
     mistakes.add("model.experts.imbalance",
                  fmt::format("{:g} times the mean is more than all rows of ep = {} ranks together",
