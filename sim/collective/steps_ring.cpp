@@ -110,9 +110,14 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       }
       continue;
     }
+    // A rank's threads begin a loop when the last chunk of the one before has come to them; sent earlier, it
+    // would stand before that one on a slow hop. What LL and LL128 wait there is in their measured rates.
+    std::vector<std::uint32_t> arrived(static_cast<std::size_t>(n * slices), StepBuilder::kNothing);
     for (std::int64_t done = 0; done < share; done += n * chunk) {
       const std::int64_t part = std::min(chunk, (share - done + n - 1) / n);  // of each rank, in this loop
-      std::vector<std::uint32_t> arrived(static_cast<std::size_t>(n * slices), StepBuilder::kNothing);
+      if (slices == 1) std::fill(arrived.begin(), arrived.end(), StepBuilder::kNothing);
+      // By the position at which a chunk begins, where the last one was by that at which it did.
+      std::rotate(arrived.begin(), arrived.end() - rounds % n * slices, arrived.end());
       for (std::int64_t s = 0; s < rounds; ++s)
         for (int slice = 0; slice < slices; ++slice)
           for (std::int64_t i = 0; i < n; ++i) {
