@@ -11,19 +11,25 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
   constexpr std::int64_t kSlots = 8;
   const std::int64_t slot = (protocol == Protocol::ll      ? 512 << 10
                              : protocol == Protocol::ll128 ? 5120 << 10
-                                                           : 4 << 20) /
+                                                           : facts.buffers.buffer) /
                             kSlots;
   if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
     const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
-    std::int64_t chunk = 128 << 10;
+    // The most, and with fewer bytes than so many rounds of what is left of it, less.
+    std::int64_t chunk = std::min(facts.buffers.nvls_chunk, slot);
+    const auto shrink = [&](std::int64_t rounds, std::int64_t least) {
+      if (bytes < rounds * round * chunk) chunk = std::min(chunk, least);
+    };
     if (algorithm == Algorithm::nvls) {
-      if (bytes < 64 * round * chunk) chunk = 64 << 10;
-      if (bytes < 8 * round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
-      if (bytes < 2 * round * chunk) chunk = std::min<std::int64_t>(chunk, 16 << 10);
+      shrink(64, 64 << 10);
+      shrink(8, 32 << 10);
+      shrink(2, 16 << 10);
     } else {
-      if (facts.nodes >= 4) chunk = 64 << 10;
-      if (bytes < 4 * round * chunk) chunk = std::min<std::int64_t>(chunk, 64 << 10);
-      if (bytes < round * chunk) chunk = std::min<std::int64_t>(chunk, 32 << 10);
+      chunk = std::min(facts.buffers.nvls_chunk, facts.buffers.nvls_tree_most);
+      shrink(32, 256 << 10);
+      shrink(16, 128 << 10);
+      shrink(4, 64 << 10);
+      shrink(1, 32 << 10);
     }
     return chunk;
   }

@@ -53,6 +53,8 @@ struct Overrides {
   // All-reduces of a box take serving engines' kernels where these would; unset: scenarios of inference do.
   std::optional<bool> custom_all_reduce;
   std::optional<int> socket_threads;  // TCP: helpers a connection (sockets.hpp)
+  // NCCL_BUFFSIZE, NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE: in what pieces channels move bytes.
+  std::optional<Bytes> buffsize, nvls_chunksize, nvlstree_max_chunksize;
 };
 
 // Which refinements of NCCL's own estimates the predicted times contain (time_model.cpp says what each is and

@@ -27,8 +27,7 @@ struct NcclModel::Impl {
       : router(r),
         overrides(std::move(o)),
         time(t),
-        placer(r, overrides.pxn.value_or(true), overrides.nvls.value_or(true), overrides.sharp.value_or(true),
-               std::move(searches)),
+        placer(r, overrides, std::move(searches)),
         twins(r, placer),
         torus(r.topology()),
         sockets(over_tcp(r.topology())) {}

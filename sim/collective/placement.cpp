@@ -32,8 +32,8 @@ struct Searches {
   };
   using BoxKey = std::tuple<std::vector<std::uint64_t>, std::vector<std::uint32_t>, bool,
                             Allowed>;  // nodes, GPUs, inter
-  using CommunicatorKey =
-      std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  using CommunicatorKey = std::tuple<std::vector<const nccl::Box*>, std::uint32_t, std::uint32_t,
+                                     std::uint32_t, std::uint32_t, nccl::BufferSizes>;
   struct Found {
     std::mutex mutex;
     std::map<BoxKey, std::unique_ptr<nccl::Box>> boxes;
@@ -54,7 +54,7 @@ std::shared_ptr<Searches> searches_without(const std::shared_ptr<Searches>& know
 }
 
 struct Placer::Impl {
-  Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, std::shared_ptr<Searches> s);
+  Impl(const topology::Router& r, const Overrides& overrides, std::shared_ptr<Searches> s);
 
   // Equal for nodes that are wired alike, as far as searches see.
   std::uint64_t signature(std::uint32_t node) const;
@@ -82,6 +82,7 @@ struct Placer::Impl {
   const topology::Router& router;
   const Topology& topology;
   Searches::Allowed allowed;
+  nccl::BufferSizes asked;
   std::shared_ptr<Searches> searches;
   std::vector<bool> domain_spans_nodes;
   std::set<std::uint32_t> maimed;  // nodes of which searches do not see all
@@ -91,10 +92,13 @@ struct Placer::Impl {
       signature_of_kind;  // nodes of a kind are wired alike
 };
 
-Placer::Impl::Impl(const topology::Router& r, bool pxn, bool nvls, bool sharp, std::shared_ptr<Searches> s)
+Placer::Impl::Impl(const topology::Router& r, const Overrides& overrides, std::shared_ptr<Searches> s)
     : router(r),
       topology(r.topology()),
-      allowed{pxn, topology.nvlink_sharp && nvls, topology.sharp && sharp},
+      allowed{overrides.pxn.value_or(true), topology.nvlink_sharp && overrides.nvls.value_or(true),
+              topology.sharp && overrides.sharp.value_or(true)},
+      asked{overrides.buffsize.value_or(Bytes{}).value(), overrides.nvls_chunksize.value_or(Bytes{}).value(),
+            overrides.nvlstree_max_chunksize.value_or(Bytes{}).value()},
       searches(std::move(s)),
       signatures(topology.nodes()) {
   for (const LinkId link : this->searches->dead)
@@ -241,9 +245,8 @@ bool Placer::Impl::follow(const PlacedBox& like, std::size_t like_nics, PlacedBo
   return true;
 }
 
-Placer::Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp,
-               std::shared_ptr<Searches> searches)
-    : impl_(std::make_unique<Impl>(router, allow_pxn, allow_nvls, allow_sharp, std::move(searches))) {}
+Placer::Placer(const topology::Router& router, const Overrides& overrides, std::shared_ptr<Searches> searches)
+    : impl_(std::make_unique<Impl>(router, overrides, std::move(searches))) {}
 Placer::~Placer() = default;
 
 std::uint64_t Placer::signature(std::uint32_t node) const {
@@ -325,11 +328,11 @@ Placement Placer::place(std::span<const DeviceId> gpus) const {
   const std::lock_guard lock(impl_->searches->found->mutex);
   const auto boxes = static_cast<std::uint32_t>(result.boxes.size());
   std::unique_ptr<nccl::Tuner>& tuner =
-      impl_->searches->found->tuners[{shapes, boxes, result.ranks, min_local, max_local}];
+      impl_->searches->found->tuners[{shapes, boxes, result.ranks, min_local, max_local, impl_->asked}];
   if (!tuner)
-    tuner = std::make_unique<nccl::Tuner>(
-        nccl::agree(shapes, static_cast<int>(boxes), static_cast<int>(result.ranks),
-                    static_cast<int>(min_local), static_cast<int>(max_local), impl_->allowed.sharp));
+    tuner = std::make_unique<nccl::Tuner>(nccl::agree(
+        shapes, static_cast<int>(boxes), static_cast<int>(result.ranks), static_cast<int>(min_local),
+        static_cast<int>(max_local), impl_->allowed.sharp, impl_->asked));
   result.tuner = tuner.get();
   return result;
 }

@@ -36,8 +36,7 @@ struct Placement {
 class Placer {
  public:
   // REQUIRES: router outlives the placer; searches is not null.
-  Placer(const topology::Router& router, bool allow_pxn, bool allow_nvls, bool allow_sharp,
-         std::shared_ptr<Searches> searches);
+  Placer(const topology::Router& router, const Overrides& overrides, std::shared_ptr<Searches> searches);
   ~Placer();
   // REQUIRES: gpus not empty. Valid as long as the placer.
   [[nodiscard]] Placement place(std::span<const DeviceId> gpus) const;

@@ -18,16 +18,16 @@ namespace {
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
 // It works in rounds: every channel moves one chunk of every head. A round of small chunks takes longer than
 // its bytes: slopes between the sizes that use one chunk, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
-// (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81. Chunks of 128 KiB
-// come with 64 of their rounds, beyond those sweeps: from 8 to 16 GiB p5 gains 486 GB/s of bus bandwidth,
-// where the share above is 460, B200 (GKE) 851 of 758. In no constant: H200 487, GB200 of two trays 849. What
-// it takes longer is no part of its bytes: in a domain of more heads than the sweeps' boxes a round carries
-// more of these for it.
+// (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81. Larger chunks come
+// with 64 of their rounds, beyond those sweeps: from 8 to 16 GiB p5 gains 486 GB/s of bus bandwidth in chunks
+// of 512 KiB, where the share above is 460, B200 (GKE) 851 of 758. Those of 128 KiB gain the same, in no
+// constant: H200 487, GB200 of two trays 849. What it takes longer is no part of its bytes: in a domain of
+// more heads than the sweeps' boxes a round carries more of these for it.
 double nvls_chunk_share(std::int64_t chunk, double heads, std::size_t generation) {
-  // Of chunks of 16, 32, 64 and 128 KiB; Hopper's and Blackwell's.
+  // Of chunks of 16, 32, 64 and 128 KiB, or more; Hopper's and Blackwell's.
   constexpr std::array<std::array<double, 4>, 2> kShares = {{{0.66, 0.80, 1, 1.056}, {0.53, 0.63, 1, 1.123}}};
-  const double share =
-      kShares.at(generation == 3 ? 1 : 0).at(std::bit_width(static_cast<std::uint64_t>(chunk >> 14)) - 1);
+  const auto of_16_kib = static_cast<std::uint64_t>(std::clamp<std::int64_t>(chunk >> 14, 1, 8));
+  const double share = kShares.at(generation == 3 ? 1 : 0).at(std::bit_width(of_16_kib) - 1);
   constexpr double kMostHeads = 8;  // of the sweeps' boxes
   return heads <= kMostHeads ? share : 1 / (1 + (1 / share - 1) * kMostHeads / heads);
 }

@@ -65,9 +65,15 @@ std::vector<report::Finding> forced_findings(const Scenario& scenario, const top
                    "topology.fabric.sharp",
                    "NCCL has all-reduces summed there, where that is quicker; gradients that are scattered "
                    "(zero 1 and above) are none"});
-  if (forced.nvls.value_or(false) && !topology.nvlink_sharp)
-    out.push_back({report::Severity::warning, "network.nccl.nvls is on, and no NVSwitch here sums",
-                   "network.nccl.nvls", "those of Hopper and later do"});
+  const auto without_sums = [&](const char* key, std::string_view is) {
+    if (topology.nvlink_sharp) return;
+    out.push_back({report::Severity::warning,
+                   fmt::format("network.nccl.{} is {}, and no NVSwitch here sums", key, is),
+                   std::string("network.nccl.") + key, "those of Hopper and later do"});
+  };
+  if (forced.nvls.value_or(false)) without_sums("nvls", "on");
+  if (forced.nvls_chunksize) without_sums("nvls_chunksize", "set");
+  if (forced.nvlstree_max_chunksize) without_sums("nvlstree_max_chunksize", "set");
   return out;
 }
 }  // namespace topsim::scenario

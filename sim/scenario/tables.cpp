@@ -161,7 +161,17 @@ const config::Object<Overrides>& table(config::Type<Overrides>) {
           .field("socket_nthreads", &Overrides::socket_threads,
                  "TCP: threads of the host that copy for each connection (NCCL_SOCKET_NTHREADS); AWS' NICs "
                  "have 2, Google's 4",
-                 config::between(0, 16), config::default_text("0, the accelerator's proxy copies for all"));
+                 config::between(0, 16), config::default_text("0, the accelerator's proxy copies for all"))
+          .field("buffsize", &Overrides::buffsize,
+                 "Buffer of a channel under Simple, eight slots of a chunk (NCCL_BUFFSIZE)",
+                 config::between(64 << 10, 1 << 30), config::default_text("4 MiB; AWS' plugin sets 8 MiB"))
+          .field("nvls_chunksize", &Overrides::nvls_chunksize,
+                 "Largest chunk of sums in the NVSwitch (NCCL_NVLS_CHUNKSIZE)",
+                 config::between(16 << 10, 64 << 20),
+                 config::default_text("128 KiB; AWS' plugin sets 512 KiB, Google's profiles too"))
+          .field("nvlstree_max_chunksize", &Overrides::nvlstree_max_chunksize,
+                 "The same between nodes (NCCL_NVLSTREE_MAX_CHUNKSIZE)", config::between(16 << 10, 64 << 20),
+                 config::default_text("64 KiB from four nodes on; AWS' plugin sets 512 KiB"));
   return object;
 }
 }  // namespace topsim::collective

@@ -118,9 +118,9 @@ TEST(HardwareFindings, SayThatAPluginsHopDoesNotFollowTheCables) {
 TEST(HardwareFindings, SayWhatWasForcedAndNotDone) {
   const config::Library library({"configs"});
   static const topology::Catalogue catalogue = topology::Catalogue::load("configs");
-  const auto forced = [&](const std::string& change) {
+  const auto forced = [&](const std::string& change, const char* file = "configs/8xH100-ib.json") {
     const std::vector<std::string> changes = {change, "run.steps=1", "run.warmup=0"};
-    const Scenario scenario = read_scenario("configs/8xH100-ib.json", changes, library);
+    const Scenario scenario = read_scenario(file, changes, library);
     std::string all;
     for (const report::Finding& finding : simulate(scenario, catalogue, {}, nullptr).result.findings)
       all += finding.message + "\n";
@@ -130,6 +130,10 @@ TEST(HardwareFindings, SayWhatWasForcedAndNotDone) {
               HasSubstr("no collective ran with CollNetDirect"));
   EXPECT_THAT(forced("network.nccl.sharp=true"), HasSubstr("the fabric's switches do not sum"));
   EXPECT_THAT(forced("network.nccl.algorithm=ring"), testing::Not(HasSubstr("no collective ran")));
+  const char* chunks = "network.nccl.nvls_chunksize=512 KiB";
+  EXPECT_THAT(forced(chunks), testing::Not(HasSubstr("no NVSwitch here sums")));
+  EXPECT_THAT(forced(chunks, "configs/16xA100-hdr.json"),
+              HasSubstr("network.nccl.nvls_chunksize is set, and no NVSwitch here sums"));
   // ZeRO 1 scatters and gathers, which SHARP does not sum; the norm of 4 B alone is.
   EXPECT_THAT(forced("topology.fabric.sharp=true"),
               HasSubstr("topology.fabric.sharp changes next to nothing"));

@@ -136,7 +136,7 @@ Box make_box(System system, bool nvlink_sharp, bool sharp) {
 }
 
 CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks, int min_local,
-                        int max_local, bool sharp) {
+                        int max_local, bool sharp, const BufferSizes& asked) {
   CommunicatorFacts facts;
   facts.nodes = nodes;
   facts.ranks = ranks;
@@ -168,12 +168,15 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   }
   facts.mesh = nodes == 1 && boxes.size() == 1 && boxes.front()->mesh;
   facts.rccl = true;
+  facts.buffers = asked;
   for (const Box* box : boxes) {
     facts.rccl = facts.rccl && box->mesh && box->system.infinity_fabric() > 0;
     facts.infinity_fabric = least_known(facts.infinity_fabric, box->system.infinity_fabric());
     for (int n = 0; n < box->system.nets(); ++n) {
       facts.simple_only |= box->system.net(n).simple_only;
       facts.rings_and_trees |= box->system.net(n).rings_and_trees;
+      const std::int64_t nvls_chunk = box->system.net(n).nvls_chunk;
+      facts.buffers = facts.buffers.otherwise({box->system.net(n).buffer, nvls_chunk, nvls_chunk});
     }
     for (int n = 0; nodes > 1 && n < box->system.nets(); ++n) {
       facts.told_latency = std::max(facts.told_latency, box->system.net(n).told_latency);
@@ -188,6 +191,7 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
     facts.ring_wire = least_known(facts.ring_wire, ring_wire(*box));
     facts.nic_wire = least_known(facts.nic_wire, nic_wire(box->system));
   }
+  facts.buffers = facts.buffers.otherwise(default_buffers(nodes));
   facts.nvls = facts.nvls_graph.channels > 0 && min_local > 1;
   facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
   if (facts.nvls) facts.nvls_channels = nvls_channels(facts);

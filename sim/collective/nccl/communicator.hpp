@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <compare>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -43,6 +45,23 @@ struct GraphSummary {
   bool same_channels = true;
 };
 
+// In which pieces channels move bytes (chunks.hpp).
+struct BufferSizes {
+  std::int64_t buffer = 0;      // of a channel, Simple
+  std::int64_t nvls_chunk = 0;  // most of one under NVLS and NVLSTree
+  std::int64_t nvls_tree_most = 0;
+  friend auto operator<=>(const BufferSizes&, const BufferSizes&) = default;
+  // 0: what `other` has.
+  [[nodiscard]] BufferSizes otherwise(const BufferSizes& other) const {
+    return {buffer > 0 ? buffer : other.buffer, nvls_chunk > 0 ? nvls_chunk : other.nvls_chunk,
+            nvls_tree_most > 0 ? nvls_tree_most : other.nvls_tree_most};
+  }
+};
+// NCCL's own: DEFAULT_BUFFSIZE, NCCL_NVLS_CHUNKSIZE and, from four boxes on, 64 KiB of NVLSTree.
+[[nodiscard]] constexpr BufferSizes default_buffers(int nodes) {
+  return {4 << 20, 128 << 10, nodes >= 4 ? 64 << 10 : std::numeric_limits<std::int64_t>::max()};
+}
+
 struct CommunicatorFacts {
   int nodes = 1, ranks = 1;
   int min_local_ranks = 1, max_local_ranks = 1;
@@ -66,8 +85,11 @@ struct CommunicatorFacts {
   int rings = 0;         // how many were found; as many run as trees were found
   double told_latency = 0, hop_latency = 0;           // of a network plugin, microseconds: net_plugins.hpp
   bool simple_only = false, rings_and_trees = false;  // the same
+  BufferSizes buffers;
 };
-// `boxes`: each distinct box once. `sharp`: reduction in the fabric is available.
+// `boxes`: each distinct box once. `sharp`: reduction in the fabric is available. `asked`: buffers that the
+// job sets, 0 where it does not.
 [[nodiscard]] CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ranks,
-                                      int min_local, int max_local, bool sharp);
+                                      int min_local, int max_local, bool sharp,
+                                      const BufferSizes& asked = {});
 }  // namespace topsim::collective::nccl

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 namespace topsim::collective::nccl {
@@ -15,16 +16,25 @@ struct NetPlugin {
   bool joins_nics = false;       // those of one accelerator are rails of one port
   bool simple_only = false;      // NCCL_PROTO=Simple, for every communicator
   bool rings_and_trees = false;  // NCCL_ALGO=Ring,Tree, the same
+  std::int64_t buffer = 0;       // NCCL_BUFFSIZE; 0: NCCL's
+  std::int64_t nvls_chunk = 0;   // NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE; 0: NCCL's
 };
 
 // AWS: the figure is the tuner's. 75 us "work better" for its choices on P5 (the plugin's comment), and P4d
 // has had the same from the beginning. No hop of either is published; both are taken to be P5en's, 35 us.
-// Bytes of P4d's messages may arrive out of order, which LL and LL128 do not bear. Google: what its
-// environment profile for A3 Mega sets (nccl-env-profile.sh, as public job scripts repeat it).
+// Bytes of P4d's messages may arrive out of order, which LL and LL128 do not bear. Buffers and chunks are set
+// where the job has not (platform table; pull requests 332 and 372). P4d's buffers are, too, but a sweep of
+// P4de says that its trees hand on less at a time: with pieces of 1 MiB 16 MiB would read 48 % too slow, not
+// 3 too fast. Google: what its environment profile for A3 Mega sets (nccl-env-profile.sh, as public job
+// scripts repeat it).
+inline constexpr std::int64_t kEfaBuffer = 8 << 20, kEfaChunk = 512 << 10;
 inline constexpr std::array kNetPlugins = {
-    NetPlugin{"efa-v1", 75, 35, false, true}, NetPlugin{"efa-v2", 75, 35, true},
-    NetPlugin{"efa-v3", 35, 35, true},        NetPlugin{"efa-v4-b200", 35, 35, true},
-    NetPlugin{"efa-v4-b300", 35, 35, true},   NetPlugin{"gcp-ipu-200", 0, 0, false, true, true}};
+    NetPlugin{"efa-v1", 75, 35, false, true},
+    NetPlugin{"efa-v2", 75, 35, true, false, false, kEfaBuffer, kEfaChunk},
+    NetPlugin{"efa-v3", 35, 35, true, false, false, kEfaBuffer, kEfaChunk},
+    NetPlugin{"efa-v4-b200", 35, 35, true, false, false, kEfaBuffer, kEfaChunk},
+    NetPlugin{"efa-v4-b300", 35, 35, true, false, false, kEfaBuffer, kEfaChunk},
+    NetPlugin{"gcp-ipu-200", 0, 0, false, true, true}};
 
 [[nodiscard]] constexpr NetPlugin net_plugin_of(std::string_view nic) {
   for (const NetPlugin& plugin : kNetPlugins)

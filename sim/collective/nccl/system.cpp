@@ -243,6 +243,8 @@ void System::read_port(const topology::Topology& topology, DeviceId nic, int ver
               .hop_latency = plugin.hop_us,
               .simple_only = plugin.simple_only,
               .rings_and_trees = plugin.rings_and_trees,
+              .buffer = plugin.buffer,
+              .nvls_chunk = plugin.nvls_chunk,
               .accelerators = accelerators_nearest(topology, nic),
               .wire = wire / 1e9};
   const float bandwidth = port.bandwidth;

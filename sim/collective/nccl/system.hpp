@@ -37,6 +37,7 @@ struct Vertex {
   bool in_network_reduction = false;      // network ports
   double told_latency = 0, hop_latency = 0;           // network ports: net_plugins.hpp, microseconds
   bool simple_only = false, rings_and_trees = false;  // the same
+  std::int64_t buffer = 0, nvls_chunk = 0;            // the same
   int rails = 1;                                      // network ports: NICs that are one port
   int accelerators = 0;  // network ports: of the box, nearest to it, members or not
   // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice rests on it.

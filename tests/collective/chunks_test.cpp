@@ -1,0 +1,91 @@
+// In which pieces channels move bytes, and who sets their sizes. Facts: NCCL 2.30 enqueue.cc,
+// calcCollChunking.
+#include "sim/collective/chunks.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/collective/placement.hpp"
+#include "tests/collective/lowering_fixtures.hpp"
+
+namespace topsim::collective::chunks_test {
+
+using namespace fixtures;
+using nccl::BufferSizes;
+using nccl::CommunicatorFacts;
+
+constexpr std::int64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
+
+CommunicatorFacts eight_heads(int nodes, const BufferSizes& asked) {
+  CommunicatorFacts facts;
+  facts.nodes = nodes;
+  facts.ranks = 8 * nodes;
+  facts.nvls_graph.channels = 8;
+  facts.buffers = asked.otherwise(nccl::default_buffers(nodes));
+  return facts;
+}
+
+std::int64_t of_nvls(std::int64_t bytes, const CommunicatorFacts& facts) {
+  return chunk_bytes(CollectiveKind::all_reduce, Algorithm::nvls, Protocol::simple, 16, bytes, facts);
+}
+
+std::int64_t of_nvls_tree(std::int64_t bytes, const CommunicatorFacts& facts) {
+  return chunk_bytes(CollectiveKind::all_reduce, Algorithm::nvls_tree, Protocol::simple, 24, bytes, facts);
+}
+
+// A round is a chunk of 16 channels and 8 heads: 64 rounds of 128 KiB are 1 GiB, 8 of 64 KiB 64 MiB, 2 of 32
+// KiB 8 MiB. With NCCL_NVLS_CHUNKSIZE at 512 KiB the first are 4 GiB, and nothing is between 64 and 512 KiB.
+TEST(Chunks, OfSumsInTheNvswitchGrowWithTheBytes) {
+  const CommunicatorFacts own = eight_heads(1, {}), larger = eight_heads(1, {0, 512 * kKiB, 0});
+  EXPECT_EQ(of_nvls(kGiB, own), 128 * kKiB);
+  EXPECT_EQ(of_nvls(kGiB - 1, own), 64 * kKiB);
+  EXPECT_EQ(of_nvls(64 * kMiB - 1, own), 32 * kKiB);
+  EXPECT_EQ(of_nvls(8 * kMiB - 1, own), 16 * kKiB);
+  EXPECT_EQ(of_nvls(4 * kGiB, larger), 512 * kKiB);
+  EXPECT_EQ(of_nvls(4 * kGiB - 1, larger), 64 * kKiB);
+  EXPECT_EQ(of_nvls(8 * kMiB - 1, larger), 16 * kKiB);
+  EXPECT_EQ(of_nvls(kGiB, eight_heads(1, {0, 32 * kKiB, 0})), 32 * kKiB);
+}
+
+// 24 channels and 8 heads: 32 rounds of 512 KiB are 3 GiB, 16 of 256 KiB 768 MiB, 4 of 128 KiB 96 MiB and one
+// of 64 KiB 12 MiB.
+TEST(Chunks, OfSumsOverBoxesGrowStepByStep) {
+  const CommunicatorFacts two = eight_heads(2, {0, 512 * kKiB, 0});
+  EXPECT_EQ(of_nvls_tree(3 * kGiB, two), 512 * kKiB);
+  EXPECT_EQ(of_nvls_tree(3 * kGiB - 1, two), 256 * kKiB);
+  EXPECT_EQ(of_nvls_tree(768 * kMiB - 1, two), 128 * kKiB);
+  EXPECT_EQ(of_nvls_tree(96 * kMiB - 1, two), 64 * kKiB);
+  EXPECT_EQ(of_nvls_tree(12 * kMiB - 1, two), 32 * kKiB);
+  EXPECT_EQ(of_nvls_tree(3 * kGiB, eight_heads(2, {})), 128 * kKiB);
+  // From four boxes on 64 KiB, unless NCCL_NVLSTREE_MAX_CHUNKSIZE says otherwise.
+  EXPECT_EQ(of_nvls_tree(3 * kGiB, eight_heads(4, {0, 512 * kKiB, 0})), 64 * kKiB);
+  EXPECT_EQ(of_nvls_tree(3 * kGiB, eight_heads(4, {0, 512 * kKiB, 512 * kKiB})), 512 * kKiB);
+}
+
+TEST(Chunks, OfRingsAreHalfABufferAndOfTreesASlot) {
+  for (const std::int64_t buffer : {4 * kMiB, 8 * kMiB}) {
+    const CommunicatorFacts facts = eight_heads(2, {buffer, 0, 0});
+    const auto chunk = [&](Algorithm algorithm) {
+      return chunk_bytes(CollectiveKind::all_reduce, algorithm, Protocol::simple, 16, kGiB, facts);
+    };
+    EXPECT_EQ(chunk(Algorithm::ring), buffer / 2);
+    EXPECT_EQ(chunk(Algorithm::tree), buffer / 8);
+  }
+}
+
+// AWS' plugin sets them on P5 where the job does not. What is found for one job is not another's.
+TEST(Chunks, AreWhatTheJobSetsElseThePluginElseNccls) {
+  const Cluster p5(boxes("p5", 2, "efa-100g")), dgx(boxes("dgx-h100", 2));
+  const auto searches = no_searches_yet();
+  const auto buffers = [&](const Cluster& cluster, const Overrides& overrides) {
+    const Placer placer(cluster.router, overrides, searches);
+    return placer.place(cluster.topology.accelerators()).tuner->facts().buffers;
+  };
+  EXPECT_EQ(buffers(p5, {}), (BufferSizes{8 * kMiB, 512 * kKiB, 512 * kKiB}));
+  Overrides asked;
+  asked.nvls_chunksize = Bytes(256 * kKiB);
+  EXPECT_EQ(buffers(p5, asked), (BufferSizes{8 * kMiB, 256 * kKiB, 512 * kKiB}));
+  EXPECT_EQ(buffers(dgx, asked).nvls_chunk, 256 * kKiB);
+  EXPECT_EQ(buffers(dgx, {}), nccl::default_buffers(2));
+}
+
+}  // namespace topsim::collective::chunks_test
