@@ -54,6 +54,8 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
                                           static_cast<double>(chunk)))
                : chunk;
   const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
+  // A slice has no less than a 32nd of two slots (NCCL 2.30, prims_simple.h, genericOp).
+  const std::int64_t least_slice = placement.tuner->facts().buffers.buffer / 8 * 2 / 32;
   // A pipeline's pieces leave one after the other, each at all the channel has, as far as eight slots of a
   // chunk reach.
   const std::size_t window =
@@ -64,14 +66,14 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
   const std::size_t window_between = std::max<std::size_t>(window, 8);
   // All channels and the slices in flight share what the algorithm reaches on an edge.
   const double per_edge = pipeline ? 1 : static_cast<double>(rounds) / static_cast<double>(n);
-  const double rate =
-      timing.cap * per_edge * timing.wire / static_cast<double>(channels) / static_cast<double>(slices);
+  const double rate = timing.cap * per_edge * timing.wire / static_cast<double>(channels);
 
   StepBuilder plan;
   for (std::int64_t c = 0; c < channels; ++c) {
     const Ring ring = ring_of(placement, static_cast<int>(c));
     const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
     std::vector<std::vector<std::uint32_t>> sent(static_cast<std::size_t>(n));  // by connection, in order
+    int side_by_side = slices;
     const auto send = [&](std::int64_t position, std::int64_t size, int slice, std::uint32_t arrived,
                           bool first) {
       const Ring::Hop& hop = ring.hops[static_cast<std::size_t>(position)];
@@ -88,7 +90,7 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
                           0,
                           0,
                           from_microseconds(latency),
-                          BytesPerSecond(rate),
+                          BytesPerSecond(rate / side_by_side),
                           hop.from_nic,
                           hop.to_nic,
                           static_cast<std::uint8_t>(slice)};
@@ -116,6 +118,9 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
     for (std::int64_t done = 0; done < share; done += n * chunk) {
       const std::int64_t part = std::min(chunk, (share - done + n - 1) / n);  // of each rank, in this loop
       if (slices == 1) std::fill(arrived.begin(), arrived.end(), StepBuilder::kNothing);
+      const std::int64_t first_slice =
+          slices == 1 ? part : std::min(part, std::max((part + 1) / 2, least_slice));
+      side_by_side = first_slice < part ? slices : 1;
       // By the position at which a chunk begins, where the last one was by that at which it did.
       std::rotate(arrived.begin(), arrived.end() - rounds % n * slices, arrived.end());
       for (std::int64_t s = 0; s < rounds; ++s)
@@ -123,7 +128,7 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
           for (std::int64_t i = 0; i < n; ++i) {
             // Position i passes on the chunk that began s positions before it.
             auto& before = arrived[static_cast<std::size_t>(((i - s) % n + n) % n * slices + slice)];
-            const std::int64_t size = (part + slices - 1 - slice) / slices;
+            const std::int64_t size = slice == 0 ? first_slice : part - first_slice;
             if (size > 0) before = send(i, size, slice, before, s == 0 && done == 0);
           }
     }

@@ -135,6 +135,7 @@ TEST(Lowering, StepByStepTakesAsLongAsThePipelinedForm) {
         Form{"h100x1", 2, "ib-ndr", Algorithm::ring, Protocol::simple, 0.02},
         Form{"h100x1", 2, "ib-ndr", Algorithm::ring, Protocol::ll, 0.16},
         Form{"h100x1", 4, "ib-ndr", Algorithm::ring, Protocol::simple, 0.02},
+        Form{"p5", 2, "efa-100g", Algorithm::ring, Protocol::simple, 0.02},
         Form{"hgx-h100", 1, "", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::all_to_all},
         // Four NICs a GPU, and every message leaves by all of them.
         Form{"p5", 2, "efa-100g", Algorithm::direct, Protocol::simple, 0.02, CollectiveKind::send_recv},
