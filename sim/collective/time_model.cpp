@@ -27,7 +27,8 @@ using nccl::log2_floor;
 // all-gather and reduce-scatter on 2, 4 and 8 GPUs), residuals 2-6 %. LL128 and its share below: differences
 // between neighbouring sizes of 2-16 MiB (A100: nine rows on 4 and 8 GPUs, starts 10-15 us; H100: six rows,
 // starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. On B200 three rows at 8
-// and 16 MiB fit no line: Ampere's first estimate stays, 35-40 % too fast there.
+// and 16 MiB, where LL128 is chosen, fit no line: they look like Simple's (NCCL 2.29.2). Ampere's first
+// estimate stays, 35-40 % too fast there.
 struct StepCosts {
   double ll, ll_step, ll128, ll128_step, simple, simple_step;
 };
