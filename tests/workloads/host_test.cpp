@@ -180,7 +180,7 @@ WorkloadSpec mixture() {
   WorkloadSpec workload;
   workload.model = gpt(1, 1024, 16);
   workload.model.gated_ffn = true;
-  workload.model.experts = {16, 2, 0, 512, 0, 0, false, 1};
+  workload.model.experts = {.count = 16, .top_k = 2, .ffn = 512};
   workload.plan.ep = 4, workload.plan.etp = 1;
   workload.plan.grad_accumulation = 1;
   workload.plan.token_dispatcher = TokenDispatcher::deepep;
