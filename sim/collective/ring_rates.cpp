@@ -23,9 +23,6 @@ constexpr double kLowLatencyTotal = 1.2, kLowLatencyChannels = 9;
 // LL128's share of the tuner's rate over NVLink: the same differences, 0.64-0.74 (A100) and 0.90-0.98 (H100).
 // Blackwell's is no measurement, its few LL128 rows fit no line: assumed between the two.
 constexpr std::array<double, 4> kLL128Share = {0.70, 0.70, 0.97, 0.85};
-// What a NIC gets out of its cables is perftest's share of them: 196 of 198.5 Gbit/s (HDR, Azure), 96.6 of
-// 99.4 (EDR). In no constant: ten H100 with an NDR NIC each 48.8 GB/s of 49.6, 4090s on PCIe 4 25.3 of 25.5.
-constexpr double kNicShare = 0.985;
 // A ring's threads also copy the own n-th of the data without sending it: with Simple at this rate through a
 // channel, GB/s, with LL at LL's. From what all-reduce, all-gather and reduce-scatter of 64 to 512 MiB over
 // 2, 4 and 8 GPUs take beyond their links: medians of times 16 (A100), 27 (H100) and 45 (B200), of slopes

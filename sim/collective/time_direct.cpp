@@ -84,7 +84,11 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post_us = std::max(0.0, posting - sending);
     t.latency_us += std::max(0.0, others - 1) * t.post_us;
-    return t;  // what leaves the box is limited by its links
+    // What leaves a box is limited by its links, of which NICs get their share.
+    const double least = facts.min_local_ranks, most = facts.max_local_ranks;
+    const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
+    if (options.protocol_shares && leaving > 0) t.cap = kNicShare * facts.nic_wire * 1e9 / leaving;
+    return t;
   }
   // What stays, and the own part, by the channels. Up to eight peers, oneself among them, share a channel
   // side by side: where the wires are slower than the threads the own part is done before the others.

@@ -115,8 +115,8 @@ TEST(Messages, AllToAllPostsAMessageForEveryGpuOfOtherBoxes) {
     return microseconds(bench(form, false, {Bytes(bytes), Bytes(bytes), 2})[0].time);
   };
   EXPECT_NEAR(us(8, 1 << 10) - us(2, 1 << 10), 56 - 8, 1);
-  // 1 GiB of 16 and of 64 ranks: 8/16 and 56/64 of it leave.
-  const double all = (1 << 30) / 49.6e3;
+  // 1 GiB of 16 and of 64 ranks: 8/16 and 56/64 of it leave, at 0.985 of the cables (perftest).
+  const double all = (1 << 30) / (0.985 * 49.6e3);
   EXPECT_NEAR((us(8, 1 << 30) - us(2, 1 << 30)) / (all * (56.0 / 64 - 8.0 / 16)), 1, 0.01);
 }
 
