@@ -197,7 +197,8 @@ struct Plan : KernelFacts, ExchangeFacts {
 // REQUIRES: the model is complete() (model.hpp). Throws ConfigError with every mistake at once; paths are
 // those of a scenario ("workload.plan.tp").
 [[nodiscard]] Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators);
-// What a plan says of recompute, with the framework's default where it says nothing.
+// What a plan says of recompute and of ZeRO's stage, with the framework's default where it says nothing.
+[[nodiscard]] int zero_meant(const PlanSpec& spec, const Framework& defaults);
 [[nodiscard]] RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults);
 // The LM head is the table of words itself, on the rank that holds it.
 [[nodiscard]] inline bool shares_table(const ModelSpec& model, const Plan& plan) {

@@ -39,7 +39,12 @@ class UsageBuilder {
       router_.sketch(query, route_);
     for (const topology::LinkShare& use : route_.links) add(use.link, use.share * coefficient);
     if (!route_.reachable() && query.from != query.to)
-      throw ConfigError(router_.why_unreachable(query.from, query.to));
+      throw ConfigError({Problem{{},
+                                 "topology.fabric",
+                                 router_.why_unreachable(query.from, query.to),
+                                 {},
+                                 "the collective's channels join these; kind fat-tree joins all NICs",
+                                 {}}});
     if (route_.crosses_fabric) longest_ = std::max(longest_, route_.latency);
   }
   // Between boxes, by the NICs that a channel names or, where they are joined, by all.

@@ -65,6 +65,11 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, repo
   const workloads::PlanSpec& given = scenario.workload.plan;
   const workloads::Framework& set = workloads::framework(scenario.workload.framework);
   if (plan.inference()) return;
+  if (plan.plain_softmax)
+    facts.assumed.push_back(fmt::format(
+        "softmax by single operators: {}@{}'s fused kernel takes 16 bits, up to {} keys and heads x "
+        "sequences in fours",
+        set.name, set.release, plan.fused_softmax_keys));
   if (!given.micro_batch && plan.micro_batches > 1)
     facts.assumed.push_back(
         fmt::format("micro_batch {}, so {} micro-batches a step", plan.micro_batch, plan.micro_batches));

@@ -21,7 +21,7 @@ void fill(std::optional<T>& given, T value) {
 
 void fill_training(const Plan& plan, WorkloadSpec& workload) {
   workloads::PlanSpec& spec = workload.plan;
-  fill(spec.zero, plan.zero);
+  fill(spec.zero, workloads::zero_meant(spec, workloads::framework(workload.framework)));
   fill(spec.recompute, plan.recompute);
   fill(workload.dropout, plan.dropout);
   fill(workload.compute.fused_cross_entropy, plan.fused_cross_entropy);

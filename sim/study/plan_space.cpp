@@ -121,7 +121,7 @@ PlanChoice own_choice(const scenario::Scenario& scenario) {
       plan.schedule.value_or(plan.virtual_stages > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
   own.recompute = recompute.kind;
   own.recompute_layers = recompute.layers;
-  own.zero = plan.zero.value_or(defaults.zero);
+  own.zero = workloads::zero_meant(plan, defaults);
   return own;
 }
 
@@ -154,6 +154,7 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
                                      const PlanSpace& space) {
   const workloads::WorkloadSpec& workload = scenario.workload;
   const workloads::ModelSpec model = workloads::complete_model(workload);
+  const workloads::Framework& framework = workloads::framework(workload.framework);
   const PlanChoice own = own_choice(scenario);
   const auto accelerators = static_cast<int>(topology.accelerators().size());
   const int sequence = workload.sequence.value_or(model.sequence);
@@ -191,7 +192,13 @@ std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario, const t
 
   Grid grid(own);
   grid.vary(tps, &PlanChoice::tp);
-  grid.vary(pps, &PlanChoice::pp);
+  grid.vary_by([&](const PlanChoice&) { return pps; },
+               [&](PlanChoice& choice, int stages) {
+                 choice.pp = stages;
+                 workloads::PlanSpec piped = workload.plan;
+                 piped.pp = stages;
+                 if (!kept("zero")) choice.zero = workloads::zero_meant(piped, framework);
+               });
   grid.vary(cps, &PlanChoice::cp);
   grid.keep([&](const PlanChoice& c) { return divide(accelerators, {c.tp, c.pp, c.cp}); });
   grid.vary(eps, &PlanChoice::ep);

@@ -24,6 +24,9 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
   for (const char* workload :
        {R"({"framework": "megatron", "plan": {"tp": 4, "pp": 2}, "sequence": 4096})",
         R"({"framework": "fsdp"})", R"({"framework": "deepspeed", "plan": {"zero": 3}})",
+        // A pipeline's parameters stay whole; replicas of their own share nothing, whatever the stage.
+        R"({"framework": "fsdp", "plan": {"pp": 2}})", R"({"framework": "fsdp", "plan": {"tp": 8, "pp": 2}})",
+        R"({"framework": "internevo", "plan": {"tp": 8, "pp": 2}})",
         R"({"task": "decode", "plan": {"tp": 8}})"}) {
     json all = json::parse(workload);
     all["model"] = "llama3-8b";
@@ -35,6 +38,7 @@ TEST(WhatIsLeftOpen, WrittenIntoTheScenarioLeavesNothingOpenAndTheStepAsItWas) {
     all.merge_patch(json::parse(open.left_open));
     const report::Result given = world.run(text(all));
     EXPECT_EQ(given.step, open.step) << workload;
+    EXPECT_EQ(given.memory.per_accelerator, open.memory.per_accelerator) << workload;
     EXPECT_EQ(given.left_open, "{}") << workload;
   }
 }

@@ -76,6 +76,24 @@ void deal_rails(const FabricInput& in, Attachment& a, int slots, int most) {
   }
 }
 
+int down_ports(const FabricInput& in) {
+  return down_ports_of(in.leaf().radix, in.leaf().uplink_radix, leaf_ratio(in) * in.uplink_speed());
+}
+
+// Of a user's nodes_per_leaf, which may fill every port of a leaf only where nothing is above it.
+void refuse_full_leaf(const FabricInput& in, const Attachment& a, int nodes) {
+  const bool rails_meet = in.spec.kind != "rail-only" && a.rails > 1;
+  const bool spines = in.spec.tiers != 1 && (in.nodes > nodes || rails_meet || a.leaves_in_plane() > 1);
+  const int most = (spines ? down_ports(in) : in.leaf().radix) / a.ports_per_node;
+  if (std::min(nodes, in.nodes) <= most && nodes * a.ports_per_node <= in.leaf().radix) return;
+  refuse("topology.fabric.nodes_per_leaf",
+         fmt::format("{} nodes with {} ports each need {} ports of a leaf{}; the switch has {}", nodes,
+                     a.ports_per_node, nodes * a.ports_per_node, spines ? " beside its uplinks" : "",
+                     in.leaf().radix),
+         most > 0 ? fmt::format("at most {} nodes fit a leaf", most)
+                  : "use kind rail, or a switch with more ports");
+}
+
 // Nodes that share leaves.
 int group_size(const FabricInput& in, const Attachment& a) {
   const int on_one_leaf = in.leaf().radix / a.ports_per_node;
@@ -86,8 +104,7 @@ int group_size(const FabricInput& in, const Attachment& a) {
       (may_do_without || in.spec.tiers == 1) && in.nodes <= on_one_leaf && !in.spec.nodes_per_leaf;
   int nodes = on_one_leaf;
   if (!single) {
-    nodes = down_ports_of(in.leaf().radix, in.leaf().uplink_radix, leaf_ratio(in) * in.uplink_speed()) /
-            a.ports_per_node;
+    nodes = down_ports(in) / a.ports_per_node;
     if (in.spec.unit_nodes > 0) nodes = std::min(nodes, in.spec.unit_nodes);
   }
   if (in.spec.nodes_per_leaf) nodes = *in.spec.nodes_per_leaf;
@@ -96,11 +113,7 @@ int group_size(const FabricInput& in, const Attachment& a) {
            fmt::format("a node has {} ports for one leaf, more than the switch's {} allow beside uplinks",
                        a.ports_per_node, in.leaf().radix),
            "use kind rail, or a switch with more ports");
-  if (nodes * a.ports_per_node > in.leaf().radix)
-    refuse("topology.fabric.nodes_per_leaf",
-           fmt::format("{} nodes with {} ports each need {} ports of a leaf; the switch has {}", nodes,
-                       a.ports_per_node, nodes * a.ports_per_node, in.leaf().radix),
-           fmt::format("at most {} nodes fit a leaf", on_one_leaf));
+  if (in.spec.nodes_per_leaf) refuse_full_leaf(in, a, nodes);
   if (in.spec.tiers == 1 && in.nodes > nodes)
     refuse("topology.fabric.tiers", fmt::format("one tier carries {} nodes, not {}", nodes, in.nodes),
            "use tiers 2, or leave tiers out");
@@ -113,8 +126,7 @@ Attachment attach_nodes(const FabricInput& in) {
   Attachment a;
   set_planes(in, a);
   const int slots = cut_ports(in, a);
-  const int most = down_ports_of(in.leaf().radix, in.leaf().uplink_radix, leaf_ratio(in) * in.uplink_speed());
-  deal_rails(in, a, slots, most);
+  deal_rails(in, a, slots, down_ports(in));
   a.nodes_per_group = std::min(group_size(in, a), in.nodes);
   a.groups = (in.nodes + a.nodes_per_group - 1) / a.nodes_per_group;
   // As many on each leaf as on any other, where nobody says how many: a leaf that is nearly empty would have

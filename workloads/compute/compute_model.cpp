@@ -91,9 +91,19 @@ double ComputeModel::held(Precision precision) const {
 
 FlopsPerSecond ComputeModel::peak(Precision precision) const {
   const double* rate = find_by(accelerator_.dense_flops, precision);
-  if (rate == nullptr)
-    throw ConfigError(fmt::format("the catalogue has no {} rate for {}", name_of(precision), accelerator_.id),
-                      "add it under dense_flops of the accelerator's entry in configs/hardware");
+  if (rate == nullptr) {
+    std::vector<std::string_view> known;
+    for (const auto& [format, of_format] : accelerator_.dense_flops) known.push_back(format);
+    throw ConfigError(
+        {Problem{{},
+                 "workload.precision",
+                 fmt::format("the catalogue has no {} rate for {}", name_of(precision), accelerator_.id),
+                 {},
+                 fmt::format("it has {}; or add one under \"dense\" of its entry in "
+                             "configs/hardware/accelerators.json",
+                             fmt::join(known, ", ")),
+                 {}}});
+  }
   return FlopsPerSecond(*rate);
 }
 

@@ -23,7 +23,8 @@ int copies_in_a_node(const Plan& plan, int accelerators) {
 }
 }  // namespace
 
-int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes) {
+int shard_group(const WorkloadSpec& workload, const Framework& defaults, const Plan& plan,
+                Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
   const int copies = plan.replicas();  // DualPipe holds every stage twice
   const bool by_group = spec.zero_group.kind != ZeroGroup::Kind::all;
@@ -60,9 +61,12 @@ int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistak
                  fmt::format("hsdp_shard = {}, but zero_group is {} ranks", *spec.hsdp_shard, ranks),
                  "give one of the two");
   if (plan.zero == 0 && copies > 1) {
-    mistakes.add(path, "nothing is sharded that a group could share", "set zero to 1, 2 or 3");
+    mistakes.add(path, "nothing is sharded that a group could share",
+                 defaults.most_zero > 0 ? "set zero to 1, 2 or 3" : "leave it out");
   } else if (ranks < 2 && copies > 1) {
     mistakes.add(path, "a shard group needs at least 2 ranks", "whole copies: zero = 0");
+  } else if (copies == 1 && ranks != 1) {
+    mistakes.add(path, "dp x cp = 1: one rank has nobody to share with", "leave it out");
   } else if (copies % std::max(1, ranks) != 0) {
     int below = std::max(2, std::min(ranks, copies));
     while (below < copies && copies % below != 0) ++below;
@@ -101,7 +105,7 @@ void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& 
   plan.offload.parameters = plan.shards.by_unit && defaults.offloads_parameters;
   // DeepSpeed's stages 2 and 3 copy each reduced bucket to the host, on one accelerator too
   // (stage_1_and_2.py, async_inplace_copy_grad_to_fp32_buffer_from_gpu under partition_gradients).
-  plan.offload.gradients = workload.plan.zero.value_or(defaults.zero) >= 2;
+  plan.offload.gradients = zero_meant(workload.plan, defaults) >= 2;
   // What the host updates in fp32 comes back in 16 bits: no fp32 copy stays behind.
   if (!plan.offload.parameters && !plan.shards.by_unit && plan.cast_weights) plan.cast_weights = false;
   plan.shards.unit_copies = false;

@@ -48,7 +48,8 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
 // torch.nn.DataParallel: cuts the batch and nothing else. Reads what set_data_parallel() sets.
 void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Ranks that share one set of shards. Reads zero.
-[[nodiscard]] int shard_group(const WorkloadSpec& workload, const Plan& plan, Mistakes& mistakes);
+[[nodiscard]] int shard_group(const WorkloadSpec& workload, const Framework& defaults, const Plan& plan,
+                              Mistakes& mistakes);
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Parts of a layer that start from a graph each. Reads what set_launches() sets.

@@ -41,12 +41,20 @@ void set_expert_shards(const Framework& defaults, Plan& plan, Mistakes& mistakes
 }
 }  // namespace
 
+int zero_meant(const PlanSpec& spec, const Framework& defaults) {
+  // torchtitan's fsdp_reshard_after_forward: default keeps parameters whole under a pipeline, which is
+  // stage 2.
+  constexpr int kWhole = 2;
+  const bool whole = defaults.family == FrameworkFamily::fsdp && spec.pp > 1;
+  return spec.zero.value_or(whole ? std::min(defaults.zero, kWhole) : defaults.zero);
+}
+
 void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                        Mistakes& mistakes) {
   const PlanSpec& spec = workload.plan;
   static_cast<ExchangeFacts&>(plan) = defaults;
   const int copies = plan.replicas();
-  const int zero = spec.zero.value_or(defaults.zero);
+  const int zero = zero_meant(spec, defaults);
   if (zero < defaults.least_zero || zero > defaults.most_zero) {
     std::string help =
         zero > defaults.most_zero
@@ -69,7 +77,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   if (spec.hsdp_shard && defaults.family != FrameworkFamily::fsdp)
     mistakes.add("plan.hsdp_shard", fmt::format("framework {} has no hybrid sharding", defaults.name),
                  "use framework fsdp, or zero_group");
-  plan.shards.ranks = shard_group(workload, plan, mistakes);
+  plan.shards.ranks = shard_group(workload, defaults, plan, mistakes);
   // _fsdp_param_group.py, wait_for_unshard: with world_size 1 every unit's all_gather_inputs are copied into
   // storage that its resharding frees. Frozen weights are what they are multiplied as.
   plan.shards.unit_copies =
@@ -88,9 +96,7 @@ void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, 
   // Zero bubbles and DualPipe come with schedules of their own.
   plan.aligns_exchanges = defaults.aligns_exchanges && plan.pp > 1 &&
                           (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
-  // Under a pipeline FSDP keeps parameters and gradients whole until the last micro-batch (torchtitan).
-  plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3 &&
-                                      (spec.zero || plan.pp == 1 || defaults.family != FrameworkFamily::fsdp);
+  plan.shards.reshard_after_forward = (plan.shards.unit_copies ? zero : plan.zero) == 3;
   plan.reduce_every_micro_batch = plan.zero >= 2 && plan.pp == 1;
   // torch/distributed/pipelining/stage.py, backward_maybe_with_nosync: set_requires_gradient_sync(False) for
   // every backward pass; after the last one post_backward of all groups.
@@ -137,9 +143,9 @@ void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistake
   if (defaults.family != FrameworkFamily::dataparallel) return;
   plan.single_process = true;
   plan.host.interpreter_threads = plan.dp;
-  if (plan.tp * plan.pp * plan.cp > 1)
+  if (plan.tp * plan.pp * plan.cp * plan.ep * plan.etp > 1)
     mistakes.add("plan", "framework dataparallel copies the whole model to every device",
-                 "set tp, pp and cp to 1, or choose framework megatron");
+                 "set tp, pp, cp and ep to 1, or choose framework megatron");
   if (plan.replays())
     mistakes.add("compute.stage_times", "framework dataparallel has no stages", "leave stage_times out");
   if (plan.overlap_grad_reduce)
