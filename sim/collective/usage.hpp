@@ -24,7 +24,7 @@ class UsageBuilder {
   // through the fabric is kept. Throws
   // ConfigError where there is no way.
   void add(const topology::RouteQuery& query, double coefficient) {
-    if (watches_hosts_ && topology().device(query.from).node != topology().device(query.to).node)
+    if (watches_hosts_ && over_fabric(query))
       socket_hops_.push_back({query.from, query.to, coefficient, connections_});
     if (grain_ == Grain::stretches) {
       if (const auto [trip, from, to] = router_.trip(query); trip != nullptr) {
@@ -124,6 +124,13 @@ class UsageBuilder {
   }
 
  private:
+  // NVLink joins trays of a domain without a NIC.
+  [[nodiscard]] bool over_fabric(const topology::RouteQuery& query) const {
+    if (topology().device(query.from).node == topology().device(query.to).node) return false;
+    if (query.from_nic.valid() || query.to_nic.valid()) return true;
+    const std::uint32_t domain = router_.scale_up_domain(query.from);
+    return domain == DeviceId::kNone || domain != router_.scale_up_domain(query.to);
+  }
   struct Entry {  // `times` times the share
     LinkId link;
     std::uint32_t times;

@@ -41,6 +41,16 @@ TEST(Sockets, BoundARingByWhatOneThreadReceives) {
   EXPECT_FALSE(lowered(roce, CollectiveKind::all_reduce, 8, std::int64_t{1} << 30).host_copies);
 }
 
+// Four trays of one NVLink domain: no byte of theirs meets a socket.
+TEST(Sockets, LeaveTraysOfOneDomainAlone) {
+  const Cluster trays(boxes("gb200-nvl72", 4, "eth-200g"));
+  const Activity activity = lowered(trays, CollectiveKind::all_gather, 16, std::int64_t{1} << 30);
+  EXPECT_FALSE(activity.host_copies);
+  EXPECT_EQ(activity.cap, lowered(Cluster(boxes("gb200-nvl72", 4, "roce-200g")), CollectiveKind::all_gather,
+                                  16, std::int64_t{1} << 30)
+                              .cap);
+}
+
 TEST(Sockets, NeedHostMemorySoThatNcclHasNoLL128BetweenNodes) {
   const Bytes size(1 << 20);
   Overrides ll128;
