@@ -124,8 +124,8 @@ struct PlanSpec {
   std::optional<int> etp;  // tp, as in Megatron
   std::optional<int> dp;   // follows from the accelerators
   int virtual_stages = 1;
-  std::vector<int>
-      stage_layers;  // empty: equal stages; one entry a stage (times virtual stages, in model order)
+  // Empty: equal stages; one entry a stage (times virtual stages, in model order).
+  std::vector<int> stage_layers;
   std::optional<Schedule> schedule;
   std::optional<int> micro_batch;  // 1; decode: a replica's requests, a part for each stage
   std::optional<int> global_batch, grad_accumulation;  // at most one of the two
@@ -180,8 +180,8 @@ struct ComputeSpec {
   std::optional<bool> fused_cross_entropy;  // the loss works on the logits as they are
   int loss_chunks = 1;                      // of tokens whose logits exist at a time
   std::optional<double> host_factor;
-  std::map<std::string, double>
-      slow_ranks;  // applied when the program runs: rank -> compute time factor, 1.1: ten per cent slower
+  // Applied when the program runs: rank -> compute time factor, 1.1: ten per cent slower.
+  std::map<std::string, double> slow_ranks;
   StageTimes stage_times;
   // Of a node's NVMe together, for offload: eight PCIe 4.0 x4 drives as DGX H100 has them for data, 6.5 GB/s
   // read and 3.5 GB/s written each (Samsung PM9A3 data sheet; recalled).

@@ -83,8 +83,8 @@ struct CapParts {
 // One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
 struct Activity {
   std::vector<topology::LinkShare> usage;  // bytes on the link per byte of S; sorted by link, merged
-  BytesPerSecond
-      cap{};  // what the wire does not limit: protocol and channel limits, as bytes of S per second; 0: none
+  // What the wire does not limit: protocol and channel limits, as bytes of S per second; 0: none.
+  BytesPerSecond cap{};
   CapParts cap_parts;
   Duration latency{};         // latency term, before the last byte counts as arrived
   Duration queued{};          // of it, what passes beside the next where several of the same wait in line

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/mix.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/collective/sockets.hpp"
 
@@ -139,7 +140,7 @@ class UsageBuilder {
   static constexpr std::uint32_t kFree = ~0U;
   // Where this share of this link is counted, or would be.
   [[nodiscard]] std::size_t slot_of(LinkId link, double share) const {
-    const std::uint64_t hash = (link.value ^ std::bit_cast<std::uint64_t>(share)) * 0x9e3779b97f4a7c15ULL;
+    const std::uint64_t hash = (link.value ^ std::bit_cast<std::uint64_t>(share)) * kGoldenGamma;
     for (std::size_t at = (hash >> 32) & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
       if (slots_[at] == kFree) return at;
       const Entry& entry = entries_[slots_[at]];

@@ -4,16 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "sim/base/mix.hpp"
+
 namespace topsim::report {
-namespace {
-// SplitMix64 (Steele, Lea, Flood 2014): a good mixer of one word.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31U);
-}
-}  // namespace
 
 double Draws::operator()(std::string_view thing) const {
   if (sample_ == 0) return 0.5;

@@ -12,8 +12,8 @@
 namespace topsim::study {
 
 struct WhatIf {
-  std::string
-      part;  // "computation", "NVLink", "PCIe", "NIC to leaf", "host launch", ...: parts_of() names them
+  // "computation", "NVLink", "PCIe", "NIC to leaf", "host launch", ...: parts_of() names them.
+  std::string part;
   Duration step{};
   double gain = 0;  // share of the step that the faster part saves
   // What NCCL does otherwise around the faster part, in words; empty: nothing. It plans by the speeds of

@@ -65,7 +65,7 @@ class Fabric {
 };
 
 // Sizes +-20 % by message, or all equal; a function of the message alone, so that both simulators see the
-// same.
+// same. A hash of its own, not base/mix.hpp's: the tables in README.md were measured with these sizes.
 struct Sizes {
   double bytes;
   bool jitter;
