@@ -128,8 +128,14 @@ struct Framework : KernelFacts, ExchangeFacts {
   // Inductor writes what is changed in place to a new tensor and copies it back (a comment there says so).
   // What is kept is the softmax, in the place of that fp32 copy, beside which are the logits forward and
   // their gradient backward.
-  LossBytes loss{4, 36, 1, 12, 1, 2};
-  LossBytes fused_loss{2, 0, 1, 0, 2};  // Transformer Engine: its gradient overwrites the logits
+  LossBytes loss{.held = 4,
+                 .forward_copies = 36,
+                 .forward_own = 1,
+                 .backward_copies = 12,
+                 .backward_own = 1,
+                 .beside = 2};
+  // Transformer Engine: its gradient overwrites the logits.
+  LossBytes fused_loss{.held = 2, .forward_own = 1, .backward_own = 2};
   // Where tensor ranks share the vocabulary, if that is another loss.
   std::optional<LossBytes> split_loss, split_fused_loss;
 

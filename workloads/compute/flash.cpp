@@ -9,10 +9,14 @@
 namespace topsim::workloads {
 namespace {
 
-// Shares of the data sheet's rate, or of the best matrix product.
+// What kernels of a library's release reach: code, beside the releases that launch them (framework/), where
+// an accelerator of the catalogue takes the row of its architecture.
 struct Row {
-  double forward, backward;
-  double forward_offset, backward_offset;
+  struct Pass {
+    double share;   // of the data sheet's rate, or of the best matrix product
+    double offset;  // keys
+  };
+  Pass forward, backward;
 };
 
 // Hopper: fitted on the causal sweep of ai-dynamo/aiconfigurator@095f58a (context_attention_perf of h100_sxm,
@@ -25,15 +29,26 @@ struct Row {
 // dsv3; held to them in tests/workloads/attention_test.cpp). FlashAttention-4 on a GB200 agrees: 1,393 and
 // 1,114 TFLOP/s at 4 k (Dao-AILab/flash-attention pull request 2605). TensorRT-LLM's prefill kernels are
 // others, which no training library launches. GB300 has twice the exponentials a clock.
-constexpr Row kBlackwellUltra{0.82, 0.635, 550, 550}, kBlackwell{0.71, 0.60, 650, 650};
-constexpr Row kHopper{0.595, 0.50, 1152, 1152}, kA100{0.73, 0.62, 384, 384};
+constexpr Row kBlackwellUltra{.forward = {.share = 0.82, .offset = 550},
+                              .backward = {.share = 0.635, .offset = 550}};
+constexpr Row kBlackwell{.forward = {.share = 0.71, .offset = 650},
+                         .backward = {.share = 0.60, .offset = 650}};
+constexpr Row kHopper{.forward = {.share = 0.595, .offset = 1152},
+                      .backward = {.share = 0.50, .offset = 1152}};
+constexpr Row kA100{.forward = {.share = 0.73, .offset = 384}, .backward = {.share = 0.62, .offset = 384}};
 // cuDNN 9.13, of NVIDIA's containers of September 2025, on a B200 and a GB300: 8 k to 32 k tokens, causal
 // (benchmark/sdpa_benchmark_training/artifacts, bb37575d; below 8 k PyTorch's own calls are in the times).
 // Brought in after 9.19's constants took megatron-bridge's rows of 2025 from -4 % to -9.5 %: as measurements
 // of kernels, but those rows are no test of it.
-constexpr Row kFirstOnBlackwellUltra{0.77, 0.574, 1150, 1150}, kFirstOnBlackwell{0.672, 0.536, 1150, 1150};
+constexpr Row kFirstOnBlackwellUltra{.forward = {.share = 0.77, .offset = 1150},
+                                     .backward = {.share = 0.574, .offset = 1150}};
+constexpr Row kFirstOnBlackwell{.forward = {.share = 0.672, .offset = 1150},
+                                .backward = {.share = 0.536, .offset = 1150}};
 // The same sweeps in fp8, of the fp8 rate.
-constexpr Row kBlackwellUltra8{0.64, 0.385, 800, 800}, kBlackwell8{0.455, 0.35, 800, 800};
+constexpr Row kBlackwellUltra8{.forward = {.share = 0.64, .offset = 800},
+                               .backward = {.share = 0.385, .offset = 800}};
+constexpr Row kBlackwell8{.forward = {.share = 0.455, .offset = 800},
+                          .backward = {.share = 0.35, .offset = 800}};
 // Heads of 64 numbers on Blackwell need as many exponentials as those of 128 for half the products:
 // FlashAttention-4, causal, 4 k: 902 of 1,393 TFLOP/s forward, 713 of 1,114 backward (same pull request).
 constexpr double kNarrowHeads = 0.65;
@@ -48,12 +63,15 @@ constexpr double kNarrowHeads8Backward = 0.5;
 // abstract; recalled). Brought in after a published 32k-token FSDP row read 50 % too fast: that row is no
 // test of it. Where products are cut (H20) those without wgmma bind: 83.7 TFLOP/s of 148 at 2 k tokens, 65.9
 // causal (Dao-AILab/flash-attention issue 1310).
-constexpr Row kFlash2OnHopper{0.35, 0.35, 384, 384};
+constexpr Row kFlash2OnHopper{.forward = {.share = 0.35, .offset = 384},
+                              .backward = {.share = 0.35, .offset = 384}};
 constexpr double kOldProductsOnHopper = 0.65;
 // The first FlashAttention reached 30-50 % of an A100 forward and 25-35 % backward (Dao 2023, sections 1 and
 // 3, recalled; its abstract says 25-40 % over all). Later parts as version 2 does there against an A100.
 // Brought in after MosaicML's rows read the faster the longer the sequence: they are no test of it.
-constexpr Row kFlash1{0.40, 0.30, 384, 384}, kFlash1OnHopper{0.19, 0.17, 384, 384};
+constexpr Row kFlash1{.forward = {.share = 0.40, .offset = 384}, .backward = {.share = 0.30, .offset = 384}};
+constexpr Row kFlash1OnHopper{.forward = {.share = 0.19, .offset = 384},
+                              .backward = {.share = 0.17, .offset = 384}};
 
 // Below, shares of the best matrix product: chips that a power limit or a boost beyond the data sheet moves
 // away from it.
@@ -62,23 +80,25 @@ constexpr Row kFlash1{0.40, 0.30, 384, 384}, kFlash1OnHopper{0.19, 0.17, 384, 38
 // and 99.2 backward (apache/tvm, tl_doc/flash_perf.md), of 163.1. An RTX 5090 agrees: 190.6, cuDNN 203.6, 4 k
 // queries on 8 k keys at 400 W ("Writing Speed-of-Light Flash Attention for 5090", gau-nernst, as quoted by
 // hckr.top). Its sm_120 has no tensor memory and takes Ada's path (pull requests 2329, 2592).
-constexpr Row kAda{1.0, 1.0, 128, 700};
+constexpr Row kAda{.forward = {.share = 1.0, .offset = 128}, .backward = {.share = 1.0, .offset = 700}};
 // RTX A5000, 111 TFLOP/s, heads of 64: 81.9 forward from 512 tokens to 8 k; 52.9 to 77.4 backward
 // (gpu-mode/ring-attention issue 10). RTX 3090: 65.6 of 76.6 at 1 k (nshepperd/flash_attn_jax issue 5).
-constexpr Row kGa102{0.90, 0.87, 32, 261};
+constexpr Row kGa102{.forward = {.share = 0.90, .offset = 32}, .backward = {.share = 0.87, .offset = 261}};
 // aiter's assembly kernels on MI300X and MI355X, causal, 1 k to 16 k tokens, 64 heads of queries
 // (ROCm/aiter op_tests/cpp/mha/README.md@0403bcd: MI300X 440, 512, 545 TFLOP/s forward at 2, 4 and 8 k and
 // 345, 400, 434 backward; MI355X 900, 1,175, 1,318 and 625, 715, 773), of 781.9 and 1,565. Backward with
 // atomics in fp32, its libraries' default (recalled); in 16 bits 10 % and 40 % faster.
-constexpr Row kCdna3{0.757, 0.607, 354, 386}, kCdna4{0.996, 0.536, 750, 351};
+constexpr Row kCdna3{.forward = {.share = 0.757, .offset = 354}, .backward = {.share = 0.607, .offset = 386}};
+constexpr Row kCdna4{.forward = {.share = 0.996, .offset = 750}, .backward = {.share = 0.536, .offset = 351}};
 // CK's FlashAttention-2 on one die of an MI250X, heads of 64, without a mask, 512 tokens to 8 k: 73.7 to 87.6
 // and 47.2 to 62.4 TFLOP/s (hiyouga/LlamaFactory issue 8793), of 147.
-constexpr Row kCdna2{0.61, 0.43, 110, 177};
+constexpr Row kCdna2{.forward = {.share = 0.61, .offset = 110}, .backward = {.share = 0.43, .offset = 177}};
 
 // Volta and Turing lack the instructions of FlashAttention-2 (it asks for sm_80); frameworks launch CUTLASS'
 // memory-efficient kernels. On a T4 those written for Turing reach 0.66 of the sheet, 2.19 times as much
 // (Dao-AILab/flash-attention pull request 2379). Backward 0.63 to 0.75 of forward (issue 416).
-constexpr Row kMemoryEfficient{0.30, 0.20, 128, 128};
+constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .offset = 128},
+                               .backward = {.share = 0.20, .offset = 128}};
 
 // What Hopper's kernels wait for beside products, exponentials and other vector work, goes with the rate in
 // fp32 (44 against 67 TFLOP/s); of an H20 only products are cut, to a seventh: 129.1 of its 148 TFLOP/s at
@@ -103,10 +123,14 @@ Row blackwell_row(bool ultra, AttentionKernel kernel, bool narrow) {
 }
 
 FlashRates rates_of(const Row& row, double whole, double best) {
-  const double backward = row.backward / row.forward;  // what it makes of a product's rate at most
-  return {{std::min(row.forward * whole, best), row.forward_offset, row.forward_offset},
-          {std::min(row.backward * whole, best * std::min(1.0, backward)), row.backward_offset,
-           row.backward_offset}};
+  // What it makes of a product's rate at most.
+  const double backward = row.backward.share / row.forward.share;
+  return {.forward = {.rate = std::min(row.forward.share * whole, best),
+                      .key_offset = row.forward.offset,
+                      .unmasked_offset = row.forward.offset},
+          .backward = {.rate = std::min(row.backward.share * whole, best * std::min(1.0, backward)),
+                       .key_offset = row.backward.offset,
+                       .unmasked_offset = row.backward.offset}};
 }
 
 FlashRates unmasked(FlashRates rates, double offset) {
@@ -128,8 +152,8 @@ FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel k
   Row row = kHopper;
   if (accelerator.compute_units > 0) {
     const double per_unit = of.peak / accelerator.compute_units * kH100Units / kH100Fp16;
-    row.forward_offset *= std::min(1.0, per_unit);
-    row.backward_offset *= std::min(1.0, per_unit);
+    row.forward.offset *= std::min(1.0, per_unit);
+    row.backward.offset *= std::min(1.0, per_unit);
   }
   return unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
 }

@@ -4,8 +4,7 @@
 namespace topsim::workloads {
 namespace {
 // Calls of the host in one layer and pass, counted in the source of each release. Kernels beyond operators
-// are launched by Functions, whose time includes them. Forward: {operators, views, Functions and scripts,
-// modules}.
+// are launched by Functions, whose time includes them.
 //
 // Megatron-LM v2 and Megatron-DeepSpeed (megatron/model/transformer.py), GPT layer. Forward: 4 matmuls, QKV
 // bias, baddbmm, dropout, bmm, contiguous, 2 norms, softmax, GeLU, 2 bias-dropout-adds, and 4 reads and
@@ -23,18 +22,20 @@ namespace {
 // tp1 pp1 60.1 ms, tp1 pp2 95.2, tp2 pp2 128.5, tp1 pp4 120.9, tp4 204.2. With 43 us of calls a parameter of
 // --log-num-zeros-in-grad and a view of --log-params-norm beside them, each asks for 1.59, 2.01, 1.76, 1.87,
 // 1.88 times the time of a loop on that host (1.35 of a DGX H100's).
-constexpr HostProfile kMegatron2022{{19, 28, 11, 11},
-                                    {38, 28, 11, 0},
-                                    {12, 0, 2, 0},
-                                    12,
-                                    2,
-                                    {13, 8, 0, 0},
-                                    2,
-                                    true,
-                                    true,
-                                    {},
-                                    1.85,
-                                    {{5, 0, -1, 1}, {6, 0, -1, 0}}};
+constexpr HostProfile kMegatron2022{
+    .forward = {.operators = 19, .views = 28, .functions = 11, .modules = 11},
+    .backward = {.operators = 38, .views = 28, .functions = 11},
+    .checkpoint = {.operators = 12, .functions = 2},
+    .parameter_tensors = 12,
+    .optimizer_operators = 2,
+    .batch = {.operators = 13, .views = 8},
+    .batch_collectives = 2,
+    .waits_for_batch = true,
+    .batch_everywhere = true,
+    .in_step = 1.85,
+    .plain_softmax = {.forward = {.operators = 5, .functions = -1, .modules = 1},
+                      .backward = {.operators = 6, .functions = -1}},
+};
 // Megatron-Core with Transformer Engine. TEColumnParallelLinear forward 115 us on the same host as
 // ColumnParallelLinear's 74 us (NVIDIA/TransformerEngine pull request 1191): a linear or an attention of
 // Transformer Engine counts as 4 Functions forward, 3 backward. Beside them rotary (2), split of QKV, SwiGLU
@@ -52,7 +53,15 @@ constexpr HostProfile kMegatron2022{{19, 28, 11, 11},
 // (gpt3_345m_weekly_dgx_h100_1N8G_mcore_nondet_tp1_pp1_fp8_no_model_parallel): 0.49 s for 8 micro-batches,
 // 5.1 ms a layer where these calls, linears twice, make 2.6.
 constexpr HostProfile kMegatron2024{
-    {12, 15, 27, 11}, {20, 15, 24, 0}, {12, 0, 2, 0}, 8, 2, {5, 0, 0, 0}, 4, false, false, {}, 2};
+    .forward = {.operators = 12, .views = 15, .functions = 27, .modules = 11},
+    .backward = {.operators = 20, .views = 15, .functions = 24},
+    .checkpoint = {.operators = 12, .functions = 2},
+    .parameter_tensors = 8,
+    .optimizer_operators = 2,
+    .batch = {.operators = 5},
+    .batch_collectives = 4,
+    .in_step = 2,
+};
 // A mixture's layer of Megatron-Core 0.14 and 0.15 on Transformer Engine 2. Attention: two linears, the core
 // counted as 3 Functions, a norm, rotary of queries and keys, the script of bias, dropout and residual;
 // latent attention three linears, two norms and six splits and joins more. Router (moe/router.py,
@@ -69,19 +78,30 @@ constexpr HostProfile kMegatron2024{
 // nodes with a graph of their own (pipeline_parallel/utils.py: ScheduleNode): forward an event waited for
 // and one recorded, two streams set, an input detached; backward a pass of the autograd engine, its gradient
 // recorded on the stream.
-constexpr ExpertCalls kMegatronExperts{true,
-                                       {{6, 8, 7, 6, 2}, {10, 8, 7, 0, 2}},
-                                       {{6, 4, 2, 3, 3}, {6, 4, 2, 0, 3}},
-                                       {{12, 6, 8, 3}, {12, 6, 7, 0}},
-                                       {{3, 4, 2, 4, 2}, {3, 4, 1, 0, 2}},
-                                       {{22, 12, 6, 2}, {14, 8, 6, 0}},
-                                       {{12, 8, 5, 2}, {8, 6, 5, 0}},
-                                       {{2, 4, 1, 4, 2}, {2, 4, 1, 0, 2}},
-                                       {{0, 4, 0, 0, 0, 2}, {0, 6, 0, 2, 0, 4}},
-                                       {{0, 0, 2, 2}, {0, 0, 2, 0}},
-                                       {{0, 2, 0, 2, 0, 0, 2}, {0, 2, 0, 2, 0, 0, 2}},
-                                       {{2, 0, 2, 2}, {2, 0, 2, 0}},
-                                       {{0, 4, 0, 3}, {0, 3, 1, 3}}};
+constexpr ExpertCalls kMegatronExperts{
+    .counted = true,
+    .attention = {.forward = {.operators = 6, .views = 8, .functions = 7, .modules = 6, .linears = 2},
+                  .backward = {.operators = 10, .views = 8, .functions = 7, .linears = 2}},
+    .latent = {.forward = {.operators = 6, .views = 4, .functions = 2, .modules = 3, .linears = 3},
+               .backward = {.operators = 6, .views = 4, .functions = 2, .linears = 3}},
+    .router = {.forward = {.operators = 12, .views = 6, .functions = 8, .modules = 3},
+               .backward = {.operators = 12, .views = 6, .functions = 7}},
+    .shared = {.forward = {.operators = 3, .views = 4, .functions = 2, .modules = 4, .linears = 2},
+               .backward = {.operators = 3, .views = 4, .functions = 1, .linears = 2}},
+    .exchange = {.forward = {.operators = 22, .views = 12, .functions = 6, .modules = 2},
+                 .backward = {.operators = 14, .views = 8, .functions = 6}},
+    .fused_exchange = {.forward = {.operators = 12, .views = 8, .functions = 5, .modules = 2},
+                       .backward = {.operators = 8, .views = 6, .functions = 5}},
+    .experts = {.forward = {.operators = 2, .views = 4, .functions = 1, .modules = 4, .linears = 2},
+                .backward = {.operators = 2, .views = 4, .functions = 1, .linears = 2}},
+    .each = {.forward = {.views = 4, .products = 2}, .backward = {.views = 6, .modules = 2, .products = 4}},
+    .narrow = {.forward = {.functions = 2, .modules = 2}, .backward = {.functions = 2}},
+    .each_narrow = {.forward = {.views = 2, .modules = 2, .launches = 2},
+                    .backward = {.views = 2, .modules = 2, .launches = 2}},
+    .normed_heads = {.forward = {.operators = 2, .functions = 2, .modules = 2},
+                     .backward = {.operators = 2, .functions = 2}},
+    .node = {.forward = {.views = 4, .modules = 3}, .backward = {.views = 3, .functions = 1, .modules = 3}},
+};
 
 // What its modules do with fp8.
 void without_transformer_engine(Framework& row) {

@@ -8,13 +8,33 @@ using namespace topsim::literals;
 // Plain PyTorch modules of a Llama layer: 7 linears, 2 norms of 8 operators, rotary 8, attention, 5 others;
 // FSDP adds to a unit and pass about 6 operators, 20 views and a Function (_fsdp_param_group.py: copy-in,
 // copy-out, resharding), DDP a hook a parameter in C++.
-constexpr HostProfile kEagerDdp{{36, 16, 0, 14}, {57, 16, 0, 0}, {6, 0, 2, 0}, 9, 0};
-constexpr HostProfile kEagerFsdp{{42, 36, 2, 14}, {71, 36, 2, 0}, {6, 0, 2, 0}, 9, 0};
+constexpr HostProfile kEagerDdp{
+    .forward = {.operators = 36, .views = 16, .modules = 14},
+    .backward = {.operators = 57, .views = 16},
+    .checkpoint = {.operators = 6, .functions = 2},
+    .parameter_tensors = 9,
+};
+constexpr HostProfile kEagerFsdp{
+    .forward = {.operators = 42, .views = 36, .functions = 2, .modules = 14},
+    .backward = {.operators = 71, .views = 36, .functions = 2},
+    .checkpoint = {.operators = 6, .functions = 2},
+    .parameter_tensors = 9,
+};
 // Compiled by layer: one call with its guards (2 Functions' time), kernels of the matmuls, attention and 5
 // fused ones; the hooks of FSDP stay eager.
-constexpr HostProfile kCompiledFsdp{{19, 20, 4, 1}, {30, 20, 4, 0}, {6, 0, 2, 0}, 9, 0};
+constexpr HostProfile kCompiledFsdp{
+    .forward = {.operators = 19, .views = 20, .functions = 4, .modules = 1},
+    .backward = {.operators = 30, .views = 20, .functions = 4},
+    .checkpoint = {.operators = 6, .functions = 2},
+    .parameter_tensors = 9,
+};
 // Without those hooks: what eager FSDP has beyond eager DDP.
-constexpr HostProfile kCompiledDdp{{13, 0, 2, 1}, {16, 0, 2, 0}, {6, 0, 2, 0}, 9, 0};
+constexpr HostProfile kCompiledDdp{
+    .forward = {.operators = 13, .functions = 2, .modules = 1},
+    .backward = {.operators = 16, .functions = 2},
+    .checkpoint = {.operators = 6, .functions = 2},
+    .parameter_tensors = 9,
+};
 }  // namespace
 
 // PyTorch 2.4 eager with autocast: torch/nn/parallel/distributed.py (bucket_cap_mb = 25), reducer.hpp
@@ -61,14 +81,16 @@ Framework ddp() {
   // writes; cast. Logits 2 and float logits 4 go when log-softmax 4 is there, which two gradients of 4
   // follow: 12. The second gradient takes the place of the float logits, the third no place that is left (2),
   // so the allocator's peak is 14 with expandable segments (run_train.sh) as without.
-  row.loss = {14, 20, 1, 24, 1};
+  row.loss = {.held = 14, .forward_copies = 20, .forward_own = 1, .backward_copies = 24, .backward_own = 1};
   // torch/distributed/tensor/parallel/loss.py, _log_softmax: cast, maximum (read), its subtraction (read,
   // written), exponentials (read, written), their sum (read), its logarithm's subtraction (read, written).
   // _nll_loss_and_log_softmax_backward: zeros (written), exponentials (read, written), their sum (two read,
   // written), times the loss's gradient (read, written); cast. Forward 2 + 4 + 4 + 4, of which 10 go;
   // backward zeros and exponentials take 8 of these, the sum finds no place: 18.
-  row.split_loss = LossBytes{18, 36, 1, 36, 1};
-  row.fused_loss = {4, 0, 1, 0, 2};  // flash-attn's: the gradient beside the logits, all of it backward
+  row.split_loss =
+      LossBytes{.held = 18, .forward_copies = 36, .forward_own = 1, .backward_copies = 36, .backward_own = 1};
+  // flash-attn's: the gradient beside the logits, all of it backward.
+  row.fused_loss = {.held = 4, .forward_own = 1, .backward_own = 2};
   // torch/distributed/pipelining/stage.py: args_recv_info, grad_recv_info and output_chunks have an entry for
   // each micro-batch; received inputs keep their gradients until clear_runtime_states. Until 2025-05 (pytorch
   // pull request 153383) all stages kept their outputs.
@@ -180,8 +202,8 @@ Framework fsdp_compiled_loss() {
   row.release = "2025-compile";
   row.summary = "torch.compile for each layer and for the loss, as torchtitan since April 2025";
   row.fused_cross_entropy = true;
-  row.fused_loss = {4, 0, 2, 0, 2};
-  row.split_fused_loss = LossBytes{8, 0, 2, 8, 2};
+  row.fused_loss = {.held = 4, .forward_own = 2, .backward_own = 2};
+  row.split_fused_loss = LossBytes{.held = 8, .forward_own = 2, .backward_copies = 8, .backward_own = 2};
   // Since 2025-03 (pull request 965, "Don't save reduce scatter output for per op SAC"), which asynchronous
   // tensor parallelism needed.
   row.recomputes_scatters = true;
