@@ -8,7 +8,7 @@
 #include "topology/routes.hpp"
 #include "topology/routing/cells.hpp"
 #include "topology/routing/fabric_routes.hpp"
-#include "topology/routing/journeys.hpp"
+#include "topology/routing/nic_choice.hpp"
 #include "topology/routing/node_paths.hpp"
 #include "topology/routing/remembered.hpp"
 #include "topology/routing/sites.hpp"
@@ -34,8 +34,8 @@ struct Router::Impl {
   // Accelerators' links to a switch that several nodes share (NVL72); by device. Empty without such switches.
   std::vector<LinkId> to_domain_switch, from_domain_switch;
   bool shared_switches = false;
-  Remembered<Journey::Key, Journey> journeys;
-  Remembered<Journey::Key, Trip> trips;
+  Remembered<NicChoice::Key, NicChoice> nic_choices;
+  Remembered<NicChoice::Key, Trip> trips;
 
   void find_domains();
   [[nodiscard]] bool works(LinkId l) const { return dead.empty() || !dead[l.index()]; }
@@ -92,12 +92,12 @@ struct Router::Impl {
   [[nodiscard]] DeviceId rail_port(DeviceId gpu, DeviceId to, std::uint64_t connection) const;
   [[nodiscard]] DeviceId proxy_for(DeviceId gpu, DeviceId port) const;
   struct Stops {
-    DeviceId proxy, leave, enter;  // as those of a journey
+    DeviceId proxy, leave, enter;  // as those of a NicChoice
   };
   [[nodiscard]] Stops stops(const RouteQuery& query) const;
-  [[nodiscard]] bool journey_key(const RouteQuery& query, Journey::Key& key) const;
-  [[nodiscard]] Journey journey(const RouteQuery& query) const;
-  [[nodiscard]] Journey journey(const RouteQuery& query, const Stops& by) const;
+  [[nodiscard]] bool nic_choice_key(const RouteQuery& query, NicChoice::Key& key) const;
+  [[nodiscard]] NicChoice nic_choice(const RouteQuery& query) const;
+  [[nodiscard]] NicChoice nic_choice(const RouteQuery& query, const Stops& by) const;
   [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
   [[nodiscard]] Trip make_trip(const RouteQuery& query) const;
   bool between_nodes(const RouteQuery& query, Grain grain, Route& out) const;

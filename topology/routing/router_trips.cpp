@@ -1,9 +1,9 @@
-// What routes share: journeys between nodes of the same shapes, trips between nodes that stand alike.
+// What routes share: choices of NICs between nodes of the same shapes, trips between nodes that stand alike.
 #include "topology/routing/router_impl.hpp"
 
 namespace topsim::topology {
 // False where it does not follow from the shapes of two nodes alone.
-bool Router::Impl::journey_key(const RouteQuery& q, Journey::Key& key) const {
+bool Router::Impl::nic_choice_key(const RouteQuery& q, NicChoice::Key& key) const {
   using Seat = NodePaths::Seat;
   const Seat from = nodes.seat(q.from), to = nodes.seat(q.to);
   const auto seat_of = [&](DeviceId nic, const Seat& end) {
@@ -27,8 +27,8 @@ bool Router::Impl::journey_key(const RouteQuery& q, Journey::Key& key) const {
 
 Router::TripBetween Router::Impl::trip(const RouteQuery& q) const {
   const std::uint32_t from = node_of(q.from), to = node_of(q.to);
-  Journey::Key key;
-  if (from == to || q.one_port || !journey_key(q, key)) return {};
+  NicChoice::Key key;
+  if (from == to || q.one_port || !nic_choice_key(q, key)) return {};
   const Standing &a = sites->standing(from), &b = sites->standing(to);
   if (a.site == kNowhere || b.site == kNowhere) return {};
   key.from_kind = a.kind;

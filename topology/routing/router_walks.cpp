@@ -160,19 +160,19 @@ Router::Impl::Stops Router::Impl::stops(const RouteQuery& q) const {
 }
 
 // REQUIRES: `q` has a key.
-Journey Router::Impl::journey(const RouteQuery& q) const {
-  const Journey asked = journey(q, stops(q));
+NicChoice Router::Impl::nic_choice(const RouteQuery& q) const {
+  const NicChoice asked = nic_choice(q, stops(q));
   if (asked.reachable || (!q.from_nic.valid() && !q.to_nic.valid())) return asked;
   // A channel of a ring enters and leaves a node by one NIC each: accelerators behind NICs of their own,
   // which no bus joins, take these.
   RouteQuery own = q;
   own.from_nic = own.to_nic = {};
-  return journey(own, stops(own));
+  return nic_choice(own, stops(own));
 }
 
-Journey Router::Impl::journey(const RouteQuery& q, const Stops& by) const {
+NicChoice Router::Impl::nic_choice(const RouteQuery& q, const Stops& by) const {
   const auto [proxy, leave, enter] = by;
-  Journey result;
+  NicChoice result;
   Route inner;
   result.reachable = leave.valid() && enter.valid() && inside(q.from, proxy, Grain::stretches, inner) &&
                      inside(proxy, leave, Grain::stretches, inner) &&
@@ -213,12 +213,12 @@ bool Router::Impl::over_queue_pairs(DeviceId from, DeviceId to, std::uint64_t fi
 }
 
 bool Router::Impl::between_nodes(const RouteQuery& q, Grain grain, Route& out) const {
-  if (Journey::Key key; journey_key(q, key)) {
-    const Journey* known = journeys.find(key);
-    Journey fresh;
+  if (NicChoice::Key key; nic_choice_key(q, key)) {
+    const NicChoice* known = nic_choices.find(key);
+    NicChoice fresh;
     if (known == nullptr) {
-      fresh = journey(q);
-      journeys.keep(key, fresh);
+      fresh = nic_choice(q);
+      nic_choices.keep(key, fresh);
       known = &fresh;
     }
     if (!known->reachable) return false;

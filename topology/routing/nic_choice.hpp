@@ -12,8 +12,8 @@
 
 namespace topsim::topology {
 
-// What a route does inside the nodes of its ends.
-struct Journey {
+// By which NICs a route leaves the node of one end and arrives at the other.
+struct NicChoice {
   // Everything that it follows from; devices as positions in their node, none where the router chooses.
   struct Key {
     std::uint32_t from_kind, to_kind;  // of the nodes: shapes, or standings and what they have in common
