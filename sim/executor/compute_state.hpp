@@ -89,7 +89,7 @@ struct ComputeState {
   [[nodiscard]] bool same(const ComputeState& other) const {
     return running == other.running && op == other.op && shared == other.shared && grid == other.grid &&
            left_over == other.left_over && cells == other.cells && placed == other.placed &&
-           pace == other.pace && since == other.since;
+           pace == other.pace && since == other.since && alone == other.alone;
   }
 
  private:

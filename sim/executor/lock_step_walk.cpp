@@ -83,7 +83,7 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   const RankState& first = world_.ranks[leader_];
   const ComputeState& compute = first.compute;
   const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; };
-  constexpr std::size_t kHead = 11, kLimit = 2;  // words
+  constexpr std::size_t kHead = 13, kLimit = 2;  // words
   key_.resize(kHead + team.local.size() + outward_.size() + (limit == kNever ? 0 : kLimit));
   std::uint64_t* word = key_.data();
   *word++ = pair(profile_of(team), hosts_agree_ ? 1U : 0U);
@@ -93,6 +93,10 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   *word++ = static_cast<std::uint64_t>(compute.left_over);
   *word++ = std::uint64_t{compute.cells} << 2 | (compute.placed ? 2U : 0U) | (compute.pace.beside ? 1U : 0U);
   *word++ = static_cast<std::uint64_t>((compute.since - from).count());
+  // What is left may be the same of two that began at different times; what is told of them is not.
+  const SimTime begin = world_.explained ? (*first.trace)[compute.op].begin : from;
+  *word++ = static_cast<std::uint64_t>((begin - from).count());
+  *word++ = static_cast<std::uint64_t>(compute.alone);
   *word++ = std::bit_cast<std::uint64_t>(compute.pace.shared);
   *word++ = std::bit_cast<std::uint64_t>(compute.pace.left_over);
   *word++ = pair(static_cast<std::uint32_t>(first.ctas), budget_);

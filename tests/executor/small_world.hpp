@@ -36,6 +36,7 @@ class SmallWorld {
   std::vector<PaceChange> pace_changes;  // of the next run
   std::vector<program::Grids> grids;     // of the next class
   std::uint32_t communicators = 1;       // that do the same
+  bool walks = false;                    // all ranks are a team that may walk in lock-step; no timeline then
 
   // One group of all ranks in slot 0 (collectives) or edges rank -> (rank + 1) mod n on peer slot 0, received
   // on slot 1.
@@ -56,6 +57,8 @@ class SmallWorld {
     all.count = communicators;
     all.spans_programs = program_.classes.size() > 1;
     for (std::uint32_t r = 0; r < n; ++r) all.members.push_back(r);
+    if (walks) all.communicator = CommunicatorId(0);
+    program_.communicator_slots.resize(walks ? 1 : 0);
     system.groups.push_back(all);
     system.group_of.assign(1, std::vector<std::uint32_t>(n, 0));
     system.out_edge.assign(2, std::vector<std::uint32_t>(n, fold::System::kNone));
@@ -89,12 +92,12 @@ class SmallWorld {
     RunOptions options;
     options.warmup = 0;
     options.steps = steps;
-    options.timeline = true;
+    options.timeline = !walks;
     options.accelerators = {facts};
     options.pace_changes = pace_changes;
     const auto network = network::find_model("flow").make({});
     const auto carrier = pipelined_carrier(system, *network, false, nullptr);
-    return executor::run(program_, system, topology, *network, *carrier, options, nullptr);
+    return executor::run(program_, system, topology, *network, *carrier, options, nullptr, walks);
   }
 
  private:
