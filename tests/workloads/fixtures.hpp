@@ -12,8 +12,8 @@ inline topology::Accelerator a100() {
   topology::Accelerator a;
   a.id = "a100-sxm4-80gb";
   a.dense_flops = {{"fp32", 19.5e12}, {"tf32", 156e12}, {"bf16", 312e12}, {"fp16", 312e12}};
-  a.achievable_flops = {{"bf16", 271e12}};
-  a.memory = Bytes(80'000'000'000);
+  a.achievable_flops = {{"bf16", 271.2e12}};
+  a.memory = Bytes(80LL << 30);
   a.memory_bandwidth = BytesPerSecond(2.039e12);
   a.compute_units = 108;
   a.compute_capability = 80;
@@ -24,9 +24,10 @@ inline topology::Accelerator a100() {
 inline topology::Accelerator h100() {
   topology::Accelerator a;
   a.id = "h100-sxm5";
-  a.dense_flops = {{"fp32", 67e12}, {"tf32", 494.5e12}, {"bf16", 989e12}, {"fp16", 989e12}, {"fp8", 1979e12}};
-  a.achievable_flops = {{"bf16", 794.5e12}, {"fp8", 1403e12}};
-  a.memory = Bytes(80'000'000'000);
+  a.dense_flops = {
+      {"fp32", 66.9e12}, {"tf32", 494.7e12}, {"bf16", 989.4e12}, {"fp16", 989.4e12}, {"fp8", 1978.9e12}};
+  a.achievable_flops = {{"bf16", 794.5e12}, {"fp8", 1402.6e12}};
+  a.memory = Bytes(80LL << 30);
   a.memory_bandwidth = BytesPerSecond(3.35e12);
   a.compute_units = 132;
   a.compute_capability = 90;

@@ -220,7 +220,7 @@ TEST(Memory, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
     ASSERT_EQ(error.problems().size(), 1u);
     const Problem& problem = error.problems()[0];
     EXPECT_EQ(problem.path, "workload.plan");
-    EXPECT_EQ(problem.message, fmt::format("does not fit: stage 0 needs {:.1f} GiB, h100-sxm5 has 74.5 GiB",
+    EXPECT_EQ(problem.message, fmt::format("does not fit: stage 0 needs {:.1f} GiB, h100-sxm5 has 80.0 GiB",
                                            needed.peak().total() / kGiB));
     EXPECT_EQ(problem.help, fmt::format("tp = 8, dp = 4 would fit ({:.1f} GiB); --allow-oom simulates anyway",
                                         fits.peak().total() / kGiB));

@@ -18,7 +18,7 @@ std::string help(const WorkloadSpec& workload, std::uint32_t accelerators) {
   return "it fits";
 }
 
-// Four layers of 0.86e9 and two embeddings of 1.05e9 are 5.5e9 parameters: 18 bytes each are 92 GiB of 74.5
+// Four layers of 0.86e9 and two embeddings of 1.05e9 are 5.5e9 parameters: 18 bytes each are 92 GiB of 80
 // whatever is computed again; 6 without the optimiser's are 31.
 TEST(Remedy, OneAcceleratorHasItsOptimiserOnTheHost) {
   WorkloadSpec workload;
@@ -50,7 +50,8 @@ TEST(Remedy, AMicroBatchIsHalvedUntilItFits) {
 }
 
 // Each of 8 layers has 8 experts of 3 x 4096 x 14336 = 176e6: 11.3e9 of 18 bytes on every rank, ZeRO-1 leaves
-// 6 + 12/8 of them, 79 GiB of 74.5. Two ranks that share a set hold half of it each, 6 + 12/4: 47 GiB.
+// 6 + 12/8 of them, 79 of 80 GiB, beside all else. Two ranks that share a set hold half of it each, 6 + 12/4:
+// 47 GiB.
 TEST(Remedy, ExpertsAreDividedAmongTheRanksThatThereAre) {
   WorkloadSpec workload = small_moe(1, 1);
   workload.model.layers = 8, workload.model.hidden = 4096, workload.model.heads = 32;

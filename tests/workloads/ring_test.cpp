@@ -45,10 +45,10 @@ constexpr double kFused = 0.8 * 3.35e12;  // bytes per second of a fused kernel
 // One kernel pays for its rows of tiles once; in the ring the rank's own block does, and each other one on
 // top: cuDNN's and FlashAttention-3's 100 keys without a mask, FlashAttention-2's 384. Queries see as many
 // keys together either way. 2 FLOPs for each of 2 x 128 numbers, 8 heads and 8192 / cp queries, at those
-// shares of 989 TFLOP/s, 2.5 times as many backward.
+// shares of 989.4 TFLOP/s, 2.5 times as many backward.
 double other_blocks(int cp, double offset, double share) {
   const double idle = std::max(1.0, 132 / (8 * 8192.0 / cp / 128));  // 132 units, rows of 128 queries
-  return idle * 2 * 256 * 8 * 8192.0 / cp * (cp - 1) * offset / (share * 989e12);
+  return idle * 2 * 256 * 8 * 8192.0 / cp * (cp - 1) * offset / (share * 989.4e12);
 }
 
 // Forward 2 A + 2 K, and for each of cp - 1 blocks 3 A + K. Backward 2 A + 6 K and 4.5 A + 5 K.

@@ -61,9 +61,9 @@ TEST(SelectiveOperators, KeepReduceScattersOfTensorRanks) {
                    2 * kTokens * (4096 / 4.0 + (4096 + 1024 + 4096 + 14336) / 4.0));
 }
 
-// wk, wo and w3 are 4096 x (1024 + 4096 + 14336) weights: 2 FLOPs each a token, at half of 989 TFLOP/s where
-// products are said to reach that. What passes memory beside them is less than as much again; the attention
-// core, which grows with the sequence, is not among them.
+// wk, wo and w3 are 4096 x (1024 + 4096 + 14336) weights: 2 FLOPs each a token, at half of 989.4 TFLOP/s
+// where products are said to reach that. What passes memory beside them is less than as much again; the
+// attention core, which grows with the sequence, is not among them.
 TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
   WorkloadSpec workload = llama3_8b("fsdp@2024-compile");
   const topology::Accelerator accelerator = h100();
@@ -81,7 +81,7 @@ TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
     };
     return backward(RecomputeKind::selective) - backward(RecomputeKind::none);
   };
-  const double products = 2 * kTokens * 4096 * (1024 + 4096 + 14336.0) / (0.5 * 989e12);
+  const double products = 2 * kTokens * 4096 * (1024 + 4096 + 14336.0) / (0.5 * 989.4e12);
   EXPECT_GT(added(8192), products);
   EXPECT_LT(added(8192), 2 * products);
   EXPECT_NEAR(added(65536) / added(8192), 8, 0.1);  // of which attention would be 64
@@ -90,7 +90,7 @@ TEST(SelectiveOperators, CostEverySecondProductAndNoAttention) {
 struct Added {
   double backward, forward;
 };
-// By recompute of a kind, where products run at a hundredth of 989 TFLOP/s and little else counts.
+// By recompute of a kind, where products run at a hundredth of 989.4 TFLOP/s and little else counts.
 Added added(const char* framework, int tp, RecomputeKind kind) {
   static const topology::Accelerator accelerator = h100();
   ComputeSettings settings;
@@ -110,7 +110,7 @@ Added added(const char* framework, int tp, RecomputeKind kind) {
   const PiecePair none = layer(RecomputeKind::none);
   return {sum(layer(kind).backward) - sum(none.backward), sum(none.forward)};
 }
-constexpr double kOfAWeight = 2 * kTokens / (0.01 * 989e12);  // seconds of a forward product
+constexpr double kOfAWeight = 2 * kTokens / (0.01 * 989.4e12);  // seconds of a forward product
 
 // Four tensor ranks. Compiled, wo is read by its reduce-scatter alone, whose result is kept: 1024 + 14336
 // columns of 4096 run again. Operator by operator, wo is one that runs again: 4096 more; since
