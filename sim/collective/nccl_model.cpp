@@ -33,7 +33,7 @@ Choice torus_choice() {
 Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology,
                   Duration between) {
   Timing timing;
-  timing.latency_us = microseconds(torus_latency(kind, block, topology, between));
+  timing.latency = in_microseconds(torus_latency(kind, block, topology, between));
   return timing;
 }
 
@@ -164,7 +164,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
       lower_torus(wire, *block, usage->second);
     else if (fresh)
       route(wire, choice, placement, gpus, usage->second);
-    const double network = microseconds(usage->second.fabric_latency()) - kReferenceHop;
+    const Microseconds network = in_microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
     // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
     const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
@@ -181,8 +181,8 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.host_copies = limit(usage->second, timing);
     activity.cap = BytesPerSecond(timing.cap);
     activity.cap_parts = timing.cap_parts;
-    activity.latency = from_microseconds(timing.latency_us);
-    activity.queued = from_microseconds(timing.queued_us);
+    activity.latency = nearest_picosecond(timing.latency);
+    activity.queued = nearest_picosecond(timing.queued);
     activity.weight = choice.channels;
     activity.ctas = block ? 0 : choice.channels;  // a torus is fed by DMA engines
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));

@@ -45,7 +45,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
     if (kind == CollectiveKind::all_reduce && sums_over_trees) {
       UsageBuilder reach = impl_->usage();
       impl_->route(kind, best, placement, gpus, reach);
-      const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
+      const Microseconds network = in_microseconds(reach.fabric_latency()) - kReferenceHop;
       const std::int64_t payload = std::max<std::int64_t>(bytes.value(), 1);
       Timing timing = time_collective(kind, best, payload, *placement.tuner, network, impl_->time);
       impl_->limit(reach, timing);
@@ -63,7 +63,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   if (choice.algorithm == Algorithm::ring) lower_ring(wire, placement, choice.channels, reach);
   if (choice.algorithm == Algorithm::tree) lower_tree(placement, choice.channels, reach);
   if (choice.algorithm == Algorithm::direct) reach.add({.from = gpus.front(), .to = gpus.back()}, 1);
-  const double network = microseconds(reach.fabric_latency()) - kReferenceHop;
+  const Microseconds network = in_microseconds(reach.fabric_latency()) - kReferenceHop;
   if (choice.algorithm == Algorithm::direct) {
     Timing timing = time_direct(wire, payload, *placement.tuner, network, impl_->time);
     if (impl_->sockets) {
@@ -76,8 +76,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
     return plan;
   }
   Timing timing = time_collective(wire, choice, payload, *placement.tuner, network, impl_->time);
-  const StepTiming steps =
-      time_steps(wire, choice, *placement.tuner, network, timing.latency_us, impl_->time);
+  const StepTiming steps = time_steps(wire, choice, *placement.tuner, network, timing.latency, impl_->time);
   TreePipeline pipe = tree_pipeline(choice, payload, *placement.tuner);
   if (impl_->limit(reach, timing)) pipe.rate = timing.cap / choice.channels;
   StepPlan plan = choice.algorithm == Algorithm::tree

@@ -38,9 +38,9 @@ Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
   const double n = facts.ranks;
   Choice flags;
   flags.protocol = Protocol::ll;
-  const StepTiming step = time_steps(CollectiveKind::broadcast, flags, tuner, 0, 0, {});
+  const StepTiming step = time_steps(CollectiveKind::broadcast, flags, tuner, {}, {}, {});
   Timing t;
-  t.latency_us = step.start_us + (one ? 1 : 2) * step.inside_us;
+  t.latency = step.start + (one ? 1 : 2) * step.inside;
   t.wire = one ? n / 2 : 1;  // of what an exchange of n-ths and of sums carries
   t.cap = kServingShare * facts.nvlink_bandwidth * 1e9 / (t.wire * 2 * (n - 1) / n);
   return t;

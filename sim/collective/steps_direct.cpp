@@ -26,7 +26,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
   const UsageBuilder usage(router);
   struct Sent {  // a message's parts follow each other
     std::uint32_t first, parts;
-    double earliest_us;  // it has arrived by then, bytes apart
+    Microseconds earliest;  // it has arrived by then, bytes apart
   };
   std::vector<std::vector<Sent>> sent(n);  // by rank, by round
   std::vector<std::uint32_t> posted(n), box_of(n);
@@ -41,9 +41,10 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
       const bool first = d <= at_a_time;
       const std::uint32_t to = (r + d) % n;
       const bool leaves = box_of[r] != box_of[to];
-      const double posted_us = timing.start_us + (leaves ? posted[r]++ * timing.post_us : 0),
-                   begin_us = first ? 0 : sent[r][d - 1 - at_a_time].earliest_us,
-                   latency_us = std::max(0.0, posted_us - begin_us) + (leaves ? timing.network_us : 0);
+      constexpr Microseconds kNone{};
+      const Microseconds at = timing.start + (leaves ? posted[r]++ * timing.post : kNone),
+                         begin = first ? kNone : sent[r][d - 1 - at_a_time].earliest,
+                         latency = std::max(kNone, at - begin) + (leaves ? timing.network : kNone);
       const std::int64_t whole = all ? bytes / n : bytes;
       const auto parts =
           static_cast<std::uint32_t>(std::clamp<std::int64_t>(whole, 1, usage.connections(gpu[r], gpu[to])));
@@ -52,7 +53,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
         const Sent before = sent[r][d - 1 - at_a_time];
         for (std::uint32_t part = 0; part < before.parts; ++part) after.push_back(before.first + part);
       }
-      Sent& message = sent[r].emplace_back(Sent{0, parts, begin_us + latency_us});
+      Sent& message = sent[r].emplace_back(Sent{0, parts, begin + latency});
       for (std::uint32_t part = 0; part < parts; ++part) {
         const StepMessage one{r,
                               to,
@@ -60,7 +61,7 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
                               static_cast<std::uint16_t>(d % 64 * parts + part),
                               0,
                               0,
-                              std::max(from_microseconds(latency_us), Duration(1)),
+                              std::max(nearest_picosecond(latency), Duration(1)),
                               BytesPerSecond(rate / parts)};
         const std::uint32_t index = plan.add(one, after);
         if (part == 0) message.first = index;

@@ -81,15 +81,15 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       auto& line = sent[static_cast<std::size_t>(position)];
       const std::size_t slots = hop.between ? window_between : window;
       const std::uint32_t slot = line.size() < slots ? StepBuilder::kNothing : line[line.size() - slots];
-      const double latency =
-          (hop.between ? steps.between_us : steps.inside_us) + (first ? steps.start_us : 0);
+      const Microseconds latency =
+          (hop.between ? steps.between : steps.inside) + (first ? steps.start : Microseconds{});
       StepMessage message{hop.rank,
                           to.rank,
                           Bytes(static_cast<std::int64_t>(static_cast<double>(size) * timing.wire)),
                           static_cast<std::uint16_t>(c),
                           0,
                           0,
-                          from_microseconds(latency),
+                          nearest_picosecond(latency),
                           BytesPerSecond(rate / side_by_side),
                           hop.from_nic,
                           hop.to_nic,

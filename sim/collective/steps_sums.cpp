@@ -59,9 +59,9 @@ class SumSteps {
   // One message that way. `rate` above 0: a source, which sends piece after piece at that rate; its first
   // carries what a call takes before anything moves.
   std::uint32_t send(std::uint32_t from, std::uint32_t to, const SumWay& way, int flow, std::int64_t bytes,
-                     double start_us, double rate, std::vector<std::uint32_t> after) {
+                     Microseconds start, double rate, std::vector<std::uint32_t> after) {
     StepMessage message{from, to, Bytes(bytes), static_cast<std::uint16_t>(flow), 0, 0};
-    message.latency = std::max(way.latency, Duration(1)) + from_microseconds(start_us);
+    message.latency = std::max(way.latency, Duration(1)) + nearest_picosecond(start);
     message.from_nic = way.from_nic, message.to_nic = way.to_nic;
     const std::tuple line(from, to, flow);
     if (!way.links.empty()) {
@@ -88,31 +88,32 @@ class SumSteps {
       return nodes[n].box == SumTree::kNone ? nullptr : &placement_.boxes[nodes[n].box];
     };
     std::vector<std::uint32_t> at(size_of);
-    double fabric_us = 0;  // the longest way to the top and back
+    Microseconds fabric{};  // the longest way to the top and back
     for (std::uint32_t n = 0; n < size_of; ++n) {
       const PlacedBox* box = box_of(n);
       at[n] = box != nullptr ? box->ranks[trees_.head_of(*box, head)] : position(nodes[n].device);
-      double us = 0;
+      Microseconds way{};
       for (std::uint32_t up = n; up != SumTree::kNone; up = nodes[up].parent)
-        us += 2 * microseconds(nodes[up].up.latency);
-      fabric_us = std::max(fabric_us, us);
+        way += 2 * in_microseconds(nodes[up].up.latency);
+      fabric = std::max(fabric, way);
     }
     const std::int64_t piece = piece_of(share);
     std::vector<std::vector<std::uint32_t>> sent(size_of);  // by node: its pieces to the parent
     for (std::int64_t done = 0; done < share; done += piece) {
       const std::int64_t size = std::min(piece, share - done);
-      const double start_us = done == 0 ? std::max(0.0, timing_.latency_us - fabric_us) : 0;
+      const Microseconds start =
+          done == 0 ? std::max(Microseconds{}, timing_.latency - fabric) : Microseconds{};
       std::vector<std::uint32_t> up(size_of), down(size_of), summed;
       for (std::uint32_t n = 0; n < size_of; ++n) {
         const SumTree::Node& node = nodes[n];
         summed.clear();
-        if (const PlacedBox* box = box_of(n)) summed = collect(*box, head, flow, size, start_us, rate);
+        if (const PlacedBox* box = box_of(n)) summed = collect(*box, head, flow, size, start, rate);
         for (const std::uint32_t child : node.children) summed.push_back(up[child]);
         if (node.parent == SumTree::kNone) break;  // the top, which is last
         const bool source = summed.empty();
         if (sent[n].size() >= kSlots) summed.push_back(sent[n][sent[n].size() - kSlots]);
-        up[n] = send(at[n], at[node.parent], node.up, flow, size, source ? start_us : 0, source ? rate : 0,
-                     summed);
+        up[n] = send(at[n], at[node.parent], node.up, flow, size, source ? start : Microseconds{},
+                     source ? rate : 0, summed);
         sent[n].push_back(up[n]);
       }
       for (std::uint32_t n = size_of; n-- > 0;) {
@@ -120,7 +121,7 @@ class SumSteps {
         std::vector<std::uint32_t> come = summed;
         if (node.parent != SumTree::kNone) {
           if (nodes[node.parent].parent != SumTree::kNone) come = {down[node.parent]};
-          down[n] = send(at[node.parent], at[n], node.down, flow, size, 0, 0, come);
+          down[n] = send(at[node.parent], at[n], node.down, flow, size, {}, 0, come);
           come = {down[n]};
         }
         if (const PlacedBox* box = box_of(n)) spread(*box, head, flow, size, come);
@@ -154,7 +155,7 @@ class SumSteps {
 
   // A box's piece at its head: the messages that bring it.
   std::vector<std::uint32_t> collect(const PlacedBox& box, int head, int flow, std::int64_t size,
-                                     double start_us, double rate) {
+                                     Microseconds start, double rate) {
     const std::size_t at = trees_.head_of(box, head);
     const auto chip = summing_switch(box, head);
     const std::uint32_t to = chip ? position(*chip) : box.ranks[at];
@@ -162,10 +163,10 @@ class SumSteps {
     for (std::size_t g = 0; g < box.gpus.size(); ++g) {
       if (g == at && !chip) continue;
       brought.push_back(send(box.ranks[g], to, inside(box.gpus[g], chip ? *chip : box.gpus[at]), flow, size,
-                             start_us, rate, {}));
+                             start, rate, {}));
     }
     if (!chip) return brought;
-    return {send(to, box.ranks[at], inside(*chip, box.gpus[at]), flow, size, 0, 0, brought)};
+    return {send(to, box.ranks[at], inside(*chip, box.gpus[at]), flow, size, {}, 0, brought)};
   }
 
   void spread(const PlacedBox& box, int head, int flow, std::int64_t size, std::vector<std::uint32_t> after) {
@@ -173,12 +174,12 @@ class SumSteps {
     const auto chip = summing_switch(box, head);
     std::uint32_t from = box.ranks[at];
     if (chip) {
-      after = {send(from, position(*chip), inside(box.gpus[at], *chip), flow, size, 0, 0, after)};
+      after = {send(from, position(*chip), inside(box.gpus[at], *chip), flow, size, {}, 0, after)};
       from = position(*chip);
     }
     for (std::size_t g = 0; g < box.gpus.size(); ++g) {
       if (g == at && !chip) continue;
-      send(from, box.ranks[g], inside(chip ? *chip : box.gpus[at], box.gpus[g]), flow, size, 0, 0, after);
+      send(from, box.ranks[g], inside(chip ? *chip : box.gpus[at], box.gpus[g]), flow, size, {}, 0, after);
     }
   }
 

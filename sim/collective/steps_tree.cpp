@@ -80,7 +80,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
         const Node& node = nodes[child];
         auto& line = (upwards ? up : down)[child];
         const bool leaf = upwards && node.children.empty();
-        double latency = (node.between ? steps.between_us : steps.inside_us) * 1e-6;
+        double latency = (node.between ? steps.between : steps.inside).count() * 1e-6;
         double time = pipe.rate > 0 ? size / pipe.hop_rate : 0;
         std::size_t window = kSlots;
         if (leaf && pipe.rate > 0) {
@@ -90,7 +90,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
           time = line.size() < window ? time + static_cast<double>(line.size()) * period
                                       : std::max(time, static_cast<double>(window) * period - latency);
         }
-        if (leaf && line.empty()) latency += steps.start_us * 1e-6;
+        if (leaf && line.empty()) latency += steps.start.count() * 1e-6;
         if (line.size() >= window) after.push_back(line[line.size() - window]);
         StepMessage message{upwards ? child : node.parent,
                             upwards ? node.parent : child,

@@ -56,7 +56,7 @@ bool direct_in_ll(CollectiveKind kind, std::int64_t bytes, const nccl::Communica
   return facts.nodes == 1 && !facts.simple_only && pair <= kDirectLL * channels;
 }
 
-Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, double network_us,
+Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner, Microseconds network,
                    const TimeOptions& options) {
   const nccl::CommunicatorFacts& facts = tuner.facts();
   const double n = facts.ranks;
@@ -64,12 +64,12 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
   const std::size_t gpu = nccl::generation_of(facts.min_capability);
   const bool ll = direct_in_ll(kind, bytes, facts);
   const bool nvidia = facts.min_capability > 0, nvlink = facts.ring.type_intra <= nccl::PathType::nvb;
-  t.start_us = !nvidia ? (ll ? kRcclStart : kRcclStartSimple)
-               : ll    ? kDirectStart[gpu]
-                       : kDirectStartSimple[gpu];
+  t.start = Microseconds(!nvidia ? (ll ? kRcclStart : kRcclStartSimple)
+                         : ll    ? kDirectStart[gpu]
+                                 : kDirectStartSimple[gpu]);
   if (options.network && facts.nodes > 1)
-    t.network_us = nccl::kNetLatency[1][2] + extra_hop_us(facts, network_us);
-  t.latency_us = t.start_us + t.network_us;
+    t.network = Microseconds(nccl::kNetLatency[1][2]) + extra_hop(facts, network);
+  t.latency = t.start + t.network;
   if (options.flags_on_wire && ll) t.wire = 2;
   if (kind != CollectiveKind::all_to_all) {
     if (options.pair_channels && facts.nodes == 1 && nvlink && nvidia && !ll)
@@ -82,8 +82,8 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
         nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes a microsecond
     const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
-    if (options.step_costs) t.post_us = std::max(0.0, posting - sending);
-    t.latency_us += std::max(0.0, others - 1) * t.post_us;
+    if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
+    t.latency += std::max(0.0, others - 1) * t.post;
     // What leaves a box is limited by its links, of which NICs get their share.
     const double least = facts.min_local_ranks, most = facts.max_local_ranks;
     const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes

@@ -94,7 +94,7 @@ double rccl_net(bool tree, bool simple) {
 }
 
 // A chain of messages (ring, tree): its start and what a hop costs.
-StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double network_us,
+StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microseconds network,
                      const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const bool tree = choice.algorithm == Algorithm::tree;
@@ -106,21 +106,25 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, double netw
   const nccl::PathType inside = (tree ? facts.tree : facts.ring).type_intra;
   // Alone on its box a GPU sends and receives at once, which hides nothing.
   const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
-  StepTiming t{nccl::kBaseLatency[row][p],
-               (inside == nccl::PathType::nvl ? nccl::kNvlinkLatency : nccl::kPcieLatency)[row][p],
-               facts.rccl && !(net_row == 1 && p == 2) ? rccl_net(net_row == 0, p == 2)
-                                                       : nccl::kNetLatency[net_row][p]};
-  if (facts.nodes > 1 && !tree)
-    t.inside_us = std::max(t.inside_us,
-                           (facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead) * (p == 2 ? 3 : 1));
+  const bool rccl_hop = facts.rccl && !(net_row == 1 && p == 2);
+  StepTiming t{
+      .start = Microseconds(nccl::kBaseLatency[row][p]),
+      .inside =
+          Microseconds((inside == nccl::PathType::nvl ? nccl::kNvlinkLatency : nccl::kPcieLatency)[row][p]),
+      .between = Microseconds(rccl_hop ? rccl_net(net_row == 0, p == 2) : nccl::kNetLatency[net_row][p])};
+  if (facts.nodes > 1 && !tree) {
+    const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead;
+    t.inside = std::max(t.inside, Microseconds(posting * (p == 2 ? 3 : 1)));
+  }
   if (options.step_costs) {
-    t.start_us = starts[p];
+    t.start = Microseconds(starts[p]);
     // Between boxes the tuner's step already waits for the network. The sweeps' steps are NVLink's; of PCIe
     // NCCL's own stand.
     const bool nvlink = facts.max_local_ranks == 1 || inside <= nccl::PathType::nvb;
-    if (nvlink && (facts.nodes == 1 || p == 0)) t.inside_us += steps[p] - nccl::kNvlinkLatency[row][p];
+    if (nvlink && (facts.nodes == 1 || p == 0))
+      t.inside += Microseconds(steps[p] - nccl::kNvlinkLatency[row][p]);
   }
-  if (options.network) t.between_us += extra_hop_us(facts, network_us);
+  if (options.network) t.between += extra_hop(facts, network);
   return t;
 }
 
@@ -134,8 +138,8 @@ double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
 
 }  // namespace
 
-double extra_hop_us(const CommunicatorFacts& facts, double network_us) {
-  return std::max({0.0, network_us, facts.hop_latency - kReferenceHop});
+Microseconds extra_hop(const CommunicatorFacts& facts, Microseconds network) {
+  return std::max({Microseconds{}, network, Microseconds(facts.hop_latency) - kReferenceHop});
 }
 
 TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner) {
@@ -179,29 +183,31 @@ namespace {
 
 // Start and hops: of chains by their steps, else the tuner's with what the fabric adds. Returns what one
 // rank's own hop takes, of chains.
-double start_and_hops(const Choice& choice, const nccl::Tuner& tuner, const Hops& hops, double network_us,
-                      const TimeOptions& options, Timing& t) {
+Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, const Hops& hops,
+                            Microseconds network, const TimeOptions& options, Timing& t) {
   const CommunicatorFacts& facts = tuner.facts();
   const bool chains = choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree ||
                       choice.algorithm == Algorithm::direct;
   if (chains && options.step_costs) {
-    const StepTiming hop = hop_costs(choice, tuner, network_us, options);
-    t.latency_us = hop.start_us + hops.inside * hop.inside_us + hops.between * hop.between_us;
-    return hop.start_us +
-           std::max(hops.inside > 0 ? hop.inside_us : 0, hops.between > 0 ? hop.between_us : 0);
+    const StepTiming hop = hop_costs(choice, tuner, network, options);
+    constexpr Microseconds kNone{};
+    t.latency = hop.start + hops.inside * hop.inside + hops.between * hop.between;
+    return hop.start + std::max(hops.inside > 0 ? hop.inside : kNone, hops.between > 0 ? hop.between : kNone);
   }
-  if (options.network) t.latency_us += hops.between * extra_hop_us(facts, network_us);
+  if (options.network) t.latency += hops.between * extra_hop(facts, network);
   const int rounded_off = log2_ceil(facts.nodes) - log2_floor(facts.nodes);
-  if (choice.algorithm == Algorithm::nvls_tree) t.latency_us += 2 * rounded_off * nccl::kNetLatency[5][2];
-  if (choice.algorithm == Algorithm::pat) t.latency_us += rounded_off * nccl::kNetLatency[6][2] / 3.5;
-  return 0;
+  if (choice.algorithm == Algorithm::nvls_tree)
+    t.latency += Microseconds(2 * rounded_off * nccl::kNetLatency[5][2]);
+  if (choice.algorithm == Algorithm::pat)
+    t.latency += Microseconds(rounded_off * nccl::kNetLatency[6][2] / 3.5);
+  return {};
 }
 
 // The first piece waits at every hop, the others follow it at the tree's rate.
 void fill_tree(const TreePipeline& pipe, const Hops& hops, int channels, Timing& t) {
   if (pipe.rate > 0)
-    t.latency_us +=
-        ((hops.inside + hops.between) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6;
+    t.latency += Microseconds(
+        ((hops.inside + hops.between) * pipe.piece / pipe.hop_rate - pipe.piece / pipe.rate) * 1e6);
   t.cap = pipe.rate * channels;
 }
 
@@ -225,19 +231,19 @@ void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFact
 }  // namespace
 
 Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
-                       const nccl::Tuner& tuner, double network_us, const TimeOptions& options) {
+                       const nccl::Tuner& tuner, Microseconds network, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
   const bool mesh = choice.algorithm == Algorithm::direct;
   const nccl::Cost& cost = tuner.cost(kind, mesh ? Algorithm::ring : choice.algorithm, choice.protocol);
   const double n = facts.ranks, s = static_cast<double>(bytes);
   const bool ring = choice.algorithm == Algorithm::ring, tree = choice.algorithm == Algorithm::tree;
   Timing t;
-  t.latency_us = cost.latency - cost.told;
+  t.latency = Microseconds(cost.latency - cost.told);
   t.cap = cost.bandwidth * 1e9;
   if (options.flags_on_wire)
     t.wire = choice.protocol == Protocol::ll ? 2 : choice.protocol == Protocol::ll128 ? 128.0 / 120 : 1;
   const Hops hops = hops_of(kind, choice, facts);
-  const double one_hop_us = start_and_hops(choice, tuner, hops, network_us, options, t);
+  const Microseconds one_hop = start_and_hops(choice, tuner, hops, network, options, t);
 
   // The tuner's own corrections by size belong to the prediction too. For trees they stand for the pipeline's
   // fill.
@@ -247,7 +253,8 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   else if (tree)
     t.cap = s / std::max(1e-9, (modelled - cost.latency) * 1e-6);
   if (ring && choice.protocol == Protocol::simple && !facts.rccl)
-    t.latency_us += std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) * (1 - cost.told / cost.latency);
+    t.latency += Microseconds(std::max(0.0, modelled - cost.latency - s / t.cap * 1e6) *
+                              (1 - cost.told / cost.latency));
 
   const double chunk = ring ? static_cast<double>(chunk_bytes(kind, choice.algorithm, choice.protocol,
                                                               choice.channels, bytes, facts))
@@ -258,9 +265,9 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   // for. In no constant: 8 H800, 8 to 256 MiB: 70, 123, 226, 431, 838 and 1650 us; one alone takes 300 more.
   if (ring && t.cap > 0 && kind != CollectiveKind::all_reduce && !gathers(kind)) {
     const double share = s / choice.channels;
-    t.latency_us +=
-        (n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels / t.cap * 1e6;
-    if (options.step_costs) t.queued_us = t.latency_us - one_hop_us;
+    t.latency += Microseconds((n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels /
+                              t.cap * 1e6);
+    if (options.step_costs) t.queued = t.latency - one_hop;
   }
   if (options.protocol_shares && choice.algorithm == Algorithm::collnet_direct && facts.max_local_ranks > 1) {
     const double local = facts.max_local_ranks;
@@ -268,27 +275,27 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   }
   if (options.nvls_pipeline &&
       (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree)) {
-    const double start_us =
-        kSteps[nccl::generation_of(facts.min_capability)].simple - nccl::kNvlinkLatency[4][2];
-    sum_in_switches(kind, choice, bytes, tuner, start_us, hops.between, t);
+    const Microseconds start(kSteps[nccl::generation_of(facts.min_capability)].simple -
+                             nccl::kNvlinkLatency[4][2]);
+    sum_in_switches(kind, choice, bytes, tuner, start, hops.between, t);
   }
   return t;
 }
 
-StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner, double network_us,
-                      double latency_us, const TimeOptions& options) {
+StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner,
+                      Microseconds network, Microseconds latency, const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
-  StepTiming t = hop_costs(choice, tuner, network_us, options);
+  StepTiming t = hop_costs(choice, tuner, network, options);
   if (choice.algorithm == Algorithm::ring && kind <= CollectiveKind::reduce_scatter) {
     // The tuner counts two crossings per pair of boxes and stretches the sum for large rings; the longest
     // chain really crosses more often. Its steps share what the whole takes.
     const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (facts.ranks - 1);
     const int local = std::max(1, facts.ranks / facts.nodes);
     const int crossings = facts.nodes > 1 ? (hops - 1) / local + 1 : 0;
-    const double chain = (hops - crossings) * t.inside_us + crossings * t.between_us;
-    const double factor = std::max(0.0, latency_us - t.start_us) / chain;
-    t.inside_us *= factor;
-    t.between_us *= factor;
+    const Microseconds chain = (hops - crossings) * t.inside + crossings * t.between;
+    const double factor = std::max(Microseconds{}, latency - t.start) / chain;
+    t.inside *= factor;
+    t.between *= factor;
   }
   return t;
 }

@@ -5,30 +5,32 @@
 // generations.
 #pragma once
 
+#include "sim/base/microseconds.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/collective/nccl/tuner.hpp"
 
 namespace topsim::collective {
 
-// Microseconds of one network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one
-// InfiniBand switch (2.8: DeepSeek, ISCA 2025, table 5) and the PCIe of both ends.
-inline constexpr double kReferenceHop = 3.3;
+// One network hop as NCCL's latency constants contain it: two HDR or NDR NICs under one InfiniBand switch
+// (2.8 us: DeepSeek, ISCA 2025, table 5) and the PCIe of both ends.
+inline constexpr Microseconds kReferenceHop{3.3};
 
 struct Timing {
-  double latency_us = 0;  // before the last byte counts as arrived
-  double queued_us = 0;   // of it, what a queue of the same hides
-  double start_us = 0;    // of it, the kernel's start (all-to-all, send/recv)
-  double network_us = 0;  // of it, one message's way between boxes (all-to-all, send/recv)
-  double cap = 0;         // bytes of S per second that the algorithm reaches on links of its own; 0: no limit
+  Microseconds latency{};  // before the last byte counts as arrived
+  Microseconds queued{};   // of it, what a queue of the same hides
+  Microseconds start{};    // of it, the kernel's start (all-to-all, send/recv)
+  Microseconds network{};  // of it, one message's way between boxes (all-to-all, send/recv)
+  double cap = 0;  // bytes of S per second that the algorithm reaches on links of its own; 0: no limit
   CapParts cap_parts;
-  double wire = 1;     // bytes on the wire per byte of payload (flags of LL and LL128)
-  double post_us = 0;  // by which each further message between boxes leaves later (all-to-all)
+  double wire = 1;      // bytes on the wire per byte of payload (flags of LL and LL128)
+  Microseconds post{};  // by which each further message between boxes leaves later (all-to-all)
 };
 
-// `network_us`: how much longer one network hop takes here than on the InfiniBand that NCCL's constants were
+// `network`: how much longer one network hop takes here than on the InfiniBand that NCCL's constants were
 // measured on.
 [[nodiscard]] Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t bytes,
-                                     const nccl::Tuner& tuner, double network_us, const TimeOptions& options);
+                                     const nccl::Tuner& tuner, Microseconds network,
+                                     const TimeOptions& options);
 
 // What Simple reaches of NVLink where copies are apart (below): rings on 8 A100 gain 235 of 240 GB/s from 512
 // MiB to 1 GiB, on four H100 361-369 of 370.8, and on B200 those of 128 to 512 MiB ask for 0.97-0.99. Over
@@ -37,17 +39,17 @@ struct Timing {
 inline constexpr double kSimpleShare = 0.98;
 
 // What a hop over the real fabric takes beyond the tuner's: as routed, or as the library's own figures say.
-[[nodiscard]] double extra_hop_us(const nccl::CommunicatorFacts& facts, double network_us);
+[[nodiscard]] Microseconds extra_hop(const nccl::CommunicatorFacts& facts, Microseconds network);
 
 // One step of a chain of messages (ring, tree), consistent with the above.
 struct StepTiming {
-  double start_us = 0;    // once, on the first message
-  double inside_us = 0;   // a hop inside the box
-  double between_us = 0;  // a hop between boxes
+  Microseconds start{};    // once, on the first message
+  Microseconds inside{};   // a hop inside the box
+  Microseconds between{};  // a hop between boxes
 };
-// `latency_us`: the whole collective's.
+// `latency`: the whole collective's.
 [[nodiscard]] StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tuner& tuner,
-                                    double network_us, double latency_us, const TimeOptions& options);
+                                    Microseconds network, Microseconds latency, const TimeOptions& options);
 
 // How a tree's channel moves its share: in pieces, each handed on when it has arrived.
 struct TreePipeline {
@@ -61,5 +63,5 @@ struct TreePipeline {
 [[nodiscard]] bool direct_in_ll(CollectiveKind kind, std::int64_t bytes,
                                 const nccl::CommunicatorFacts& facts);
 [[nodiscard]] Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& tuner,
-                                 double network_us, const TimeOptions& options);
+                                 Microseconds network, const TimeOptions& options);
 }  // namespace topsim::collective

@@ -44,7 +44,7 @@ constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 }  // namespace
 
 void sum_in_switches(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
-                     double start_us, double levels, Timing& t) {
+                     Microseconds start, double levels, Timing& t) {
   const nccl::CommunicatorFacts& facts = tuner.facts();
   const std::size_t gpu = nccl::generation_of(facts.min_capability);
   const double s = static_cast<double>(bytes);
@@ -64,7 +64,7 @@ void sum_in_switches(CollectiveKind kind, const Choice& choice, std::int64_t byt
     const double nics = facts.nvls_graph.bandwidth_inter * 1e9 * heads;
     fill = kNvlsFill[gpu] * round / std::min(t.cap, nics) + levels * round / nics;
   }
-  t.latency_us += start_us + fill * 1e6;
+  t.latency += start + Microseconds(fill * 1e6);
   // NVLSTree gains nothing from chunks above 64 KiB.
   t.cap *= facts.nodes > 1 && choice.algorithm == Algorithm::nvls_tree
                ? kNvlsTreeShare * std::min(1.0, nvls_chunk_share(chunk, heads, gpu))

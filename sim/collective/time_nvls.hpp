@@ -5,8 +5,8 @@
 
 namespace topsim::collective {
 
-// Adds to `t.latency_us` and sets `t.cap`. `start_us`: of a Simple kernel, beyond what the tuner counts;
+// Adds to `t.latency` and sets `t.cap`. `start`: of a Simple kernel, beyond what the tuner counts;
 // `levels`: hops between boxes, up and down the tree.
 void sum_in_switches(CollectiveKind kind, const Choice& choice, std::int64_t bytes, const nccl::Tuner& tuner,
-                     double start_us, double levels, Timing& t);
+                     Microseconds start, double levels, Timing& t);
 }  // namespace topsim::collective

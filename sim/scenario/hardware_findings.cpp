@@ -151,7 +151,7 @@ void find_plugin_latency(const Scenario& scenario, const topology::Topology& top
   const topology::FabricSpec& fabric = scenario.topology.fabric;
   if ((!fabric.link.latency && !fabric.nic_latency) || topology.nodes() < 2) return;
   for (const DeviceId nic : topology.nics_of_node(0)) {
-    const double hop = collective::nccl::net_plugin_of(topology.model_of(nic)).hop_us;
+    const double hop = collective::nccl::net_plugin_of(topology.model_of(nic)).hop.count();
     if (hop == 0) continue;
     out.push_back(
         {report::Severity::note,

@@ -1,4 +1,5 @@
-// What network plugins make of their NICs. NCCL's own InfiniBand transport says nothing of these.
+// What network plugins make of their NICs. NCCL's own InfiniBand transport says nothing of these. Figures of
+// a release of software, which knows its NICs by name: code beside NCCL's, and nothing of the catalogue.
 // Source: AWS OFI NCCL, src/platform-aws.cpp at 45197df, src/nccl_ofi_topo.cpp, and for what a protocol needs
 // src/platform-aws.c of 2023 (force_proto_simple) and its issue 76.
 #pragma once
@@ -7,12 +8,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/base/microseconds.hpp"
+
 namespace topsim::collective::nccl {
 
 struct NetPlugin {
   std::string_view nics;         // model
-  double told_us = 0;            // latency that the tuner is told, on top of its own
-  double hop_us = 0;             // what a hop takes beyond one of InfiniBand
+  Microseconds told{};           // latency that the tuner is told, on top of its own
+  Microseconds hop{};            // what a hop takes beyond one of InfiniBand
   bool joins_nics = false;       // those of one accelerator are rails of one port
   bool simple_only = false;      // NCCL_PROTO=Simple, for every communicator
   bool rings_and_trees = false;  // NCCL_ALGO=Ring,Tree, the same
@@ -29,12 +32,32 @@ struct NetPlugin {
 // scripts repeat it).
 inline constexpr std::int64_t kEfaBuffer = 8 << 20, kEfaChunk = 512 << 10;
 inline constexpr std::array kNetPlugins = {
-    NetPlugin{"efa-v1", 75, 35, false, true},
-    NetPlugin{"efa-v2", 75, 35, true, false, false, kEfaBuffer, kEfaChunk},
-    NetPlugin{"efa-v3", 35, 35, true, false, false, kEfaBuffer, kEfaChunk},
-    NetPlugin{"efa-v4-b200", 35, 35, true, false, false, kEfaBuffer, kEfaChunk},
-    NetPlugin{"efa-v4-b300", 35, 35, true, false, false, kEfaBuffer, kEfaChunk},
-    NetPlugin{"gcp-ipu-200", 0, 0, false, true, true}};
+    NetPlugin{.nics = "efa-v1", .told = Microseconds(75), .hop = Microseconds(35), .simple_only = true},
+    NetPlugin{.nics = "efa-v2",
+              .told = Microseconds(75),
+              .hop = Microseconds(35),
+              .joins_nics = true,
+              .buffer = kEfaBuffer,
+              .nvls_chunk = kEfaChunk},
+    NetPlugin{.nics = "efa-v3",
+              .told = Microseconds(35),
+              .hop = Microseconds(35),
+              .joins_nics = true,
+              .buffer = kEfaBuffer,
+              .nvls_chunk = kEfaChunk},
+    NetPlugin{.nics = "efa-v4-b200",
+              .told = Microseconds(35),
+              .hop = Microseconds(35),
+              .joins_nics = true,
+              .buffer = kEfaBuffer,
+              .nvls_chunk = kEfaChunk},
+    NetPlugin{.nics = "efa-v4-b300",
+              .told = Microseconds(35),
+              .hop = Microseconds(35),
+              .joins_nics = true,
+              .buffer = kEfaBuffer,
+              .nvls_chunk = kEfaChunk},
+    NetPlugin{.nics = "gcp-ipu-200", .simple_only = true, .rings_and_trees = true}};
 
 [[nodiscard]] constexpr NetPlugin net_plugin_of(std::string_view nic) {
   for (const NetPlugin& plugin : kNetPlugins)

@@ -105,8 +105,14 @@ void Engine::rest() {
 Tally::Row Engine::tally(PortIndex p) const {
   const Port& port = core_->ports[p];
   const PortRecord& record = core_->records[p];
-  return {p,         record.pauses,     record.drops, port.most_waiting, port.wire_bytes, port.payload_bytes,
-          port.busy, record.paused_time};
+  return {.port = p,
+          .pauses = record.pauses,
+          .drops = record.drops,
+          .most_waiting = port.most_waiting,
+          .wire_bytes = port.wire_bytes,
+          .payload_bytes = port.payload_bytes,
+          .busy = Duration(port.busy),
+          .paused = Duration(record.paused_time)};
 }
 
 Tally Engine::take() {

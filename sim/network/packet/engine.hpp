@@ -56,7 +56,7 @@ struct Tally {
     PortIndex port = 0;
     std::uint32_t pauses = 0, drops = 0, most_waiting = 0;
     std::uint64_t wire_bytes = 0, payload_bytes = 0;
-    std::int64_t busy = 0, paused = 0;
+    Duration busy{}, paused{};
   };
   std::vector<Row> ports;  // those that did anything, ascending
   Counters counters;

@@ -118,17 +118,20 @@ Tally::Row Episodes::sum(PortIndex port) const {
   if (row == rows.end() || row->port != region->names.local(port)) return sum;
   const double share = std::min(
       1.0, static_cast<double>(region->since_begin(now_)) / static_cast<double>(region->followed->end));
+  const auto shared = [&](Duration whole) {
+    return Duration(static_cast<std::int64_t>(share * static_cast<double>(whole.count())));
+  };
   Tally::Row part = *row;
   part.payload_bytes = static_cast<std::uint64_t>(share * static_cast<double>(row->payload_bytes));
-  part.busy = static_cast<std::int64_t>(share * static_cast<double>(row->busy));
-  part.paused = static_cast<std::int64_t>(share * static_cast<double>(row->paused));
+  part.busy = shared(row->busy);
+  part.paused = shared(row->paused);
   merge(sum, part);
   return sum;
 }
 
 LinkRecord Episodes::record(PortIndex port) const {
   const Tally::Row sum = this->sum(port);
-  return link_record(sum.payload_bytes, Duration(sum.busy));
+  return link_record(sum.payload_bytes, sum.busy);
 }
 
 Bytes Episodes::most_waiting(PortIndex port) const {
@@ -136,7 +139,7 @@ Bytes Episodes::most_waiting(PortIndex port) const {
 }
 
 Duration Episodes::paused(PortIndex port) const {
-  return Duration(sum(port).paused);
+  return sum(port).paused;
 }
 
 Counters Episodes::counters() const {

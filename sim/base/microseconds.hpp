@@ -1,0 +1,19 @@
+// Times that figures in microseconds add up to before they become simulated time: nothing is rounded on the
+// way.
+#pragma once
+
+#include <chrono>
+
+#include "sim/base/units.hpp"
+
+namespace topsim {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+[[nodiscard]] inline Microseconds in_microseconds(Duration time) {
+  return Microseconds(microseconds(time));
+}
+[[nodiscard]] inline Duration nearest_picosecond(Microseconds time) {
+  return from_microseconds(time.count());
+}
+}  // namespace topsim
