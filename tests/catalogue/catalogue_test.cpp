@@ -171,4 +171,22 @@ TEST_F(BrokenCatalogue, AnUnknownSourceAndAnUnknownLinkAreBothReported) {
   EXPECT_EQ(found[0].label, "did you mean \"wire\"?");
   EXPECT_EQ(found[1].message, "unknown source \"shet\"");
 }
+
+// The chip has no fitted constants, which makes it nobody's relative.
+TEST_F(BrokenCatalogue, ARelativeMustBeKnownAndFittedAndStandByACapability) {
+  write("links.json", R"({"links": {}})");
+  write("accelerators.json", R"({"sources": {"a": "read: a"}, "relatives": {
+ "86": ["chip", "a"],
+ "9.0": ["chop", "a"]},
+ "accelerators": {"chip": {"name": "Chip", "vendor": "V", "architecture": "A",
+  "dense": {"bf16": ["1 TFLOP/s", "a"]}, "memory": {"size": ["1 GiB", "a"], "bandwidth": ["1 GB/s", "a"]}}}})");
+  const auto found = problems([](const Catalogue& c) { static_cast<void>(c.accelerator("chip")); });
+  ASSERT_EQ(found.size(), 4U);
+  EXPECT_EQ(found[0].message, "\"relatives\" needs an entry \"0\": whose GEMM constants the rest takes over");
+  EXPECT_EQ(found[1].message, "a relative needs \"gemm\" constants fitted in bf16");
+  EXPECT_EQ(found[1].path, "relatives.86");
+  EXPECT_EQ(found[2].message, "relatives stand by the compute capability from which they hold");
+  EXPECT_EQ(found[2].place.line, 3);
+  EXPECT_EQ(found[3].message, "unknown accelerator \"chop\"");
+}
 }  // namespace topsim::topology::catalogue_test

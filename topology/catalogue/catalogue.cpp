@@ -96,7 +96,8 @@ const ById<LinkEntry>& Catalogue::Impl::links() {
 const ById<Accelerator>& Catalogue::Impl::accelerators() {
   return get(accelerators_, "accelerators", [this](const auto& file, auto& entries, config::Reader& reader) {
     read_accelerators(file, links(), entries, reader);
-    if (reader.ok()) derive_gemm_constants(entries);
+    const Relatives relatives = read_relatives(file, entries, reader);
+    if (reader.ok()) derive_gemm_constants(entries, relatives);
   });
 }
 const ById<NicEntry>& Catalogue::Impl::nics() {

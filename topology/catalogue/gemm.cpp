@@ -1,27 +1,15 @@
 #include "topology/catalogue/gemm.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
-
-#include "sim/base/error.hpp"
 
 namespace topsim::topology {
 namespace {
 constexpr double kTilePerimeter = 1.0 / 256 + 1.0 / 128;
 constexpr double kVectorUnits = 0.977;  // A100, FlagPerf computation-FP32: 19.05 of 19.5 TFLOP/s
-constexpr std::string_view kFitted = "bf16";
-
-constexpr std::array<std::string_view, 4> kRelatives = {"a100-sxm4-80gb", "a40", "h100-sxm5", "b200"};
-
-std::string_view relative_of(const Accelerator& accelerator) {
-  const int capability = accelerator.compute_capability;
-  if (capability >= 120 || capability == 86 || capability == 89) return kRelatives[1];
-  if (capability >= 100) return kRelatives[3];
-  return capability >= 90 ? kRelatives[2] : kRelatives[0];
-}
 
 // m of one accelerator: measured best over data-sheet rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
@@ -54,8 +42,8 @@ std::pair<double, std::string> height(const Accelerator& accelerator, std::strin
   const double narrowing =
       measured_share(relative, precision == "nvfp4" ? "fp4" : precision).value_or(theirs);
   const double lost = precision == q ? 1 : narrowing / theirs;
-  const double fitted = measured_share(relative, kFitted).value_or(best_tile);
-  if (const auto mine = measured_share(accelerator, kFitted))
+  const double fitted = measured_share(relative, kFittedIn).value_or(best_tile);
+  if (const auto mine = measured_share(accelerator, kFittedIn))
     return {*mine / fitted * lost, "its best bf16 product"};
   if (sibling) return {*sibling / fitted * lost, "the best bf16 product of its architecture"};
   return {lost, relative.id};
@@ -64,7 +52,7 @@ std::pair<double, std::string> height(const Accelerator& accelerator, std::strin
 GemmConstants derive(const Accelerator& accelerator, std::string_view precision, const Accelerator& relative,
                      const std::optional<double>& sibling) {
   const auto own_shape = relative.gemm.find(precision);
-  const std::string_view q = own_shape != relative.gemm.end() ? precision : kFitted;
+  const std::string_view q = own_shape != relative.gemm.end() ? precision : kFittedIn;
   const GemmConstants& shape = relative.gemm.find(q)->second;
   GemmConstants gemm = shape;
   if (accelerator.compute_units > 0) {
@@ -113,30 +101,26 @@ double best_tile_efficiency(const GemmConstants& gemm) {
   return gemm.peak_fraction / (1 + gemm.tile_penalty * kTilePerimeter);
 }
 
-void derive_gemm_constants(ById<Accelerator>& accelerators) {
+void derive_gemm_constants(ById<Accelerator>& accelerators, const Relatives& relatives) {
   // Copies made before: what is derived on the way must not pass for fitted.
-  ById<Accelerator> relatives;
-  for (const std::string_view id : kRelatives) {
-    const auto found = accelerators.find(id);
-    if (found != accelerators.end() && found->second.gemm.contains(kFitted)) relatives.insert(*found);
-  }
+  ById<Accelerator> fitted;
+  for (const auto& [from, id] : relatives) fitted.insert(*accelerators.find(id));
   // NVIDIA's names of architectures span chips of several kinds, and have relatives of their own.
   std::map<std::string, double, std::less<>> siblings;
   for (const auto& [id, accelerator] : accelerators)
-    if (const auto share = measured_share(accelerator, kFitted); share && accelerator.compute_capability == 0)
+    if (const auto share = measured_share(accelerator, kFittedIn);
+        share && accelerator.compute_capability == 0)
       siblings.emplace(accelerator.architecture, *share);
   for (auto& [id, accelerator] : accelerators) {
     const auto sibling = siblings.find(accelerator.architecture);
     const auto share = sibling != siblings.end() ? std::optional(sibling->second) : std::nullopt;
-    const auto relative = relatives.find(relative_of(accelerator));
-    if (relative == relatives.end()) {
-      throw InternalError("the catalogue lacks fitted GEMM constants of " +
-                          std::string(relative_of(accelerator)));
-    }
-    derive_kernel_shares(accelerator, relative->second);
+    const std::string& nearest =
+        std::prev(relatives.upper_bound(std::max(0, accelerator.compute_capability)))->second;
+    const Accelerator& relative = fitted.find(nearest)->second;
+    derive_kernel_shares(accelerator, relative);
     for (const auto& [precision, flops] : accelerator.dense_flops) {
       if (accelerator.gemm.contains(precision)) continue;
-      accelerator.gemm.emplace(precision, derive(accelerator, precision, relative->second, share));
+      accelerator.gemm.emplace(precision, derive(accelerator, precision, relative, share));
     }
   }
 }

@@ -5,10 +5,7 @@
 // B200 in fp8, without the cast of the operands (accelerators.json). The rest take over the shape of their
 // nearest relative, and the height of what was measured:
 //
-//   relative    compute capability 7.0 to 8.0 and everything that is no NVIDIA GPU: A100; 8.6 and 8.9: A40
-//               (small caches, GDDR), and 12.0 and later, which have none of the data-center Blackwell's
-//               tensor memory but mma.sync and 100 KB as Ada does (Dao-AILab/flash-attention pull request
-//               2329); 9.0: H100; 10.0 to 11.0: B200
+//   relative    by compute capability, as "relatives" of accelerators.json has them with their reasons
 //   q           the precision itself where the relative was fitted in it, else bf16
 //   c, t0, beta the relative's in q: how operands reach the tensor cores is a trait of the architecture. c is
 //               what a tile loads beside what it multiplies: in chips of one compute capability it goes with
@@ -37,8 +34,16 @@ namespace topsim::topology {
 // Share of the peak at the largest tile, waves and memory aside: pf / (1 + c (1/256 + 1/128)).
 [[nodiscard]] double best_tile_efficiency(const GemmConstants& gemm);
 
+inline constexpr std::string_view kFittedIn = "bf16";  // every relative was
+
+// Ids of relatives by the least compute capability from which they hold. 0: what has none, too.
+using Relatives = std::map<int, std::string>;
+// All of them known and fitted, and one for 0, where `reader` is content.
+[[nodiscard]] Relatives read_relatives(const config::Document& file, const ById<Accelerator>& accelerators,
+                                       config::Reader& reader);
+
 // Fills the shares of eager kernels that the file does not give with the relative's (an NVIDIA GPU's, where
 // it has them; else the defaults, an A100's), and Accelerator::gemm for every precision in dense_flops that
-// the file gives no constants for. Throws InternalError when a relative is missing from the catalogue.
-void derive_gemm_constants(ById<Accelerator>& accelerators);
+// the file gives no constants for. REQUIRES: relatives as read, without a problem.
+void derive_gemm_constants(ById<Accelerator>& accelerators, const Relatives& relatives);
 }  // namespace topsim::topology
