@@ -26,6 +26,17 @@ Topology load(const std::string& json) {
   return build_file(path, catalogue());
 }
 
+// A file names families of CPUs; what these do to packets comes from the catalogue again.
+TEST(Export, WhatIsReadHasTheRootComplexesOfItsCpus) {
+  for (const auto& [cpu, packet] : {std::pair("intel-spr", 64_B), {"amd", 256_B}, {"arm", 0_B}}) {
+    TopologySpec spec = cluster("rtx-pro-6000-8gpu", 1);
+    spec.node.cpu = cpu;
+    const Topology built = build(spec, catalogue()), read = load(to_json(built));
+    EXPECT_EQ(built.facts_of(device(built, "node0/cpu0")).peer_packet, packet) << cpu;
+    EXPECT_EQ(read.facts_of(device(read, "node0/cpu0")).peer_packet, packet) << cpu;
+  }
+}
+
 TEST(Export, ExportingWhatWasReadGivesTheSameBytes) {
   TopologySpec ecmp = cluster("hgx-h100", 4, "fat-tree");
   ecmp.fabric.routing = Routing::ecmp;

@@ -60,7 +60,12 @@ class Explicit {
 
   void add_models() {
     for (const ModelSpec& m : spec_.models)
-      builder_.model_facts(builder_.model(m.id), {m.compute_capability, m.gpu_direct, m.cpu_family});
+      builder_.model_facts(
+          builder_.model(m.id),
+          {.compute_capability = m.compute_capability,
+           .gpu_direct = m.gpu_direct,
+           .cpu_family = m.cpu_family,
+           .peer_packet = m.cpu_family.empty() ? Bytes{} : hardware_.peer_packet(m.cpu_family)});
   }
 
   void add_device(std::size_t i) {

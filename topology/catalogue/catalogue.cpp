@@ -113,6 +113,9 @@ const ById<SwitchEntry>& Catalogue::Impl::switches() {
 const ById<CableEntry>& Catalogue::Impl::cables() {
   return get(cables_, "cables", read_cables);
 }
+const ById<CpuEntry>& Catalogue::Impl::cpus() {
+  return get(cpus_, "cpus", read_cpus);
+}
 const ById<NodeRecipe>& Catalogue::Impl::nodes() {
   return get(nodes_, "nodes", [this](const auto& file, auto& entries, config::Reader& reader) {
     read_nodes(file, {links(), accelerators(), nics(), switches()}, entries, reader);
@@ -167,6 +170,11 @@ const NodeRecipe& Catalogue::node(std::string_view id) const {
 }
 const FabricRecipe& Catalogue::fabric(std::string_view id) const {
   return find_entry(impl_->fabrics(), "fabric", id);
+}
+Bytes Catalogue::peer_packet(std::string_view cpu_family) const {
+  for (const auto& [family, cpu] : impl_->cpus())
+    if (cpu_family.starts_with(family)) return cpu.peer_packet;
+  return {};
 }
 const PriceEntry* Catalogue::price(std::string_view id) const {
   return find_or_null(impl_->prices(), id);

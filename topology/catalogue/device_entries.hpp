@@ -43,6 +43,12 @@ struct SwitchEntry {
   [[nodiscard]] int radix(BytesPerSecond rate) const;
 };
 
+// Families of CPUs that begin with its id.
+struct CpuEntry {
+  std::string name;
+  Bytes peer_packet{};  // what a root complex cuts traffic between accelerators into
+};
+
 // configs/hardware/cables.json: one way to make a connection, with all its parts.
 struct CableEntry {
   std::string id, name, kind, source;  // kind: dac, acc, aec, aoc, transceiver (two of them and fibre)

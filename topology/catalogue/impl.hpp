@@ -38,6 +38,7 @@ class Catalogue::Impl {
   [[nodiscard]] const ById<NicEntry>& nics();
   [[nodiscard]] const ById<SwitchEntry>& switches();
   [[nodiscard]] const ById<CableEntry>& cables();
+  [[nodiscard]] const ById<CpuEntry>& cpus();
   [[nodiscard]] const ById<NodeRecipe>& nodes();
   [[nodiscard]] const ById<FabricRecipe>& fabrics();
   [[nodiscard]] const ById<PriceEntry>& prices();
@@ -60,6 +61,7 @@ class Catalogue::Impl {
   Category<NicEntry> nics_;
   Category<SwitchEntry> switches_;
   Category<CableEntry> cables_;
+  Category<CpuEntry> cpus_;
   Category<NodeRecipe> nodes_;
   Category<FabricRecipe> fabrics_;
   Category<PriceEntry> prices_;
@@ -76,6 +78,7 @@ void read_nics(const config::Document& file, const ById<LinkEntry>& links, ById<
 void read_switches(const config::Document& file, const ById<LinkEntry>& links, ById<SwitchEntry>& switches,
                    config::Reader& reader);
 void read_cables(const config::Document& file, ById<CableEntry>& cables, config::Reader& reader);
+void read_cpus(const config::Document& file, ById<CpuEntry>& cpus, config::Reader& reader);
 struct NodeReferences {
   const ById<LinkEntry>& links;
   const ById<Accelerator>& accelerators;

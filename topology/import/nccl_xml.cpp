@@ -174,7 +174,12 @@ void Importer::box(std::uint32_t node) {
     if (name != "cpu") continue;
     const std::string family = cpu_family(cpu);
     const std::uint32_t model = builder_.model(family.empty() ? "cpu" : family);
-    builder_.model_facts(model, {.compute_capability = 0, .gpu_direct = true, .cpu_family = family});
+    builder_.model_facts(
+        model,
+        {.compute_capability = 0,
+         .gpu_direct = true,
+         .cpu_family = family,
+         .peer_packet = options_.catalogue != nullptr ? options_.catalogue->peer_packet(family) : Bytes{}});
     const DeviceId device =
         builder_.device({.kind = DeviceKind::cpu, .node = node, .local = cpus_++, .model = model});
     cpus.emplace_back(device, family);
