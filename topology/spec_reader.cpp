@@ -215,7 +215,8 @@ const config::Object<FabricSpec>& table(config::Type<FabricSpec>) {
           .field("nic_latency", &FabricSpec::nic_latency, "of both NICs and hosts together, one way",
                  config::at_most_a_second(), config::default_text("measured for the link"))
           .field("dimensions", &FabricSpec::dimensions,
-                 "torus and mesh: nodes per dimension; dragonfly: groups, switches a group, nodes' ports a "
+                 "torus and mesh: accelerators per dimension; dragonfly: groups, switches a group, nodes' "
+                 "ports a "
                  "switch, "
                  "global cables a switch",
                  config::list_of<int>(config::codec_for<int>(config::at_least(1))))
