@@ -41,7 +41,7 @@ packages="g++ cmake ninja-build pkg-config libboost-graph-dev nlohmann-json3-dev
 [ $simgrid = 0 ] || packages="$packages libsimgrid-dev"
 [ $tests = 0 ] || packages="$packages libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler clang-format chromium chromium-driver
   python3-jsonschema python3-networkx python3-distributed python3-nbformat python3-nbclient python3-ipykernel python3-tqdm"
-# The report page's chart library comes from npm; where node is already there, Debian's npm stays away.
+# The report page's chart library and what packs it come from npm; where node is already there, Debian's npm stays away.
 command -v npm >/dev/null 2>&1 || packages="$packages npm"
 
 if command -v dpkg-query >/dev/null 2>&1; then
@@ -62,7 +62,7 @@ fi
 page=sim/report/html  # fetched again when the lock is newer than what is there
 if [ -f $page/package-lock.json ] && [ ! $page/node_modules/.package-lock.json -nt $page/package-lock.json ]; then
   say "fetching the chart library of the report page (npm)"
-  (cd $page && npm ci --silent --no-audit --no-fund) ||
+  (cd $page && npm ci --silent --no-audit --no-fund --ignore-scripts) ||
     say "npm could not fetch it: --html will say what is missing; everything else works"
 fi
 

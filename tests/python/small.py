@@ -3,9 +3,13 @@
 import contextlib
 import copy
 import pathlib
+import sys
 import tempfile
 
 import topsim
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from page_data import page_data
 
 _TWO_BOXES = {
     "description": "two HGX H100 boxes",
@@ -23,7 +27,7 @@ def two_boxes():
 
 @contextlib.contextmanager
 def written_page(test, write):
-    """The text of the page that `write(file)` makes; a build without the chart library must say what is missing, and
+    """The text and the result of the page that `write(file)` makes; a build without the chart library must say what is missing, and
     then the test ends there."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "page.html")
@@ -33,4 +37,5 @@ def written_page(test, write):
             test.assertIn("npm", str(error))
             test.assertFalse(file.exists())
             test.skipTest("this build has no page")
-        yield file.read_text(encoding="utf-8")
+        page = file.read_text(encoding="utf-8")
+        yield page, page_data(page, "result")

@@ -2,10 +2,14 @@
 
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 
 import program
+
+sys.path.insert(0, str(program.ROOT / "tests"))
+from page_data import page_data
 
 SCENARIOS = ("configs/8xH100-ib.json", "configs/8xV100-dgx1.json", "configs/4xA800.json")
 FASTER = 1.1
@@ -69,8 +73,7 @@ class Explain(unittest.TestCase):
             done = program.topsim("explain", "configs/4xA800.json", "--format", "json", "--html", str(page))
             if "no report page" in done.stderr:
                 self.skipTest("topsim was built without the chart library (npm)")
-            extra = page.read_text().split('id="extra">', 1)[1].split("</script>", 1)[0]
-            self.assertEqual(json.loads(extra)["what_if"], json.loads(done.stdout)["what_if"])
+            self.assertEqual(page_data(page.read_text(), "extra")["what_if"], json.loads(done.stdout)["what_if"])
 
 
 if __name__ == "__main__":

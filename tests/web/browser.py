@@ -108,8 +108,8 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description"))
         return answer["result"].get("value")
 
-    def open(self, file, fragment="", width=1280, height=900, dark=False):
-        """Opens a file afresh and waits until the page says that it is drawn."""
+    def open(self, file, fragment="", width=1280, height=900, dark=False, drawn="document.documentElement.dataset.drawn !== undefined"):
+        """Opens a file afresh and waits until the page says that it is drawn: until the expression `drawn` is true."""
         self.console.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia",
@@ -118,7 +118,7 @@ class Browser:
         self.call("Page.navigate", url=file.absolute().as_uri() + fragment)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            if self.value("document.readyState === 'complete' && document.documentElement.dataset.drawn !== undefined"):
+            if self.value(f"document.readyState === 'complete' && ({drawn})"):
                 return self
             if self.console:
                 break

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
+sys.path[:0] = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))]
 from browser import CHROMIUM, Browser
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

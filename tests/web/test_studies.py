@@ -14,7 +14,7 @@ IB, ROCE = ROOT / "configs/8xH100-ib.json", ROOT / "configs/8xH100-roce.json"
 
 class Studies(Pages):
     def opened(self, page):
-        self.assertLess(page.stat().st_size, 3_000_000)
+        self.assertLess(page.stat().st_size, 500_000)
         for width in (390, 1280):
             self.browser.open(page, width=width)
             self.assertEqual(self.browser.console, [])

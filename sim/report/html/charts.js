@@ -88,6 +88,15 @@ const timeAxis = (seconds) => ({
   type: "value", min: 0, max: seconds || 1, interval: seconds > 0 ? roundStep(seconds, 8) : undefined, splitLine: { lineStyle: { color: scheme.line } },
   axisLabel: { formatter: duration, color: scheme.soft, hideOverlap: true, showMaxLabel: false },
 });
+// A list to choose one of `names` from; `called`: as the reader knows them.
+const choose = (into, label, names, called, chosen, act) => {
+  const at = document.createElement("label"), list = document.createElement("select");
+  at.textContent = label + " ";
+  list.innerHTML = names.map((name) => `<option value="${escapeText(name)}"${name === chosen ? " selected" : ""}>${escapeText(called(name))}</option>`).join("");
+  list.onchange = () => act(list.value);
+  at.append(list);
+  element(into).append(at);
+};
 const tooltip = (extraOptions = {}) => Object.assign({
   confine: true, backgroundColor: scheme.panel, borderColor: scheme.line, textStyle: { color: scheme.ink, fontSize: 13 },
 }, extraOptions);

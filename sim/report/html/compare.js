@@ -39,8 +39,8 @@ const drawCandidates = () => {
 };
 const drawSplits = () => {
   const longest = Math.max(...extra.results.map((each) => each.step.seconds));
-  const keys = [...new Set(extra.results.flatMap((each) => idleRows(each.accelerators.idle_seconds).map(([key]) => key)))];
-  legend("splits", [["busy", busyColour], ...keys.map((key) => [stateName(key), stateColours[key], reasonMeanings[key]])]);
+  const parts = extra.results.flatMap((each) => splitOf(each.accelerators)).map(([name, , colour, meaning]) => [name, colour, meaning]);
+  legend("splits", [...new Map(parts.map((part) => [part[0], part])).values()]);
   stackedSplits("splits", result.names, extra.results.map((each) => each.accelerators), longest);
 };
 const drawSpread = () => {

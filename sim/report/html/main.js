@@ -6,6 +6,8 @@ scheme = schemes[themeName()] || schemes.light;
 element("main").replaceChildren(element(`sections-${kind}`).content);
 for (const sections of document.querySelectorAll("template")) sections.remove();
 pages[kind]();
+const save = element("save-result");
+if (save) save.onclick = () => saveFile(`${kind === "run" ? "result" : kind}.json`, element("result").textContent);
 element("contents").innerHTML = [...document.querySelectorAll("section")]
   .map((section) => `<a href="#${section.id}">${section.dataset.title}</a>`).join("");
 
@@ -30,4 +32,6 @@ addEventListener("keydown", (event) => {
   const section = document.querySelectorAll("section")[+event.key - 1];
   if (section) section.scrollIntoView();
 });
+// Sections came after the browser had looked for the one in the address.
+if (/^#[\w-]+$/.test(location.hash)) element(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
 document.documentElement.dataset.drawn = Math.round(performance.now() - began);  // milliseconds; says that all is there

@@ -1,6 +1,6 @@
-// Every page topsim writes has one shell: page.html with its style, its scripts and the chart library, put
-// together at build time, and one set of sections a kind (run.html, compare.html, sweep.html,
-// validate.html). Here the data is added; the result is one file that opens from disk, without a network.
+// Every page topsim writes has one shell: page.html with its style, its scripts and the chart library, packed
+// at build time, and one set of sections a kind (run.html, compare.html, sweep.html, validate.html). Here the
+// data is added, packed too; the result is one file that opens from disk, without a network.
 #pragma once
 
 #include <string>

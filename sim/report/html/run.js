@@ -32,7 +32,6 @@ const drawReproduce = () => {
   if (open.framework) element("release").textContent = open.framework;
   element("left-open").textContent = JSON.stringify(open, null, 2);
   element("save").onclick = () => saveFile(file, text + "\n");
-  element("save-result").onclick = () => saveFile("result.json", element("result").textContent);
 };
 const limitColour = (what) => (what === "computation" ? busyColour : what.startsWith("computation") ? slowedColour : what === "host" ? stateColours.host : what.startsWith("latency") ? "#9aa3ad" : /as .* drives it$/.test(what) ? "#e69f00" : "#d55e00");
 const operationColour = (what) => {

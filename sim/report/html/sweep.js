@@ -20,14 +20,6 @@ const inOrder = (figures) => [...new Set([result.best.figure, ...firstFigures.fi
 const shortPath = (path) => path.split(".").pop();
 const valueText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 const pointText = (row) => result.paths.map((path) => `${shortPath(path)} ${valueText(row.values[path])}`).join(" · ");
-const choose = (into, label, names, chosen, act) => {
-  const at = document.createElement("label"), list = document.createElement("select");
-  at.textContent = label + " ";
-  list.innerHTML = names.map((name) => `<option value="${escapeText(name)}"${name === chosen ? " selected" : ""}>${escapeText(figureName(name))}</option>`).join("");
-  list.onchange = () => act(list.value);
-  at.append(list);
-  element(into).append(at);
-};
 const distinct = (rows, path) => [...new Map(rows.map((row) => [JSON.stringify(row.values[path]), row.values[path]])).values()]
   .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : 0));
 // As the finding of a run: allocators' fragmentation commonly takes the rest.
@@ -54,34 +46,34 @@ const drawPicture = (rows, failed, figures, varied) => {
       data: rows.map((row) => ({ value: row.figures[figure], itemStyle: { color: row === bestRow(rows, figure) ? "#e69f00" : busyColour } })) }],
   });
   const overTwo = (width) => {
-    const share = shareOf(), best = bestRow(rows, figure);
+    const share = shareOf(), best = bestRow(rows, figure), colourOf = (row) => hexAt(scheme.heat.slice(0, 4), share(row.figures[figure]));
     return {
       grid: { left: nameWidth(width, 150), right: 10, top: 6, bottom: 46 },
       tooltip: tooltip({ formatter: (p) => `${escapeText(pointText(p.data.row))}<br><b>${text(p.data.row.figures[figure])}</b>` }),
-      visualMap: { show: false, min: 0, max: 1, dimension: 2, inRange: { color: scheme.heat.slice(0, 4) } },
       xAxis: { type: "category", data: distinct(every, one).map(valueText), name: shortPath(one), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: scheme.ink }, ...axisLine(), axisLabel: { color: scheme.ink } },
       yAxis: { type: "category", data: distinct(every, two).map(valueText), name: shortPath(two), nameTextStyle: { color: scheme.ink }, nameLocation: "middle", nameGap: nameWidth(width, 150) - 24, ...axisLine(), axisLabel: { color: scheme.ink } },
       series: [{ type: "heatmap", label: { show: true, formatter: (p) => text(p.data.row.figures[figure]) },
-        data: rows.filter((row) => row.figures[figure] !== null).map((row) => ({ row, value: [at(row, one), at(row, two), share(row.figures[figure])],
-          label: { color: inkOn(hexAt(scheme.heat.slice(0, 4), share(row.figures[figure]))) },
-          itemStyle: row === best ? { borderColor: scheme.ink, borderWidth: 2 } : {} })) }],
+        data: rows.filter((row) => row.figures[figure] !== null).map((row) => ({ row, value: [at(row, one), at(row, two), row.figures[figure]],
+          label: { color: inkOn(colourOf(row)) },
+          itemStyle: { color: colourOf(row), ...(row === best ? { borderColor: scheme.ink, borderWidth: 2 } : {}) } })) }],
     };
   };
   const overMany = () => {
     const share = shareOf(), axes = varied.map((path, dim) => ({ dim, name: shortPath(path), type: "category", data: distinct(rows, path).map(valueText) }));
+    const over = { color: scheme.ink, textBorderColor: scheme.panel, textBorderWidth: 3 };  // lines cross them
     return {
-      parallel: { left: 50, right: 70, top: 34, bottom: 18, parallelAxisDefault: { nameTextStyle: { color: scheme.ink }, axisLabel: { color: scheme.soft }, axisLine: { lineStyle: { color: scheme.soft } } } },
-      parallelAxis: [...axes, { dim: varied.length, name: figureName(figure), axisLabel: { formatter: text, color: scheme.soft }, scale: true }], tooltip: tooltip(),
+      parallel: { left: 50, right: 70, top: 34, bottom: 18, parallelAxisDefault: { nameTextStyle: { color: scheme.ink }, axisLabel: over, axisLine: { lineStyle: { color: scheme.soft } } } },
+      parallelAxis: [...axes, { dim: varied.length, name: figureName(figure), axisLabel: { ...over, formatter: text }, scale: true }], tooltip: tooltip(),
       series: [{ type: "parallel", smooth: 0.15, lineStyle: { width: 1.6, opacity: 0.55 }, data: rows.filter((row) => row.figures[figure] !== null)
         .map((row) => ({ value: [...varied.map((path) => valueText(row.values[path])), row.figures[figure]], name: pointText(row),
-          lineStyle: { color: colourAt(scheme.ramp, 1 - share(row.figures[figure])), width: row === bestRow(rows, figure) ? 4 : 1.6 } })) }],
+          lineStyle: { color: colourAt(scheme.ramp, share(row.figures[figure])), ...(row === bestRow(rows, figure) ? { width: 4, opacity: 1 } : {}) } })) }],
     };
   };
   const [height, make] = varied.length < 2 ? [rows.length * 28 + 12, overBars]
     : varied.length === 2 ? [distinct(every, two).length * 38 + 60, overTwo] : [380, overMany];
   element("picture-hint").textContent = varied.length < 2 ? "The best point is marked."
     : varied.length === 2 ? "The stronger the colour the better; the best point is framed. Empty places could not run." : "Each line is a point: its values, and at the right the chosen figure. The best is the thick one.";
-  choose("picture-tools", "figure", figures, figure, (name) => { figure = name; redraw(); });
+  choose("picture-tools", "figure", figures, figureName, figure, (name) => { figure = name; redraw(); });
   draw("picture", Math.max(90, Math.min(1600, height)), make);
 };
 const hexAt = (ramp, share) => "#" + colourAt(ramp, share).match(/\d+/g).map((part) => (+part).toString(16).padStart(2, "0")).join("");
@@ -98,8 +90,8 @@ const drawTrade = (rows, figures) => {
   };
   const axis = (name, gap) => ({ type: "value", scale: true, ...step(name), name: figureName(name), nameLocation: "middle", nameGap: gap, nameTextStyle: { color: scheme.ink },
     axisLabel: { formatter: figureText(name), color: scheme.soft, hideOverlap: true }, splitLine: { lineStyle: { color: scheme.line } } });
-  choose("trade-tools", "across", figures, x, (name) => { x = name; redraw(); });
-  choose("trade-tools", "up", figures, y, (name) => { y = name; redraw(); });
+  choose("trade-tools", "across", figures, figureName, x, (name) => { x = name; redraw(); });
+  choose("trade-tools", "up", figures, figureName, y, (name) => { y = name; redraw(); });
   draw("scatter", 380, () => ({
     grid: { left: 86, right: 20, top: 12, bottom: 48 },
     tooltip: tooltip({ formatter: (p) => `<b>${escapeText(pointText(p.data.row))}</b><br>${figureName(x)} ${figureText(x)(p.value[0])}<br>${figureName(y)} ${figureText(y)(p.value[1])}` }),
@@ -116,10 +108,6 @@ const sweepCommand = () => {
   const grid = values.reduce((product, each) => product * each.length, 1) === result.rows.length;
   const vary = grid ? result.paths.map((path, i) => `--vary ${quoted(`${path}=${values[i].join(",")}`)}`) : ["--points POINTS.csv"];
   return ["topsim sweep", `${fileName(result.scenario)}.json`, ...vary, ...(result.best.figure === "step_seconds" ? [] : [`--best ${result.best.figure}`]), "--html sweep.html"].join(" ");
-};
-const drawSweepReproduce = () => {
-  element("command").textContent = sweepCommand();
-  element("save-result").onclick = () => saveFile("sweep.json", element("result").textContent);
 };
 pages.sweep = () => {
   const rows = result.rows.filter((row) => row.status === "ok"), failed = result.rows.filter((row) => row.status !== "ok");
@@ -145,7 +133,7 @@ pages.sweep = () => {
       ...inOrder(figures).map((name) => [figureName(name), (row) => row.figures[name] ?? NaN, (value) => (Number.isNaN(value) ? "" : figureText(name)(value))])],
       rows, { by: result.paths.length, up: !moreIsBetter(result.best.figure), mark: (row) => (row === best ? ' class="chosen"' : "") });
   }
-  drawSweepReproduce();
+  element("command").textContent = sweepCommand();
   if (failed.length === 0) element("failed-section").remove();
   else table("failed", "Points that could not run", [...result.paths.map((path) => [shortPath(path), (row) => row.values[path], valueText]), ["why", (row) => row.message]], failed, { by: -1 });
   drawWords();

@@ -11,7 +11,7 @@ const table = (id, caption, columns, rows, options = {}) => {
     const body = sorted.slice(0, limit).map((row) => `<tr${options.act ? ` data-row="${rows.indexOf(row)}" tabindex="0"` : ""}${options.mark ? options.mark(row) : ""}>` + columns.map(([, value, text, more], i) =>
       `<td${number(i)} data-value="${escapeText(value(row))}">${escapeText(text ? text(value(row), row) : value(row))}${more ? more(row) : ""}</td>`).join("") + "</tr>").join("");
     at.innerHTML = `<div class="scroll" tabindex="0"><table><caption hidden>${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>` +
-      (rows.length > limit ? `<p class="hint">The first ${limit} of ${whole(rows.length)} rows; the page's data holds all.</p>` : "");
+      (rows.length > limit ? `<p class="hint">The first ${limit} of ${whole(rows.length)} rows; the saved JSON has all.</p>` : "");
   };
   at.addEventListener("click", (event) => {
     const column = event.target.dataset.column, row = event.target.closest("[data-row]");
@@ -28,7 +28,7 @@ const table = (id, caption, columns, rows, options = {}) => {
   show();
   return show;
 };
-const meter = (share) => `<span class="meter"><i style="width:${Math.min(100, share * 100).toFixed(1)}%;background:${colourAt(schemes.light.ramp, 0.15 + 0.85 * share)}"></i></span>`;
+const meter = (share) => `<span class="meter"><i style="width:${Math.min(100, share * 100).toFixed(1)}%;${["light", "dark"].map((name) => `--${name}:${colourAt(schemes[name].ramp, 0.15 + 0.85 * share)}`).join(";")}"></i></span>`;
 
 const drawTables = () => {
   if (result.links.length > 0) table("links", "Links", [

@@ -16,8 +16,8 @@ const drawCloud = (all, families) => {
   const lines = ([low, high]) => [[1, 1.5, 0.9], [1.1, 1, 0.5], [1 / 1.1, 1, 0.5], [1.25, 1, 0.3], [0.75, 1, 0.3]].map(([factor, width, opacity]) => ({
     type: "line", silent: true, symbol: "none", z: 1, data: [[low, low * factor], [high, high * factor]], clip: true,
     lineStyle: { color: scheme.soft, width, opacity, type: factor === 1 ? "solid" : "dashed" } }));
-  const chart = draw("scatter", 520, (width) => ({
-    grid: { left: 70, right: 16, top: 10, bottom: 48, containLabel: width < 500 },
+  const chart = draw("scatter", 520, () => ({
+    grid: { left: 70, right: 16, top: 10, bottom: 48 },
     tooltip: tooltip({ formatter: (p) => caseText(p.data.one) }),
     xAxis: axis("published", ends()), yAxis: { ...axis("predicted", ends()), nameGap: 54 },
     series: [...lines(ends()), ...families.map((family) => ({
@@ -25,15 +25,10 @@ const drawCloud = (all, families) => {
       data: shown().filter((each) => each.family === family).map((one) => ({ value: [one.published, one.predicted], one })) }))],
   }), "canvas");
   chart.on("click", (p) => p.data.one && showCase(p.data.one));
-  const files = [...new Set(families.map(fileOf))];
-  const pressed = (chosen) => { for (const each of element("families-tools").children) each.setAttribute("aria-pressed", each === chosen); };
-  for (const file of [null, ...files]) {
-    button("families-tools", file ?? "all", file === null, (chosen) => {
-      familyShown = file;
-      pressed(chosen);
-      redraw();
-    });
-  }
+  choose("families-tools", "publication", ["", ...new Set(families.map(fileOf))], (file) => file || "all of them", "", (file) => {
+    familyShown = file || null;
+    redraw();
+  });
 };
 const colourOfFamily = (families, family) => familyColours[[...new Set(families.map(fileOf))].indexOf(fileOf(family)) % familyColours.length];
 // Times are seconds, memory bytes, shares of one.
@@ -71,8 +66,8 @@ pages.validate = () => {
   element("description").textContent = "topsim simulated what others measured and printed; no case's own figure is an input of its prediction.";
   if (cases.length === 0) return element("main").replaceChildren("No case could be simulated.");
   const within = (share) => size.filter((each) => each <= share).length / size.length;
-  element("sentence").textContent = `Half of ${plural(relative.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
-    `${percent(within(0.25))} within 25 %. The furthest is off by ${percent(size[size.length - 1])}.`;
+  element("sentence").innerHTML = unbroken(`Half of ${plural(relative.length, "published measurement")} are predicted within ${percent(at(0.5))}; ${percent(within(0.1))} of them within 10 %, ` +
+    `${percent(within(0.25))} within 25 %. The furthest is off by ${percent(size[size.length - 1])}.`);
   const card = (label, value, note) => `<div class="card"><div class="label">${label}</div><div class="value">${value}</div><div class="note">${note}</div></div>`;
   element("answer").innerHTML = card("Median error", percent(at(0.5)), "half are nearer") + card("90th percentile", percent(at(0.9)), "nine of ten are nearer") +
     card("Bias", signedError(relative.reduce((sum, each) => sum + each.error, 0) / relative.length), "mean error: + is too slow") +
