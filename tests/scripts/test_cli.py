@@ -1,12 +1,10 @@
-"""The program as a shell sees it: exit codes, streams, width, interruption, installation."""
+"""The program as a shell sees it: exit codes, streams, width."""
 
 import json
 import pathlib
 import re
 import signal
 import subprocess
-import tempfile
-import time
 import unittest
 
 import picture
@@ -227,99 +225,27 @@ class Streams(unittest.TestCase):
         self.assertEqual(quiet.stderr, "")
 
 
-class Inputs(unittest.TestCase):
-    def shell(self, command, folder=program.ROOT):
-        return subprocess.run(["bash", "-c", command.replace("topsim", str(program.TOPSIM))], cwd=folder, text=True,
-                              capture_output=True, check=False)
+class Screens(unittest.TestCase):
+    def test_a_run_fits_a_screen_of_24_lines_of_80_columns(self):
+        for path in program.SCENARIOS:
+            with self.subTest(path.name):
+                lines = program.output("run", path, env=program.environment(COLUMNS=str(COLUMNS))).splitlines()
+                self.assertLessEqual(len(lines), LINES)
+                self.assertEqual([line for line in lines if len(line) > COLUMNS], [])
 
-    def test_what_can_be_read_once_only_is_read_once(self):
-        wanted = program.output("run", IB, "--format", "json")
-        done = self.shell(f"cat {IB} | topsim run - --format json")
-        self.assertEqual(json.loads(done.stdout)["step"], json.loads(wanted)["step"])
-        self.assertEqual(json.loads(done.stdout)["name"], "stdin")
-        for command in (f"topsim compare <(cat {IB}) {IB} --seeds 2", f"topsim explain <(cat {IB})",
-                        f"topsim sweep <(cat {IB}) --vary run.seed=1,2"):
-            with self.subTest(command):
-                done = self.shell(command + " --quiet")
-                self.assertEqual((done.returncode, done.stderr), (0, ""))
+    def test_narrow_terminals_are_not_overrun(self):
+        for columns in (40, 60, 100, 200):
+            with self.subTest(columns):
+                text = program.output("run", IB, env=program.environment(COLUMNS=str(columns)))
+                self.assertLessEqual(max(map(len, text.splitlines())), max(columns, 60))
 
-    def test_mistakes_of_options_are_said_in_words_of_ours(self):
-        for words, said in ((("--rank", "abc"), '"abc" is no value for --rank, which takes a number'),
-                            (("--fail-if", "mfu < 1 %", "--fail-if", "mfu > 1 %"), "--fail-if can be given once")):
-            done = program.topsim("run", IB, *words)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(said, done.stderr)
-
-    def test_shipped_traces_are_found_from_any_folder(self):
-        with tempfile.TemporaryDirectory() as folder:
-            done = self.shell("topsim trace info configs/traces/ring8.goal", folder)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_a_result_knows_the_files_of_its_scenario_in_every_folder(self):
-        with tempfile.TemporaryDirectory() as folder:
-            below = pathlib.Path(folder) / "below"
-            below.mkdir()
-            program.output("topo", "export", "h100x1", "-o", below / "cluster.json")
-            (below / "s.json").write_text(json.dumps({
-                "topology": {"file": "cluster.json"},
-                "workload": {"model": "megatron-1.7b", "plan": {"micro_batch": 1, "global_batch": 1}}}))
-            done = self.shell("topsim run below/s.json --out r --quiet && topsim explain r --quiet", folder)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-
-    def test_paths_of_set_are_looked_up_where_the_command_runs_then_beside_the_scenario(self):
-        with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "below").mkdir()
-            scenario = pathlib.Path(folder) / "below" / "s.json"
-            scenario.write_text(json.dumps({
-                "topology": {"node": "h100x1", "nodes": 1},
-                "workload": {"model": "megatron-1.7b", "plan": {"micro_batch": 1, "global_batch": 1}}}))
-            set_file = "--set topology.node=null --set topology.nodes=null --set topology.file="
-            program.output("topo", "export", "h100x1", "-o", pathlib.Path(folder) / "here.json")
-            program.output("topo", "export", "h100x1", "-o", scenario.parent / "beside.json")
-            for name in ("here.json", "beside.json"):
-                done = self.shell(f"topsim run below/s.json --quiet {set_file}{name}", folder)
-                self.assertEqual((done.returncode, done.stderr), (0, ""), name)
-            done = self.shell(f"topsim run below/s.json --quiet {set_file}nowhere.json", folder)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(f"looked for {folder}/nowhere.json and {folder}/below/nowhere.json", done.stderr)
-            done = self.shell("topsim run below/s.json --quiet --set 'workload={\"trace\": {\"format\": \"goal\", \"path\": \"no.goal\"}}'", folder)
-            self.assertIn(f"looked for {folder}/no.goal and {folder}/below/no.goal", done.stderr)
-
-    def test_a_trace_that_waits_for_itself_is_told_when_it_is_looked_at(self):
-        with tempfile.TemporaryDirectory() as folder:
-            goal = pathlib.Path(folder) / "circle.goal"
-            goal.write_text("num_ranks 1\nrank 0 {\na: calc 5\nb: calc 5\na requires b\nb requires a\n}\n")
-            done = program.topsim("trace", "info", goal)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn("2 nodes wait for each other", done.stderr)
-
-
-class TopologyFiles(unittest.TestCase):
-    def test_a_name_that_says_another_format_than_asked_for_is_remarked(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "box.json"
-            done = program.topsim("topo", "export", "hgx-h100", "--as", "nccl", "-o", path)
-            self.assertEqual(done.returncode, 0)
-            self.assertIn("is written as nccl, and its name says json", done.stderr)
-            done = program.topsim("topo", "export", "hgx-h100", "--as", "json", "-o", path)
-            self.assertNotIn("warning", done.stderr)
-
-    def test_the_format_follows_the_name(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for verb, name, start in [("export", "t.json", "{"), ("export", "t.xml", "<system"), ("draw", "t.svg", "<svg"),
-                                      ("draw", "t.dot", "graph"), ("export", "t.txt", "node0"), ("bom", "b.txt", "count"),
-                                      ("bom", "b.json", "{"), ("bom", "b.csv", "category,")]:
-                with self.subTest(name):
-                    path = pathlib.Path(folder) / name
-                    program.output("topo", verb, IB, "-o", path)
-                    self.assertTrue(path.read_text().lstrip().startswith(start), path.read_text()[:80])
-
-    def test_other_names_are_refused_with_those_that_are_known(self):
-        for verb, name, known in [("draw", "t.png", ".svg"), ("bom", "b.md", ".csv")]:
-            done = program.topsim("topo", verb, IB, "-o", name)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(known, done.stderr)
+    def test_a_screen_and_its_json_tell_the_same(self):
+        text, result = program.output("run", IB), program.result(program.ROOT / IB)
+        value, unit = re.search(r"step time +([\d.]+) (\w+)", text).groups()
+        self.assertAlmostEqual(float(value) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit], result["step"]["seconds"],
+                               delta=0.005 * result["step"]["seconds"])
+        busy = float(re.search(r"accelerator busy +([\d.]+) %", text).group(1))
+        self.assertAlmostEqual(busy, 100 * (1 - result["accelerators"]["idle_fraction"]), delta=0.051)
 
 
 class Bench(unittest.TestCase):
@@ -345,122 +271,6 @@ class Bench(unittest.TestCase):
             mean = float(re.search(r"^# Avg bus bandwidth    : ([\d.]+)", text, re.MULTILINE).group(1))
             self.assertAlmostEqual(mean, sum(row["busbw"] for row in rows) / len(rows), delta=1e-3)
             self.assertIn("\n# Out of bounds values : 0 OK\n", text)
-
-
-class Screens(unittest.TestCase):
-    def test_a_run_fits_a_screen_of_24_lines_of_80_columns(self):
-        for path in program.SCENARIOS:
-            with self.subTest(path.name):
-                lines = program.output("run", path, env=program.environment(COLUMNS=str(COLUMNS))).splitlines()
-                self.assertLessEqual(len(lines), LINES)
-                self.assertEqual([line for line in lines if len(line) > COLUMNS], [])
-
-    def test_narrow_terminals_are_not_overrun(self):
-        for columns in (40, 60, 100, 200):
-            with self.subTest(columns):
-                text = program.output("run", IB, env=program.environment(COLUMNS=str(columns)))
-                self.assertLessEqual(max(map(len, text.splitlines())), max(columns, 60))
-
-    def test_a_screen_and_its_json_tell_the_same(self):
-        text, result = program.output("run", IB), program.result(program.ROOT / IB)
-        value, unit = re.search(r"step time +([\d.]+) (\w+)", text).groups()
-        self.assertAlmostEqual(float(value) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit], result["step"]["seconds"],
-                               delta=0.005 * result["step"]["seconds"])
-        busy = float(re.search(r"accelerator busy +([\d.]+) %", text).group(1))
-        self.assertAlmostEqual(busy, 100 * (1 - result["accelerators"]["idle_fraction"]), delta=0.051)
-
-
-class Interruption(unittest.TestCase):
-    def interrupted(self, *words, after=2):
-        """Exit code, standard output and standard error of a command that gets Ctrl-C after so many seconds."""
-        child = subprocess.Popen([program.TOPSIM, *words], cwd=program.ROOT, stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=program.environment())
-        time.sleep(after)
-        self.assertIsNone(child.poll(), "the command is too quick to be interrupted")
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
-        self.assertIn("interrupted", err)
-        return child.returncode, out, err
-
-    def test_what_was_done_until_then_is_printed_and_marked(self):
-        seeds = ",".join(map(str, range(1, 2001)))
-        for words in (["bench", "all_reduce", IB, "--network", "packet", "-b", "8", "-e", "8G"],
-                      ["bench", "p2p", IB, "-b", "2", "-e", "1G", "-f", "1.01"],
-                      ["bench", "all_to_all", IB, "--set", "topology.nodes=32", "-b", "64M"],
-                      ["compare", IB, "configs/8xH100-roce.json", "--seeds", "100000"],
-                      ["sweep", IB, "--vary", "run.seed=" + seeds],
-                      ["plan", IB, "--exhaustive"],
-                      ["validate"]):
-            with self.subTest(words[:2]):
-                code, out, err = self.interrupted(*words, "--format", "json")
-                self.assertEqual(code, 130, err)
-                self.assertIs(json.loads(out)["complete"], False)
-
-    def test_a_comparison_leaves_out_what_has_no_step_yet(self):
-        code, out, err = self.interrupted("compare", "configs/1xH100.json", "configs/32xH100-ib.json", IB, "--network",
-                                          "packet", "--seeds", "1", "--jobs", "1", "--format", "json", after=4)
-        self.assertEqual(code, 130, err)
-        self.assertRegex(err, "[012] of 3 candidates")
-        if out:  # the quick ones may have been done
-            self.assertNotIn("8xH100-ib", json.loads(out)["names"])
-
-    def test_an_explanation_is_of_the_steps_there_are(self):
-        with program.temporary_folder() as folder:
-            program.output("run", IB, "--out", folder)
-            written = pathlib.Path(folder) / "result.json"
-            result = json.loads(written.read_text())
-            result["scenario"]["run"]["steps"] = 10000  # what is simulated again takes its time
-            written.write_text(json.dumps(result))
-            code, out, err = self.interrupted("explain", folder, "--format", "json", after=1)
-            self.assertEqual(code, 130, err)
-            explained = json.loads(out)
-            self.assertIs(explained["complete"], False)
-            self.assertEqual(explained["step_seconds"], result["step"]["seconds"])
-        code, out, err = self.interrupted("explain", IB, "--network", "packet")
-        self.assertEqual((code, out), (130, ""), err)
-
-    def test_what_has_no_part_that_is_worth_printing_ends_at_once(self):
-        for words in (["calibrate"], ["bench", "victim", "configs/8xH100-roce.json", "--window", "1 s"]):
-            with self.subTest(words[0]):
-                self.assertEqual(self.interrupted(*words, after=0.5), (130, "", "interrupted\n"))
-
-    def test_a_run_that_has_not_begun_its_steps_ends_at_once(self):
-        begin = time.monotonic()
-        words = ["run", "configs/131072xH100-llama3-405b.json", "--no-fold"]  # more than ten seconds of preparation
-        self.assertEqual(self.interrupted(*words, after=1), (130, "", "interrupted\n"))
-        self.assertLess(time.monotonic() - begin, 5)
-
-    def test_a_second_one_ends_at_once(self):
-        child = subprocess.Popen([program.TOPSIM, "validate"], cwd=program.ROOT, stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=program.environment())
-        time.sleep(1)
-        child.send_signal(signal.SIGSTOP)  # so that both are there before it can answer the first
-        child.send_signal(signal.SIGINT)
-        child.send_signal(signal.SIGTERM)
-        child.send_signal(signal.SIGCONT)
-        out, err = child.communicate(timeout=60)
-        self.assertEqual((child.returncode, out, err), (130, "", "interrupted\n"))
-
-    def test_an_interrupted_run_leaves_a_valid_partial_result(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with self.subTest(number), program.temporary_folder() as folder:
-                child = subprocess.Popen(
-                    [program.TOPSIM, "run", "configs/32xH100-ib.json", "--no-fold", "--set", "run.steps=300", "--set",
-                     "run.warmup=0", "--out", folder, "--format", "json"],
-                    cwd=program.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                    text=True, env=program.environment())
-                time.sleep(3)
-                self.assertIsNone(child.poll(), "the scenario is too short to be interrupted")
-                child.send_signal(number)
-                out, err = child.communicate(timeout=program.LIMIT_SECONDS)
-                self.assertEqual(child.returncode, 130, err)
-                self.assertIn("partial", err)
-                written = json.loads((pathlib.Path(folder) / "result.json").read_text())
-                self.assertEqual(written["format"], "topsim.result/1")
-                self.assertIs(written["complete"], False)
-                self.assertLess(len(written["step"]["per_step"]), 300)
-                self.assertEqual(json.loads(out), written)
-
 
 
 if __name__ == "__main__":
