@@ -5,7 +5,9 @@ Usage:  tests/bench/steps.py [--program PATH] [--runs N] [--ecmp] [--growth]
 CPU seconds are user + system of the whole program, start-up included; the median of N runs.
 """
 import argparse
+import concurrent.futures
 import json
+import multiprocessing
 import os
 import pathlib
 import statistics
@@ -36,7 +38,14 @@ def run(program, scenario, changes):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{scenario}: exit code {process.returncode}")
-    return used.ru_utime + used.ru_stime, time.monotonic() - begin, used.ru_maxrss / 1024, result
+    return (used.ru_utime + used.ru_stime, time.monotonic() - begin, used.ru_maxrss / 1024, len(result["ranks"]),
+            len(result["links"]), result["step"]["seconds"])
+
+
+def run_apart(*words):
+    """A program's peak memory begins with that of the process which starts it: each run has a new one."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
+        return fresh.submit(run, *words).result()
 
 
 def main():
@@ -49,11 +58,10 @@ def main():
     cases = CASES + GROWTH * options.growth + ECMP * options.ecmp
     print(f"{'accelerators':<20}{'CPU s':>9}{'wall s':>9}{'MB':>7}{'rank classes':>14}{'link classes':>14}{'step s':>16}")
     for name, scenario, changes in cases:
-        runs = [run(options.program, scenario, changes) for _ in range(options.runs)]
-        result = runs[0][3]
+        runs = [run_apart(options.program, scenario, changes) for _ in range(options.runs)]
+        ranks, links, seconds = runs[0][3:]
         print(f"{name:<20}{statistics.median(r[0] for r in runs):>9.2f}{statistics.median(r[1] for r in runs):>9.2f}"
-              f"{max(r[2] for r in runs):>7.0f}{len(result['ranks']):>14}{len(result['links']):>14}"
-              f"{result['step']['seconds']:>16.9f}", flush=True)
+              f"{max(r[2] for r in runs):>7.0f}{ranks:>14}{links:>14}{seconds:>16.9f}", flush=True)
 
 
 if __name__ == "__main__":
