@@ -28,6 +28,7 @@ class SecondWave : public testing::Test {
     program::Op call = communicate(OpKind::collective, collective, 1);
     call.launch = late;
     call.units = units;
+    if (pace != 1) world.pace_changes = {{SimTime{}, RankId(0), pace}, {SimTime{}, RankId(1), pace}};
     // The host launches in program order: what is not to wait for the collective's launch comes before it.
     late == Duration{} ? world.add_class({call, op}) : world.add_class({op, call});
     const Outcome outcome = world.run(Dimension::data, 1, {132, BytesPerSecond(1e12)}, 24);
@@ -35,6 +36,7 @@ class SecondWave : public testing::Test {
     return last.busy;
   }
   std::int16_t units = program::Op::kByChannels;
+  double pace = 1;  // of both ranks, from the start
   // Every block has as many tiles as any: the left-over ones take as long as the others.
   program::Grids one{0, {}, 1, third(1), 1};
 };
@@ -61,15 +63,9 @@ TEST_F(SecondWave, WhatCommunicationCostsIsToldOfTheBusyTime) {
 TEST_F(SecondWave, IsToldApartFromASlowAccelerator) {
   // At half its pace for good: 200 us alone, 400 beside a collective that lasts longer. The rest is the
   // communication's.
-  SmallWorld world(2);
-  world.grids = {one};
-  program::Op op = compute(100_us);
-  op.grids = 1;
-  world.add_class({communicate(OpKind::collective, 500'000, 1), op});
-  world.pace_changes = {{SimTime{}, RankId(0), 0.5}, {SimTime{}, RankId(1), 0.5}};
-  const Outcome outcome = world.run(Dimension::data, 1, {132, BytesPerSecond(1e12)}, 24);
-  EXPECT_EQ(outcome.ranks[0].steps[0].busy, 400_us);
-  EXPECT_EQ(outcome.ranks[0].steps[0].slowed, 200_us);
+  pace = 0.5;
+  EXPECT_EQ(busy(one, 100_us, 500'000), 400_us);
+  EXPECT_EQ(last.slowed, 200_us);
 }
 
 TEST_F(SecondWave, TakesAsLongAsTheTilesOfItsBlocks) {
@@ -138,13 +134,7 @@ TEST_F(SecondWave, CommunicationByCopyEnginesTakesNoUnits) {
 
 TEST_F(SecondWave, SlowsWithTheAccelerator) {
   // Half the pace from the start: 200 us of the first blocks, 200 of the others.
-  SmallWorld world(2);
-  world.grids = {one};
-  program::Op op = compute(100_us);
-  op.grids = 1;
-  world.add_class({communicate(OpKind::collective, 900'000, 1), op});
-  world.pace_changes = {{SimTime{}, RankId(0), 0.5}, {SimTime{}, RankId(1), 0.5}};
-  const Outcome outcome = world.run(Dimension::data, 1, {132, BytesPerSecond(1e12)}, 24);
-  EXPECT_EQ(outcome.ranks[0].steps[0].busy, 400_us);
+  pace = 0.5;
+  EXPECT_EQ(busy(one, 100_us, 900'000), 400_us);
 }
 }  // namespace topsim::executor::second_wave_test

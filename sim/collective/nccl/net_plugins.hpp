@@ -30,33 +30,20 @@ struct NetPlugin {
 // P4de says that its trees hand on less at a time: with pieces of 1 MiB 16 MiB would read 48 % too slow, not
 // 3 too fast. Google: what its environment profile for A3 Mega sets (nccl-env-profile.sh, as public job
 // scripts repeat it).
-inline constexpr std::int64_t kEfaBuffer = 8 << 20, kEfaChunk = 512 << 10;
+[[nodiscard]] constexpr NetPlugin efa_from_p5(std::string_view nics, Microseconds told) {
+  return {.nics = nics,
+          .told = told,
+          .hop = Microseconds(35),
+          .joins_nics = true,
+          .buffer = 8 << 20,
+          .nvls_chunk = 512 << 10};
+}
 inline constexpr std::array kNetPlugins = {
     NetPlugin{.nics = "efa-v1", .told = Microseconds(75), .hop = Microseconds(35), .simple_only = true},
-    NetPlugin{.nics = "efa-v2",
-              .told = Microseconds(75),
-              .hop = Microseconds(35),
-              .joins_nics = true,
-              .buffer = kEfaBuffer,
-              .nvls_chunk = kEfaChunk},
-    NetPlugin{.nics = "efa-v3",
-              .told = Microseconds(35),
-              .hop = Microseconds(35),
-              .joins_nics = true,
-              .buffer = kEfaBuffer,
-              .nvls_chunk = kEfaChunk},
-    NetPlugin{.nics = "efa-v4-b200",
-              .told = Microseconds(35),
-              .hop = Microseconds(35),
-              .joins_nics = true,
-              .buffer = kEfaBuffer,
-              .nvls_chunk = kEfaChunk},
-    NetPlugin{.nics = "efa-v4-b300",
-              .told = Microseconds(35),
-              .hop = Microseconds(35),
-              .joins_nics = true,
-              .buffer = kEfaBuffer,
-              .nvls_chunk = kEfaChunk},
+    efa_from_p5("efa-v2", Microseconds(75)),
+    efa_from_p5("efa-v3", Microseconds(35)),
+    efa_from_p5("efa-v4-b200", Microseconds(35)),
+    efa_from_p5("efa-v4-b300", Microseconds(35)),
     NetPlugin{.nics = "gcp-ipu-200", .simple_only = true, .rings_and_trees = true}};
 
 [[nodiscard]] constexpr NetPlugin net_plugin_of(std::string_view nic) {
