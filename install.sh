@@ -39,7 +39,7 @@ packages="g++ cmake ninja-build pkg-config libboost-graph-dev nlohmann-json3-dev
   libsqlite3-dev zlib1g-dev"
 [ $python = 0 ] || packages="$packages python3-dev pybind11-dev python3-numpy python3-pandas python3-matplotlib"
 [ $simgrid = 0 ] || packages="$packages libsimgrid-dev"
-[ $tests = 0 ] || packages="$packages libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler clang-format chromium chromium-driver
+[ $tests = 0 ] || packages="$packages libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler clang-format groff-base chromium chromium-driver
   python3-jsonschema python3-networkx python3-distributed python3-nbformat python3-nbclient python3-ipykernel python3-tqdm"
 # The report page's chart library and what packs it come from npm; where node is already there, Debian's npm stays away.
 command -v npm >/dev/null 2>&1 || packages="$packages npm"

@@ -35,6 +35,7 @@ class Installation(unittest.TestCase):
         self.assertRegex(text, r"\n      pages +")
 
     def test_the_manual_page_is_set_without_a_warning(self):
+        # test.sh installs groff; a plain build need not have it.
         if shutil.which("groff") is None:
             self.skipTest("groff is not installed")
         done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=program.output("man"), capture_output=True, text=True,
