@@ -14,8 +14,14 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"gpu", "accelerator"},
     {"gpus", "accelerators"},
+    {"gpus_per_node", "accelerators"},
+    {"num_nodes", "nodes"},
+    {"model_name", "model"},
     {"hca", "nic"},
     {"fabric_switch", "switch"},
+    {"clos", "fat-tree"},
+    {"leaf-spine", "fat-tree"},
+    {"rail-optimized", "rail"},
     {"tensor_parallel", "tp"},
     {"tensor_parallel_size", "tp"},
     {"tensor_model_parallel_size", "tp"},
@@ -24,10 +30,19 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"pipeline_model_parallel_size", "pp"},
     {"data_parallel", "dp"},
     {"data_parallel_size", "dp"},
+    {"context_parallel", "cp"},
     {"context_parallel_size", "cp"},
+    {"expert_parallel", "ep"},
     {"expert_parallel_size", "ep"},
     {"expert_model_parallel_size", "ep"},
+    {"sp", "sequence_parallel"},
+    {"vp", "virtual_stages"},
+    {"vpp", "virtual_stages"},
+    {"virtual_pipeline", "virtual_stages"},
     {"virtual_pipeline_size", "virtual_stages"},
+    {"virtual_pipeline_model_parallel_size", "virtual_stages"},
+    {"mbs", "micro_batch"},
+    {"gbs", "global_batch"},
     {"microbatch_size", "micro_batch"},
     {"micro_batch_size", "micro_batch"},
     {"batch_size", "global_batch"},
@@ -37,6 +52,8 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"recompute_granularity", "recompute"},
     {"zero_stage", "zero"},
     {"seq_len", "sequence"},
+    {"seqlen", "sequence"},
+    {"max_seq_len", "sequence"},
     {"seq_length", "sequence"},
     {"sequence_length", "sequence"},
     {"max_position_embeddings", "sequence"},
@@ -57,16 +74,17 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"dtype", "precision"},
 };
 
-const std::string* meant(std::string_view word, std::span<const std::string> known) {
+}  // namespace
+
+std::optional<std::string> same_meaning(std::string_view word, std::span<const std::string> known) {
   const std::string small = lower_case(word);
   for (const auto& [theirs, ours] : kSynonyms) {
     if (small != theirs) continue;
     const auto found = std::find(known.begin(), known.end(), ours);
-    if (found != known.end()) return &*found;
+    if (found != known.end()) return *found;
   }
-  return nullptr;
+  return std::nullopt;
 }
-}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -88,7 +106,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> known) {
   constexpr std::size_t kLongestWord = 100;  // beyond it nobody mistyped a name
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
-  if (const std::string* const same = meant(word, known)) return *same;
+  if (const auto same = same_meaning(word, known)) return same;
   const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
   // Of equally close words the one that begins alike: people rarely mistype the first letter.
   std::size_t best = 2 * most + 2;

@@ -12,8 +12,12 @@ namespace topsim {
 // Levenshtein distance; a swap of neighbours counts as one edit ("lenght" is one typo, not two).
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known word that means the same ("gpu": accelerator, "num_layers": layers), or else the closest within
-// max(1, length/3) edits, capitals ignored; of equals one with the same first letter.
+// The known word for what other programs call by this one ("gpu": accelerator, "num_layers": layers).
+[[nodiscard]] std::optional<std::string> same_meaning(std::string_view word,
+                                                      std::span<const std::string> known);
+
+// The known word that means the same, or else the closest within max(1, length/3) edits, capitals ignored; of
+// equals one with the same first letter.
 [[nodiscard]] std::optional<std::string> closest(std::string_view word, std::span<const std::string> known);
 
 // "a, b, c"; above `most` words: "a, b, c, ... (12 in all)".

@@ -1,6 +1,7 @@
 #include "sim/config/object.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sim/base/suggest.hpp"
@@ -12,6 +13,16 @@ constexpr std::string_view kUse = "use";
 std::string with_article(const std::string& noun) {
   return (std::string_view("aeiou").find(noun.front()) == std::string_view::npos ? "a " : "an ") + noun;
 }
+// A key of the same object that is spelled nearly so, the path of another object's that is called so, or
+// both.
+std::string did_you_mean(const std::optional<std::string>& close, const std::string& home) {
+  std::string text;
+  if (close) text = '"' + *close + '"';
+  if (!home.empty() && !(close && home.ends_with('.' + *close)))
+    text += (text.empty() ? "\"" : " or \"") + home + '"';
+  return text.empty() ? text : "did you mean " + text + '?';
+}
+
 Value text_of_example(const std::string& json) {
   Document document = Document::parse(json, "example");
   return std::move(document.tree());
@@ -63,9 +74,8 @@ bool ObjectBase::check(const Node& node, Reader& reader) const {
       continue;
     }
     const std::vector<std::string> known = keys();
-    const auto close = closest(key, known);
     reader.problem_at_key(child, "unknown key \"" + key + '"',
-                          close ? "did you mean \"" + *close + "\"?" : "",
+                          did_you_mean(closest(key, known), reader.home_of(key)),
                           "keys of " + with_article(name_) + ": " + join(known));
   }
   const bool from_entry = !category_.empty() && member(node, shorthand_);

@@ -1,9 +1,11 @@
 // Collects all problems of one reading; nothing is thrown half way.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/config/document.hpp"
@@ -44,12 +46,20 @@ class Reader {
   // Documents being read, so that one that refers to itself is found out: enter() is false then.
   bool enter(const std::string& document);
   void leave() { open_.pop_back(); }
+  // Says where in the user's document a key belongs that stands in the wrong object; empty: nowhere, or a
+  // library's document is being read. Asked only when a key is unknown (home_of_key.hpp).
+  using Home = std::function<std::string(std::string_view)>;
+  void set_home(Home home) { home_ = std::move(home); }
+  [[nodiscard]] std::string home_of(std::string_view key) const {
+    return home_ && open_.empty() ? home_(key) : std::string();
+  }
 
  private:
   std::vector<Problem> problems_;
   const Library* library_;
   std::vector<std::unique_ptr<Document>> kept_;
   std::vector<std::string> open_;
+  Home home_;
 };
 
 // How a user sees it, as tests/errors/cases hold it. At most `most` problems, then "and 7 more".

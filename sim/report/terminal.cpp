@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "sim/report/collective_lines.hpp"
 #include "sim/report/per_step.hpp"
 #include "sim/report/reason_text.hpp"
 #include "sim/report/text.hpp"
@@ -61,8 +62,9 @@ class Screen {
 
 std::string run_text(const RunRecord& record) {
   const auto count = [](std::uint64_t n) { return count_text(static_cast<double>(n)); };
+  const char* const classes = record.rank_classes == 1 ? " rank class" : " rank classes";
   return fmt::format("{}{} events, {} of wall time",
-                     record.folded ? count(record.rank_classes) + " rank classes, " : std::string(),
+                     record.folded ? count(record.rank_classes) + classes + ", " : std::string(),
                      count(record.events), duration_text(from_seconds(record.wall_seconds)));
 }
 
@@ -259,27 +261,6 @@ std::string calls_text(double count) {
   return count < 999'500 ? count_text(count) : three_digits(count / 1e6) + " M";
 }
 
-// The longest in sum first, one of each kind before a second of any.
-std::vector<const CollectiveRow*> longest_collectives(const Result& result, std::size_t limit) {
-  std::vector<const CollectiveRow*> rows;
-  for (const CollectiveRow& row : result.collectives) rows.push_back(&row);
-  const auto total = [](const CollectiveRow* row) {
-    return seconds(row->each) * static_cast<double>(row->calls);
-  };
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const CollectiveRow* a, const CollectiveRow* b) { return total(a) > total(b); });
-  std::vector<const CollectiveRow*> first, others;
-  for (const CollectiveRow* row : rows) {
-    const bool seen = std::any_of(first.begin(), first.end(), [&](const CollectiveRow* each) {
-      return each->group == row->group && each->kind == row->kind;
-    });
-    (seen ? others : first).push_back(row);
-  }
-  first.insert(first.end(), others.begin(), others.end());
-  first.resize(std::min(first.size(), limit));
-  return first;
-}
-
 // Narrow screens do without algorithms, then without sizes, then without calls.
 void collectives(Screen& screen, const Result& result, std::size_t limit) {
   if (result.collectives.empty()) return;
@@ -299,11 +280,9 @@ void collectives(Screen& screen, const Result& result, std::size_t limit) {
   const std::size_t heading = 2 + name - (calls ? 6 : 0);
   screen.line("  " + row_text(pad_right("collectives", heading), " calls a step", "size", "each", "busbw",
                               "algorithm"));
-  for (const CollectiveRow* row : longest_collectives(result, limit))
-    screen.line(row_text("    " + pad_right(clip_end(row->group + " " + row->kind, name), name),
-                         calls_text(calls_of_a_rank_per_step(result, *row)), message_text(row->bytes),
-                         duration_text(row->each), rate_text(row->bus_bandwidth),
-                         row->algorithm + " " + row->protocol));
+  for (const CollectiveLine& line : longest_collectives(result, limit))
+    screen.line(row_text("    " + pad_right(clip_end(line.name, name), name), calls_text(line.calls),
+                         line.size, line.each, line.bus_bandwidth, line.algorithm));
 }
 
 // Returns whether all of them found room.

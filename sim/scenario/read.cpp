@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/base/suggest.hpp"
+#include "sim/config/home_of_key.hpp"
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/cluster.hpp"
 #include "sim/scenario/directories.hpp"
@@ -162,6 +163,7 @@ Scenario finish(Document document, const fs::path& folder, std::span<const std::
   Scenario result;
   result.document = kept;
   config::Reader reader(&library);
+  reader.set_home([](std::string_view key) { return config::home_of_key<Scenario>(key); });
   config::codec_for<Scenario>()->read(kept->root(), result, reader);
   if (needs_workload && kept->root().is(Kind::object) && !has_workload(*kept))
     reader.add(ConfigError(kept->locate({no_workload()})));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/config/home_of_key.hpp"
+
 namespace demo {
 using namespace topsim;
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b };
@@ -124,6 +126,32 @@ TEST(Object, WhatIsWrittenReadsBackTheSame) {
   plan.rates["x"] = BytesPerSecond(1.0 / 3);
   plan.links = {{"a", std::nullopt}, {"b", Duration(7)}};
   EXPECT_EQ(read_plan(write(plan)), plan);
+}
+
+// "count" is a key of lanes; "seq_len" and "gpus" of nothing here. Elements of lists have no one path: "use"
+// and "latency" are found in `link`, not in `links`.
+TEST(HomeOfKey, IsThePathOfTheObjectThatHasIt) {
+  EXPECT_EQ(home_of_key<demo::Plan>("count"), "lanes.count");
+  EXPECT_EQ(home_of_key<demo::Plan>("latency"), "link.latency");
+  EXPECT_EQ(home_of_key<demo::Plan>("tensor_parallel"), "tp");  // what others call it
+  EXPECT_EQ(home_of_key<demo::Plan>("seq_len"), "");
+}
+
+TEST(HomeOfKey, IsNamedBesideAKeyThatIsSpelledNearly) {
+  Reader reader;
+  reader.set_home([](std::string_view key) { return home_of_key<demo::Plan>(key); });
+  const Document document =
+      Document::parse(R"({"latency": "1 us", "lane": 2, "lanes": {"tp": 4, "cont": 1}})", "f");
+  demo::Plan plan;
+  codec_for<demo::Plan>()->read(document.root(), plan, reader);
+  std::vector<std::string> labels;
+  try {
+    reader.finish();
+  } catch (const ConfigError& error) {
+    for (const Problem& problem : error.problems()) labels.push_back(problem.label);
+  }
+  EXPECT_THAT(labels, testing::ElementsAre(R"(did you mean "link.latency"?)", R"(did you mean "lanes"?)",
+                                           R"(did you mean "tp"?)", R"(did you mean "count"?)"));
 }
 
 TEST(Object, AllMistakesOfAFileAreFoundAtOnceInItsOrder) {

@@ -30,7 +30,9 @@ Result crowded() {
     link.type = "a kind of link with a long name " + std::to_string(i);
     link.from = "node12345/gpu7-with-a-name-nobody-expected";
     result.links.push_back(link);
-    result.collectives.push_back(result.collectives[0]);
+    CollectiveRow collective = result.collectives[0];
+    collective.bytes = Bytes(1 << i);
+    result.collectives.push_back(collective);
     result.findings.push_back({Severity::note, std::string(200, 'x'), "", ""});
   }
   return result;
@@ -176,6 +178,20 @@ TEST(Terminal, TotalsAreThoseOfAStep) {
   result.step_times.resize(4, 10_ms);
   EXPECT_THAT(to_terminal(result, {}), HasSubstr("125 MB"));
   EXPECT_THAT(to_terminal(result, {}), HasSubstr("data all_reduce          0.500  128 MiB"));
+}
+
+// Two buckets of 128 MiB, one some bytes larger: to three digits they are alike, 1 + 1 calls a step. A third
+// that takes other channels reads alike too; one in LL does not.
+TEST(Terminal, CallsThatReadAlikeAreOneRow) {
+  Result result = sample_result();
+  result.findings.clear();  // they take the rows' lines
+  for (int i = 0; i < 3; ++i) result.collectives.push_back(result.collectives[0]);
+  result.collectives[1].bytes = result.collectives[0].bytes + Bytes(4096);
+  result.collectives[2].channels = 4;
+  result.collectives[3].protocol = "LL";
+  const std::string text = to_terminal(result, {});
+  EXPECT_THAT(text, HasSubstr("data all_reduce              3  128 MiB"));
+  EXPECT_THAT(text, HasSubstr("data all_reduce              1  128 MiB"));
 }
 
 TEST(Terminal, BarsAndColourOnlyWhereAskedFor) {

@@ -1,0 +1,53 @@
+#include "sim/config/home_of_key.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "sim/base/suggest.hpp"
+
+namespace topsim::config {
+namespace {
+constexpr std::string_view kDefinitions = "#/$defs/";
+
+struct Place {
+  const Value* schema;
+  std::string path;
+};
+
+// What the schema at one place stands for: itself, what it refers to, each of its alternatives.
+void add_objects(const Value& schema, const std::string& path, std::map<std::string, Value>& definitions,
+                 std::set<std::string>& seen, std::deque<Place>& found) {
+  if (const Value* reference = schema.find("$ref")) {
+    const std::string id = reference->text.substr(kDefinitions.size());
+    if (seen.insert(id).second) add_objects(definitions[id], path, definitions, seen, found);
+  }
+  if (const Value* choices = schema.find("anyOf"))
+    for (const auto& choice : choices->children) add_objects(*choice, path, definitions, seen, found);
+  if (schema.find("properties") != nullptr) found.push_back({&schema, path});
+}
+}  // namespace
+
+std::string home_of_key(std::string_view key, const Value& root, Definitions& definitions) {
+  std::vector<std::string> keys, paths;  // the nearest to the root first
+  std::set<std::string> seen;
+  std::deque<Place> open;
+  add_objects(root, "", definitions.values(), seen, open);
+  for (; !open.empty(); open.pop_front()) {
+    for (const auto& property : open.front().schema->find("properties")->children) {
+      const std::string& before = open.front().path;
+      keys.push_back(property->key);
+      paths.push_back(before.empty() ? property->key : before + '.' + property->key);
+      add_objects(*property, paths.back(), definitions.values(), seen, open);
+    }
+  }
+  auto home = std::find(keys.begin(), keys.end(), key);
+  if (home == keys.end()) {
+    const auto same = same_meaning(key, keys);
+    home = same ? std::find(keys.begin(), keys.end(), *same) : keys.end();
+  }
+  return home == keys.end() ? std::string() : paths[static_cast<std::size_t>(home - keys.begin())];
+}
+}  // namespace topsim::config
