@@ -90,9 +90,9 @@ class Catalogue {
   [[nodiscard]] const CableEntry& cable(std::string_view id) const;
   [[nodiscard]] const NodeRecipe& node(std::string_view id) const;
   [[nodiscard]] const FabricRecipe& fabric(std::string_view id) const;
-  // What root complexes of a family of CPUs (ModelFacts::cpu_family) cut traffic between accelerators into;
-  // 0: not known.
-  [[nodiscard]] Bytes peer_packet(std::string_view cpu_family) const;
+  // How many times longer traffic between accelerators takes on PCIe behind root complexes of a family of
+  // CPUs (ModelFacts::cpu_family), which cut its packets (CpuEntry); 1: not known to.
+  [[nodiscard]] double peer_overhead(std::string_view cpu_family) const;
   // Null when nobody published a price or a rate.
   [[nodiscard]] const PriceEntry* price(std::string_view id) const;
   [[nodiscard]] const Ratio* ratio(std::string_view id) const;  // "pue", "years", ...

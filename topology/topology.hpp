@@ -80,8 +80,8 @@ struct LinkType {
 struct ModelFacts {
   int compute_capability = 0;  // accelerators: 70, 80, 90, 100; 0 when not NVIDIA
   bool gpu_direct = true;      // accelerators, NICs: RDMA straight to and from accelerator memory
-  std::string cpu_family;  // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
-  Bytes peer_packet{};     // CPUs: Catalogue::peer_packet()
+  std::string cpu_family;    // CPUs: intel-bdw, intel-skl, intel-icx, intel-spr, intel-erp, amd, arm, power9
+  double peer_overhead = 1;  // CPUs: Catalogue::peer_overhead()
 };
 
 enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };

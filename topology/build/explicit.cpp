@@ -65,7 +65,7 @@ class Explicit {
           {.compute_capability = m.compute_capability,
            .gpu_direct = m.gpu_direct,
            .cpu_family = m.cpu_family,
-           .peer_packet = m.cpu_family.empty() ? Bytes{} : hardware_.peer_packet(m.cpu_family)});
+           .peer_overhead = m.cpu_family.empty() ? 1 : hardware_.peer_overhead(m.cpu_family)});
   }
 
   void add_device(std::size_t i) {

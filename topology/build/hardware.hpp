@@ -44,8 +44,8 @@ class Hardware {
   [[nodiscard]] const SwitchEntry& switch_entry(std::string_view id, const std::string& path) const;
   [[nodiscard]] const Accelerator& accelerator(std::string_view id, const std::string& path) const;
   [[nodiscard]] const FabricRecipe& fabric(std::string_view id, const std::string& path) const;
-  [[nodiscard]] Bytes peer_packet(std::string_view cpu_family) const {
-    return catalogue_.peer_packet(cpu_family);
+  [[nodiscard]] double peer_overhead(std::string_view cpu_family) const {
+    return catalogue_.peer_overhead(cpu_family);
   }
   [[nodiscard]] LinkFigures link(const LinkChoice& choice, const std::string& path) const;
   [[nodiscard]] LinkFigures link(const std::string& id, const std::string& path) const {

@@ -162,7 +162,7 @@ class NodeDraft {
     for (int s = 0; s < host.sockets; ++s) sockets_.push_back(add(DeviceKind::cpu, model));
     ModelFacts facts;
     facts.cpu_family = model;
-    facts.peer_packet = hardware_.peer_packet(model);
+    facts.peer_overhead = hardware_.peer_overhead(model);
     builder_.model_facts(builder_.model(model), facts);
     if (host.sockets > 1 && !host.socket_link.empty()) {
       const LinkFigures link = hardware_.link(host.socket_link, kPath);

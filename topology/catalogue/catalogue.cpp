@@ -114,7 +114,9 @@ const ById<CableEntry>& Catalogue::Impl::cables() {
   return get(cables_, "cables", read_cables);
 }
 const ById<CpuEntry>& Catalogue::Impl::cpus() {
-  return get(cpus_, "cpus", read_cpus);
+  return get(cpus_, "cpus", [this](const auto& file, auto& entries, config::Reader& reader) {
+    read_cpus(file, links(), entries, reader);
+  });
 }
 const ById<NodeRecipe>& Catalogue::Impl::nodes() {
   return get(nodes_, "nodes", [this](const auto& file, auto& entries, config::Reader& reader) {
@@ -171,10 +173,10 @@ const NodeRecipe& Catalogue::node(std::string_view id) const {
 const FabricRecipe& Catalogue::fabric(std::string_view id) const {
   return find_entry(impl_->fabrics(), "fabric", id);
 }
-Bytes Catalogue::peer_packet(std::string_view cpu_family) const {
+double Catalogue::peer_overhead(std::string_view cpu_family) const {
   for (const auto& [family, cpu] : impl_->cpus())
-    if (cpu_family.starts_with(family)) return cpu.peer_packet;
-  return {};
+    if (cpu_family.starts_with(family)) return cpu.peer_overhead;
+  return 1;
 }
 const PriceEntry* Catalogue::price(std::string_view id) const {
   return find_or_null(impl_->prices(), id);

@@ -43,10 +43,16 @@ struct SwitchEntry {
   [[nodiscard]] int radix(BytesPerSecond rate) const;
 };
 
-// Families of CPUs that begin with its id.
+// configs/hardware/cpus.json: families of CPUs that begin with its id.
+//
+// What passes a root complex from one accelerator to another may be cut into packets of c bytes, on each of
+// which the header weighs more: on the links behind it a byte takes (c + h) / c over (m + h) / m of what it
+// takes in full packets of m bytes with h of header; c = 64, as Intel's, m = 256, h = 26: 1.277.
 struct CpuEntry {
   std::string name;
-  Bytes peer_packet{};  // what a root complex cuts traffic between accelerators into
+  Bytes peer_packet{};       // c
+  std::string pcie;          // catalogue link that has m and h, for all of its slots
+  double peer_overhead = 1;  // the quotient above
 };
 
 // configs/hardware/cables.json: one way to make a connection, with all its parts.

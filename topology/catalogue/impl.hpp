@@ -78,7 +78,8 @@ void read_nics(const config::Document& file, const ById<LinkEntry>& links, ById<
 void read_switches(const config::Document& file, const ById<LinkEntry>& links, ById<SwitchEntry>& switches,
                    config::Reader& reader);
 void read_cables(const config::Document& file, ById<CableEntry>& cables, config::Reader& reader);
-void read_cpus(const config::Document& file, ById<CpuEntry>& cpus, config::Reader& reader);
+void read_cpus(const config::Document& file, const ById<LinkEntry>& links, ById<CpuEntry>& cpus,
+               config::Reader& reader);
 struct NodeReferences {
   const ById<LinkEntry>& links;
   const ById<Accelerator>& accelerators;

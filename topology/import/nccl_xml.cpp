@@ -179,7 +179,7 @@ void Importer::box(std::uint32_t node) {
         {.compute_capability = 0,
          .gpu_direct = true,
          .cpu_family = family,
-         .peer_packet = options_.catalogue != nullptr ? options_.catalogue->peer_packet(family) : Bytes{}});
+         .peer_overhead = options_.catalogue != nullptr ? options_.catalogue->peer_overhead(family) : 1});
     const DeviceId device =
         builder_.device({.kind = DeviceKind::cpu, .node = node, .local = cpus_++, .model = model});
     cpus.emplace_back(device, family);

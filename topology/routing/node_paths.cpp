@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "topology/routing/root_complex.hpp"
-
 namespace topsim::topology {
 namespace {
 
@@ -117,7 +115,7 @@ void NodePaths::find_shapes(const Topology& t, const Ways& ways) {
     const Device d = t.device(id);
     const std::uint8_t ports = ways.ports[id.index()];
     NodeShape::Member m{d.kind, d.local, (ports & 1) != 0, ports == 2, ways.joined[id.index()] == 3};
-    if (d.kind == DeviceKind::cpu) m.peer_overhead = peer_overhead(t.facts_of(id).peer_packet);
+    if (d.kind == DeviceKind::cpu) m.peer_overhead = t.facts_of(id).peer_overhead;
     return m;
   };
   const auto local = [&](LinkId id) {

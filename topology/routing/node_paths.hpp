@@ -47,7 +47,7 @@ class NodeShape {
     bool fabric;               // has a working cable into the fabric
     bool lost;                 // had cables into the fabric, all of which are dead
     bool joined;               // to a scale-up switch that nodes share (NVL72), both ways
-    double peer_overhead = 1;  // CPUs: root_complex.hpp
+    double peer_overhead = 1;  // CPUs: ModelFacts'
     auto operator<=>(const Member&) const = default;
   };
   // `of_lost`: dead links inside the node of ports that are lost.
