@@ -51,7 +51,6 @@ struct Accelerator {
   int nvlinks = 0;                    // links per accelerator, of whatever kind
   BytesPerSecond nvlink_line_rate{};  // of one link, per direction
   std::string pcie_link;              // catalogue link: "pcie5-x16"
-  int pcie_generation = 0, pcie_lanes = 0;
   bool peer_to_peer = true;  // PCIe peer-to-peer allowed (GeForce Ada: no; copies bounce through host memory)
   Watts tdp{};
   // By precision, for each of dense_flops; constants without a sweep are derived (catalogue/gemm.hpp). Use

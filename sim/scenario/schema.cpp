@@ -5,6 +5,7 @@
 #include "sim/scenario/includable.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/tables.hpp"
+#include "topology/catalogue/schemas.hpp"
 #include "topology/spec_reader.hpp"
 #include "workloads/fields.hpp"
 
@@ -12,12 +13,8 @@ namespace topsim::scenario {
 namespace {
 using config::Value;
 
-struct Entry {
-  const char* name;
-  std::string (*make)(std::string_view name);
-};
-// One line a schema that `topsim schema NAME` prints.
-constexpr Entry kSchemas[] = {
+// One line a schema that `topsim schema NAME` prints; behind them the hardware's.
+constexpr topology::Schema kSchemas[] = {
     {"scenario", config::schema<Scenario>},
     {"topology", config::schema<topology::TopologySpec>},
     {"workload", config::schema<workloads::WorkloadSpec>},
@@ -57,13 +54,17 @@ std::string with_includes(std::string text, const std::string& name) {
 
 std::vector<std::string> schema_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : kSchemas) names.emplace_back(entry.name);
+  for (const topology::Schema& entry : kSchemas) names.emplace_back(entry.name);
+  for (const topology::Schema& file : topology::hardware_schemas()) names.emplace_back(file.name);
   return names;
 }
 
 std::string schema(const std::string& name) {
-  for (const Entry& entry : kSchemas) {
+  for (const topology::Schema& entry : kSchemas) {
     if (name == entry.name) return with_includes(entry.make(name), name);
+  }
+  for (const topology::Schema& file : topology::hardware_schemas()) {
+    if (name == file.name) return file.make(name);
   }
   const std::vector<std::string> known = schema_names();
   const auto close = closest(name, known);

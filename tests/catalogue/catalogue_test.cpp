@@ -172,6 +172,27 @@ TEST_F(BrokenCatalogue, AnUnknownSourceAndAnUnknownLinkAreBothReported) {
   EXPECT_EQ(found[1].message, "unknown source \"shet\"");
 }
 
+TEST_F(BrokenCatalogue, UnknownKeysAreRefusedAtTheirPlaceWithTheClosestOne) {
+  write("links.json", R"({"sources": {"a": "read: a"},
+ "link": {},
+ "links": {"wire": {"label": "Wire", "kind": "ethernet", "latenzy": ["1 us", "a"],
+  "line_rate": {"use": ["1 GB/s", "a"], "others": [], "why": "so", "whi": "so"}}}})");
+  const auto found = problems([](const Catalogue& catalogue) { static_cast<void>(catalogue.link("wire")); });
+  ASSERT_EQ(found.size(), 3U);
+  const auto expect = [&](std::size_t i, int line, int column, const char* path, const char* message,
+                          const char* label) {
+    EXPECT_EQ(found[i].place.line, line) << message;
+    EXPECT_EQ(found[i].place.column, column) << message;
+    EXPECT_EQ(found[i].path, path);
+    EXPECT_EQ(found[i].message, message);
+    EXPECT_EQ(found[i].label, label);
+  };
+  expect(0, 2, 2, "link", "unknown key \"link\"", "did you mean \"links\"?");
+  EXPECT_EQ(found[0].help, "keys of a links file: links, sources");
+  expect(1, 3, 58, "links.wire.latenzy", "unknown key \"latenzy\"", "did you mean \"latency\"?");
+  expect(2, 4, 68, "links.wire.line_rate.whi", "unknown key \"whi\"", "did you mean \"why\"?");
+}
+
 // The chip has no fitted constants, which makes it nobody's relative.
 TEST_F(BrokenCatalogue, ARelativeMustBeKnownAndFittedAndStandByACapability) {
   write("links.json", R"({"links": {}})");

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "topology/catalogue/schemas.hpp"
+
 namespace topsim::scenario::scenario_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -127,9 +129,10 @@ TEST(Scenario, AProblemFoundLaterGetsThePlaceInTheFile) {
 
 // `topsim schema` is committed for editors. When this fails: build/release/topsim schema NAME > that file.
 TEST(Schema, TheCommittedFilesAreThoseOfTheTables) {
-  for (const char* name : {"scenario", "model"}) {
-    EXPECT_EQ(content(kRoot / "configs/schema" / (std::string(name) + ".schema.json")), schema(name)) << name;
-  }
+  std::vector<std::string> names{"scenario", "workload", "model"};
+  for (const topology::Schema& file : topology::hardware_schemas()) names.emplace_back(file.name);
+  for (const std::string& name : names)
+    EXPECT_EQ(content(kRoot / "configs/schema" / (name + ".schema.json")), schema(name)) << name;
 }
 
 TEST(Schema, AnUnknownNameIsAnError) {

@@ -1,4 +1,4 @@
-"""Every shipped scenario: its file satisfies the schema, and its result adds up."""
+"""Every shipped scenario: its file satisfies the schema, as the hardware's do theirs, and its result adds up."""
 
 import json
 import pathlib
@@ -80,6 +80,23 @@ class Schemas(unittest.TestCase):
         for path in program.SCENARIOS:
             with self.subTest(path.name):
                 self.jsonschema.validate(json.loads(path.read_text()), schema)
+
+    def test_every_hardware_file_satisfies_its_schema(self):
+        for path in sorted((program.ROOT / "configs" / "hardware").glob("*.json")):
+            with self.subTest(path.name):
+                schema = json.loads(program.output("schema", path.stem))
+                self.jsonschema.Draft202012Validator.check_schema(schema)
+                file = json.loads(path.read_text())
+                self.jsonschema.validate(file, schema)
+                self.assertEqual(file["$schema"], f"../schema/{path.stem}.schema.json")
+
+    def test_an_accelerator_needs_sources_and_known_keys_for_its_schema_too(self):
+        schema = json.loads(program.output("schema", "accelerators"))
+        file = json.loads((program.ROOT / "configs" / "hardware" / "accelerators.json").read_text())
+        for key, value in (("tdp", "700 W"), ("tdp", ["700 V", "a"]), ("thermal", ["700 W", "a"]), ("name", None)):
+            with self.subTest(key), self.assertRaises(self.jsonschema.ValidationError):
+                broken = dict(file["accelerators"]["h100-sxm5"], **{key: value})
+                self.jsonschema.validate(dict(file, accelerators={"broken": broken}), schema)
 
     def test_the_schema_refuses_what_the_reader_refuses(self):
         schema = json.loads(program.output("schema"))

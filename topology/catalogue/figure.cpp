@@ -1,9 +1,14 @@
 #include "topology/catalogue/figure.hpp"
 
+#include "sim/base/suggest.hpp"
+
 namespace topsim::topology {
 namespace {
 using config::Kind;
 using config::Node;
+using config::Value;
+
+const std::vector<std::string> kDisagreeing{"others", "use", "why"};  // keys where sources do
 
 const config::Value* sources_of(const Node& node) {
   const config::Value* value = &node.value();
@@ -35,11 +40,66 @@ Node open_sourced(const Node& node, config::Reader& reader) {
   }
   return check_source(node[1], reader) ? node[0] : Node{};
 }
+
+// The id under which a schema stands in the $defs, where most kinds of figures are asked for many times.
+std::string kept_once(const std::string& name, Value schema, config::Definitions& definitions) {
+  const std::string text = config::to_text(schema);
+  for (int number = 1;; ++number) {
+    std::string id = number == 1 ? name : name + "-" + std::to_string(number);
+    const auto [at, fresh] = definitions.values().try_emplace(id);
+    if (fresh) at->second = std::move(schema);
+    if (fresh || config::to_text(at->second) == text) return id;
+  }
+}
+
+Value reference(const std::string& id) {
+  Value schema(Kind::object);
+  schema.add("$ref", Value::of("#/$defs/" + id));
+  return schema;
+}
 }  // namespace
 
 namespace detail {
+Value schema_of_figure(Value value, config::Definitions& definitions) {
+  const auto text = [](const char* description) {
+    Value schema = config::detail::schema_of_type("string");
+    schema.add("description", Value::of(description));
+    return schema;
+  };
+  Value sourced = config::detail::schema_of_type("array");
+  Value& elements = sourced.add("prefixItems", Value(Kind::array));
+  elements.push(std::move(value));
+  elements.push(text("a key of \"sources\""));
+  elements.push(text("a remark"));
+  sourced.add("minItems", Value::of(std::int64_t{2}));
+  sourced.add("maxItems", Value::of(std::int64_t{3}));
+  const std::string id = kept_once("sourced", std::move(sourced), definitions);
+
+  Value disagreeing = config::detail::schema_of_type("object");
+  Value& properties = disagreeing.add("properties", Value(Kind::object));
+  properties.add("use", reference(id));
+  properties.add("others", config::detail::schema_of_type("array")).add("items", reference(id));
+  properties.add("why", text("why that one is used"));
+  disagreeing.add("patternProperties", Value(Kind::object)).add("^//", Value(Kind::object));
+  disagreeing.add("additionalProperties", Value::of(false));
+  Value& required = disagreeing.add("required", Value(Kind::array));
+  for (const std::string& key : kDisagreeing) required.push(Value::of(key));
+  std::vector<Value> forms;
+  forms.push_back(reference(id));
+  forms.push_back(std::move(disagreeing));
+  return reference(kept_once("figure", config::detail::schema_any_of(std::move(forms)), definitions));
+}
+
 Node open_figure(const Node& node, config::Reader& reader) {
   if (!node.is(Kind::object)) return open_sourced(node, reader);
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    const std::string& key = node[i].key();
+    if (config::is_remark(key) || std::count(kDisagreeing.begin(), kDisagreeing.end(), key) > 0) continue;
+    const auto close = closest(key, kDisagreeing);
+    reader.problem_at_key(node[i], "unknown key \"" + key + '"',
+                          close ? "did you mean \"" + *close + "\"?" : "",
+                          "keys of a figure on which sources disagree: " + join(kDisagreeing));
+  }
   const Node use = node.find("use");
   if (use && node.find("others").is(Kind::array) && node.find("why").is(Kind::string)) {
     return open_sourced(use, reader);

@@ -27,6 +27,8 @@ struct Spread {
 namespace detail {
 // The chosen alternative's value; absent after reporting a malformed figure or an unknown source.
 config::Node open_figure(const config::Node& node, config::Reader& reader);
+// Of a figure whose value has the schema `value`.
+config::Value schema_of_figure(config::Value value, config::Definitions& definitions);
 // The values not chosen.
 std::vector<config::Node> other_values(const config::Node& node, config::Reader& reader);
 
@@ -44,9 +46,10 @@ class FigureCodec final : public config::Codec<M> {
       inner_->read(other, unused, reader);
     }
   }
-  [[nodiscard]] config::Value write(const M& value) const override { return inner_->write(value); }
+  // No figure is without a source, a default has none.
+  [[nodiscard]] config::Value write(const M&) const override { return config::Value(config::Kind::null); }
   [[nodiscard]] config::Value schema(config::Definitions& definitions) const override {
-    return inner_->schema(definitions);
+    return schema_of_figure(inner_->schema(definitions), definitions);
   }
   [[nodiscard]] std::string expects() const override { return "[" + inner_->expects() + ", \"source\"]"; }
 
@@ -71,11 +74,11 @@ class SpreadCodec final : public config::Codec<Spread<M>> {
       out.high = std::max(out.high, value);
     }
   }
-  [[nodiscard]] config::Value write(const Spread<M>& value) const override {
-    return inner_->write(value.use);
+  [[nodiscard]] config::Value write(const Spread<M>&) const override {
+    return config::Value(config::Kind::null);
   }
   [[nodiscard]] config::Value schema(config::Definitions& definitions) const override {
-    return inner_->schema(definitions);
+    return schema_of_figure(inner_->schema(definitions), definitions);
   }
   [[nodiscard]] std::string expects() const override { return "[" + inner_->expects() + ", \"source\"]"; }
 

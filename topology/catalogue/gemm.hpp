@@ -36,11 +36,10 @@ namespace topsim::topology {
 
 inline constexpr std::string_view kFittedIn = "bf16";  // every relative was
 
-// Ids of relatives by the least compute capability from which they hold. 0: what has none, too.
-using Relatives = std::map<int, std::string>;
-// All of them known and fitted, and one for 0, where `reader` is content.
-[[nodiscard]] Relatives read_relatives(const config::Document& file, const ById<Accelerator>& accelerators,
-                                       config::Reader& reader);
+// From what the file says. All of them known and fitted, and one for 0, where `reader` is content.
+[[nodiscard]] Relatives read_relatives(const config::Document& file,
+                                       const std::map<std::string, std::string>& written,
+                                       const ById<Accelerator>& accelerators, config::Reader& reader);
 
 // Fills the shares of eager kernels that the file does not give with the relative's (an NVIDIA GPU's, where
 // it has them; else the defaults, an A100's), and Accelerator::gemm for every precision in dense_flops that

@@ -26,8 +26,10 @@ class EdgeCodec final : public config::Codec<ScaleUp::Edge> {
     for (const int value : {edge.a, edge.b, edge.links}) list.push(config::Value::of(std::int64_t{value}));
     return list;
   }
-  [[nodiscard]] config::Value schema(config::Definitions&) const override {
-    return config::Value(config::Kind::object);
+  [[nodiscard]] config::Value schema(config::Definitions& definitions) const override {
+    config::Value list = config::codec_for<std::vector<int>>()->schema(definitions);
+    for (const char* bound : {"minItems", "maxItems"}) list.add(bound, config::Value::of(std::int64_t{3}));
+    return list;
   }
   [[nodiscard]] std::string expects() const override { return "[accelerator, accelerator, links]"; }
 };
@@ -118,7 +120,7 @@ static const config::Object<NicGroup>& table(Type<NicGroup>) {
   return object;
 }
 
-const config::Object<RawNode>& table(Type<RawNode>) {
+static const config::Object<RawNode>& table(Type<RawNode>) {
   static const auto object =
       config::Object<RawNode>("node", "A node to the metal")
           .field("like", &NodeRecipe::like, "recipe to start from")
@@ -134,6 +136,67 @@ const config::Object<RawNode>& table(Type<RawNode>) {
           .field("default_link", &NodeRecipe::default_link, "fabric link the NICs usually speak")
           .field("power", &NodeRecipe::power, "at full load", figure<Watts>())
           .field("notes", &RawNode::notes, "remarks");
+  return object;
+}
+
+namespace {
+// Every branch gets its links said; what the tree says in common is taken over.
+void fill_tree(RawNode& node) {
+  node.pcie = node.raw_pcie.tree;
+  const std::string& link = node.raw_pcie.link;
+  const std::string& uplink = node.raw_pcie.uplink.empty() ? link : node.raw_pcie.uplink;
+  for (PcieBranch& branch : node.pcie) {
+    if (branch.is_switch && branch.uplink.empty()) branch.uplink = uplink;
+    if (branch.device_link.empty()) branch.device_link = link;
+    if (branch.nic_link.empty()) branch.nic_link = link;
+  }
+}
+
+// Entries that begin as one before them, "like", is.
+class NodesCodec final : public config::Codec<std::map<std::string, RawNode>> {
+ public:
+  using Nodes = std::map<std::string, RawNode>;
+  [[nodiscard]] bool accepts(config::Kind kind) const override { return plain_->accepts(kind); }
+  void read(const Node& section, Nodes& nodes, config::Reader& reader) const override {
+    if (!config::detail::check_kind(section, config::Kind::object, expects(), reader)) return;
+    for (std::size_t i = 0; i < section.size(); ++i)
+      if (!config::is_remark(section[i].key())) read_entry(section[i], nodes, reader);
+  }
+  [[nodiscard]] config::Value write(const Nodes& nodes) const override { return plain_->write(nodes); }
+  [[nodiscard]] config::Value schema(config::Definitions& definitions) const override {
+    return plain_->schema(definitions);
+  }
+  [[nodiscard]] std::string expects() const override { return plain_->expects(); }
+
+ private:
+  static void read_entry(const Node& entry, Nodes& nodes, config::Reader& reader) {
+    RawNode node;
+    if (const Node like = entry.find("like"); like.is(config::Kind::string)) {
+      const auto base = nodes.find(like.text());
+      if (base == nodes.end()) {
+        std::vector<std::string> known;
+        for (const auto& [id, other] : nodes) known.push_back(id);
+        return reader.unknown_name(like, "node", like.text(), known);
+      }
+      node = base->second;
+      node.notes.clear();
+    }
+    const std::size_t before = reader.count();
+    table(Type<RawNode>{}).read(entry, node, reader);
+    node.sound = reader.count() == before;
+    fill_tree(node);
+    node.id = entry.key();
+    if (std::string source = first_source(entry); !source.empty()) node.source = std::move(source);
+    nodes.emplace(node.id, std::move(node));
+  }
+  config::CodecPtr<Nodes> plain_ = config::codec_for<Nodes>();
+};
+}  // namespace
+
+const config::Object<NodesFile>& table(Type<NodesFile>) {
+  static const auto object = hardware_file<NodesFile>("nodes file", "Boxes to the metal")
+                                 .field("nodes", &NodesFile::nodes, "by the name that scenarios give",
+                                        config::CodecPtr<NodesCodec::Nodes>(std::make_shared<NodesCodec>()));
   return object;
 }
 }  // namespace topsim::topology

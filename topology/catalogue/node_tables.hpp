@@ -2,10 +2,11 @@
 // taken over the tree's common links.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
-#include "sim/config/object.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/node_recipe.hpp"
 
 namespace topsim::topology {
@@ -19,7 +20,12 @@ struct RawPcie {
 struct RawNode : NodeRecipe {
   RawPcie raw_pcie;
   std::vector<std::string> notes;
+  bool sound = false;  // was read without a problem
 };
 
-const config::Object<RawNode>& table(config::Type<RawNode>);
+struct NodesFile : HardwareFile {
+  std::map<std::string, RawNode> nodes;
+};
+
+const config::Object<NodesFile>& table(config::Type<NodesFile>);
 }  // namespace topsim::topology

@@ -1,6 +1,6 @@
-#include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
 #include "topology/catalogue/gemm.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 
 namespace topsim::topology {
@@ -8,11 +8,15 @@ namespace topsim::topology {
 static const config::Object<GemmConstants>& table(config::Type<GemmConstants>) {
   static const auto object =
       config::Object<GemmConstants>("gemm", "Constants of the GEMM model")
-          .field("peak_fraction", &GemmConstants::peak_fraction, "pf", figure<double>())
-          .field("k_offset", &GemmConstants::k_offset, "k0", figure<double>())
-          .field("memory_fraction", &GemmConstants::memory_fraction, "beta", figure<double>())
-          .field("fixed", &GemmConstants::fixed, "t0", figure<Duration>())
-          .field("tile_penalty", &GemmConstants::tile_penalty, "c", figure<double>());
+          .field("peak_fraction", &GemmConstants::peak_fraction,
+                 "pf: share of the dense rate that a perfect tile reaches", figure<double>())
+          .field("k_offset", &GemmConstants::k_offset,
+                 "k0: depth that each tile pays beside its own, for prologue and epilogue", figure<double>())
+          .field("memory_fraction", &GemmConstants::memory_fraction,
+                 "beta: share of the memory bandwidth that operands stream at", figure<double>())
+          .field("fixed", &GemmConstants::fixed, "t0: of each kernel", figure<Duration>())
+          .field("tile_penalty", &GemmConstants::tile_penalty,
+                 "c: loss of small tiles, e = pf / (1 + c (1/tm + 1/tn))", figure<double>());
   return object;
 }
 
@@ -121,11 +125,21 @@ const config::Object<Vendor>& table(Type<Vendor>) {
   return object;
 }
 
-// "pcie5-x16" -> 5, 16
-void split_pcie_name(const std::string& link, int& generation, int& lanes) {
-  if (link.rfind("pcie", 0) != 0) return;
-  generation = link[4] - '0';
-  lanes = std::stoi(link.substr(link.find("-x") + 2));
+struct AcceleratorsFile : HardwareFile {
+  std::map<std::string, Vendor> vendors;
+  std::map<std::string, std::string> relatives;
+  std::map<std::string, RawAccelerator> accelerators;
+};
+const config::Object<AcceleratorsFile>& table(Type<AcceleratorsFile>) {
+  static const auto object =
+      hardware_file<AcceleratorsFile>("accelerators file", "Accelerators, and what they have in common")
+          .field("vendors", &AcceleratorsFile::vendors, "by \"vendor\" of an accelerator; neutral words else")
+          .field("relatives", &AcceleratorsFile::relatives,
+                 "whose fitted GEMM constants accelerators without their own take over, by the least compute "
+                 "capability from which that holds (\"90\" for 9.0; \"0\" is the first)",
+                 config::map_of(figure<std::string>()))
+          .field("accelerators", &AcceleratorsFile::accelerators, "by the name that nodes give");
+  return object;
 }
 
 void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
@@ -147,7 +161,6 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
       raw.nvlink_line_rate = link->second.line_rate;
     }
   }
-  split_pcie_name(raw.pcie_link, raw.pcie_generation, raw.pcie_lanes);
   // 0: nobody measured it (gemm.cpp fills it).
   raw.norm_fraction_eager = raw.kernels.norm.value_or(0);
   raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(0);
@@ -157,17 +170,16 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
 }
 }  // namespace
 
-void read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
-                       ById<Accelerator>& accelerators, config::Reader& reader) {
-  std::map<std::string, Vendor> vendors;
-  const Node makers = file.root().find("vendors");
-  for (std::size_t i = 0; i < makers.size(); ++i)
-    table(Type<Vendor>{}).read(makers[i], vendors[makers[i].key()], reader);
+std::string accelerators_schema(std::string_view name) {
+  return config::schema<AcceleratorsFile>(name);
+}
+
+Relatives read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
+                            ById<Accelerator>& accelerators, config::Reader& reader) {
+  AcceleratorsFile whole;
+  table(Type<AcceleratorsFile>{}).read(file.root(), whole, reader);
   const Node section = file.root().find("accelerators");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    const Node entry = section[i];
-    RawAccelerator raw;
-    table(Type<RawAccelerator>{}).read(entry, raw, reader);
+  for_each_entry(section, whole.accelerators, [&](const Node& entry, RawAccelerator& raw) {
     if (raw.scale_up) {
       check_known(entry.find("scale_up").find("link"), "link", raw.scale_up->link, links, reader);
     }
@@ -178,10 +190,11 @@ void read_accelerators(const config::Document& file, const ById<LinkEntry>& link
       constants.source = first_source(entry.find("gemm").find(precision));
       raw.gemm.emplace(precision, constants);
     }
-    if (const auto vendor = vendors.find(raw.vendor); vendor != vendors.end())
+    if (const auto vendor = whole.vendors.find(raw.vendor); vendor != whole.vendors.end())
       raw.called = vendor->second.called, raw.library = vendor->second.library;
     convert(raw, links);
     accelerators.emplace(raw.id, std::move(raw));
-  }
+  });
+  return read_relatives(file, whole.relatives, accelerators, reader);
 }
 }  // namespace topsim::topology

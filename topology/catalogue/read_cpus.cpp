@@ -1,5 +1,5 @@
-#include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 
 namespace topsim::topology {
@@ -17,6 +17,16 @@ static const config::Object<CpuEntry>& table(config::Type<CpuEntry>) {
 }
 
 namespace {
+struct CpusFile : HardwareFile {
+  std::map<std::string, CpuEntry> cpus;
+};
+const config::Object<CpusFile>& table(config::Type<CpusFile>) {
+  static const auto object =
+      hardware_file<CpusFile>("cpus file", "Families of CPUs")
+          .field("cpus", &CpusFile::cpus, "by what the names of NCCL's families begin with");
+  return object;
+}
+
 // CpuEntry's; 1 where the link's packets are not known.
 double peer_overhead(Bytes packet, const LinkEntry& link) {
   const auto header = static_cast<double>(link.header.value());
@@ -25,16 +35,19 @@ double peer_overhead(Bytes packet, const LinkEntry& link) {
 }
 }  // namespace
 
+std::string cpus_schema(std::string_view name) {
+  return config::schema<CpusFile>(name);
+}
+
 void read_cpus(const config::Document& file, const ById<LinkEntry>& links, ById<CpuEntry>& cpus,
                config::Reader& reader) {
-  const config::Node section = file.root().find("cpus");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    CpuEntry cpu;
-    table(config::Type<CpuEntry>{}).read(section[i], cpu, reader);
-    check_known(section[i].find("pcie"), "link", cpu.pcie, links, reader);
+  CpusFile whole;
+  table(config::Type<CpusFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("cpus"), whole.cpus, [&](const config::Node& entry, CpuEntry& cpu) {
+    check_known(entry.find("pcie"), "link", cpu.pcie, links, reader);
     if (const auto link = links.find(cpu.pcie); link != links.end())
       cpu.peer_overhead = peer_overhead(cpu.peer_packet, link->second);
-    cpus.emplace(section[i].key(), std::move(cpu));
-  }
+    cpus.emplace(entry.key(), std::move(cpu));
+  });
 }
 }  // namespace topsim::topology

@@ -1,5 +1,5 @@
-#include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 
 namespace topsim::topology {
@@ -93,6 +93,34 @@ const config::Object<RawCable>& table(config::Type<RawCable>) {
   return object;
 }
 
+struct NicsFile : HardwareFile {
+  std::map<std::string, RawNic> nics;
+};
+const config::Object<NicsFile>& table(config::Type<NicsFile>) {
+  static const auto object = hardware_file<NicsFile>("nics file", "Network interfaces")
+                                 .field("nics", &NicsFile::nics, "by the name that nodes give");
+  return object;
+}
+
+struct SwitchesFile : HardwareFile {
+  std::map<std::string, RawSwitch> switches;
+};
+const config::Object<SwitchesFile>& table(config::Type<SwitchesFile>) {
+  static const auto object =
+      hardware_file<SwitchesFile>("switches file", "Switches of fabrics, and chips inside nodes")
+          .field("switches", &SwitchesFile::switches, "by the name that scenarios and nodes give");
+  return object;
+}
+
+struct CablesFile : HardwareFile {
+  std::map<std::string, RawCable> cables;
+};
+const config::Object<CablesFile>& table(config::Type<CablesFile>) {
+  static const auto object = hardware_file<CablesFile>("cables file", "Ways to make a connection")
+                                 .field("cables", &CablesFile::cables, "by name");
+  return object;
+}
+
 void check_links(const Node& entry, const std::vector<std::string>& names, const ById<LinkEntry>& links,
                  config::Reader& reader) {
   const Node list = entry.find("links");
@@ -102,50 +130,57 @@ void check_links(const Node& entry, const std::vector<std::string>& names, const
 }
 }  // namespace
 
+std::string nics_schema(std::string_view name) {
+  return config::schema<NicsFile>(name);
+}
+std::string switches_schema(std::string_view name) {
+  return config::schema<SwitchesFile>(name);
+}
+std::string cables_schema(std::string_view name) {
+  return config::schema<CablesFile>(name);
+}
+
 void read_nics(const config::Document& file, const ById<LinkEntry>& links, ById<NicEntry>& nics,
                config::Reader& reader) {
-  const Node section = file.root().find("nics");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    RawNic nic;
-    table(config::Type<RawNic>{}).read(section[i], nic, reader);
-    check_links(section[i], nic.links, links, reader);
-    check_known(section[i].find("pcie"), "link", nic.pcie, links, reader);
-    nic.id = section[i].key();
-    nic.source = first_source(section[i]);
+  NicsFile whole;
+  table(config::Type<NicsFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("nics"), whole.nics, [&](const Node& entry, RawNic& nic) {
+    check_links(entry, nic.links, links, reader);
+    check_known(entry.find("pcie"), "link", nic.pcie, links, reader);
+    nic.id = entry.key();
+    nic.source = first_source(entry);
     nics.emplace(nic.id, std::move(nic));
-  }
+  });
 }
 
 void read_switches(const config::Document& file, const ById<LinkEntry>& links, ById<SwitchEntry>& switches,
                    config::Reader& reader) {
-  const Node section = file.root().find("switches");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    RawSwitch box;
-    table(config::Type<RawSwitch>{}).read(section[i], box, reader);
-    check_links(section[i], box.links, links, reader);
+  SwitchesFile whole;
+  table(config::Type<SwitchesFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("switches"), whole.switches, [&](const Node& entry, RawSwitch& box) {
+    check_links(entry, box.links, links, reader);
     box.port_to_port = box.port_to_port_spread.use;
     box.port_to_port_low = box.port_to_port_spread.low;
     box.port_to_port_high = box.port_to_port_spread.high;
     box.credit_flow_control = box.flow_control == "credit";
-    box.id = section[i].key();
-    box.source = first_source(section[i]);
+    box.id = entry.key();
+    box.source = first_source(entry);
     switches.emplace(box.id, std::move(box));
-  }
+  });
 }
 
 void read_cables(const config::Document& file, ById<CableEntry>& cables, config::Reader& reader) {
-  const Node section = file.root().find("cables");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    RawCable cable;
-    table(config::Type<RawCable>{}).read(section[i], cable, reader);
+  CablesFile whole;
+  table(config::Type<CablesFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("cables"), whole.cables, [&](const Node& entry, RawCable& cable) {
     if (cable.offers.size() == 2) {
       cable.cheapest = cable.offers[0];
       cable.dearest = cable.offers[1];
     }
-    cable.id = section[i].key();
-    cable.source = first_source(section[i]);
+    cable.id = entry.key();
+    cable.source = first_source(entry);
     cables.emplace(cable.id, std::move(cable));
-  }
+  });
 }
 
 int SwitchEntry::radix(BytesPerSecond rate) const {

@@ -1,5 +1,5 @@
-#include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 #include "topology/catalogue/routing_codec.hpp"
 
@@ -61,6 +61,15 @@ static const config::Object<FabricRecipe>& table(Type<FabricRecipe>) {
 namespace {
 using config::Node;
 
+struct FabricsFile : HardwareFile {
+  std::map<std::string, FabricRecipe> fabrics;
+};
+const config::Object<FabricsFile>& table(Type<FabricsFile>) {
+  static const auto object = hardware_file<FabricsFile>("fabrics file", "Fabrics as published")
+                                 .field("fabrics", &FabricsFile::fabrics, "by the name that scenarios give");
+  return object;
+}
+
 void check_names(const Node& entry, const FabricRecipe& fabric, const FabricReferences& known,
                  config::Reader& reader) {
   check_known(entry.find("node"), "node", fabric.node, known.nodes, reader);
@@ -72,21 +81,23 @@ void check_names(const Node& entry, const FabricRecipe& fabric, const FabricRefe
 }
 }  // namespace
 
+std::string fabrics_schema(std::string_view name) {
+  return config::schema<FabricsFile>(name);
+}
+
 void read_fabrics(const config::Document& file, const FabricReferences& known, ById<FabricRecipe>& fabrics,
                   config::Reader& reader) {
-  const Node section = file.root().find("fabrics");
-  const Node sources = file.root().find("sources");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    FabricRecipe fabric;
-    table(Type<FabricRecipe>{}).read(section[i], fabric, reader);
-    check_names(section[i], fabric, known, reader);
-    if (const Node text = sources.find(fabric.source); text.is(config::Kind::string)) {
-      fabric.source = text.text();
-    } else if (const Node key = section[i].find("source")) {
+  FabricsFile whole;
+  table(Type<FabricsFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("fabrics"), whole.fabrics, [&](const Node& entry, FabricRecipe& fabric) {
+    check_names(entry, fabric, known, reader);
+    if (const auto text = whole.sources.find(fabric.source); text != whole.sources.end()) {
+      fabric.source = text->second;
+    } else if (const Node key = entry.find("source")) {
       reader.problem(key, "unknown source \"" + fabric.source + '"');
     }
-    fabric.id = section[i].key();
+    fabric.id = entry.key();
     fabrics.emplace(fabric.id, std::move(fabric));
-  }
+  });
 }
 }  // namespace topsim::topology

@@ -1,5 +1,5 @@
-#include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 #include "topology/catalogue/routing_codec.hpp"
 
@@ -52,19 +52,31 @@ const config::Object<RawLink>& table(config::Type<RawLink>) {
           .field("notes", &RawLink::notes, "remarks");
   return object;
 }
+
+struct LinksFile : HardwareFile {
+  std::map<std::string, RawLink> links;
+};
+const config::Object<LinksFile>& table(config::Type<LinksFile>) {
+  static const auto object = hardware_file<LinksFile>("links file", "Kinds of link")
+                                 .field("links", &LinksFile::links, "by the name that scenarios give");
+  return object;
+}
 }  // namespace
 
+std::string links_schema(std::string_view name) {
+  return config::schema<LinksFile>(name);
+}
+
 void read_links(const config::Document& file, ById<LinkEntry>& links, config::Reader& reader) {
-  const config::Node section = file.root().find("links");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    RawLink link;
-    table(config::Type<RawLink>{}).read(section[i], link, reader);
-    link.id = section[i].key();
+  LinksFile whole;
+  table(config::Type<LinksFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("links"), whole.links, [&](const config::Node& entry, RawLink& link) {
+    link.id = entry.key();
     link.nic_base = link.nic_base_spread.use;
     link.nic_base_low = link.nic_base_spread.low;
     link.nic_base_high = link.nic_base_spread.high;
-    link.source = first_source(section[i]);
+    link.source = first_source(entry);
     links.emplace(link.id, std::move(link));
-  }
+  });
 }
 }  // namespace topsim::topology

@@ -1,4 +1,3 @@
-#include "topology/catalogue/figure.hpp"
 #include "topology/catalogue/impl.hpp"
 #include "topology/catalogue/node_tables.hpp"
 
@@ -6,18 +5,6 @@ namespace topsim::topology {
 namespace {
 using config::Node;
 using config::Reader;
-
-// Every branch gets its links said; what the tree says in common is taken over.
-void fill_tree(RawNode& node) {
-  node.pcie = node.raw_pcie.tree;
-  const std::string& link = node.raw_pcie.link;
-  const std::string& uplink = node.raw_pcie.uplink.empty() ? link : node.raw_pcie.uplink;
-  for (PcieBranch& branch : node.pcie) {
-    if (branch.is_switch && branch.uplink.empty()) branch.uplink = uplink;
-    if (branch.device_link.empty()) branch.device_link = link;
-    if (branch.nic_link.empty()) branch.nic_link = link;
-  }
-}
 
 void check_names(const Node& entry, const RawNode& node, const NodeReferences& known, Reader& reader) {
   check_known(entry.find("accelerator"), "accelerator", node.accelerator, known.accelerators, reader);
@@ -83,35 +70,23 @@ void check_tree(const Node& entry, const NodeRecipe& node, Reader& reader) {
 }
 }  // namespace
 
+std::string nodes_schema(std::string_view name) {
+  return config::schema<NodesFile>(name);
+}
+
 void read_nodes(const config::Document& file, const NodeReferences& known, ById<NodeRecipe>& nodes,
                 Reader& reader) {
-  const Node section = file.root().find("nodes");
-  ById<RawNode> raw;
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    const Node entry = section[i];
-    RawNode node;
-    if (const Node like = entry.find("like"); like.is(config::Kind::string)) {
-      const auto base = raw.find(like.text());
-      if (base == raw.end()) {
-        reader.unknown_name(like, "node", like.text(), names_of(raw));
-        continue;
-      }
-      node = base->second;
-      node.notes.clear();
-    }
+  NodesFile whole;
+  table(config::Type<NodesFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("nodes"), whole.nodes, [&](const Node& entry, RawNode& node) {
     const std::size_t before = reader.count();
-    table(config::Type<RawNode>{}).read(entry, node, reader);
-    fill_tree(node);
     check_names(entry, node, known, reader);
-    if (reader.count() == before) check_tree(entry, node, reader);
+    if (node.sound && reader.count() == before) check_tree(entry, node, reader);
     if (const auto chip = known.switches.find(node.scale_up.chip); chip != known.switches.end()) {
       node.scale_up.in_network_reduction = chip->second.sharp;
     }
-    node.id = entry.key();
-    if (std::string source = first_source(entry); !source.empty()) node.source = std::move(source);
-    raw.emplace(node.id, std::move(node));
-  }
-  for (auto& [id, node] : raw) nodes.emplace(id, std::move(node));
+    nodes.emplace(node.id, std::move(node));
+  });
 }
 
 int NodeRecipe::compute_nics() const {

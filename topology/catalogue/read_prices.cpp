@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "sim/config/object.hpp"
 #include "topology/catalogue/figure.hpp"
+#include "topology/catalogue/hardware_file.hpp"
 #include "topology/catalogue/impl.hpp"
 
 namespace topsim::topology {
@@ -60,6 +60,27 @@ const config::Object<RawFailure>& table(Type<RawFailure>) {
   return object;
 }
 
+struct PricesFile : HardwareFile {
+  std::map<std::string, RawPrice> prices;
+  std::map<std::string, RawRatio> ratios;
+};
+const config::Object<PricesFile>& table(Type<PricesFile>) {
+  static const auto object =
+      hardware_file<PricesFile>("prices file", "What things and services cost")
+          .field("prices", &PricesFile::prices, "by the id of a thing of the catalogue, or a service")
+          .field("ratios", &PricesFile::ratios, "PUE, years of service, ...");
+  return object;
+}
+
+struct ReliabilityFile : HardwareFile {
+  std::map<std::string, RawFailure> reliability;
+};
+const config::Object<ReliabilityFile>& table(Type<ReliabilityFile>) {
+  static const auto object = hardware_file<ReliabilityFile>("reliability file", "How often things fail")
+                                 .field("reliability", &ReliabilityFile::reliability, "by kind of thing");
+  return object;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -67,14 +88,20 @@ double median(std::vector<double> values) {
 }
 }  // namespace
 
+std::string prices_schema(std::string_view name) {
+  return config::schema<PricesFile>(name);
+}
+std::string reliability_schema(std::string_view name) {
+  return config::schema<ReliabilityFile>(name);
+}
+
 void read_prices(const config::Document& file, ById<PriceEntry>& prices, ById<Ratio>& ratios,
                  config::Reader& reader) {
-  const Node section = file.root().find("prices");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    RawPrice price;
-    table(Type<RawPrice>{}).read(section[i], price, reader);
-    if (price.offers.empty()) continue;
-    const Node offers = section[i].find("offers");
+  PricesFile whole;
+  table(Type<PricesFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("prices"), whole.prices, [&](const Node& entry, RawPrice& price) {
+    if (price.offers.empty()) return;
+    const Node offers = entry.find("offers");
     std::vector<double> amounts;
     for (std::size_t k = 0; k < price.offers.size(); ++k) {
       price.offers[k].source = first_source(offers[k]);
@@ -83,34 +110,31 @@ void read_prices(const config::Document& file, ById<PriceEntry>& prices, ById<Ra
     price.use = price.chosen.value_or(median(amounts));
     price.low = std::min(price.use, *std::min_element(amounts.begin(), amounts.end()));
     price.high = std::max(price.use, *std::max_element(amounts.begin(), amounts.end()));
-    price.id = section[i].key();
+    price.id = entry.key();
     prices.emplace(price.id, std::move(price));
-  }
-  const Node numbers = file.root().find("ratios");
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    RawRatio ratio;
-    table(Type<RawRatio>{}).read(numbers[i], ratio, reader);
+  });
+  for_each_entry(file.root().find("ratios"), whole.ratios, [&](const Node& entry, RawRatio& ratio) {
     ratio.low = ratio.range.size() == 2 ? ratio.range[0] : ratio.use;
     ratio.high = ratio.range.size() == 2 ? ratio.range[1] : ratio.use;
-    ratio.id = numbers[i].key();
-    ratio.source = first_source(numbers[i]);
+    ratio.id = entry.key();
+    ratio.source = first_source(entry);
     ratios.emplace(ratio.id, std::move(ratio));
-  }
+  });
 }
 
 void read_reliability(const config::Document& file, ById<FailureRate>& rates, config::Reader& reader) {
-  const Node section = file.root().find("reliability");
-  for (std::size_t i = 0; i < section.size(); ++i) {
-    RawFailure rate;
-    table(Type<RawFailure>{}).read(section[i], rate, reader);
-    rate.low = rate.high = rate.per_year;
-    for (const double other : rate.others) {
-      rate.low = std::min(rate.low, other);
-      rate.high = std::max(rate.high, other);
-    }
-    rate.id = section[i].key();
-    rate.source = first_source(section[i]);
-    rates.emplace(rate.id, std::move(rate));
-  }
+  ReliabilityFile whole;
+  table(Type<ReliabilityFile>{}).read(file.root(), whole, reader);
+  for_each_entry(file.root().find("reliability"), whole.reliability,
+                 [&](const Node& entry, RawFailure& rate) {
+                   rate.low = rate.high = rate.per_year;
+                   for (const double other : rate.others) {
+                     rate.low = std::min(rate.low, other);
+                     rate.high = std::max(rate.high, other);
+                   }
+                   rate.id = entry.key();
+                   rate.source = first_source(entry);
+                   rates.emplace(rate.id, std::move(rate));
+                 });
 }
 }  // namespace topsim::topology

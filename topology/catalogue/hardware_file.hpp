@@ -1,0 +1,43 @@
+// The files of configs/hardware as they are written: sources, and sections of entries by id.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sim/config/object.hpp"
+
+namespace topsim::topology {
+
+// Each file's struct adds its sections.
+struct HardwareFile {
+  std::map<std::string, std::string> sources;
+};
+
+// The table of a file, which the caller adds the sections to.
+template <class File>
+[[nodiscard]] config::Object<File> hardware_file(std::string name, std::string description) {
+  return config::Object<File>(std::move(name), std::move(description))
+      .field("sources", &HardwareFile::sources,
+             "texts that figures name: \"read: \", \"recalled: \" or \"derived: \" and where from");
+}
+
+// Calls each(entry as written, entry as read) for a section, in the order of their ids.
+template <class T, class Each>
+void for_each_entry(const config::Node& section, std::map<std::string, T>& entries, const Each& each) {
+  for (auto& [id, entry] : entries) each(section.find(id), entry);
+}
+
+// The JSON Schema of a file, from the table that it is read with; beside its reader.
+[[nodiscard]] std::string accelerators_schema(std::string_view name);
+[[nodiscard]] std::string cables_schema(std::string_view name);
+[[nodiscard]] std::string cpus_schema(std::string_view name);
+[[nodiscard]] std::string fabrics_schema(std::string_view name);
+[[nodiscard]] std::string links_schema(std::string_view name);
+[[nodiscard]] std::string nics_schema(std::string_view name);
+[[nodiscard]] std::string nodes_schema(std::string_view name);
+[[nodiscard]] std::string prices_schema(std::string_view name);
+[[nodiscard]] std::string reliability_schema(std::string_view name);
+[[nodiscard]] std::string switches_schema(std::string_view name);
+}  // namespace topsim::topology
