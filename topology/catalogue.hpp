@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,14 @@ struct GemmConstants {
   std::string source;  // "fitted on ..." or "derived: ..." when the accelerator has no sweep of its own
 };
 
+// What attention kernels were timed on whose constants all of one compute capability take over
+// (workloads/compute/flash.cpp has the constants).
+struct AttentionReference {
+  int compute_capability = 0;
+  FlopsPerSecond fp32, bf16;
+  int compute_units = 0;
+};
+
 struct Accelerator {
   std::string id, name, vendor, architecture, form, source;
   std::string called = "accelerator";  // what its vendor calls one: "GPU", "chip"
@@ -56,10 +65,11 @@ struct Accelerator {
   // By precision, for each of dense_flops; constants without a sweep are derived (catalogue/gemm.hpp). Use
   // min(model, achievable).
   std::map<std::string, GemmConstants, std::less<>> gemm;
-  double norm_fraction_eager = 0.35, elementwise_fraction_eager = 0.5, add_fraction_eager = 0.84,
-         fused_fraction = 0.8;
+  // Of the memory bandwidth, by kind of kernel.
+  double norm_fraction_eager = 0, elementwise_fraction_eager = 0, add_fraction_eager = 0, fused_fraction = 0;
   double product_fraction = 0;  // of a product of few rows that reads its weights; 0: not measured
-  double host_factor = 1;       // its usual host issues work so many times slower than a DGX H100's
+  std::optional<AttentionReference> attention_reference;  // of its compute capability
+  double host_factor = 1;  // its usual host issues work so many times slower than a DGX H100's
   std::vector<std::string> notes;
 
   // The fastest matmul ever measured, FLOP/s; null where nobody did. bf16 and fp16 stand for each other where

@@ -199,6 +199,8 @@ TEST_F(BrokenCatalogue, ARelativeMustBeKnownAndFittedAndStandByACapability) {
   write("accelerators.json", R"({"sources": {"a": "read: a"}, "relatives": {
  "86": ["chip", "a"],
  "9.0": ["chop", "a"]},
+ "unmeasured": {"norm": [0.3, "a"], "elementwise": [0.5, "a"], "add": [0.8, "a"], "fused": [0.8, "a"],
+  "vector_products": [1, "a"]},
  "accelerators": {"chip": {"name": "Chip", "vendor": "V", "architecture": "A",
   "dense": {"bf16": ["1 TFLOP/s", "a"]}, "memory": {"size": ["1 GiB", "a"], "bandwidth": ["1 GB/s", "a"]}}}})");
   const auto found = problems([](const Catalogue& c) { static_cast<void>(c.accelerator("chip")); });

@@ -29,6 +29,8 @@ inline topology::Accelerator accelerator() {
   a.id = "test";
   a.dense_flops = {{"bf16", 1e12}};
   a.memory_bandwidth = BytesPerSecond(1e12);
+  a.norm_fraction_eager = 0.35, a.elementwise_fraction_eager = 0.5, a.add_fraction_eager = 0.84;
+  a.fused_fraction = 0.8;
   return a;
 }
 

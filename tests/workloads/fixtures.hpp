@@ -15,6 +15,8 @@ inline topology::Accelerator a100() {
   a.achievable_flops = {{"bf16", 271.2e12}};
   a.memory = Bytes(80LL << 30);
   a.memory_bandwidth = BytesPerSecond(2.039e12);
+  a.norm_fraction_eager = 0.35, a.elementwise_fraction_eager = 0.5, a.add_fraction_eager = 0.84;
+  a.fused_fraction = 0.8;
   a.compute_units = 108;
   a.compute_capability = 80;
   a.gemm["bf16"] = {0.818, 73, 0.733, from_microseconds(4.3), 4.5, "fitted"};
@@ -29,6 +31,9 @@ inline topology::Accelerator h100() {
   a.achievable_flops = {{"bf16", 794.5e12}, {"fp8", 1402.6e12}};
   a.memory = Bytes(80LL << 30);
   a.memory_bandwidth = BytesPerSecond(3.35e12);
+  a.norm_fraction_eager = 0.35, a.elementwise_fraction_eager = 0.5, a.add_fraction_eager = 0.84;
+  a.fused_fraction = 0.8;
+  a.attention_reference = {90, FlopsPerSecond(67e12), FlopsPerSecond(989e12), 132};
   a.compute_units = 132;
   a.compute_capability = 90;
   a.gemm["bf16"] = {0.946, 0, 0.830, from_microseconds(6.3), 16.8, "fitted"};

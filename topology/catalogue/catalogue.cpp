@@ -95,8 +95,8 @@ const ById<LinkEntry>& Catalogue::Impl::links() {
 }
 const ById<Accelerator>& Catalogue::Impl::accelerators() {
   return get(accelerators_, "accelerators", [this](const auto& file, auto& entries, config::Reader& reader) {
-    const Relatives relatives = read_accelerators(file, links(), entries, reader);
-    if (reader.ok()) derive_gemm_constants(entries, relatives);
+    const Derivation derivation = read_accelerators(file, links(), entries, reader);
+    if (reader.ok()) derive_gemm_constants(entries, derivation);
   });
 }
 const ById<NicEntry>& Catalogue::Impl::nics() {

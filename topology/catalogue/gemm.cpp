@@ -9,7 +9,6 @@
 namespace topsim::topology {
 namespace {
 constexpr double kTilePerimeter = 1.0 / 256 + 1.0 / 128;
-constexpr double kVectorUnits = 0.977;  // A100, FlagPerf computation-FP32: 19.05 of 19.5 TFLOP/s
 
 // m of one accelerator: measured best over data-sheet rate.
 std::optional<double> measured_share(const Accelerator& accelerator, std::string_view precision) {
@@ -50,7 +49,7 @@ std::pair<double, std::string> height(const Accelerator& accelerator, std::strin
 }
 
 GemmConstants derive(const Accelerator& accelerator, std::string_view precision, const Accelerator& relative,
-                     const std::optional<double>& sibling) {
+                     const std::optional<double>& sibling, double vector_products) {
   const auto own_shape = relative.gemm.find(precision);
   const std::string_view q = own_shape != relative.gemm.end() ? precision : kFittedIn;
   const GemmConstants& shape = relative.gemm.find(q)->second;
@@ -63,7 +62,7 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   }
   if (accelerator.product_fraction > 0) gemm.memory_fraction = accelerator.product_fraction;
   const std::string from = "derived: shape of " + relative.id + " in " + std::string(q);
-  double share = measured_share(accelerator, precision).value_or(kVectorUnits);
+  double share = measured_share(accelerator, precision).value_or(vector_products);
   gemm.source = from + ", fp32 on vector units";
   if (!on_vector_units(accelerator, precision)) {
     const auto [factor, why] = height(accelerator, precision, relative, q, sibling);
@@ -74,14 +73,14 @@ GemmConstants derive(const Accelerator& accelerator, std::string_view precision,
   return gemm;
 }
 // Eager kernels follow the relative's: what they lose beside the memory is instructions and latency.
-void derive_kernel_shares(Accelerator& accelerator, const Accelerator& relative) {
-  const Accelerator unmeasured;
-  for (double Accelerator::*share :
-       {&Accelerator::norm_fraction_eager, &Accelerator::elementwise_fraction_eager,
-        &Accelerator::add_fraction_eager}) {
+void derive_kernel_shares(Accelerator& accelerator, const Accelerator& relative,
+                          const Unmeasured& unmeasured) {
+  for (const auto& [share, others] : {std::pair(&Accelerator::norm_fraction_eager, unmeasured.norm),
+                                      {&Accelerator::elementwise_fraction_eager, unmeasured.elementwise},
+                                      {&Accelerator::add_fraction_eager, unmeasured.add}}) {
     if (accelerator.*share > 0) continue;
     const bool kin = accelerator.compute_capability > 0 && relative.*share > 0;
-    accelerator.*share = kin ? relative.*share : unmeasured.*share;
+    accelerator.*share = kin ? relative.*share : others;
   }
 }
 }  // namespace
@@ -101,7 +100,8 @@ double best_tile_efficiency(const GemmConstants& gemm) {
   return gemm.peak_fraction / (1 + gemm.tile_penalty * kTilePerimeter);
 }
 
-void derive_gemm_constants(ById<Accelerator>& accelerators, const Relatives& relatives) {
+void derive_gemm_constants(ById<Accelerator>& accelerators, const Derivation& derivation) {
+  const auto& [relatives, unmeasured] = derivation;
   // Copies made before: what is derived on the way must not pass for fitted.
   ById<Accelerator> fitted;
   for (const auto& [from, id] : relatives) fitted.insert(*accelerators.find(id));
@@ -117,10 +117,11 @@ void derive_gemm_constants(ById<Accelerator>& accelerators, const Relatives& rel
     const std::string& nearest =
         std::prev(relatives.upper_bound(std::max(0, accelerator.compute_capability)))->second;
     const Accelerator& relative = fitted.find(nearest)->second;
-    derive_kernel_shares(accelerator, relative);
+    derive_kernel_shares(accelerator, relative, unmeasured);
     for (const auto& [precision, flops] : accelerator.dense_flops) {
       if (accelerator.gemm.contains(precision)) continue;
-      accelerator.gemm.emplace(precision, derive(accelerator, precision, relative, share));
+      accelerator.gemm.emplace(precision,
+                               derive(accelerator, precision, relative, share, unmeasured.vector_products));
     }
   }
 }

@@ -20,8 +20,7 @@
 //               m(this, bf16) / m(relative, bf16) where measured, of this or, no NVIDIA GPU, of a chip of its
 //               architecture; times m(relative, precision) / m(relative, q) where measured; else 1. No one
 //               published an A40's MAMF: its best tile stands for it (0.825; RTX A6000, the same chip, 0.797)
-//   fp32        on vector units: measured, else 0.977 of P (A100: 19.05 of 19.5 TFLOP/s, FlagPerf
-//               computation-FP32)
+//   fp32        on vector units: measured, else an A100's share of P ("unmeasured" of accelerators.json)
 // A derived model never beats MAMF, because the fitted best tiles do not (A100 0.777 of P where MAMF is
 // 0.869; H100 0.790 and 0.803; B200 0.696 and 0.776). GeForce cards clock above their data sheet, so that
 // their MAMF, and pf with it, may exceed P (RTX 5090: 236 of 209.5 TFLOP/s).
@@ -36,13 +35,27 @@ namespace topsim::topology {
 
 inline constexpr std::string_view kFittedIn = "bf16";  // every relative was
 
+// Ids of relatives by the least compute capability from which they hold. 0: what has none, too.
+using Relatives = std::map<int, std::string>;
 // From what the file says. All of them known and fitted, and one for 0, where `reader` is content.
 [[nodiscard]] Relatives read_relatives(const config::Document& file,
                                        const std::map<std::string, std::string>& written,
                                        const ById<Accelerator>& accelerators, config::Reader& reader);
 
+// "unmeasured" of accelerators.json: of one chip, taken over by those that say nothing.
+struct Unmeasured {
+  double norm = 0, elementwise = 0, add = 0, fused = 0;  // as Accelerator's, of the memory bandwidth
+  double vector_products = 0;                            // of the dense rate
+};
+
+// What figures are derived from that an entry does not have.
+struct Derivation {
+  Relatives relatives;
+  Unmeasured unmeasured;
+};
+
 // Fills the shares of eager kernels that the file does not give with the relative's (an NVIDIA GPU's, where
-// it has them; else the defaults, an A100's), and Accelerator::gemm for every precision in dense_flops that
-// the file gives no constants for. REQUIRES: relatives as read, without a problem.
-void derive_gemm_constants(ById<Accelerator>& accelerators, const Relatives& relatives);
+// it has them; else those of nobody's measurement), and Accelerator::gemm for every precision in dense_flops
+// that the file gives no constants for. REQUIRES: as read, without a problem.
+void derive_gemm_constants(ById<Accelerator>& accelerators, const Derivation& derivation);
 }  // namespace topsim::topology

@@ -71,10 +71,9 @@ class Catalogue::Impl {
 
 // One a file. Names of other categories are checked against these.
 void read_links(const config::Document& file, ById<LinkEntry>& links, config::Reader& reader);
-// Ids of relatives by the least compute capability from which they hold. 0: what has none, too.
-using Relatives = std::map<int, std::string>;
-[[nodiscard]] Relatives read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
-                                          ById<Accelerator>& accelerators, config::Reader& reader);
+struct Derivation;  // topology/catalogue/gemm.hpp
+[[nodiscard]] Derivation read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
+                                           ById<Accelerator>& accelerators, config::Reader& reader);
 void read_nics(const config::Document& file, const ById<LinkEntry>& links, ById<NicEntry>& nics,
                config::Reader& reader);
 void read_switches(const config::Document& file, const ById<LinkEntry>& links, ById<SwitchEntry>& switches,

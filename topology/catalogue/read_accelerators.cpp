@@ -20,6 +20,38 @@ static const config::Object<GemmConstants>& table(config::Type<GemmConstants>) {
   return object;
 }
 
+static const config::Object<Unmeasured>& table(config::Type<Unmeasured>) {
+  static const auto object =
+      config::Object<Unmeasured>("unmeasured",
+                                 "Shares that accelerators reach which neither their entry nor, of eager "
+                                 "kernels, their relative has: of the memory bandwidth, of the dense rate")
+          .field("norm", &Unmeasured::norm, "layer norm, RMS norm, eager", config::required(),
+                 figure<double>())
+          .field("elementwise", &Unmeasured::elementwise, "activations, eager", config::required(),
+                 figure<double>())
+          .field("add", &Unmeasured::add, "residual add, eager", config::required(), figure<double>())
+          .field("fused", &Unmeasured::fused, "fused and compiled kernels", config::required(),
+                 figure<double>())
+          .field("vector_products", &Unmeasured::vector_products,
+                 "fp32 and fp64 products without tensor cores, of the dense rate", config::required(),
+                 figure<double>());
+  return object;
+}
+
+static const config::Object<AttentionReference>& table(config::Type<AttentionReference>) {
+  using Reference = AttentionReference;
+  static const auto object =
+      config::Object<Reference>("attention",
+                                "What attention kernels were timed on, whose constants all chips of its "
+                                "compute capability take over, with their own rates against its")
+          .field("compute_capability", &Reference::compute_capability, "90 for 9.0", config::required(),
+                 figure<int>())
+          .field("fp32", &Reference::fp32, "dense rate", config::required(), figure<FlopsPerSecond>())
+          .field("bf16", &Reference::bf16, "dense rate", config::required(), figure<FlopsPerSecond>())
+          .field("compute_units", &Reference::compute_units, "SMs", config::required(), figure<int>());
+  return object;
+}
+
 namespace {
 using config::Node;
 using config::Type;
@@ -128,6 +160,8 @@ const config::Object<Vendor>& table(Type<Vendor>) {
 struct AcceleratorsFile : HardwareFile {
   std::map<std::string, Vendor> vendors;
   std::map<std::string, std::string> relatives;
+  Unmeasured unmeasured;
+  std::map<std::string, AttentionReference> attention;
   std::map<std::string, RawAccelerator> accelerators;
 };
 const config::Object<AcceleratorsFile>& table(Type<AcceleratorsFile>) {
@@ -138,11 +172,13 @@ const config::Object<AcceleratorsFile>& table(Type<AcceleratorsFile>) {
                  "whose fitted GEMM constants accelerators without their own take over, by the least compute "
                  "capability from which that holds (\"90\" for 9.0; \"0\" is the first)",
                  config::map_of(figure<std::string>()))
+          .field("unmeasured", &AcceleratorsFile::unmeasured, "what those take over that have none of it")
+          .field("attention", &AcceleratorsFile::attention, "by architecture")
           .field("accelerators", &AcceleratorsFile::accelerators, "by the name that nodes give");
   return object;
 }
 
-void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
+void convert(RawAccelerator& raw, const ById<LinkEntry>& links, const AcceleratorsFile& file) {
   for (const auto& [precision, rate] : raw.dense) raw.dense_flops[precision] = rate.value();
   const auto measured = [&](const MeasuredRates& rates, auto& used) {
     for (const auto& [precision, rate] : rates) {
@@ -165,7 +201,7 @@ void convert(RawAccelerator& raw, const ById<LinkEntry>& links) {
   raw.norm_fraction_eager = raw.kernels.norm.value_or(0);
   raw.elementwise_fraction_eager = raw.kernels.elementwise.value_or(0);
   raw.add_fraction_eager = raw.kernels.add.value_or(0);
-  raw.fused_fraction = raw.kernels.fused.value_or(raw.fused_fraction);
+  raw.fused_fraction = raw.kernels.fused.value_or(file.unmeasured.fused);
   raw.product_fraction = raw.kernels.product.value_or(raw.product_fraction);
 }
 }  // namespace
@@ -174,8 +210,8 @@ std::string accelerators_schema(std::string_view name) {
   return config::schema<AcceleratorsFile>(name);
 }
 
-Relatives read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
-                            ById<Accelerator>& accelerators, config::Reader& reader) {
+Derivation read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
+                             ById<Accelerator>& accelerators, config::Reader& reader) {
   AcceleratorsFile whole;
   table(Type<AcceleratorsFile>{}).read(file.root(), whole, reader);
   const Node section = file.root().find("accelerators");
@@ -192,9 +228,15 @@ Relatives read_accelerators(const config::Document& file, const ById<LinkEntry>&
     }
     if (const auto vendor = whole.vendors.find(raw.vendor); vendor != whole.vendors.end())
       raw.called = vendor->second.called, raw.library = vendor->second.library;
-    convert(raw, links);
+    for (const auto& [architecture, reference] : whole.attention)
+      if (reference.compute_capability == raw.compute_capability) raw.attention_reference = reference;
+    convert(raw, links, whole);
     accelerators.emplace(raw.id, std::move(raw));
   });
-  return read_relatives(file, whole.relatives, accelerators, reader);
+  // One of the files has it where there are several, so the table does not ask for it.
+  if (!file.root().find("unmeasured"))
+    reader.problem(file.root(), "missing key \"unmeasured\"", {},
+                   "the shares that nobody's measurement gives");
+  return {read_relatives(file, whole.relatives, accelerators, reader), whole.unmeasured};
 }
 }  // namespace topsim::topology

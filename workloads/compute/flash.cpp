@@ -102,8 +102,23 @@ constexpr Row kMemoryEfficient{.forward = {.share = 0.30, .offset = 128},
 
 // What Hopper's kernels wait for beside products, exponentials and other vector work, goes with the rate in
 // fp32 (44 against 67 TFLOP/s); of an H20 only products are cut, to a seventh: 129.1 of its 148 TFLOP/s at
-// 2 k tokens, 107.8 causal (issue 1310).
-constexpr double kH100Fp32 = 67e12, kH100Fp16 = 989e12, kH100Units = 132;
+// 2 k tokens, 107.8 causal (issue 1310). The H100's figures: "attention" of accelerators.json.
+struct Against {        // an H100
+  double cut = 1;       // products there would be beside this much vector work on one
+  double per_unit = 1;  // rate of products of a compute unit
+};
+Against against_reference(const topology::Accelerator& accelerator, double peak) {
+  const auto& reference = accelerator.attention_reference;
+  if (!reference) return {};
+  Against against;
+  const auto vector = accelerator.dense_flops.find("fp32"), product = accelerator.dense_flops.find("bf16");
+  if (vector != accelerator.dense_flops.end() && product != accelerator.dense_flops.end())
+    against.cut =
+        std::max(1.0, vector->second / reference->fp32.value() / (product->second / reference->bf16.value()));
+  if (accelerator.compute_units > 0)
+    against.per_unit = peak / accelerator.compute_units * reference->compute_units / reference->bf16.value();
+  return against;
+}
 
 // Offsets without a mask, heads of 128, forward. FlashAttention-3 on a Hopper: 541, 618, 628 and 639 TFLOP/s
 // at 1, 2, 4 and 8 k keys (meta-pytorch/tritonbench pull request 1254), of 645: 196, 90, 108 and 82 keys.
@@ -141,20 +156,13 @@ FlashRates unmasked(FlashRates rates, double offset) {
 
 FlashRates on_hopper(const topology::Accelerator& accelerator, AttentionKernel kernel,
                      const ProductRates& of) {
-  const auto vector = accelerator.dense_flops.find("fp32");
-  const auto product = accelerator.dense_flops.find("bf16");
-  double cut = 1;  // products there would be beside this much vector work on an H100
-  if (vector != accelerator.dense_flops.end() && product != accelerator.dense_flops.end())
-    cut = std::max(1.0, vector->second / kH100Fp32 / (product->second / kH100Fp16));
+  const auto [cut, per_unit] = against_reference(accelerator, of.peak);
   if (kernel == AttentionKernel::flash2 || kernel == AttentionKernel::flash1)
     return rates_of(kernel == AttentionKernel::flash2 ? kFlash2OnHopper : kFlash1OnHopper, of.peak * cut,
                     kOldProductsOnHopper * of.peak);
   Row row = kHopper;
-  if (accelerator.compute_units > 0) {
-    const double per_unit = of.peak / accelerator.compute_units * kH100Units / kH100Fp16;
-    row.forward.offset *= std::min(1.0, per_unit);
-    row.backward.offset *= std::min(1.0, per_unit);
-  }
+  row.forward.offset *= std::min(1.0, per_unit);
+  row.backward.offset *= std::min(1.0, per_unit);
   return unmasked(rates_of(row, of.peak * cut, of.best), kUnmaskedOnHopper);
 }
 
