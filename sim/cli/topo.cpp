@@ -19,6 +19,7 @@
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/hardware_findings.hpp"
 #include "sim/scenario/load_topology.hpp"
+#include "sim/scenario/refusals.hpp"
 #include "topology/build.hpp"
 #include "topology/catalogue/link_entry.hpp"
 #include "topology/draw/draw.hpp"
@@ -129,7 +130,14 @@ int check(const Options& options) {
     std::cout << (warning ? "warning: " : "info: ") << f.message << '\n';
     if (options.strict && warning) ++failed;
   }
-  if (findings.empty() && parts.empty())
+  // And what a run with its workload would refuse; of what a finding says already no more.
+  for (const Problem& problem : scenario::topology_refusals(scenario, catalogue)) {
+    const auto says_it = [&](const topology::Finding& f) { return f.message == problem.message; };
+    if (++failed; std::any_of(findings.begin(), findings.end(), says_it)) continue;
+    std::cout << "error: " << problem.message << scenario::place_text(scenario, problem.path)
+              << (problem.help.empty() ? "" : " (" + problem.help + ')') << '\n';
+  }
+  if (findings.empty() && parts.empty() && failed == 0)
     std::cout << "no mistakes in " << report::plural(static_cast<double>(topology.devices().size()), "device")
               << " and " << report::plural(static_cast<double>(topology.links().size()), "directed link")
               << '\n';

@@ -51,6 +51,16 @@ class ExitCodes(unittest.TestCase):
         self.assertEqual(self.code(*words, "--strict"), 1)
         self.assertEqual(self.code("topo", "check", IB, "--strict"), 0)
 
+    def test_a_check_of_a_topology_says_of_it_what_a_run_would_refuse(self):
+        for path in sorted((program.ROOT / "tests" / "errors" / "cases").glob("*.txt")):
+            scenario, refused = path.with_suffix(".json"), path.read_text()
+            if "   at topology" not in refused or path.with_suffix(".set").exists():
+                continue
+            with self.subTest(path.name):
+                done = program.topsim("topo", "check", str(scenario))
+                self.assertIn(done.returncode, (1, 2))
+                self.assertIn(refused.splitlines()[0], done.stdout + done.stderr)
+
     def test_years_that_are_not_listed_are_explained_with_one_that_works(self):
         text = " ".join(program.topsim("list", "frameworks").stdout.split())
         said = re.search(r"has the one before it: (\S+) is (\S+), after the last set the last", text)
