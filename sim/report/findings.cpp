@@ -227,11 +227,9 @@ void find_unshared(const FindingContext& context, Findings& out) {
 // What nobody said and the step depends on. The result's left_open has all of it.
 void find_assumed(const FindingContext& context, Findings& out) {
   std::vector<std::string> parts = context.facts.assumed;
-  // User buffers cut products into parts: more kernels, which is no advice where launching them is the limit.
   const bool launch_bound = share_of_step(context.result, Reason::host) >= kLaunchBound;
   for (const ScenarioFacts::Open& open : context.facts.open) {
-    const bool more_launches = open.reason == Reason::tensor_parallel;
-    if (share_of_step(context.result, open.reason) >= open.from && !(more_launches && launch_bound))
+    if (share_of_step(context.result, open.reason) >= open.from && !(open.more_launches && launch_bound))
       parts.push_back(open.phrase);
   }
   if (parts.empty()) return;

@@ -25,7 +25,8 @@ struct ScenarioFacts {
   struct Open {
     std::string phrase;
     executor::Reason reason;
-    double from;  // share of the step
+    double from;                 // share of the step
+    bool more_launches = false;  // is what the other choice would cost
   };
   std::vector<Open> open;
 };

@@ -80,9 +80,11 @@ void say_assumptions(const Scenario& scenario, const workloads::Plan& plan, repo
       on_nvidia && set.family == workloads::FrameworkFamily::megatron && set.release >= "2024";
   if (!given.tp_overlap && plan.tp > 1 && has_user_buffers)
     facts.open.push_back(
-        {"tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
-         "recipes turn on",
-         Reason::tensor_parallel, kTensor});
+        {.phrase = "tensor parallelism without user buffers (tp_overlap), which NVIDIA's performance "
+                   "recipes turn on",
+         .reason = Reason::tensor_parallel,
+         .from = kTensor,
+         .more_launches = true});  // they cut products into parts
   const bool says_dispatcher =
       scenario.document && scenario.document->root().at_path("workload.plan.token_dispatcher");
   if (plan.ep > 1 && on_nvidia && !says_dispatcher &&

@@ -119,7 +119,10 @@ TEST(Findings, WhatLaunchesMoreKernelsIsNoHintWhereTheHostIsTheLimit) {
   const topology::Topology topology = two_nodes();
   executor::Outcome outcome = two_steps(topology);
   ScenarioFacts facts = testing::facts();
-  facts.open = {{"no user buffers", executor::Reason::tensor_parallel, 0.05}};
+  facts.open = {{.phrase = "no user buffers",
+                 .reason = executor::Reason::tensor_parallel,
+                 .from = 0.05,
+                 .more_launches = true}};
   for (executor::RankClass& rank : outcome.ranks)
     for (executor::StepAccount& step : rank.steps) {
       step.idle[static_cast<std::size_t>(executor::Reason::tensor_parallel)] = 1_ms;
@@ -135,6 +138,8 @@ TEST(Findings, WhatLaunchesMoreKernelsIsNoHintWhereTheHostIsTheLimit) {
       step.busy -= 1_ms;
     }
   EXPECT_FALSE(hints());
+  facts.open.front().more_launches = false;
+  EXPECT_TRUE(hints());
 }
 
 // A trace has ranks and messages; one of the two ranks does nothing in it.
