@@ -213,15 +213,11 @@ Action configure_compare(CLI::App& app) {
       .one_each();
   add_option(app, "--format", options->format, "What is printed; md: a memo with the bills of materials")
       .type_name("table|md|json");
-  add_option(app, "--html", options->html, "The comparison as a page: one file that opens offline")
-      .not_empty()
-      .type_name("FILE");
+  add_page(app, options->html, "The comparison as a page: one file that opens offline");
   add_option(app, "--seeds", options->seeds, "Samples of ECMP seeds and uncertain inputs (default 32)")
       .range(1, 100000)
       .type_name("N");
-  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core")
-      .type_name("N")
-      .range(0, 4096);
+  add_jobs(app, options->jobs);
   add_flag(app, "--all", options->all, "Rows that do not differ, too");
   add_flag(app, "--no-cost", options->no_cost, "Leave prices and power out");
   add_option(app, "--fail-if", options->fail_if,

@@ -76,6 +76,14 @@ void add_flag(CLI::App& app, const std::string& names, bool& value, const std::s
   app.add_flag(names, value, help);
 }
 
+void add_jobs(CLI::App& app, int& jobs) {
+  add_option(app, "--jobs", jobs, "Simulations at once; 0: one a core").type_name("N").range(0, 4096);
+}
+
+void add_page(CLI::App& app, std::string& path, const std::string& help) {
+  add_option(app, "--html", path, help).not_empty().type_name("FILE");
+}
+
 Subcommands::Subcommands(CLI::App& app)
     : app_(app), action_(std::make_shared<Action>([&app] {
         std::cout << app.help();

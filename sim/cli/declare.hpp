@@ -38,6 +38,9 @@ class Declared {
 template <class Value>
 Declared add_option(CLI::App& app, const std::string& names, Value& value, const std::string& help);
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);
+// --jobs and --html, of several commands.
+void add_jobs(CLI::App& app, int& jobs);
+void add_page(CLI::App& app, std::string& path, const std::string& help);
 
 // Commands of a command (`topo show`). Alone, the command prints its help and is the user's mistake.
 class Subcommands {

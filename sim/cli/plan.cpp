@@ -107,9 +107,7 @@ Action configure_plan(CLI::App& app) {
       .not_empty()
       .type_name("FILE.json");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
-  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core")
-      .type_name("N")
-      .range(0, 4096);
+  add_jobs(app, options->jobs);
   add_flag(app, "--exhaustive", options->exhaustive,
            "Simulate every plan that fits, also what the bound cuts");
   add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");

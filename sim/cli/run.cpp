@@ -168,9 +168,7 @@ Action configure_run(CLI::App& app) {
   add_option(app, "--trace", options->trace,
              "Timeline for Perfetto (.pftrace) or Chrome (.json); .gz packs it")
       .type_name("FILE");
-  add_option(app, "--html", options->html, "The report page: one file that opens in a browser, offline")
-      .not_empty()
-      .type_name("FILE");
+  add_page(app, options->html, "The report page: one file that opens in a browser, offline");
   add_option(app, "--fail-if", options->fail_if, "Exit 1 when it holds, e.g. 'step_time > 500 ms'")
       .not_empty()
       .type_name("EXPR");

@@ -160,9 +160,7 @@ Action configure_sweep(CLI::App& app) {
              "Rows go to this SQLite file as they finish; given again, it goes on")
       .not_empty()
       .type_name("FILE.sqlite");
-  add_option(app, "--jobs", options->jobs, "Simulations at once; 0: one a core")
-      .type_name("N")
-      .range(0, 4096);
+  add_jobs(app, options->jobs);
   add_option(app, "--best", options->best,
              "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
       .type_name("KEY");
@@ -170,9 +168,7 @@ Action configure_sweep(CLI::App& app) {
       .separated_by(',')
       .type_name("KEY,KEY");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
-  add_option(app, "--html", options->html, "The sweep as a page: one file that opens offline")
-      .not_empty()
-      .type_name("FILE");
+  add_page(app, options->html, "The sweep as a page: one file that opens offline");
   add_flag(app, "--all", options->all, "Every point in the table, not the first 20");
   add_flag(app, "--allow-oom", options->allow_oom, "Simulate models that do not fit the memory");
   add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");

@@ -57,13 +57,9 @@ Action configure_validate(CLI::App& app) {
   add_option(app, "case", options->cases, "Files, families or cases of configs/validation; all when left out")
       .type_name("CASE");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
-  add_option(app, "--html", options->html, "Predicted against published as a page that opens offline")
-      .not_empty()
-      .type_name("FILE");
+  add_page(app, options->html, "Predicted against published as a page that opens offline");
   add_flag(app, "--each", options->each, "Also a line for each case");
-  add_option(app, "--jobs", options->jobs, "Cases at a time; all cores when left out")
-      .type_name("N")
-      .range(0, 4096);
+  add_jobs(app, options->jobs);
   add_flag(app, "--quiet", options->quiet, "No progress on stderr");
   return [options] { return run(*options); };
 }

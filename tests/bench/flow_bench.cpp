@@ -1,28 +1,21 @@
 // One schedule on topsim's flow network; one line of JSON: what tests/bench/table.py puts side by side.
 // Usage: bench_flow NAME RANKS uniform|jitter [LATENCY_US]
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <string_view>
 
+#include "process.hpp"
 #include "sim/network/flow.hpp"
 #include "traffic.hpp"
 
 namespace {
 using namespace topsim;
 
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 template <class Schedule>
 void run(Schedule schedule, Duration latency) {
   const bench::Paths& paths = schedule.paths();
-  const double begin = cpu_seconds();
+  const double begin = bench::cpu_seconds();
   network::FlowNetwork network(paths.capacities);
   std::vector<network::Usage> usage;
   std::uint64_t transfers = 0;
@@ -44,12 +37,10 @@ void run(Schedule schedule, Duration latency) {
     network.advance(now, completed);
     for (const network::Completion& completion : completed) schedule.done(completion.tag, start);
   }
-  const double cpu = cpu_seconds() - begin;
-  rusage usage_now{};
-  getrusage(RUSAGE_SELF, &usage_now);
-  fmt::print("{{\"transfers\": {}, \"seconds\": {:.15g}, \"cpu\": {:.6f}, \"mb\": {:.0f}, \"solves\": {}}}\n",
-             transfers, seconds(now.time_since_epoch()), cpu,
-             static_cast<double>(usage_now.ru_maxrss) / 1024.0, network.sharing().solves());
+  const double cpu = bench::cpu_seconds() - begin;
+  fmt::print("{{\"transfers\": {}, \"seconds\": {:.15g}, \"cpu\": {:.6f}, \"mb\": {}, \"solves\": {}}}\n",
+             transfers, seconds(now.time_since_epoch()), cpu, bench::peak_megabytes(),
+             network.sharing().solves());
 }
 }  // namespace
 

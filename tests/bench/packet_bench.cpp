@@ -2,32 +2,19 @@
 // 4096). Usage: bench_packet [CASE...]; a row a case: packet-hops, events, CPU seconds, packet-hops a second,
 // memory.
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "process.hpp"
 #include "tests/packet/patterns.hpp"
 
 namespace {
 using namespace topsim;
 using namespace topsim::literals;
 using namespace topsim::network::packet;
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-long peak_megabytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss / 1024;
-}
 
 LinkFigures link(FlowControl control) {
   return {400_Gbitps, 500_ns, control};
@@ -89,18 +76,18 @@ int main(int argc, char** argv) {
     if (argc > 1 &&
         std::none_of(argv + 1, argv + argc, [&](const char* arg) { return c.name.rfind(arg, 0) == 0; }))
       continue;
-    const double begin = cpu_seconds();
+    const double begin = bench::cpu_seconds();
     int runs = 0;
     Outcome outcome;
     do {
       outcome = c.run();
       ++runs;
-    } while (cpu_seconds() - begin < 0.5);
-    const double each = (cpu_seconds() - begin) / runs;
+    } while (bench::cpu_seconds() - begin < 0.5);
+    const double each = (bench::cpu_seconds() - begin) / runs;
     const auto hops = static_cast<double>(outcome.counters.hops);
     fmt::print("{:32} {:10.1f} {:12.0f} {:9.2f} {:8.3f} {:12.2f} {:9}\n", c.name,
                microseconds(outcome.last_delivered), hops,
                static_cast<double>(outcome.counters.events) / hops, each, hops / each / 1e6,
-               peak_megabytes());
+               bench::peak_megabytes());
   }
 }

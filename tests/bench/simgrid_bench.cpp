@@ -1,7 +1,6 @@
 // One schedule on SimGrid, driven as fast as it goes: comms created on the fly in the completion callback, no
 // actors, no link latency (timers pay it), which is the configuration in which its lazy solver is both right
 // and fastest. Usage: bench_simgrid NAME RANKS uniform|jitter [LATENCY_US] [full]
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,17 +12,11 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "process.hpp"
 #include "traffic.hpp"
 
 namespace {
 namespace sg = simgrid::s4u;
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
 
 template <class Schedule>
 void run(Schedule schedule, double latency, bool full) {
@@ -74,15 +67,13 @@ void run(Schedule schedule, double latency, bool full) {
     else
       schedule.done(tag, start);
   });
-  const double begin = cpu_seconds();
+  const double begin = topsim::bench::cpu_seconds();
   schedule.begin(start);
   engine->run();
-  const double cpu = cpu_seconds() - begin;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::printf("{\"transfers\": %llu, \"seconds\": %.15g, \"cpu\": %.6f, \"mb\": %.0f}\n",
+  const double cpu = topsim::bench::cpu_seconds() - begin;
+  std::printf("{\"transfers\": %llu, \"seconds\": %.15g, \"cpu\": %.6f, \"mb\": %ld}\n",
               static_cast<unsigned long long>(transfers), sg::Engine::get_clock(), cpu,
-              static_cast<double>(usage.ru_maxrss) / 1024);
+              topsim::bench::peak_megabytes());
   std::fflush(stdout);
   _exit(0);
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "topology/import/box.hpp"
 #include "topology/import/import.hpp"
 #include "topology/import/nccl_xml_element.hpp"
 #include "topology/import/xml.hpp"
@@ -70,13 +71,7 @@ class HwlocImporter {
 
  private:
   std::string add(const char* kind, const std::string& name, const std::string& model = {}) {
-    DeviceSpec d;
-    d.name = "node0/" + name;
-    d.kind = kind;
-    d.model = model;
-    d.node = 0;
-    result_.spec.devices.push_back(d);
-    return d.name;
+    return result_.spec.devices.emplace_back(device_of_box(name, kind, model)).name;
   }
 
   void cable(const std::string& from, const std::string& to, const char* kind, double gigabytes,

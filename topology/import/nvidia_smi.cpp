@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/base/error.hpp"
+#include "topology/import/box.hpp"
 #include "topology/import/import.hpp"
 
 namespace topsim::topology {
@@ -95,12 +96,7 @@ class Builder {
 
  private:
   void device(const std::string& name, const char* kind, const std::string& model = {}) {
-    DeviceSpec d;
-    d.name = "node0/" + name;
-    d.kind = kind;
-    d.model = model;
-    d.node = 0;
-    result_.spec.devices.push_back(d);
+    result_.spec.devices.push_back(device_of_box(name, kind, model));
   }
   void link(const std::string& from, const std::string& to, const std::string& use, int count = 1) {
     LinkSpec l;
