@@ -1,4 +1,4 @@
-// What goes wrong, by whose fault: ConfigError is the user's (place, what was expected, a remedy; exit 2),
+// Errors by whose mistake they are: ConfigError is the user's (place, what was expected, a remedy; exit 2),
 // InternalError is ours (exit 70). Assertions never fire on user input.
 #pragma once
 

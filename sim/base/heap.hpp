@@ -1,5 +1,5 @@
-// How glibc's heap takes memory from the system. Nothing here changes what it holds; other heaps are left as
-// they are.
+// How glibc's heap takes memory from the system. Contents of memory are not affected, nor are other
+// heaps.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 namespace topsim {
 
 // For a whole command, at its beginning: buffers of up to some MB come from the heap, and what is freed stays
-// there for the next. By itself glibc maps each anew, and all of its pages are faulted in and cleared again:
-// a sixth of all faults of a run of 16,384 ranks.
+// there for the next. By default glibc maps each buffer anew, and all of its pages are faulted in and cleared
+// again: a sixth of all page faults of a run of 16,384 ranks.
 void keep_freed_memory();
 
-// For runs whose state no cache holds: with pages of 4 KiB a tenth of their time and more goes where each
-// look at it reads page tables first. Of what the heap hands out from here on to the thread that asks, about
-// `bytes` come on huge pages where the system gives them; they are taken as they are used. Small runs would
-// pay more for clearing such pages than they gain.
+// For runs whose state fits no cache: with pages of 4 KiB they spend a tenth of their time or more on reading
+// page tables. From here on, about `bytes` of what the heap gives to the calling thread are on huge pages,
+// where the system has them; they are taken as they are used. Small runs would pay more for clearing such
+// pages than they gain.
 void put_heap_on_huge_pages(std::size_t bytes);
 }  // namespace topsim

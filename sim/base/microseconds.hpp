@@ -1,4 +1,4 @@
-// Times that figures in microseconds add up to before they become simulated time: nothing is rounded on the
+// Sums of figures in microseconds, before they become simulated time, so that nothing is rounded on the
 // way.
 #pragma once
 

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15ULL;
   return x ^ (x >> 31);
 }
 
-// What a splitmix64 sequence draws after x: neighbours come out unlike each other.
+// The number that follows x in a splitmix64 sequence: neighbouring x give unrelated results.
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) {
   return scramble(x + kGoldenGamma);
 }
@@ -26,9 +26,9 @@ inline constexpr std::uint64_t kGoldenGamma = 0x9e3779b97f4a7c15ULL;
   return scramble(a + kGoldenGamma + scramble(b ^ 0xd1b54a32d192ed03ULL));
 }
 
-// Of a sequence of unsigned numbers, for hash tables. A sum of products, each word by an odd number of its
-// own: they need not wait for each other. What stands in the upper half of a word, or of the sum, reaches the
-// lower half too.
+// The hash of a sequence of unsigned numbers, for hash tables. A sum of products of each word with its own
+// odd number, so that the products need not wait for each other. The upper half of a word, or of the sum,
+// also affects the lower half.
 template <class Words>
 [[nodiscard]] constexpr std::uint64_t hash_words(const Words& words) {
   std::uint64_t hash = words.size(), factor = kGoldenGamma;

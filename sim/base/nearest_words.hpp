@@ -1,4 +1,4 @@
-// Names that share words with another, where no edit of it gives one: "gcp-a3-mega" for "a3-megagpu-8g".
+// Known names that share words with a name that is no misspelling of any: "gcp-a3-mega" for "a3-megagpu-8g".
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace topsim {
 
-// At most so many of the known, those that share most words first, whole or as their beginning; of equals the
-// shorter. Words are letters and digits in a row, capitals ignored.
+// At most so many of the known names, those that share the most words (or beginnings of words) first; of
+// equals the shorter. Words are runs of letters and digits, capitals ignored.
 [[nodiscard]] std::vector<std::string> nearest_by_words(std::string_view word,
                                                         std::span<const std::string> known, std::size_t most);
 }  // namespace topsim

@@ -1,5 +1,5 @@
-// Simulated time and physical quantities as types; nothing crosses a room as a bare number with its unit in a
-// comment. Time is integer picoseconds (one byte at 400 Gbit/s is exactly 20 ps; int64 reaches 106 days).
+// Simulated time and physical quantities as types, so that no interface passes a bare number with its unit in
+// a comment. Time is integer picoseconds (one byte at 400 Gbit/s is exactly 20 ps; int64 reaches 106 days).
 // Rates are doubles in SI. Bits exist only in text ("400 Gbit/s") and in the literals below.
 #pragma once
 
@@ -22,8 +22,8 @@ using SimTime = SimClock::time_point;
 
 inline constexpr SimTime kNever = SimTime::max();
 
-// A quantity of one dimension: adds and compares with its own kind, scales by a number, and a ratio is a
-// number.
+// A quantity of one dimension: it can be added to and compared with its own kind and scaled by a number; a
+// ratio of two is a number.
 template <class Tag, class Rep>
 class Quantity {
  public:

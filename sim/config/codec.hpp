@@ -1,9 +1,9 @@
-// One codec a type: how it is read from JSON, written back, and described by JSON Schema.
-// The default follows from the C++ type (codec_for<M>()); a field may name another:
+// One codec per type: how it is read from JSON, written back, and described by JSON Schema. The default
+// follows from the C++ type (codec_for<M>()); a field may name another:
 //   names<E>({...})     an enum by its names         one_or_list<M>()   3 or [3, 4] into a std::vector
 //   one_of({...})       a string out of a list       quantity(d)        a double with a unit, "0.1 USD/kWh"
 // std::optional, std::vector, std::map<std::string, M> and std::variant (by JSON kind) compose from their
-// parts. A type of another room that is no struct with a field table: define
+// parts. For a type of another folder that is not a struct with a field table, define
 //   config::CodecPtr<X> codec(config::Type<X>)  beside it, found by argument-dependent lookup.
 #pragma once
 
@@ -90,7 +90,7 @@ template <class E>
 [[nodiscard]] CodecPtr<E> names(std::vector<typename detail::NamesCodec<E>::Entry> entries) {
   return std::make_shared<detail::NamesCodec<E>>(std::move(entries));
 }
-// An entry of it for an enum that has name_of().
+// An entry of that list for an enum that has name_of().
 template <class E>
 [[nodiscard]] typename detail::NamesCodec<E>::Entry named(E value, std::string text = {}) {
   return {std::string(name_of(value)), value, std::move(text)};

@@ -21,7 +21,7 @@ struct Type {};
 template <class T>
 class Object;
 
-// What numbers a field takes, in base units. Nothing that is read here may be negative unless it says so.
+// The numbers that a field accepts, in base units. No number may be negative unless its range says so.
 struct Range {
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
@@ -40,8 +40,8 @@ struct Range {
   return {-std::numeric_limits<double>::infinity()};
 }
 
-// What a message may wait on one hop: a second is 200,000 km of fibre, and many add up to what a clock of
-// picoseconds cannot hold.
+// The longest latency of one hop: a second is 200,000 km of fibre, and many more of them would exceed a clock
+// in picoseconds.
 [[nodiscard]] inline Range at_most_a_second() {
   return {0, 1e12};
 }
@@ -49,8 +49,8 @@ struct Range {
 // The $defs of a schema under construction.
 class Definitions {
  public:
-  // The id that `owner` goes by; `fresh` when it is new and the caller fills it (guards against recursion).
-  // Two owners of one name get different ids.
+  // The id of `owner`; `fresh` when it is new and the caller fills it (guards against recursion). Two owners
+  // of one name get different ids.
   std::string id_of(const void* owner, const std::string& name, bool& fresh);
   void fill(const std::string& id, Value value) { values_[id] = std::move(value); }
   [[nodiscard]] std::map<std::string, Value>& values() { return values_; }

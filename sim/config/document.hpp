@@ -56,7 +56,7 @@ class Node {
 
 class Document {
  public:
-  // All mistakes are ConfigErrors. A file that is missing: tells the path tried and similar files beside it.
+  // All mistakes are ConfigErrors. For a missing file they name the path tried and similar files beside it.
   static Document read_file(const std::string& path);
   static Document parse(std::string text, std::string name);
 
@@ -72,7 +72,7 @@ class Document {
   void merge_below(Value& at, Document other);
 
   // Fills place and source line of problems that only name a path (a check made after reading). A path that
-  // the file leaves out is shown at its nearest ancestor that the file has.
+  // the file does not have is shown at its nearest ancestor that it has.
   [[nodiscard]] std::vector<Problem> locate(std::vector<Problem> problems) const;
 
  private:

@@ -1,5 +1,5 @@
 // Quantities as text: "500 ns", "16 MiB", "400 Gbit/s", "50 GB/s", "20 m". Integers (time, sizes) are read
-// and printed exactly; rates so that printing and reading again gives the same double.
+// and printed exactly; rates are printed so that reading them again gives the same double.
 #pragma once
 
 #include <optional>

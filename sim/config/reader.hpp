@@ -1,4 +1,4 @@
-// Collects all problems of one reading; nothing is thrown half way.
+// Collects all problems found while reading; nothing is thrown before the end.
 #pragma once
 
 #include <functional>
@@ -62,7 +62,7 @@ class Reader {
   Home home_;
 };
 
-// How a user sees it, as tests/errors/cases hold it. At most `most` problems, then "and 7 more".
+// Problems as a user sees them; tests/errors/cases hold examples. At most `most` problems, then "and 7 more".
 [[nodiscard]] std::string picture(const std::vector<Problem>& problems, bool colour = false,
                                   std::size_t most = 10);
 }  // namespace topsim::config

@@ -20,12 +20,12 @@ struct DimensionFacts {
   std::string_view name, example;
   std::span<const Unit> units;  // ascending
   std::size_t base;             // index of the unit whose factor is 1
-  double most;  // beyond what there is by far: memories move some 1e16 B/s, clusters some 1e21 FLOP/s
+  double most;  // far beyond what exists: memories move some 1e16 B/s, clusters some 1e21 FLOP/s
 };
 [[nodiscard]] std::span<const DimensionFacts> dimensions();  // in the order of Dimension
 [[nodiscard]] const DimensionFacts& facts_of(Dimension dimension);
 [[nodiscard]] const Unit* find_unit(const DimensionFacts& facts, std::string_view name);  // null: no such
 
-// Why "400 Gb/s" is none of the dimension's, and what may be meant.
+// Why "400 Gb/s" is not a unit of the dimension, and what may be meant.
 [[nodiscard]] QuantityError wrong_unit(Dimension dimension, std::string_view number, std::string_view unit);
 }  // namespace topsim::config

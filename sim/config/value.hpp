@@ -1,5 +1,5 @@
 // JSON as a tree that remembers where each key and value stood. Our own, so that no header pulls in the JSON
-// library, and so that reading, --set, includes, the echo and the schema share one type.
+// library, and so that reading, --set, includes, the resolved scenario and the schema share one type.
 #pragma once
 
 #include <cstdint>

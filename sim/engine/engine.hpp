@@ -1,6 +1,6 @@
 // The clock and the event queue. Events are plain data: a time and 64 bits that mean something to whoever
-// scheduled them. They come out in (time, sequence) order, where re-timing takes a new sequence: total, and
-// the same on every machine.
+// scheduled them. They come out in (time, sequence) order, where re-timing assigns a new sequence: a total
+// order, the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,7 @@ class Engine {
   struct Key {
     SimTime time;
     std::uint64_t sequence;
-    // As one number: which of the two decides cannot be foreseen.
+    // As one number: a branch on which of the two decides could not be predicted.
     bool operator<(const Key& other) const { return whole() < other.whole(); }
     __extension__ using Whole = __int128;
     [[nodiscard]] Whole whole() const { return Whole{time.time_since_epoch().count()} << 64 | sequence; }
@@ -105,8 +105,8 @@ class Engine {
   IndexedHeap<Key> queue_;
   std::vector<std::uint64_t> payloads_;  // by handle
   std::vector<Handle> free_;
-  // The event popped last stays first in the queue until the next one is asked for: most events schedule
-  // another, which then goes down the heap from its place, in place of one last down and one new up.
+  // The event popped last stays first in the queue until the next one is asked for. Most events schedule
+  // another, which then sinks from that place, instead of one removal and one insertion.
   Handle taken_ = kNoHandle;
   SimTime now_{};
   std::uint64_t sequence_ = 0, events_ = 0;

@@ -115,7 +115,7 @@ class IndexedHeap {
     put(at, node);
   }
 
-  // Of the up to four from `first` on; of equal ones the first. Which it is cannot be foreseen: no branches.
+  // The least of up to four from `first` on, of equal ones the first; no branches (not predictable).
   [[nodiscard]] std::size_t least_of(std::size_t first) const {
     const auto less = [&](std::size_t a, std::size_t b) -> std::size_t {
       return nodes_[a].key < nodes_[b].key ? 1 : 0;

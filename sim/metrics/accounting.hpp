@@ -1,8 +1,8 @@
 // Means of integer times that still sum exactly.
 //
-// Every rank's step is tiled into busy time and idle reasons, in whole picoseconds. A mean over steps or
+// Every rank's step is divided into busy time and idle reasons, in whole picoseconds. A mean over steps or
 // ranks is a fraction; rounding each part by itself would lose the sum. The largest-remainder rule keeps it:
-// every part is rounded down, and the picoseconds missing to the rounded total go to the parts with the
+// every part is rounded down, and the picoseconds missing from the rounded total go to the parts with the
 // largest remainders (the earlier part where two are equal), so no part is off by a picosecond or more.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace topsim::metrics {
 struct Account {
   Duration busy{};
   std::array<Duration, executor::kReasons> idle{};
-  Duration slowed{};  // of busy, by communication beside it; no part of the sum
+  Duration slowed{};  // of busy, by communication beside it; not added to the sum
   [[nodiscard]] Duration idle_total() const;
   [[nodiscard]] Duration total() const { return busy + idle_total(); }
   friend bool operator==(const Account&, const Account&) = default;

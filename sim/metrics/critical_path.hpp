@@ -1,5 +1,5 @@
-// The critical path summed by what was done and by what limited it. The executor walks the path; its legs
-// tile the measured time, so the sums here do too.
+// The critical path summed by what was done and by what limited it. The executor finds the path; its legs
+// cover the measured time without gaps, so the sums here do too.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ struct PathShare {
 
 // The same time by what limited each leg: the type of a full link ("NDR 400 Gbit/s"), a link that the
 // channels and the protocol of `library` do not fill ("NVLink 4 x18, 450 GB/s, as NCCL drives it"), "latency
-// ..." for what does not depend on the bytes, "computation" (what kernels take alone) and what communication
-// beside them adds to it, "host".
+// ..." for what does not depend on the bytes, "computation" (the time of kernels alone) and what
+// communication beside them adds to it, "host".
 [[nodiscard]] std::vector<PathShare> path_by_link(const executor::Outcome& outcome,
                                                   const program::Program& program,
                                                   const topology::Topology& topology,

@@ -1,8 +1,8 @@
-// What every rank does in one step, before anything is said about time on the network.
+// What every rank does in one step, before any time on the network is known.
 //
-// Replicas of a pipeline stage share one RankProgram; its ops stand in the order in which the host launches
-// them. Each op runs on one stream (FIFO), after its stream's predecessor, its explicit dependencies
-// and its launch.
+// Replicas of a pipeline stage share one RankProgram; its ops are in the order in which the host launches
+// them. Each op runs on one stream (FIFO), after its stream's predecessor, its explicit dependencies and its
+// launch.
 #pragma once
 
 #include <array>
@@ -69,9 +69,9 @@ enum class Phase : std::uint8_t {
   other
 };
 
-// How the grids of a run of kernels share the accelerator's units with communication that holds some of them:
-// parts of the run's duration. What is neither limited by memory nor named here takes as much longer as units
-// are missing.
+// How the grids of a run of kernels share the accelerator's units (SMs) with communication that holds some of
+// them, as parts of the run's duration. The part that is neither limited by memory nor named here slows in
+// proportion to the missing units.
 struct Grids {
   static constexpr int kStep = 8;  // units from one entry to the next: held by 8, 16, 24 and 32 channels
   using PerStep = std::array<float, 4>;
@@ -81,8 +81,8 @@ struct Grids {
   }
   float in_waves = 0;  // blocks start as units come free; `more_waves` is what fewer units add
   PerStep more_waves{};
-  // Persistent: as many blocks as units at most, each with its share of the work. Blocks that find no unit
-  // start when another block or the communication ends, and take `left_over`. The run has `count` such grids.
+  // Persistent: at most one block a unit, each with its share of the work. Blocks that find no unit start
+  // when another block or the communication ends, and take `left_over`. There are `count` such grids.
   float persistent = 0;
   PerStep left_over{};
   std::uint32_t count = 0;
@@ -91,7 +91,7 @@ struct Grids {
 
 // One op.
 struct Op {
-  static constexpr std::int16_t kByChannels = -1;  // a unit a channel
+  static constexpr std::int16_t kByChannels = -1;  // one unit per channel
   OpKind kind = OpKind::compute;
   Phase phase = Phase::other;
   std::uint16_t stream = 0;  // 0 is the compute stream; its gaps are the accelerator's idle time
