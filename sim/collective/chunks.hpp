@@ -1,4 +1,4 @@
-// In which pieces NCCL's channels move bytes, whatever these take.
+// The pieces in which NCCL's channels move bytes; their times are elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace topsim::collective {
                                        int channels, std::int64_t bytes,
                                        const nccl::CommunicatorFacts& facts);
 
-// What a channel of a pipeline (tree, broadcast, reduction) hands on at a time. Simple: its chunk; LL and
+// What a channel of a pipeline (tree, broadcast, reduction) forwards at a time. Simple: its chunk; LL and
 // LL128: what the threads at work move in one pass (8 and 60 bytes of payload a thread; device code of NCCL
 // 2.30), half of them in a tree, whose other half sends the other way. A very large share of a channel in
 // larger pieces: nobody waits for them.

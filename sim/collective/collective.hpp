@@ -29,9 +29,9 @@ enum class Algorithm : std::uint8_t {
   nvls_tree,
   pat,
   direct,  // send/recv, all-to-all
-  torus,   // not NCCL's: axis after axis, all at the same time (torus.hpp)
+  torus,   // not NCCL's: axis after axis, all axes in use at once (torus.hpp)
   one_shot,
-  two_shot  // serving engines' kernels: everybody reads all from all others, or sums an n-th first
+  two_shot  // kernels of serving engines: each GPU reads all others in full, or sums an n-th first
 };
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);  // "Tree", "Ring", "NVLS", ... NCCL's spelling
@@ -50,10 +50,10 @@ struct Overrides {
   std::optional<Protocol> protocol;
   std::optional<int> channels;
   std::optional<bool> nvls, sharp, pxn;
-  // All-reduces of a box take serving engines' kernels where these would; unset: scenarios of inference do.
+  // All-reduces in a box use serving engines' kernels where these engines would; unset: in inference only.
   std::optional<bool> custom_all_reduce;
   std::optional<int> socket_threads;  // TCP: helpers a connection (sockets.hpp)
-  // NCCL_BUFFSIZE, NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE: in what pieces channels move bytes.
+  // NCCL_BUFFSIZE, NCCL_NVLS_CHUNKSIZE, NCCL_NVLSTREE_MAX_CHUNKSIZE: pieces in which channels move bytes.
   std::optional<Bytes> buffsize, nvls_chunksize, nvlstree_max_chunksize;
 };
 
@@ -66,18 +66,18 @@ struct TimeOptions {
   bool protocol_shares = true;  // what LL, LL128 and Simple reach of the tuner's bandwidths
   bool tree_pipeline = true;    // a tree's fill, hop by hop, in place of the tuner's corrections by size
   bool nvls_pipeline = true;    // what NVSwitch reduction reaches, and its pipeline's fill
-  // Send/recv inside a box runs on a pair's share of the library's channels. Rings of copies within kernels
-  // (user buffers, symmetric memory) are send/recv too, and have no channels: who knows calls of the library
-  // alone asks for it.
+  // Send/recv inside a box runs on a pair's share of the library's channels. Rings of copies within
+  // kernels (user buffers, symmetric memory) are send/recv too but have no channels: set it only for
+  // library calls.
   bool pair_channels = false;
 };
 
-// What of an activity's cap is its wires': seconds a byte takes on them where nothing else holds it up (0:
-// they set no limit), and seconds a byte that pass whatever they do.
+// The parts of an activity's cap: seconds per byte on its wires where nothing else delays it (0: they set no
+// limit), and seconds per byte that do not depend on the wires.
 struct CapParts {
   double wires = 0, own = 0;
 };
-// The cap where wires are `slow` times slower than those it was made for.
+// The cap if its wires were `slow` times slower.
 [[nodiscard]] double slowed(double cap, const CapParts& parts, double slow);
 
 // One pipelined collective as the fluid model sees it: work is its byte count S, progress x bytes/s of S.
@@ -87,7 +87,7 @@ struct Activity {
   BytesPerSecond cap{};
   CapParts cap_parts;
   Duration latency{};         // latency term, before the last byte counts as arrived
-  Duration queued{};          // of it, what passes beside the next where several of the same wait in line
+  Duration queued{};          // part of it that overlaps with the next of several queued calls
   double weight = 1;          // connections it opens (channels x queue pairs)
   int ctas = 0;               // SMs its channels occupy on each member while it runs
   double memory_traffic = 0;  // bytes of accelerator memory moved per byte of S on each member
@@ -100,7 +100,7 @@ struct CollectiveCall {
   Bytes bytes;
 };
 
-// Calls on one communicator; those that take the same way share it.
+// Calls on one communicator; calls with equal paths share one way.
 struct LoweredCalls {
   struct Call {
     Activity activity;  // its own `usage` is empty
@@ -111,14 +111,14 @@ struct LoweredCalls {
   std::vector<std::vector<topology::LinkShare>> ways;
 };
 
-// The same before it is asked link by link: stretches of routes (topology/routes.hpp) stand for their links.
-// What a call puts on the links of a cell follows from what it puts on the cell's places here.
+// The same before links are looked up: stretches of routes (topology/routes.hpp) stand for their links. The
+// usage of the links of a cell follows from the usage of the cell's places here.
 struct SketchedCalls {
   struct Use {
     LinkId stretch;
     double share;
   };
-  // Many routes between nodes are alike: only what differs is said of each.
+  // Many routes between nodes are alike: only differences are stored.
   struct Trip {
     const topology::Router::Trip* what;
     std::uint32_t from, to;  // nodes
@@ -149,22 +149,22 @@ struct StepMessage {
   std::uint8_t slice = 0;         // of its channel's chunk: slices are fed side by side, each in order
   std::uint32_t way = kRouted;    // into StepPlan::ways
   static constexpr std::uint32_t kRouted = ~0U;  // as the router says
-  // Between boxes over NICs that a plugin joins: by all of both ends, evenly. Packets take one of them.
+  // Between boxes over NICs that a plugin joins: evenly over all of both ends. Packets use one of them.
   static constexpr std::uint32_t kJoined = kRouted - 1;
   [[nodiscard]] bool names_links() const { return way < kJoined; }
   // Messages of one line leave one after the other, whatever is still on its way; 0: none.
   std::uint32_t line = 0;
 };
 struct StepPlan {
-  Choice choice;  // whose messages these are: not choose()'s where that has no message form
+  Choice choice;  // what the messages implement: not choose()'s if that has no message form
   std::vector<StepMessage> messages;
   std::vector<std::uint32_t> after;
   std::vector<DeviceId> devices;          // switches that sum: they receive and send
   std::vector<std::vector<LinkId>> ways;  // links in order
 };
 
-// The channels that NCCL's searches found and the tuners made from them. Models of any topologies may share
-// it, whatever their fabrics, their nodes' devices and links: what a search reads of them is its key.
+// The channels that NCCL's searches found, and the tuners made from them. Models of any topologies
+// may share it, because the key contains everything of nodes and links that a search reads.
 // Thread-safe.
 struct Searches;
 [[nodiscard]] std::shared_ptr<Searches> no_searches_yet();
@@ -184,21 +184,21 @@ class NcclModel {
   [[nodiscard]] Choice choose(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The choice on the wire, on exactly these GPUs (their links), as one activity.
   void lower(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus, Activity& out) const;
-  // Many calls on one communicator at once: placed and routed once a way, not once a call.
+  // Many calls on one communicator at once: placed and routed once per way, not once per call.
   [[nodiscard]] LoweredCalls lower(std::span<const CollectiveCall> calls,
                                    std::span<const DeviceId> gpus) const;
   [[nodiscard]] SketchedCalls sketch(std::span<const CollectiveCall> calls,
                                      std::span<const DeviceId> gpus) const;
   // The same, as messages in NCCL's chunks and windows. All-reduce summed by the fabric's switches (CollNet,
   // NVLS over several boxes) goes to them and back, NVLSTree over trees of boxes. NVLS inside one box, PAT
-  // and a mesh's direct exchange have no message form: the best of ring and tree stands in, and the plan says
+  // and a mesh's direct exchange have no message form: the best of ring and tree is used, and the plan says
   // which.
   [[nodiscard]] StepPlan steps(CollectiveKind kind, Bytes bytes, std::span<const DeviceId> gpus) const;
   // The links of one message of it, or of one of message_parts(); cap and latency are the message's.
   void lower_step(const StepMessage& message, std::span<const DeviceId> gpus, Activity& out) const;
   // One point-to-point message (send/recv) between two GPUs: the same for any number of bytes.
   void lower_message(DeviceId from, DeviceId to, std::uint64_t connection, Activity& out) const;
-  // The same as messages, one a connection: as many as the ends have NICs to themselves.
+  // The same as messages, one per connection: as many as there are NICs that belong to the two ends alone.
   [[nodiscard]] std::vector<StepMessage> message_parts(Bytes bytes, DeviceId from, DeviceId to) const;
   // REQUIRES: messages all. They share one way.
   [[nodiscard]] SketchedCalls sketch_messages(std::size_t count, DeviceId from, DeviceId to,

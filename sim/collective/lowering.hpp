@@ -1,5 +1,5 @@
-// What each algorithm puts on the wire, per byte of the collective. One function an algorithm; each adds its
-// usage for the channels that the choice opens. The formulas stand at the functions' definitions.
+// What each algorithm puts on the wire, per byte of the collective. One function per algorithm; each adds its
+// usage for the channels that the choice opens. The formulas are at the functions' definitions.
 #pragma once
 
 #include "sim/collective/collective.hpp"
@@ -16,13 +16,13 @@ void lower_tree(const Placement& placement, int channels, UsageBuilder& usage);
 void lower_nvls(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);
 void lower_nvls_tree(const Placement& placement, UsageBuilder& usage);
 void lower_nvls_sharp(const Placement& placement, UsageBuilder& usage);
-// Everybody to the heads, the heads to the fabric's switches.
+// All GPUs send to the heads, the heads to the fabric's switches.
 void lower_collnet_direct(const Placement& placement, UsageBuilder& usage);
-// Parallel aggregated trees: every rank to the rank 1, 2, 4, ... further on.
+// Parallel aggregated trees: every rank sends to the rank 1, 2, 4, ... further on.
 void lower_pat(const Placement& placement, UsageBuilder& usage);
 // Every rank to every other, or each to the next.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage);
-// Inside one box where all are linked with all: sums scattered and gathered, each straight to its place.
+// Inside one box where all are linked with all: a reduce-scatter and a gather, each direct.
 void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage);
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage);
 

@@ -1,4 +1,4 @@
-// What NcclModel holds: nccl_model.cpp lowers calls to their links, nccl_steps.cpp to their messages.
+// The members of NcclModel: nccl_model.cpp lowers calls to links, nccl_steps.cpp to messages.
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ struct NcclModel::Impl {
     if (sockets) usage.watch_hosts();
     return usage;
   }
-  // Of payload, what the threads behind the sockets copy; 0: no limit.
+  // The payload rate that the threads behind the sockets copy; 0: no limit.
   [[nodiscard]] double copied(const UsageBuilder& usage, double wire) const {
     return socket_cap(usage.socket_hops(), overrides.socket_threads.value_or(0)) / wire;
   }
@@ -58,7 +58,7 @@ struct NcclModel::Impl {
   Choice choose(CollectiveKind kind, Bytes bytes, const Placement& placement) const;
   Choice choose_messages(CollectiveKind kind, Bytes bytes, std::int64_t payload,
                          const Placement& placement) const;
-  // How a block of a torus does it, where NCCL's algorithms are not asked for.
+  // The block of a torus, where NCCL's algorithms are not asked for.
   [[nodiscard]] std::optional<TorusBlock> block_of(std::span<const DeviceId> gpus) const {
     return overrides.algorithm ? std::nullopt : torus.block_of(gpus);
   }

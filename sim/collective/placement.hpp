@@ -1,5 +1,5 @@
-// A communicator on a real topology: which of its ranks share a box, in which order the boxes come, and what
-// NCCL's graphs (shared between boxes of one shape) mean in devices of each.
+// A communicator on a real topology: which of its ranks share a box, in which order the boxes come, and which
+// devices of each box NCCL's graphs (shared between boxes of one shape) stand for.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 namespace topsim::collective {
 
-// What vLLM's would do; none: NCCL's does it.
+// vLLM's choice; none: NCCL does the all-reduce.
 [[nodiscard]] std::optional<Choice> serving_choice(CollectiveKind kind, std::int64_t bytes,
                                                    const nccl::CommunicatorFacts& facts);
 // REQUIRES: a serving_choice().

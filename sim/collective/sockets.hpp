@@ -16,11 +16,11 @@ namespace topsim::collective {
 
 // What one core copies of a long flow, bytes a second: 42 Gbit/s where it receives, with jumbo frames,
 // segments joined and interrupts beside the application, the most that Linux reaches, and 89 where it sends
-// (Cai et al., "Understanding Host Network Stack Overheads", SIGCOMM 2021; the second recalled). From another
-// socket's memory a fifth less, which is left out.
+// (Cai et al., "Understanding Host Network Stack Overheads", SIGCOMM 2021; the second recalled). Memory of
+// another socket costs a fifth, which is left out.
 inline constexpr double kSocketReceive = 42e9 / 8, kSocketSend = 89e9 / 8;
 
-// The nodes' NICs speak TCP, and nothing else: NCCL prefers InfiniBand's verbs.
+// The nodes' NICs support only TCP: NCCL prefers InfiniBand's verbs.
 [[nodiscard]] bool over_tcp(const topology::Topology& topology);
 
 // What leaves one GPU's node for another's, per byte of the collective.

@@ -1,6 +1,6 @@
-// Collectives as messages: the reference that the pipelined form is held against, and what the packet model
-// carries. Messages are NCCL's slices: a chunk of a Simple ring travels in two, which overlap, others in one.
-// Connections keep NCCL's order with as many slices in flight as its eight slots hold.
+// Collectives as messages: the reference for the pipelined form, and what the packet model carries. Messages
+// are NCCL's slices: a chunk of a Simple ring travels in two, which overlap, others in one. Connections keep
+// NCCL's order with as many slices in flight as its eight slots hold.
 #pragma once
 
 #include <initializer_list>

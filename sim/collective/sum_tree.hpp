@@ -1,5 +1,5 @@
-// Trees over which a sum is made: a head of every box at their leaves, or at all their nodes, with switches
-// of the fabric between where these sum (SHARP).
+// Trees over which a sum is made: the heads of boxes are the leaves, with switches of the fabric above them
+// where these sum (SHARP), or they are all nodes.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Collectives of accelerators joined as a torus or mesh (TPU): no NCCL there. The buffer is cut in as many
-// parts as the block has axes; each part is gathered along one axis after the other, beginning with another
-// one, in both directions at once, so that all links are busy (Jain & Sabharwal 2010; Austin et al., How to
-// Scale Your Model, 2025, "Sharded matrices").
-// Where every node holds a torus of its own (Trainium 2), sums come from the node first and then go round the
-// chips of one place on all nodes, each by its own NIC (AWS Neuron documentation, "Inter-node Collective
-// Communications"); gathers the other way about.
+// Collectives of accelerators joined as a torus or mesh (TPU), without NCCL. The buffer is cut into as many
+// parts as the block has axes. Each part is gathered along one axis after another, each starting with a
+// different axis, in both directions at once, so that all links are busy (Jain & Sabharwal 2010; Austin et
+// al., How to Scale Your Model, 2025, "Sharded matrices"). Where every node holds a torus of its own
+// (Trainium 2), sums come from the node first and then go round the chips of one place on all nodes, each by
+// its own NIC (AWS Neuron documentation, "Inter-node Collective Communications"); gathers the other way
+// about.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace topsim::collective {
 
-// What a block of a torus does axis after axis; the others are messages.
+// The collectives that a block of a torus does axis after axis; the others are messages.
 [[nodiscard]] inline bool by_axes(CollectiveKind kind) {
   return kind <= CollectiveKind::reduce || kind == CollectiveKind::barrier;
 }
@@ -35,7 +35,7 @@ struct TorusBlock {
 class Torus {
  public:
   explicit Torus(const topology::Topology& topology);
-  // None where the topology is no torus, or the accelerators are no block of neighbours.
+  // None where the topology is not a torus, or the accelerators are not a block of neighbours.
   [[nodiscard]] std::optional<TorusBlock> block_of(std::span<const DeviceId> gpus) const;
 
  private:
@@ -45,10 +45,10 @@ class Torus {
   std::vector<std::uint32_t> place_;  // by device: its coordinate, row-major; kNone: no chip of the torus
 };
 
-// REQUIRES: no all-to-all. A broadcast or reduce is taken as a gather to which the root's own part is added.
+// REQUIRES: not all-to-all. A broadcast or reduce is a gather to which the root's own part is added.
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage);
-// The hops that the last byte waits for, of messages to all others (or the neighbour), too; `between`: of a
-// message between nodes.
+// The latency of the hops that the last byte waits for, also for messages to all others (or the neighbour);
+// `between`: of a message between nodes.
 [[nodiscard]] Duration torus_latency(CollectiveKind kind, const TorusBlock& block,
                                      const topology::Topology& topology, Duration between);
 }  // namespace topsim::collective

@@ -1,5 +1,5 @@
-// Communicators inside one node are lowered once a kind of node: what a tensor group puts on the links of its
-// node is what its twin in a node of the same shape puts on the links at the same places there.
+// Communicators inside one node are lowered once for each shape of node. A twin is a group at the same places
+// in another node of that shape: it has the same usage on the links at the same places there.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class Twins {
   // REQUIRES: both outlive it.
   Twins(const topology::Router& router, const Placer& placer) : router_(router), placer_(placer) {}
 
-  // What such calls of such ranks are known by; none where they leave their node.
+  // The key of such calls of such ranks; none where they leave their node.
   using Key = std::vector<std::uint64_t>;
   [[nodiscard]] std::optional<Key> key_of(std::span<const CollectiveCall> calls,
                                           std::span<const DeviceId> gpus) const;
-  // What a twin was found to do, moved to `node`. Thread-safe, like keep().
+  // The lowering of a twin, moved to `node`. Thread-safe, like keep().
   [[nodiscard]] std::optional<LoweredCalls> find(const Key& key, std::uint32_t node) const;
   void keep(const Key& key, std::uint32_t node, const LoweredCalls& lowered) const;
 

@@ -1,5 +1,5 @@
-// Collects what an activity puts on each link, or on each stretch of its routes (topology/routes.hpp): bytes
-// per byte of the collective.
+// Collects the usage of an activity on each link, or on each stretch of its routes (topology/routes.hpp), in
+// bytes per byte of the collective.
 #pragma once
 
 #include <algorithm>
@@ -55,8 +55,8 @@ class UsageBuilder {
     any.from_nic = any.to_nic = DeviceId{};
     add_message(any, coefficient);
   }
-  // The same over as many connections as the ends have NICs to themselves: NCCL opens a channel to a peer for
-  // each NIC that it takes to fill the accelerator's bus (graph/paths.cc, ncclTopoGetNchannels).
+  // The same, with a connection for each NIC that belongs to the two ends alone: NCCL opens a channel to a
+  // peer for each NIC that it needs to fill the accelerator's bus (graph/paths.cc, ncclTopoGetNchannels).
   void add_message(topology::RouteQuery query, double coefficient) {
     const std::uint32_t parts = connections(query.from, query.to);
     const std::uint64_t first = query.connection * parts;
@@ -81,13 +81,13 @@ class UsageBuilder {
     ++entries_[slot].times;
   }
 
-  // Over TCP: who sends to whom across nodes is kept, what comes next over so many connections each.
+  // Over TCP: records which GPU sends to which across nodes, and over how many connections.
   void watch_hosts() { watches_hosts_ = true; }
   void open(int connections) { connections_ = connections; }
   [[nodiscard]] const std::vector<SocketHop>& socket_hops() const { return socket_hops_; }
 
-  // What stands between two marks comes once more, for less than asking the router again: where no route
-  // depends on its connection, channels that visit the same ports take the same ways. Of stretches only.
+  // Repeats what was added between two marks, cheaper than asking the router again: where no route depends on
+  // its connection, channels that visit the same ports take the same paths. For stretches only.
   struct Mark {
     std::size_t stretches, trips, socket_hops;
   };
@@ -138,7 +138,7 @@ class UsageBuilder {
     double share;
   };
   static constexpr std::uint32_t kFree = ~0U;
-  // Where this share of this link is counted, or would be.
+  // The entry that counts this share of this link, or would.
   [[nodiscard]] std::size_t slot_of(LinkId link, double share) const {
     const std::uint64_t hash = (link.value ^ std::bit_cast<std::uint64_t>(share)) * kGoldenGamma;
     for (std::size_t at = (hash >> 32) & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {

@@ -1,6 +1,6 @@
 // No sharing: every transfer has its links to itself,
 //     time = W / min(cap, min over links C_l / u(l)) + latency.
-// A lower bound of every other model, and what a spreadsheet would say. A link's record may exceed its
+// A lower bound of every other model, as a spreadsheet would compute it. A link's record may exceed its
 // capacity.
 #pragma once
 

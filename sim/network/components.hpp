@@ -1,6 +1,6 @@
-// Which links are tied together by activities that cross more than one of them: a union-find forest whose
-// trees are also rings (so that a tree can be listed). Ends of activities leave a component too large until
-// it is searched again; that is allowed (only costs work) and done after a share of its activities has ended.
+// Which links are connected by activities that cross more than one of them: a union-find forest whose trees
+// are also rings (so that a tree can be listed). When activities end, a component may be too large until it
+// is searched again. That costs only work; the search follows when a share of its activities has ended.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Components {
     return link;
   }
 
-  // One activity ties these two; returns the common root.
+  // One activity connects these two; returns the common root.
   LinkIndex join(LinkIndex a, LinkIndex b) {
     a = root(a), b = root(b);
     if (a == b) return a;
@@ -39,7 +39,7 @@ class Components {
   void started(LinkIndex root) { ++nodes_[root].activities; }
   void ended(LinkIndex root) { --nodes_[root].activities, ++nodes_[root].ended; }
   [[nodiscard]] std::uint32_t activities(LinkIndex root) const { return nodes_[root].activities; }
-  // Searching a component again costs as much as its activities; an eighth of them paid for it by ending.
+  // Searching a component again costs as much as its activities: do it when an eighth of them have ended.
   [[nodiscard]] bool stale(LinkIndex root) const { return 8 * nodes_[root].ended >= nodes_[root].activities; }
 
   template <class Visit>

@@ -1,5 +1,5 @@
-// How much of a link's capacity flows keep when they meet on it: what the fluid model, whose links are always
-// used to the last byte, learns from the packet model (`topsim calibrate`, configs/calibration).
+// How much of a link's capacity flows keep when they meet on it. The fluid model, which always uses links in
+// full, takes this from the packet model (`topsim calibrate`, configs/calibration).
 //
 //   efficiency = time of the fluid model / time of the packet model, at most 1
 //
@@ -35,31 +35,31 @@ struct CongestionEntry {
 
 enum class Bound : std::uint8_t { middle, low, high };
 
-// Efficiency at one load over the size of what each sender sends. Senders start at full speed, fill the
-// buffers, are cut and come back: what that costs is a time. A short message is over before it, one of a
-// millisecond pays most of it, a long one is served at the rate that senders settle at. So it is the time
-// lost that straight lines join,
+// Efficiency at one load as a function of what each sender sends. Senders start at full speed, fill the
+// buffers, are cut and recover, which costs a time. A short message ends before that, one of a millisecond
+// pays most of it, a long one is served at the rate at which senders settle. So the lost time is interpolated
+// linearly,
 //   lost = size x (1 / efficiency - 1)     in bytes,
-// and beyond the last two sizes goes on as between them; smaller ones than the first are as efficient as it.
+// and extrapolated beyond the last two sizes; sizes below the first have the efficiency of the first.
 class CongestionCurve {
  public:
   CongestionCurve() = default;
   // REQUIRES: ascending sizes in bytes, with their efficiencies.
   explicit CongestionCurve(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {}
   [[nodiscard]] double at(double bytes) const;
-  // Least or most of that and of the points on either side: between two rows the loss sets in at one of the
-  // sizes, and anything from the one to the other has been seen.
+  // Least or most of at() and of the points on either side: the loss may set in anywhere between two rows,
+  // and anything from one to the other has been seen.
   [[nodiscard]] double end(double bytes, Bound bound) const;
 
  private:
   std::vector<std::pair<double, double>> points_;
 };
 
-// Curves of several loads, joined by straight lines over the logarithm of the load where as many bytes go
-// through the port: how long it has been full decides, as buffers and timers do not know by how many it is. 1
-// below the first (half of its load where that is above 1/2, so that there is no step), flat above the last.
-// An end of the interval is the least or the most of the rows around, in load and in size: what lies between
-// rows, and seeds. Nine of ten cases that are no rows are in it (tests/packet/calibration_test.cpp).
+// Curves of several loads, interpolated linearly in the logarithm of the load at equal bytes through the
+// port: what matters is how long it has been full, not by how many senders. 1 below the first load (below
+// half of it where that is above 1/2, so that there is no step), constant above the last. An end of the
+// interval is the least or the most of the neighbouring rows in load and in size; it covers seeds and what
+// lies between rows. Nine of ten cases that are no rows are in it (tests/packet/calibration_test.cpp).
 class CongestionSurface {
  public:
   CongestionSurface() = default;

@@ -13,13 +13,13 @@ namespace topsim::network {
 struct Model {
   std::string_view name;
   std::string_view summary;   // one line
-  std::string_view defaults;  // what holds when nothing is said, one line
+  std::string_view defaults;  // its defaults, one line
   bool is_default = false;
   // From capacities in bytes/s by LinkIndex. Null for models that need more than links (packet: the topology
   // and its routes) and have a constructor of their own.
   std::unique_ptr<Network> (*make)(std::span<const double> capacities) = nullptr;
   bool messages_only = false;   // collectives go as messages: step by step unless plain, then hop by hop
-  bool plain_messages = false;  // of weight 1: the model knows no other
+  bool plain_messages = false;  // the model supports only weight 1
 };
 
 [[nodiscard]] std::span<const Model> models();

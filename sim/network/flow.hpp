@@ -66,7 +66,7 @@ class FlowNetwork final : public Network {
   std::vector<std::uint32_t> arrived_;
   std::vector<Arrival> done_;
   std::vector<Usage> capped_usage_;
-  std::vector<LinkIndex>* bottlenecks_ = nullptr;  // by tag, for who asked
+  std::vector<LinkIndex>* bottlenecks_ = nullptr;  // by tag, for callers that asked
   SimTime now_{};
   std::uint64_t started_ = 0, events_ = 0;
 };

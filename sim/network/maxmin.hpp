@@ -20,10 +20,10 @@
 // its bottleneck's level. Bytes are counted by progress, so that a link has carried exactly u W of each
 // activity that ended.
 //
-// Links that an activity has to itself limit nobody else, and of those only the tightest can limit it. So an
-// activity *watches* the links it shares and that one; the others are left out of components and solves, and
-// what they did follows from the activity's own progress and highest rate. Most links of a large fabric are
-// of that kind.
+// Links that an activity has to itself limit nobody else, and only the tightest of them can limit the
+// activity. So it *watches* the links it shares and that one. The others are left out of components and
+// solves; their records follow from the activity's own progress and highest rate. Most links of a large
+// fabric are of that kind.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class MaxMin {
   // the next solve().
   Activity start(double work, double weight, std::span<const Usage> usage, SimTime now);
   void set_capacity(LinkIndex link, double capacity, SimTime now);
-  // Ends it before its time; the work that is left. REQUIRES: not dirty.
+  // Ends it early; returns the remaining work. REQUIRES: not dirty.
   double take(Activity activity, SimTime now);
   // Shares again all that changed since the last solve, which must all have happened at `now`.
   void solve(SimTime now);
@@ -66,7 +66,7 @@ class MaxMin {
   // REQUIRES: not dirty, now <= next_end(). Removes what ends at `now` and appends it to `ended`.
   void end_due(SimTime now, std::vector<Activity>& ended);
 
-  // REQUIRES of both: not dirty. The bottleneck also of what ended, until something starts.
+  // Both: REQUIRES not dirty. The bottleneck is also known of what ended, until something starts.
   [[nodiscard]] double rate(Activity activity) const;
   [[nodiscard]] LinkIndex bottleneck(Activity activity) const;
   [[nodiscard]] LinkRecord record(LinkIndex link, SimTime now) const;

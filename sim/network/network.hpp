@@ -1,5 +1,5 @@
-// Carries transfers. Models differ only in how concurrent transfers share links; all see the same links and
-// the same clock.
+// The interface of the network models. They differ only in how concurrent transfers share links; all have the
+// same links and the same clock.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace topsim::network {
 
-// A link as the network sees it: possibly a whole class of links that behave alike (folding), so ids are its
-// own.
+// A link as the network sees it: possibly a whole class of links that behave alike (folding), so it has ids
+// of its own.
 using LinkIndex = std::uint32_t;
 struct Usage {
   LinkIndex link;
@@ -31,14 +31,14 @@ struct Transfer {
   // Point-to-point messages only: the ends, for models that route every packet themselves.
   DeviceId from{}, to{};
   std::uint64_t connection = 0;
-  std::uint32_t slot = 0;  // messages of one connection follow each other within a slot, side by side else
+  std::uint32_t slot = 0;         // messages of one connection keep their order within a slot only
   DeviceId from_nic{}, to_nic{};  // where the connection names them
   bool allow_pxn = true;          // where it does not
-  // Fluid: transfers of one line are sent one after the other, latencies side by side; 0: none.
+  // Fluid: transfers of one line are sent one after the other, while their latencies overlap; 0: none.
   std::uint64_t line = 0;
   // Links in order, where an end is a switch and no route is known.
   std::span<const LinkIndex> way{};
-  // Where its siblings' work is in `usage` (folding): its own, which sets what it gets alone. Empty: usage.
+  // Where `usage` includes its siblings' work (folding): its own, which sets its rate alone. Empty: usage.
   std::span<const Usage> own_usage{};
 };
 
@@ -67,16 +67,16 @@ class Network {
   // Advances to `now` (<= next_event()) and appends what completed at or before it, in (time, start order).
   virtual void advance(SimTime now, std::vector<Completion>& completed) = 0;
   virtual void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) = 0;
-  // From now on the link that held a transfer back when its last byte left stands at its tag in `by_tag`,
-  // which is long enough; a number beyond the links: its rate cap. Only models that share links write there.
+  // From now on, when the last byte of a transfer leaves, the link that limited it is written to `by_tag` at
+  // its tag; a number beyond the links is its rate cap. Only models that share links write there.
   virtual void note_bottlenecks(std::vector<LinkIndex>& /*by_tag*/) {}
-  // What is left of the transfer under way with this tag goes on as `again` says (its usage, cap, latency);
-  // nothing where its last byte has left. REQUIRES: tags of transfers under way differ.
+  // The rest of the running transfer with this tag continues as `again` says (usage, cap, latency); no effect
+  // where its last byte has left. REQUIRES: tags of running transfers differ.
   virtual void reroute(const Transfer& again, SimTime now) = 0;
-  // For models that find ways themselves: those of another router that they were given hold from now on, also
-  // for what is under way.
+  // For models that find paths themselves: from now on they use those of another router that they were given,
+  // also for running transfers.
   virtual void take_routes(std::uint32_t /*detour*/, SimTime /*now*/) {}
-  // Models that skip what repeats make up for it, so that record() is exact and not interpolated.
+  // Models that skip repetitions catch up, so that record() is exact and not interpolated.
   virtual void settle() {}
   // Byte integrals up to the last advance().
   [[nodiscard]] virtual LinkRecord record(LinkIndex link) const = 0;

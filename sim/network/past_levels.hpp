@@ -1,6 +1,6 @@
-// The highest level a link has had since any instant at which an activity joined it. Levels that were passed
-// later are forgotten, so what is kept falls from entry to entry. The newest entry stands apart: while levels
-// rise, as they do when activities only end, nothing else is touched.
+// The highest level a link has had since any instant at which an activity joined it. Levels that were later
+// exceeded are dropped, so entries decrease. The newest entry is kept apart: while levels rise, as they do
+// when activities only end, nothing else is touched.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class PastLevels {
                                         [](const Entry& entry, SimTime t) { return entry.from < t; });
     return std::max(first == entries_.end() ? 0 : first->level, newest_.from < joined ? 0 : newest_.level);
   }
-  // Into the cache.
+  // Prefetches it.
   void fetch() const {
     __builtin_prefetch(&newest_);
     __builtin_prefetch(entries_.data() + entries_.size());

@@ -1,4 +1,4 @@
-// The one rule by which exact instants become picoseconds: the nearest, counted from an integer instant.
+// The one rule by which exact instants become picoseconds: round to nearest, counted from an integer instant.
 #pragma once
 
 #include "sim/base/units.hpp"

@@ -3,7 +3,7 @@
 // simgrid`.
 //
 // It carries messages on single paths with unit weight, a rate cap as a private link of that capacity;
-// ConfigError names whatever else it is given.
+// anything else is a ConfigError that names it.
 #pragma once
 
 #include <map>

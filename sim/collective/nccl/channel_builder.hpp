@@ -1,5 +1,5 @@
 // One attempt of the search: builds channels depth first at fixed speed, path types and NIC rule, and keeps
-// the best set it meets.
+// the best set that it finds.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class ChannelBuilder {
   [[nodiscard]] bool better() const;
   [[nodiscard]] bool may_leave_by(int port, int step) const;
 
-  // Orders of trial, worked out once.
+  // Orders in which candidates are tried, computed once.
   struct Partner {
     int gpu, bandwidth, hops;
   };
@@ -79,13 +79,13 @@ class ChannelBuilder {
   const System& system_;
   bool in_network_reduction_;
   std::vector<float> free_;                                  // bandwidth left on each edge
-  std::vector<Wire> wires_;                                  // what charging an edge asks about it
+  std::vector<Wire> wires_;                                  // what is read of an edge when it is charged
   std::vector<float> net_free_;                              // bandwidth left on each port
   std::vector<std::uint64_t> used_;                          // bit per channel that already visits the GPU
   std::vector<std::optional<std::vector<int>>> ports_;       // by GPU (-1: all) and worst path type
   std::vector<std::optional<std::vector<Partner>>> ranked_;  // by port (-1: none) and GPU
   Attempt attempt_;
-  ChannelGraph now_;  // complete channels, then the one in work
+  ChannelGraph now_;  // complete channels, then the one being built
   int complete_ = 0;
   ChannelGraph* best_ = nullptr;
   int budget_ = 0;

@@ -45,7 +45,7 @@ struct GraphSummary {
   bool same_channels = true;
 };
 
-// In which pieces channels move bytes (chunks.hpp).
+// The pieces in which channels move bytes (chunks.hpp).
 struct BufferSizes {
   std::int64_t buffer = 0;      // of a channel, Simple
   std::int64_t nvls_chunk = 0;  // most of one under NVLS and NVLSTree
@@ -76,10 +76,10 @@ struct CommunicatorFacts {
   int nvls_channels = 0;  // of NVLS collectives
   float min_net_bandwidth = 0;
   double nvlink_bandwidth = 0;  // NCCL's figure for all NVLinks (or the PCIe link) of a GPU, GB/s
-  // What the wires really carry, GB/s; 0: not known. NCCL does not ask for it.
+  // The real rates of the wires, GB/s; 0: not known. NCCL does not use them.
   double pcie_wire = 0;              // the least PCIe link of a GPU
   bool through_host_memory = false;  // somewhere a hop inside a box goes that way (PCIe)
-  double tree_wire = 0;              // one box: all trees, each way, over the PCIe links of its GPUs
+  double tree_wire = 0;              // one box: all trees, per direction, over the PCIe links of its GPUs
   double ring_wire = 0;  // all rings found out of a box, through the NICs that their channels name
   double nic_wire = 0;   // all NICs of a box
   int rings = 0;         // how many were found; as many run as trees were found

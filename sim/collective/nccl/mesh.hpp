@@ -1,6 +1,6 @@
-// Rings of a box in which every accelerator has links to every other and no switch stands between: RCCL's
-// (MI300X: seven rings over seven links, graph/rome_models.cc) and HCCL's way, all links at work. NCCL's own
-// search, made for NVSwitches and DGX-1, leaves a third of them idle.
+// Rings of a box in which every accelerator has links to every other, without a switch. RCCL (MI300X: seven
+// rings over seven links, graph/rome_models.cc) and HCCL use all links. NCCL's own search, made for
+// NVSwitches and DGX-1, leaves a third of them idle.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace topsim::collective::nccl {
 
-// None: not such a box. Inside one box cycles that use every link alike; between boxes one path a NIC, from
-// the accelerator that has it.
+// None: not such a box. Inside one box: cycles that use all links equally. Between boxes: one path per NIC,
+// from the accelerator that has it.
 [[nodiscard]] std::optional<ChannelGraph> mesh_rings(const System& system);
 }  // namespace topsim::collective::nccl

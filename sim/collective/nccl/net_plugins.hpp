@@ -1,7 +1,7 @@
-// What network plugins make of their NICs. NCCL's own InfiniBand transport says nothing of these. Figures of
-// a release of software, which knows its NICs by name: code beside NCCL's, and nothing of the catalogue.
-// Source: AWS OFI NCCL, src/platform-aws.cpp at 45197df, src/nccl_ofi_topo.cpp, and for what a protocol needs
-// src/platform-aws.c of 2023 (force_proto_simple) and its issue 76.
+// How network plugins present their NICs, unlike NCCL's own InfiniBand transport. These figures belong to a
+// software release, which knows its NICs by name, so they are code beside NCCL's and not part of the
+// catalogue. Source: AWS OFI NCCL, src/platform-aws.cpp at 45197df, src/nccl_ofi_topo.cpp, and for what a
+// protocol needs src/platform-aws.c of 2023 (force_proto_simple) and its issue 76.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ struct NetPlugin {
   std::int64_t nvls_chunk = 0;   // NCCL_NVLS_CHUNKSIZE and NCCL_NVLSTREE_MAX_CHUNKSIZE; 0: NCCL's
 };
 
-// AWS: the figure is the tuner's. 75 us "work better" for its choices on P5 (the plugin's comment), and P4d
-// has had the same from the beginning. No hop of either is published; both are taken to be P5en's, 35 us.
-// Bytes of P4d's messages may arrive out of order, which LL and LL128 do not bear. Buffers and chunks are set
+// AWS: the figure is for the tuner. 75 us "work better" for its choices on P5 (the plugin's comment), and P4d
+// has always had the same. No hop of either is published; both are assumed to be P5en's, 35 us. Bytes of
+// P4d's messages may arrive out of order, which LL and LL128 do not tolerate. Buffers and chunks are set
 // where the job has not (platform table; pull requests 332 and 372). P4d's buffers are, too, but a sweep of
 // P4de says that its trees hand on less at a time: with pieces of 1 MiB 16 MiB would read 48 % too slow, not
 // 3 too fast. Google: what its environment profile for A3 Mega sets (nccl-env-profile.sh, as public job

@@ -1,5 +1,5 @@
-// NCCL's channel search. Given a box and a pattern it looks for as many channels at as high a speed as the
-// links carry together: each channel reserves its speed on every link it crosses. Speeds are tried from a
+// NCCL's channel search. Given a box and a pattern, it looks for the most channels at the highest speed that
+// the links carry together: each channel reserves its speed on every link it crosses. Speeds are tried from a
 // ladder, fastest first; at each speed the search relaxes, in this order, "all channels alike", the worst
 // path type inside the box, the worst path type to a NIC, "leave by the NIC you entered by". A second pass
 // raises the speed of what was found. Every attempt has a budget of visited GPUs, so that a large box cannot

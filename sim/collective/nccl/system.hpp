@@ -1,6 +1,6 @@
 // One box as NCCL sees it: the graph its topology detection would draw, and the path it would take between
 // any two GPUs, NICs, CPUs and the NVSwitch. Bandwidths here are NCCL's assumptions (GB/s per direction);
-// they serve its choices only. What a wire really carries is in topology::Link.
+// they serve its choices only. The real capacity of a wire is in topology::Link.
 //
 // Sources: NCCL 2.30 graph/topo.h (constants), graph/topo.cc (graph), graph/paths.cc (paths).
 #pragma once
@@ -40,7 +40,7 @@ struct Vertex {
   std::int64_t buffer = 0, nvls_chunk = 0;            // the same
   int rails = 1;                                      // network ports: NICs that are one port
   int accelerators = 0;  // network ports: of the box, nearest to it, members or not
-  // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice rests on it.
+  // GPUs and NICs: what their PCIe link really carries; network ports: their cables. No choice depends on it.
   double wire = 0;
   std::vector<int> edges{};  // leaving, best first: NVLink, PCIe down, PCIe up, socket link
 };
@@ -65,7 +65,7 @@ class System {
  public:
   // `gpus`: local accelerators of the communicator, in rank order. `inter`: the communicator spans several
   // boxes, so that NICs take part. `nodes` are the topology nodes that make up the box (one, unless NVLink
-  // spans nodes). Ports that do not work are not seen: NCCL passes over those that are not active
+  // spans nodes). Ports that do not work are not seen: NCCL ignores those that are not active
   // (transport/net_ib/init.cc).
   using Works = std::function<bool(LinkId)>;
   System(const topology::Topology& topology, std::span<const std::uint32_t> nodes,
@@ -83,9 +83,10 @@ class System {
   [[nodiscard]] const Vertex& vertex(int i) const { return vertices_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
   [[nodiscard]] CpuVendor cpu_vendor() const { return cpu_vendor_; }
-  // GPUs hang together by Infinity Fabric: RCCL's boxes. How fast a link of it is, GB/s; 0: none.
+  // The speed of an Infinity Fabric link between the GPUs (RCCL's boxes), GB/s; 0: none.
   [[nodiscard]] double infinity_fabric() const { return infinity_fabric_; }
-  // Some pair of GPUs may not write to each other: NCCL's shared memory transport, by host memory.
+  // Some pair of GPUs uses NCCL's shared-memory transport (through host memory), not being able to write
+  // directly.
   [[nodiscard]] bool through_host_memory() const { return through_host_memory_; }
   [[nodiscard]] int min_compute_capability() const { return min_capability_; }
   [[nodiscard]] int max_compute_capability() const { return max_capability_; }

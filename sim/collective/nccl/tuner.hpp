@@ -1,8 +1,8 @@
 // NCCL's cost model and its choice of algorithm, protocol and channels by size:
 //   time = latency + bytes / bandwidth,   the least over all that is enabled,
 // with bandwidth and latency tables from the communicator's graphs and measured constants
-// (tuner_constants.hpp). It ranks; what a call takes is the time model's affair. Facts: NCCL 2.30
-// graph/tuning.cc, enqueue.cc, whose numbers without types this folder keeps: microseconds and GB/s.
+// (tuner_constants.hpp). It only ranks; the time model predicts times. Facts: NCCL 2.30 graph/tuning.cc,
+// enqueue.cc, whose numbers without types this folder keeps: microseconds and GB/s.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace topsim::collective::nccl {
 
-// The two that move a share to or from each rank.
+// All-gather and reduce-scatter, which move a share to or from each rank.
 [[nodiscard]] constexpr bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
@@ -29,7 +29,7 @@ struct Cost {
   double told = 0;       // of it, what a network plugin says (net_plugins.hpp)
 };
 
-// Why an algorithm may not be available, in a few words.
+// What an algorithm needs to be available, in a few words.
 [[nodiscard]] std::string_view needs_of(Algorithm algorithm);
 // The same of LL and LL128; Simple is always there.
 inline constexpr std::string_view kLowLatencyNeeds =

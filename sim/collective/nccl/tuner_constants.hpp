@@ -42,7 +42,7 @@ inline constexpr PerGeneration kNvlsTree = {
 // Share of the NVLinks that reduction in the switch reaches.
 inline constexpr std::array<double, 4> kNvlsEfficiency = {0, 0, 0.85, 0.74};
 
-// Trees miss the model at middle sizes: factor on their bandwidth by log2(bytes / 64).
+// Trees deviate from the model at middle sizes: factor on their bandwidth by log2(bytes / 64).
 inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
@@ -51,7 +51,8 @@ inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {
 // Posting one network operation, by host; three times for Simple.
 inline constexpr double kNetOverhead = 1.0, kNetOverheadAmd = 2.0;
 
-// Bytes a thread should have before another channel pays, and threads of a channel (enqueue.cc, device.h).
+// Bytes a thread should have before another channel pays off, and threads of a channel (enqueue.cc,
+// device.h).
 inline constexpr std::array<int, 3> kThreadBytes = {8, 8, 64};
 inline constexpr std::array<int, 3> kThreads = {512, 640, 512};
 inline constexpr int kSlowRingThreads = 256;
