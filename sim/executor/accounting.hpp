@@ -1,8 +1,9 @@
-// Tiles every rank class's time into busy and idle reasons, step by step, in integer picoseconds.
+// Divides every rank class's time into busy time and idle reasons, step by step, in integer picoseconds.
 //
 // A step of the job lasts from the end of the step before (its last rank's last op) to its own. What a rank
-// does between two of its own ends belongs to its own step, whenever the others are done: ranks that nobody
-// synchronises may be a step and more ahead. steps() then makes every rank's step as long as the job's.
+// does between two of its own step ends belongs to its own step, whenever the others finish: ranks that
+// nothing synchronises may be more than a step ahead. steps() then makes every rank's step as long as the
+// job's.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ class Accounting {
 
   [[nodiscard]] SimTime accounted_until(std::uint32_t rank) const { return ranks_[rank].until; }
   [[nodiscard]] const std::vector<SimTime>& boundaries() const { return boundaries_; }
-  // Of the measured steps that all have ended, each as long as the job's. A rank that was done early waits
-  // for the others, for the reason `at_end`; one that makes up for it later waited less then, and what it did
-  // beyond a step of the job it did in the one before.
+  // The measured steps that all ranks have ended, each as long as the job's. A rank that is done early waits
+  // for the others, for the reason `at_end`. If it has run ahead, that wait is shorter, and the part of its
+  // work beyond a step of the job counts in the step before.
   [[nodiscard]] std::vector<StepAccount> steps(std::uint32_t rank, Reason at_end) const;
 
  private:

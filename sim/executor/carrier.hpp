@@ -15,14 +15,14 @@
 
 namespace topsim::executor {
 
-// What a call is that meets nobody on its links: the same every time.
+// A call that has its links to itself; it is the same every time.
 struct AloneCall {
   struct Share {
     std::uint32_t link;
     network::LinkRecord record;
   };
   Duration duration{};
-  Duration moving{};  // of it: bytes are on the way, evenly as far as reports tell
+  Duration moving{};  // part of it: bytes are moving, at an even rate for reports
   double rate = 0;    // where the call can go on in the network: bytes/s meanwhile
   std::vector<Share> links;
   std::uint64_t transfers = 1;
@@ -36,29 +36,29 @@ class CutOff : public ConfigError {
 class Carrier {
  public:
   virtual ~Carrier() = default;
-  // `call` comes back in `done` of advance() when its last byte has arrived. False: it has nothing to send.
+  // advance() returns `call` in `done` when its last byte has arrived. False: it has nothing to send.
   [[nodiscard]] virtual bool start(std::uint32_t call, std::uint32_t group, std::uint32_t activity,
                                    SimTime now) = 0;
-  // Whether a call can begin in its middle; go_on() begins one with so many bytes left.
+  // Whether a call can begin in the middle; go_on() begins one with so many bytes left.
   [[nodiscard]] virtual bool goes_on() const { return false; }
   virtual void go_on(std::uint32_t /*call*/, std::uint32_t /*activity*/, double /*bytes*/, SimTime /*now*/) {}
   virtual void advance(SimTime now, std::vector<std::uint32_t>& done) = 0;
   // All calls of this instant have begun or ended; the network is asked for its next event after this.
   virtual void settle(SimTime /*now*/) {}
-  // Other routes hold from now on, also for calls under way. Throws CutOff for a call that has no way and
-  // will not have one again; from then on start() does so too.
+  // Other routes hold from now on, also for running calls. Throws CutOff for a call that has no path and will
+  // not have one again; from then on start() does so too.
   virtual void change_routes(const RouteChange& change, SimTime now) = 0;
   // A fault leaves a link class `factor` of its capacity.
   virtual void scale_capacity(std::uint32_t link, double factor, SimTime now) = 0;
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
-  // What the call is when nothing else uses its links; nullopt: only the network can tell.
+  // The call when nothing else uses its links; nullopt: only the network can tell.
   [[nodiscard]] virtual std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) = 0;
   // What a call became on the wire; null: what NCCL chose for it.
   [[nodiscard]] virtual const collective::Choice* choice(std::uint32_t /*activity*/) const { return nullptr; }
   // The link class that limited the call at its end; a number beyond them: its own cap; kNone: not known.
   [[nodiscard]] virtual std::uint32_t bottleneck(std::uint32_t /*call*/) const { return fold::System::kNone; }
   [[nodiscard]] virtual double least_efficiency() const { return 1; }  // of links that flows met on
-  // What the carrier does not model of the calls, a sentence each.
+  // What the carrier does not model of the calls, one sentence each.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // Whether what a link class can carry depends on what runs.
   [[nodiscard]] virtual bool varies(std::uint32_t /*link*/) const { return false; }
@@ -67,8 +67,8 @@ class Carrier {
   std::uint64_t transfers_ = 0;
 };
 
-// Every call is one activity over link classes. `alone`: without its siblings' share (models that do not
-// share links). `contention` may be null.
+// Every call is one activity over link classes. `alone`: without the share of its siblings (for models that
+// do not share links). `contention` may be null.
 [[nodiscard]] std::unique_ptr<Carrier> pipelined_carrier(const fold::System& system,
                                                          network::Network& network, bool alone,
                                                          std::unique_ptr<Contention> contention);

@@ -1,5 +1,5 @@
-// Calls in flight: who has arrived at which collective, message or host copy. k-th arrivals of the same shape
-// on the same communicator or edge meet, as NCCL's calls do.
+// Running calls: who has arrived at which collective, message or host copy. The k-th arrivals of the same
+// shape on the same communicator or edge belong together, as in NCCL.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ class Calls {
 
   // Bytes of memory a second that an activity moves on each member, at the rate it has alone.
   [[nodiscard]] std::int64_t memory_traffic(std::uint32_t activity) const { return traffic_[activity]; }
-  // The link class that an activity presses hardest when nothing else runs; it limits the activity unless the
-  // activity's own cap is lower.
+  // The link class that an activity uses to the highest share when nothing else runs; it limits the activity
+  // unless the activity's own cap is lower.
   [[nodiscard]] std::uint32_t tightest_link(std::uint32_t activity) const { return tightest_[activity]; }
   [[nodiscard]] bool is_capped(std::uint32_t activity) const { return capped_[activity]; }
   // What a communication op asks for; a receiver's first kind of message stands for all of them.
@@ -62,7 +62,7 @@ class Calls {
 
  private:
   std::uint32_t fresh(std::uint32_t group, std::uint32_t activity);
-  struct Tally {  // of one communicator: no more than it can do while the clock runs
+  struct Tally {  // of one communicator: fits as long as the clock does
     std::uint32_t group = fold::System::kNone;
     std::uint64_t calls = 0;
     Duration total{};

@@ -1,4 +1,4 @@
-// The run of kernels on an accelerator: where it stands, when it ends.
+// The run of kernels on an accelerator: its progress, and when it ends.
 //
 // A run is `count` equal cells (program::Grids): S of work whose blocks share units as they come free, then
 // one persistent grid, P long alone. Communication that holds units when the grid is launched keeps some of
@@ -21,7 +21,7 @@
 
 namespace topsim::executor {
 
-// How a run goes for now.
+// The current pace of a run.
 struct Pace {
   double throttle = 1;   // all of it takes so many times longer
   double shared = 1;     // work that shares units, the throttle included
@@ -36,7 +36,7 @@ struct Pace {
 struct ComputeState {
   bool running = false;
   std::uint32_t op = 0xffffffffU;
-  // Picoseconds at full pace: of the cell under way, of each that follows.
+  // Picoseconds at full pace: of the current cell, of each that follows.
   std::int64_t shared = 0, grid = 0, left_over = 0;
   std::int64_t cell_shared = 0, cell_grid = 0;
   std::uint32_t cells = 0;  // that follow
@@ -73,8 +73,8 @@ struct ComputeState {
     return engine::later(since, Duration(left + cells * whole_cell()));
   }
 
-  // The end may move. Also called where the pace stays: what is rounded must not depend on the order of what
-  // happens at one instant.
+  // The end may move. Also called where the pace stays: rounding must not depend on the order of events at
+  // one instant.
   void change(const Pace& next, SimTime now) {
     advance((now - since).count());
     since = now;
@@ -83,7 +83,7 @@ struct ComputeState {
     pace = next;
   }
 
-  // Of a run that took so long: how much of it is owed to communication beside it.
+  // The part of a run's time `took` that communication beside it cost.
   [[nodiscard]] Duration slowed(Duration took) const { return std::max(Duration{}, took - Duration(alone)); }
 
   [[nodiscard]] bool same(const ComputeState& other) const {

@@ -1,5 +1,5 @@
-// Flows that meet on a port of the fabric leave some of its capacity unused: a fluid does not know, the
-// packet model does, and its findings come as a table (sim/network/congestion_table.hpp).
+// Flows that meet on a port of the fabric leave some of its capacity unused. A fluid model cannot show that;
+// the packet model does, and its results come as a table (sim/network/congestion_table.hpp).
 //
 //   offer(A)  = min(1, 1 / demand of the most wanted NIC port that A sends through)
 //   demand(P) = sum over running activities A of  usage(A, P) / own(A) / C_P,   P: from a NIC to the fabric
@@ -30,13 +30,13 @@ class Contention {
   // Changes take effect in settle(), which runs before the network is asked for its next event.
   void started(std::uint32_t activity) { change(activity, 1); }
   void ended(std::uint32_t activity) { change(activity, -1); }
-  // Other routes hold from now on. REQUIRES: activities whose way changes have been ended().
+  // Other routes hold from now on. REQUIRES: activities whose path changes have been ended().
   void change_routes(std::uint32_t detour);
   // From now on a fault leaves the link `factor` of its capacity, against which load and loss are counted.
   void scale(std::uint32_t link, double factor);
   void settle(network::Network& network, SimTime now);
   [[nodiscard]] bool governs(std::uint32_t link) const { return ports_[link].curve != nullptr; }
-  // Least efficiency any link had so far; 1: nothing met.
+  // The lowest efficiency of any link so far; 1: no flows met.
   [[nodiscard]] double least() const { return least_; }
 
  private:

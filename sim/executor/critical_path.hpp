@@ -1,5 +1,5 @@
 // The chain of ops that made the last measured step as long as it was: from the op that ended last, back
-// along what each waited for, to the step's begin. Legs tile the step without gaps.
+// along what each waited for, to the step's begin. Legs cover the step without gaps.
 #pragma once
 
 #include <vector>

@@ -1,13 +1,13 @@
-// Walks a folded program over an engine and a network.
+// Executes a folded program on an engine and a network.
 //
 // Every rank class has FIFO streams. The head of a stream starts once its dependencies are done and the host
 // has issued it: the host launches ops in program order at Op::launch each and stops at a host_sync until
 // that op is done. Compute runs alone on the accelerator but slows while communication of the same rank holds
 // SMs and memory bandwidth. Of an op's time, the part m limited by memory takes 1 / (1 - traffic / BW) as
 // long; grids that were counted (program::Grids) take the waves they need on SM - ctas; persistent ones,
-// whose blocks do not all fit, a second wave (compute_state.hpp); the rest SM / (SM - ctas) as long. A
-// collective starts when its last member arrives; a message when sender and receiver have both arrived
-// (NCCL's receiver posts its buffers only then).
+// whose blocks do not all fit, need a second wave (compute_state.hpp); the rest takes SM / (SM - ctas) as
+// long. A collective starts when its last member arrives; a message when sender and receiver have both
+// arrived (NCCL's receiver posts its buffers only then).
 #pragma once
 
 #include "sim/base/error.hpp"
@@ -20,12 +20,12 @@
 
 namespace topsim::executor {
 
-// Nothing moves any more though the program is not done.
+// Deadlock: no event is left, but the program is not done.
 class Blocked : public ConfigError {
   using ConfigError::ConfigError;
 };
 
-// Runs warmup + steps steps. Throws ConfigError when the program deadlocks, saying who waits for whom.
+// Runs warmup + steps steps. Throws ConfigError when the program deadlocks, and names what waits for what.
 // `exact_sharing`: the network shares links by max-min fairness and gives a transfer that is alone on its
 // links their full rate, so that isolated communicators need not ask it. `progress` may be null; when its
 // stop flag rises the outcome so far comes back with complete = false. REQUIRES: `carrier` puts its transfers

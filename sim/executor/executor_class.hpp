@@ -1,5 +1,5 @@
-// One run in flight, shared by the executor_*.cpp files: what can stand alone lives in rank_state,
-// communication, isolated, lock_step, trace, accounting, critical_path.
+// The state of a run, shared by the executor_*.cpp files. Independent parts are in rank_state, communication,
+// isolated, lock_step, trace, accounting, critical_path.
 #pragma once
 
 #include <optional>
@@ -58,7 +58,7 @@ class Executor {
   void change_capacity(const CapacityChange& change);
   void change_pace(const PaceChange& change);
   void begin_step(std::uint32_t r);
-  // Starts what can start, also what is freed by ops that end at once.
+  // Starts what can start, including what is freed by ops that end immediately.
   void start_ready(std::uint32_t r);
   void start_head(std::uint32_t r, std::uint16_t stream);
   void start(std::uint32_t r, std::uint32_t index);
@@ -71,7 +71,7 @@ class Executor {
   void finish_call(std::uint32_t index);
   void finish_op(std::uint32_t r, std::uint32_t index);
   void finish_step(std::uint32_t r, std::uint32_t last_op);
-  // Compute has been idle since what is accounted; say why.
+  // Compute has been idle since the end of the account; records why.
   void charge_wait(std::uint32_t r, std::uint32_t blocked, std::uint32_t blocker, SimTime until);
 
   // executor_teams.cpp: rank classes in lock-step (lock_step.hpp).
@@ -85,7 +85,7 @@ class Executor {
   void end_walk(std::uint32_t team);
   void end_all_walks();
 
-  // executor_outcome.cpp: what links carried, what it all came to.
+  // executor_outcome.cpp: what links carried; the outcome.
   void sample_links();
   void snapshot();
   [[nodiscard]] network::LinkRecord record(std::uint32_t l) const;

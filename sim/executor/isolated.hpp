@@ -1,6 +1,6 @@
 // Communicators that have their links to themselves (a tensor group on the NVLinks of its node), always or as
-// long as nobody else sends there: what a call takes is then known when it begins, and the network need not
-// be asked. One that is met on its way goes on in the network with what is left of it.
+// long as nobody else sends there: the time of a call is then known when it begins, and the network need not
+// be asked. A call that is met by another group's continues in the network with the rest of its bytes.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class IsolatedGroups {
   [[nodiscard]] const std::vector<std::uint32_t>& disturbed_by(std::uint32_t group) const {
     return disturbs_[group];
   }
-  // A call of a group begins and ends, whoever carries it.
+  // A call of a group begins and ends, in the network or not.
   void called(std::uint32_t group) {
     for (const std::uint32_t other : disturbs_[group]) ++others_[other];
   }
@@ -51,7 +51,7 @@ class IsolatedGroups {
              engine::Handle event);
   // Counts calls that have begun and ended without begin().
   void add(std::uint32_t activity, std::uint64_t calls) { ended_[activity] += calls; }
-  // The group's call under way is no longer alone. Nullopt: no call is under way, or it has no bytes left.
+  // The group's running call is no longer alone. Nullopt: no call is running, or it has no bytes left.
   struct Met {
     std::uint32_t call, activity;
     double bytes;  // left
@@ -61,7 +61,7 @@ class IsolatedGroups {
 
   // Of all calls that have begun, except those that were met.
   [[nodiscard]] std::uint64_t transfers() const;
-  // What these calls put on a link, up to `now`.
+  // What these calls carried over a link, up to `now`.
   [[nodiscard]] network::LinkRecord record(std::uint32_t link, SimTime now) const;
 
  private:

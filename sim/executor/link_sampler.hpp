@@ -1,5 +1,5 @@
-// Mean rate of every link class over equal windows of time, for traces and heat maps. The number of windows
-// stays bounded whatever the run's length: when there are too many, neighbours are joined and the window
+// Mean rate of every link class over equal windows of time, for traces and heat maps. The number of
+// windows is bounded for any length of run: when there are too many, neighbours are joined and the window
 // doubles.
 #pragma once
 
@@ -17,7 +17,7 @@ class LinkSampler {
 
   // Bytes a link carried before `begin`.
   void skip(std::size_t link, double bytes) { bytes_[link] = bytes; }
-  // When it wants to see the links next.
+  // When it is due to sample the links next.
   [[nodiscard]] SimTime next() const { return begin_ + window_ * static_cast<std::int64_t>(count_ + 1); }
   // REQUIRES: now == next(), the network has been advanced to now.
   void sample(const std::function<double(std::uint32_t link)>& bytes_carried);

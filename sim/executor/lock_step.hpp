@@ -1,12 +1,14 @@
-// Rank classes that are alike for a while run as one. The members of a team share isolated communicators
-// (isolated.hpp); while their states agree and nothing from outside the team reaches them, computing and
-// calling these communicators goes the same way for all, so one of them is walked without events and the
-// others take over what it did. Exact: the same rules with the same rounding, only looked up less often. What
-// comes from outside (a message, another communicator's end) ends the walk at that instant, and each goes on
-// alone until they agree again. This is what keeps runs cheap whose classes cannot be folded for good (ECMP).
+// Rank classes that are alike for a while are executed as one. The members of a team share isolated
+// communicators (isolated.hpp). While their states agree and nothing from outside the team reaches them, they
+// compute and call these communicators in the same way, so one of them is walked without events and the
+// others take over what it did. This is exact: the same rules with the same rounding, only applied less
+// often. What comes from outside (a message, another communicator's end) ends the walk at that instant, and
+// each continues alone until they agree again. It keeps runs cheap whose classes cannot be folded permanently
+// (ECMP).
 //
-// A walk depends on little: where the team's streams stand, which of what they wait for outside is done, what
-// computes. Teams of replicas come to the same again and again, so walks are remembered (walk_memory.hpp).
+// A walk depends on little: the positions of the team's streams, which outside dependencies are done, and
+// what computes. Teams of replicas reach the same states again and again, so walks are remembered
+// (walk_memory.hpp).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,7 @@ class LockStep {
   [[nodiscard]] const std::vector<std::uint32_t>& groups(std::uint32_t team) const {
     return teams_[team].groups;
   }
-  // What calls of the team's communicators can be.
+  // A kind of call of the team's communicators.
   struct Shape {
     std::uint32_t group, activity;
   };
@@ -58,7 +60,7 @@ class LockStep {
   // Walks from `from`, where the members agree, to where the first of them would do something else than
   // compute or call the team's communicators one at a time, but not beyond `limit`.
   void walk(std::uint32_t team, SimTime from, SimTime limit, Walk& result);
-  // Gives every member the state and the trace that `walk` came to, and its share of ops.
+  // Gives every member the state and the trace at the end of `walk`, and its share of ops.
   void take_over(std::uint32_t team, const Walk& walk);
 
  private:
@@ -72,11 +74,11 @@ class LockStep {
     std::vector<std::uint16_t> outer;  // the other streams
     std::uint32_t profile = kNone;     // teams of one profile walk alike from the same state
   };
-  // Of a stream that leaves the team: where the last and the first of its members stand.
+  // Of a stream with effects outside the team: the positions of its last and of its first member.
   struct Span {
     std::uint32_t least, most;
   };
-  // A head of a stream that leaves the team, of one or more members.
+  // A head of such a stream, of one or more members.
   struct Outward {
     std::uint16_t stream;
     std::uint32_t op;
@@ -108,7 +110,7 @@ class LockStep {
   std::map<std::pair<std::uint16_t, Slots>, std::vector<bool>> local_streams_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> profiles_;
   WalkMemory memory_;
-  // Of the walk under way.
+  // Of the current walk.
   std::optional<RankState> walker_;
   std::uint32_t leader_ = 0, budget_ = 0;
   std::uint32_t synced_at_start_ = kNoOp;

@@ -29,13 +29,13 @@ struct OpTrace {
   }
 };
 
-// Consecutive ops of a stream that several rank classes did alike, each at its own time (lock_step.hpp). They
-// are written once, with times that count from 0.
+// Consecutive ops of a stream that several rank classes executed alike, each at its own time (lock_step.hpp).
+// They are stored once, with times that count from 0.
 using SharedTrace = std::shared_ptr<const std::vector<OpTrace>>;
 
 class Trace {
  public:
-  // REQUIRES: `table` outlives it. `kept` false: what is written is lost, and nothing may be read.
+  // REQUIRES: `table` outlives it. `kept` false: what is written is discarded, and nothing may be read.
   explicit Trace(const StreamTable& table, bool kept = true)
       : table_(&table), kept_(kept), streams_(kept ? table.ops.size() : 0) {}
   // The rank class that kOwnTeam stands for.
@@ -110,7 +110,7 @@ class Trace {
     SharedTrace shared;
   };
   struct Stream {
-    OpTrace last;                // of the op that began last, if its own: most looks are at this one
+    OpTrace last;                // of the op that began last, if its own: most reads are of this one
     std::uint32_t end = 0;       // ops that have begun
     bool has_last = false;       // not among `own` yet
     bool own_run = false;        // the last run

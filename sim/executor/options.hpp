@@ -34,7 +34,7 @@ struct CapacityChange {
   double factor;
 };
 
-// Routes when some links have failed and others are known to be left.
+// The routes when some links have failed.
 struct Detour {
   std::shared_ptr<const topology::Router> router;
   std::shared_ptr<const collective::NcclModel> nccl;
@@ -54,11 +54,11 @@ struct PaceChange {
   double pace;
 };
 
-// What a collective is to the network.
+// The form in which the network carries a collective.
 enum class CollectiveForm : std::uint8_t {
   pipelined,  // one activity that loads all its links in lock-step
-  steps,      // every chunk of every step a message
-  hops,       // every hop one message of all its bytes, side by side, at the rate of all its channels
+  steps,      // every chunk of every step is a message
+  hops,       // every hop is one message of all its bytes, at the rate of all its channels
 };
 
 struct RunOptions {
@@ -67,13 +67,13 @@ struct RunOptions {
   CollectiveForm collectives = CollectiveForm::pipelined;
   int warmup = 1, steps = 2;
   std::uint64_t seed = 1;
-  // What flows that meet lose, for the flow model with pipelined collectives; null: nothing.
+  // What flows lose where they meet, for the flow model with pipelined collectives; null: nothing.
   std::shared_ptr<const network::CongestionTable> congestion;
   network::Bound congestion_bound = network::Bound::middle;
   bool fold = true;
   bool timeline = false;  // keep every op's interval; REQUIRES explained
-  // Why the time passed: waits and their reasons, ranks, links, the critical path. False: step times alone,
-  // the same ones.
+  // Also waits and their reasons, ranks, links and the critical path. False: only step times, with the same
+  // values.
   bool explained = true;
   std::vector<std::pair<RankId, double>> slow_ranks;  // compute takes `second` times longer
   std::vector<CapacityChange> capacity_changes;

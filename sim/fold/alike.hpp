@@ -1,11 +1,11 @@
-// What is alike already at the grain of cells (topology/routes.hpp), found before any link is looked at.
+// What is alike at the level of cells (topology/routes.hpp), found before any link is examined.
 //
-// Cells and groups make one graph: an edge says what a group puts on the places of a cell and which of its
-// members stand there. Its equitable partition makes classes of cells and of groups; the same place in all
+// Cells and groups form one graph: an edge says what usage a group has of the places of a cell and which of
+// its members are there. Its equitable partition makes classes of cells and of groups; the same place in all
 // cells of a class is a *slot*. Slots of ranks and of links and classes of groups are again an equitable
 // partition, of ranks, groups and links, if hardly the coarsest (the eight accelerators of a node may be
-// alike, their places are not). So the rest of folding looks at one group a class and one link a slot, with
-// weights, and comes to the same classes as from every single one.
+// alike, their places are not). So the rest of folding examines one group per class and one link per slot,
+// with weights, and finds the same classes as from all of them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace topsim::fold {
 
-// What a group has to do with one slot of ranks or of links.
+// What a group does to one slot of ranks or of links.
 struct Side {
   std::uint32_t slot;
   LinkId link;          // one of the slot; invalid: a slot of ranks
@@ -31,7 +31,7 @@ struct Side {
 
 class Alike {
  public:
-  // Nothing is alike: every rank and every link is a slot of its own, every group a class of its own.
+  // Treats nothing as alike: every rank and every link is its own slot, every group its own class.
   Alike(const program::Program& program, const topology::Router& router, std::size_t groups);
   // `ranks`: by rank, a colour that differs where ranks differ. Every marked link is a slot of its own.
   Alike(const program::Program& program, const topology::Router& router, const GroupLowering& lowering,
@@ -41,7 +41,7 @@ class Alike {
   // Classes of groups and slots of ranks are numbered in the order of their first members.
   struct Class {
     std::uint32_t first, count;
-    Colour colour;  // of groups: equal where they differ in members and links alone
+    Colour colour;  // of groups: equal where they differ only in members and links
   };
   [[nodiscard]] bool trivial() const { return cell_class_.empty(); }
   [[nodiscard]] const std::vector<Class>& groups() const { return groups_; }
@@ -77,7 +77,7 @@ class Alike {
   [[nodiscard]] const Sketches::Calls& calls(std::uint32_t group_class) const {
     return calls_.at(groups_[group_class].colour);
   }
-  // The sides of each group of the class; a slot may come more than once. REQUIRES: not trivial. Not
+  // The sides of each group of the class; a slot may occur more than once. REQUIRES: not trivial. Not
   // thread-safe.
   void sides(std::uint32_t group_class, std::vector<Side>& out) const;
   // take(way, link) of all links that the first group of the class crosses, in no order. REQUIRES: not
@@ -109,7 +109,7 @@ class Alike {
     return std::uint64_t{a} << 32 | b;
   }
 
-  // Memory that sides() uses again: it is asked for thousands of groups, one after the other.
+  // Memory that sides() reuses: it is called for thousands of groups in turn.
   struct Scratch {
     struct Seen {
       Part part;

@@ -1,4 +1,4 @@
-// From the classes of items to the System that is run: one representative a class, with multiplicities.
+// From the classes of items to the System that is run: one representative per class, with multiplicities.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace topsim::fold {
 
-// `classes`: of every item of the incidence's graph. `every_link`: they are numbered as the topology has
-// them, used or not.
+// `classes`: of every item of the incidence's graph. `every_link`: links are numbered as in the topology,
+// used or not.
 [[nodiscard]] System assemble(const program::Program& program, const topology::Topology& topology,
                               Shapes shapes, const std::vector<Group>& groups, const RankColours& ranks,
                               const GroupLowering& lowering, const Detours& detours,

@@ -1,4 +1,4 @@
-// What calls become when links have failed and other routes hold (FoldOptions::detours).
+// Calls under the routes that hold when links have failed (FoldOptions::detours).
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class Detours {
     collective::LoweredCalls lowered;
     std::string cut;  // not empty: members cannot reach each other, and why
   };
-  // By detour; empty where the group is the same on all. Thread-safe.
+  // By detour; empty where the group is the same under all. Thread-safe.
   [[nodiscard]] std::vector<Other> of(const Group& group, const collective::LoweredCalls& lowered) const;
 
  private:

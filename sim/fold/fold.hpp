@@ -1,9 +1,9 @@
-// Cost grows with distinct behaviours, not with accelerators.
+// Folding makes the cost grow with distinct behaviours, not with accelerators.
 //
 // fold() lowers every communicator and every point-to-point edge of a program onto the links of a topology,
 // refines the coloured structure of ranks, communicators, edges and links to its equitable partition, and
-// keeps one representative a class with multiplicities. The fluid execution of the classes is exactly that of
-// all members: two links of a class carry equally many activities of every class, so every round of
+// keeps one representative per class with multiplicities. The fluid execution of the classes is exactly that
+// of all members: two links of a class carry equally many activities of every class, so every round of
 // progressive filling freezes whole classes. Without folding each item is its own class and the same code
 // runs.
 #pragma once
@@ -29,10 +29,10 @@ inline constexpr Bytes kLatencyAlone(16);
 // One kind of call on a class of communicators or edges, lowered: what the network is asked to carry each
 // time.
 struct Activity {
-  // Shared by calls that take the same way; null: loads no link.
+  // Shared by calls that take the same path; null: loads no link.
   using Usages = std::shared_ptr<const std::vector<network::Usage>>;
-  Usages usage;         // over link classes, times how many activities of this class cross one link
-  Usages own_usage;     // the same without its siblings: what one activity alone would see
+  Usages usage;         // over link classes, times the activities of this class that cross one link
+  Usages own_usage;     // the same without its siblings: of one activity alone
   double rate_cap = 0;  // bytes/s; 0 = none
   collective::CapParts cap_parts;
   double weight = 1;
@@ -43,14 +43,14 @@ struct Activity {
   collective::Choice choice;
   Bytes bytes{};
   program::CollectiveKind kind = program::CollectiveKind::send_recv;
-  // By detour (FoldOptions): what it becomes there. Empty: it is the same on all.
+  // By detour (FoldOptions): the activity there. Empty: it is the same under all.
   struct Detour {
     Usages usage, own_usage;
     Duration latency{};
     std::string cut;  // why its members cannot reach each other; usage is then that of before
   };
   std::vector<Detour> detours;
-  // Null where it is the same there, and for a number that stands for no detour.
+  // Null where it is the same there, and for a number that is no detour.
   [[nodiscard]] const Detour* on(std::uint32_t detour) const {
     return detour < detours.size() ? &detours[detour] : nullptr;
   }
@@ -98,14 +98,14 @@ struct System {
 
 struct FoldOptions {
   bool fold = true;
-  bool by_cells = true;    // first whole nodes and switches, then single links: the same classes for less
+  bool by_cells = true;    // first whole nodes and switches, then single links: cheaper, same classes
   bool all_links = false;  // unfolded only: link classes are the topology's links, used or not
   std::vector<std::pair<RankId, double>> slow_ranks;
   std::vector<RankId> marked_ranks;  // whose speed changes during the run: each stands for itself
   // Links that change during the run (faults): each keeps a class of its own per entry.
   std::vector<std::pair<LinkId, std::uint32_t>> marked_links;
-  // Other routes that hold for a part of the run, when links have failed: all members of a class agree on
-  // each of them.
+  // Other routes that hold for a part of the run, when links have failed: all members of a class behave alike
+  // under each.
   std::vector<const collective::NcclModel*> detours;
 };
 

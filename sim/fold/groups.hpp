@@ -1,4 +1,4 @@
-// What communicates, before folding: every communicator, point-to-point edge and path to host memory, once.
+// All groups, before folding: every communicator, point-to-point edge and path to host memory, once.
 #pragma once
 
 #include <utility>
@@ -21,7 +21,7 @@ struct Group {
   [[nodiscard]] bool is_communicator() const { return communicator != kNone; }
 };
 
-// What a rank is to a group, for every slot a number of its own.
+// The role of a rank in a group, a separate number for every slot.
 constexpr std::uint32_t kRoles = 3;
 [[nodiscard]] constexpr std::uint32_t member_of(std::uint16_t slot) {
   return kRoles * slot;
@@ -43,10 +43,10 @@ void for_each_member(const program::Program& program, const Group& group, const 
   }
 }
 
-// REQUIRES of both: the arguments outlive the result.
+// Both: REQUIRES that the arguments outlive the result.
 [[nodiscard]] std::vector<Group> enumerate_groups(const program::Program& program, const Shapes& shapes);
 
-// Puts a group's calls on the links of a topology. Thread-safe.
+// Lowers a group's calls to the links of a topology. Thread-safe.
 class GroupLowering {
  public:
   GroupLowering(const program::Program& program, const topology::Router& router,

@@ -1,7 +1,7 @@
-// Ranks, groups and links as one labelled graph: what refinement splits and what classes are summed from.
+// Ranks, groups and links as one labelled graph, which is refined, and from which classes are summed.
 //
-// Items are what is alike already (alike.hpp): slots of ranks first, then classes of groups, then slots of
-// the links that carry anything in the order of first use.
+// Items are what is known to be alike (alike.hpp): slots of ranks first, then classes of groups, then slots
+// of links that carry anything, in the order of first use.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@
 
 namespace topsim::fold {
 
-// What tells ranks apart but for what they are members of.
+// What distinguishes ranks other than their memberships.
 class RankColours {
  public:
   RankColours(const program::Program& program, const topology::Topology& topology,
@@ -37,18 +37,18 @@ class Incidence {
   Incidence(const program::Program& program, const topology::Topology& topology, const FoldOptions& options,
             const std::vector<Group>& groups, const RankColours& ranks, const Alike& alike);
 
-  // REQUIRES of both: classes in order, each once. The first for a class of one group.
+  // Both: REQUIRES classes in order, each once. The first is for a class of one group.
   void add(std::uint32_t group_class, const collective::LoweredCalls& lowered);
   void add(std::uint32_t group_class, const std::vector<Side>& sides);
   void add_all_links();
-  // What the calls of a group become on detours. REQUIRES: it has been added, and is a class of one.
+  // The calls of a group under detours. REQUIRES: it has been added, and is a class of one.
   void add(std::uint32_t group_class, const std::vector<Detours::Other>& detours);
-  // The way of a share is that of a call, on a detour one of these.
+  // The way of a share is that of a call; under a detour it is one of these.
   static std::uint32_t way_on(std::uint32_t detour, std::uint32_t way) {
     return (detour + 1) * kWaysOfADetour + way;
   }
 
-  // What the label of an edge from a group to a link stands for.
+  // The meaning of the label of an edge from a group to a link.
   struct Share {
     std::uint32_t way;
     double coefficient;
@@ -72,7 +72,7 @@ class Incidence {
 
   static bool moves_data(const CallShape& call) { return Bytes(call.bytes) > kLatencyAlone; }
 
-  // What tells groups apart but for their members and links.
+  // What distinguishes groups other than their members and links.
   static Colour colour(const Group& group, std::span<const collective::LoweredCalls::Call> calls);
 
  private:
@@ -93,7 +93,7 @@ class Incidence {
   struct End {
     std::uint32_t item, label, count;
   };
-  std::vector<End> ends_;  // of the group at hand, before equal ones are counted
+  std::vector<End> ends_;  // of the current group, before equal ones are counted
   struct KeyHash {
     std::size_t operator()(const std::pair<std::uint32_t, std::uint64_t>& k) const {
       return mix(k.first, k.second);

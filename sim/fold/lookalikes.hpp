@@ -1,4 +1,4 @@
-// Which groups have alike sketches (sketches.hpp), found from where their members stand.
+// Which groups have equal sketches (sketches.hpp), found from the places of their members.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class Lookalikes {
 
   static constexpr std::uint32_t kNone = 0xffffffffU;
   struct Meeting {
-    std::uint32_t like;  // of its representative; none where more than its members' places decides its sketch
+    std::uint32_t like;  // of its representative; none if its sketch depends on more than its members' places
     bool fresh;          // it must be sketched: it is the first of its kind, or has no kind
   };
   [[nodiscard]] Meeting meet(const Group& group);
@@ -30,7 +30,7 @@ class Lookalikes {
 
   // The sketch of a group that has been met.
   void learn(std::uint32_t like, std::size_t met, Colour colour, std::span<const CellPart> parts);
-  // False where its cells do not follow from where its members stand.
+  // False where its cells do not follow from the places of its members.
   [[nodiscard]] bool knows(std::uint32_t like) const { return representatives_[like].known; }
   // Whether two neighbours in the block are edges between the same two nodes.
   [[nodiscard]] bool beside(std::size_t met, std::size_t then) const { return where_[met] == where_[then]; }
@@ -50,7 +50,7 @@ class Lookalikes {
     std::uint32_t ordinal, at, label;  // the ordinal counts the group's nodes, sites, regions as met
   };
   using Layout = std::vector<std::array<std::uint32_t, 3>>;  // of parts, without labels
-  // What the first group of a kind was found to do.
+  // The sketch of the first group of a kind.
   struct Representative {
     bool known = false;
     std::uint32_t layout = kNone;  // those of equal layout have their parts in corresponding cells

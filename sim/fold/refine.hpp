@@ -1,17 +1,17 @@
 // Colour refinement (1-dimensional Weisfeiler-Leman) of a labelled graph.
 //
-// An item may stand for many that are known to be alike (`weight`), an edge for as many: the quotient of a
+// An item may stand for many that are known to be alike (`weight`), and so may an edge: the quotient of a
 // graph by an equitable partition has the same coarsest partition as the graph.
 //
 // Items carry a colour; edges carry a label and an end marker. The result is the coarsest equitable partition
-// that respects the colours: any two items of a class see equally many neighbours of every class through
-// every label. It is found by splitting: a class S is taken as splitter, every item x gets
+// that respects the colours: any two items of a class have equally many neighbours of every class by every
+// label. It is found by splitting: a class S is taken as splitter, every item x gets
 //     h(x) = sum over edges {x, y}, y in S of M(label, which end x is)
-// and classes whose members differ in h come apart. Of the parts only the smaller ones need to be splitters
-// in turn (Hopcroft; for counting refinement Cardon and Crochemore 1982), so every edge is looked at no more
-// than log2(items) times: O(edges log items) in all, and close to twice each where little splits.
-// Sums of 64-bit mixes stand for multisets: a false merge needs a collision among the few values h takes
-// inside one class.
+// and classes whose members differ in h are split. Only the smaller parts need to be splitters in turn
+// (Hopcroft; for counting refinement Cardon and Crochemore 1982), so every edge is visited at most
+// log2(items) times: O(edges log items) in all, and about twice each where few classes split. Sums of
+// 64-bit mixes stand for multisets: a false merge needs a collision among the few values h takes inside one
+// class.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using Colour = std::uint64_t;
 
 struct Edge {
   std::uint32_t from, to, label;
-  std::uint32_t count;  // how many of `to` each of `from` sees
+  std::uint32_t count;  // how many of `to` are neighbours of each of `from`
 };
 
 class LabelledGraph {
@@ -45,7 +45,7 @@ class LabelledGraph {
   }
   [[nodiscard]] std::size_t size() const { return colours_.size(); }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
-  // How many of `from` each of `to` sees.
+  // How many of `from` are neighbours of each of `to`.
   [[nodiscard]] std::uint32_t count_back(const Edge& edge) const {
     return static_cast<std::uint32_t>(std::uint64_t{edge.count} * weights_[edge.from] / weights_[edge.to]);
   }

@@ -1,4 +1,4 @@
-// The distinct calls a program makes: communication is lowered once a call, not once an op.
+// The distinct calls that a program makes: communication is lowered once per call, not once per op.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// The sketch of one group: what its calls put on the places of every cell (topology/routes.hpp).
+// The sketch of one group: the usage of its calls on the places of every cell (topology/routes.hpp).
 #pragma once
 
 #include <oneapi/tbb/enumerable_thread_specific.h>
@@ -27,11 +27,11 @@ struct GroupSketch {
     Colour label;
   };
   std::vector<Part> parts;
-  // All of it follows from where the group's members stand (Router::standing).
+  // All of it follows from the places of the group's members (Router::standing).
   bool regular = true;
 };
 
-// What trips of one kind and coefficient add to the labels of cells, all stops in one of them together.
+// What trips of one kind and coefficient add to the labels of cells; stops in one cell are summed.
 class TripLabels {
  public:
   using Trip = collective::SketchedCalls::Trip;
@@ -91,7 +91,7 @@ class Sketcher {
   // Thread-safe.
   GroupSketch operator()(const Group& group);
 
-  // What a label that some sketch has given stands for.
+  // The pattern of a label that occurs in some sketch.
   CellPattern take_pattern(Colour label) { return std::move(patterns_.at(label)); }
 
  private:

@@ -1,8 +1,8 @@
-// What groups do, cell by cell (topology/routes.hpp), before any link is looked at.
+// The sketches of groups, cell by cell (topology/routes.hpp), made before any link is examined.
 //
-// Groups that look alike are sketched once: same calls, same places in nodes of the same kinds, which hang on
-// sites and regions in the same pattern (Router::standing). The others get the same parts in the cells that
-// correspond: of their own nodes, sites and regions.
+// Groups that look alike are sketched once: same calls, same places in nodes of the same kinds, connected to
+// sites and regions in the same pattern (Router::standing). The others get the same parts in the
+// corresponding cells, those of their own nodes, sites and regions.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace topsim::fold {
 
-// What a group puts on a cell, place by place.
+// The usage of a cell by a group, place by place.
 struct CellPattern {
   struct Use {
     std::uint32_t way, at;
@@ -28,7 +28,7 @@ struct CellPattern {
   std::vector<Use> uses;
 };
 
-// What a group puts on one cell. Parts of equal label have equal patterns.
+// The usage of one cell by a group. Parts of equal label have equal patterns.
 struct CellPart {
   std::uint32_t cell, label;
 };
@@ -42,8 +42,8 @@ class Sketches {
   // Receives the sketches of all groups, in the order of the groups.
   class Sink {
    public:
-    // The sketch of the next group. Two groups have equal colours if they differ in members and links alone.
-    // Groups that follow each other on the same cells form a run; returns the number of this group's run.
+    // The sketch of the next group. Two groups have equal colours if they differ only in members and links.
+    // Consecutive groups on the same cells form a run; returns the number of this group's run.
     virtual std::uint32_t add(Colour colour, std::span<const CellPart> parts) = 0;
     // The next `groups` groups form a run of their own, on the cells of `parts`. The first of them does what
     // the first group of `run` does, the second what the second does, and so on.
