@@ -38,8 +38,8 @@ class CableChooser {
   // REQUIRES: all but the fabric outlive it.
   CableChooser(const topology::Topology& topology, topology::FabricSpec fabric,
                const topology::Catalogue& catalogue, const OpticalCircuits& optics, const Listed& listed);
-  // The cheapest that carries the link's rate over its length; no more than twice the rate, for a plug must
-  // fit its port. InfiniBand's own are sold for nothing else.
+  // The cheapest that carries the link's rate over its length; at most twice the rate, since a plug must fit
+  // its port. InfiniBand cables are used only for InfiniBand.
   [[nodiscard]] ChosenCable of(const topology::Link& link);
   // USD. REQUIRES: there is one.
   [[nodiscard]] Interval price(const ChosenCable& cable, const topology::Link& link) const;

@@ -1,11 +1,11 @@
-// Candidates side by side, the first the baseline: what differs, in the order of what it costs a step, and
-// one sentence that says whether the difference is one.
+// Candidates side by side, the first is the baseline: what differs, ordered by its effect on the step, and a
+// sentence that says whether the difference is significant.
 //
 // Each candidate was simulated `samples` times: sample 0 with everything at its usual value, the others with
-// their own ECMP seed and with a draw of every figure its sources disagree about. The same sample number
-// means the same draws for all candidates, so what they share cancels. Relative figures are judged by the 5th
-// to 95th percentile over the samples of (candidate / baseline - 1). A step time differs when that interval
-// excludes zero and its median is at least kResolution, below which the models do not resolve differences.
+// their own ECMP seed and with a draw of every figure on which sources disagree. Equal sample numbers mean
+// equal draws for all candidates, so common effects cancel. Relative figures are judged by the 5th to 95th
+// percentile over the samples of (candidate / baseline - 1). A step time differs when that interval excludes
+// zero and its median is at least kResolution, below which the models do not resolve differences.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct Candidate {
   Result result;                // sample 0
   std::vector<Duration> steps;  // by sample; [0] = result.step
   std::optional<CostModel> cost;
-  std::vector<std::string> drawn = {};  // what the other samples draw, each with its range, for people
+  std::vector<std::string> drawn = {};  // what the other samples vary, with ranges, for people
 };
 
 enum class Unit : std::uint8_t { seconds, bytes_per_second, share, count, watts, dollars, bytes };
@@ -33,23 +33,23 @@ struct ComparisonRow {
   std::vector<double> values;    // by candidate
   std::vector<Interval> ranges;  // by candidate where sampled; else empty
   std::vector<double> relative;  // value / baseline - 1; 0 for the baseline; NaN where the baseline is 0
-  double effect = 0;             // what the largest difference amounts to, as a share of the baseline's step
+  double effect = 0;             // the largest difference as a share of the baseline's step
 };
 
 struct Comparison {
   std::vector<std::string> names;  // distinct
   std::size_t samples = 1;
   std::vector<ComparisonRow> rows;  // step time first, then by effect
-  // By candidate, over the samples: time a token where candidates do not process the same tokens in a step.
+  // By candidate, over the samples: time per token where candidates do not process the same tokens in a step.
   std::vector<Interval> step_relative;
   bool per_token = false;
-  std::vector<std::string> limits;  // by candidate: the links that hold up most of the step
+  std::vector<std::string> limits;  // by candidate: what limits most of the step
   std::string verdict;              // the closing sentence (or sentences, one a line)
   std::vector<std::string> remarks;
   bool complete = true;  // false: interrupted, candidates or samples are missing
 };
 
-// How much longer a step of the candidate is than the baseline's in a sample, or a token: 0.01 is 1 %.
+// How much longer a step (or token) of the candidate takes than the baseline's in a sample: 0.01 is 1 %.
 [[nodiscard]] double relative_step(const Candidate& candidate, const Candidate& baseline, std::size_t sample,
                                    bool per_token);
 // Of a step, and of a token: with what failures and checkpoints take where the scenario says how often
@@ -57,11 +57,11 @@ struct Comparison {
 [[nodiscard]] double step_seconds(const Result& result, Duration step);
 [[nodiscard]] double token_seconds(const Result& result, Duration step);
 
-// REQUIRES: at least two candidates, all with equally many steps.
+// REQUIRES: at least two candidates, all with the same number of steps.
 [[nodiscard]] Comparison compare(std::span<const Candidate> candidates);
 
-// Step time, and rows that differ by kResolution or more somewhere and by what is worth 0.1 % of a step; of
-// collectives the five worth most.
+// Step time, and rows that differ by kResolution or more somewhere and by at least 0.1 % of a step; of
+// collectives the five with the largest effect.
 [[nodiscard]] std::vector<const ComparisonRow*> rows_that_differ(const Comparison& comparison);
 
 // Metrics that a comparison adds to those of a result: cost.usd_per_step, ...

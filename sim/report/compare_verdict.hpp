@@ -1,5 +1,5 @@
-// The sentences of a comparison: who is faster by how much, what makes the difference, what it costs, at
-// which price the answer flips; and what to know about how it was computed.
+// The sentences of a comparison: which candidate is faster by how much, what causes the difference, what it
+// costs, at which price the answer changes, and remarks on how it was computed.
 #pragma once
 
 #include "sim/report/compare.hpp"

@@ -4,7 +4,7 @@
 //                                                      W watts, E USD/kWh, 3.6e6 J/kWh
 //   per step    R t      per token  R t / tokens      per run  R t / tokens x tokens of the run
 // W: every part at full load. Prices, E, PUE and Y are ranges; a comparison draws them once for all its
-// candidates. Not in it: interest, staff, spares, licences, floor space.
+// candidates. Not included: interest, staff, spares, licences, floor space.
 #pragma once
 
 #include "sim/report/bill_of_materials.hpp"
@@ -30,13 +30,13 @@ struct CostModel {
 [[nodiscard]] CostModel make_cost_model(BillOfMaterials bill, const topology::Catalogue& catalogue,
                                         const CostSpec& spec);
 
-// `topsim topo bom`: the bill with what power and writing off cost; JSON is "topsim.bom/1".
+// `topsim topo bom`: the bill with the cost of power and depreciation; JSON is "topsim.bom/1".
 [[nodiscard]] std::string bom_table(const CostModel& cost, int columns = 80);
 [[nodiscard]] std::string bom_json(const CostModel& cost);
 [[nodiscard]] std::string bom_csv(const CostModel& cost);
 
 // The fabric's price, as a share of `reference`'s fabric price, below which `other` costs less per token;
-// empty when one of them buys no fabric or does no tokens. Negative: not even for nothing.
+// empty when one of them buys no fabric or processes no tokens. Negative: not even with a free fabric.
 [[nodiscard]] std::optional<double> break_even_fabric_share(const CostModel& reference,
                                                             double reference_token_seconds,
                                                             const CostModel& other,

@@ -1,4 +1,4 @@
-// The `cost` section of a scenario: what the user pays, where the catalogue's published ranges are not it.
+// The `cost` section of a scenario: what the user pays, in place of the catalogue's published ranges.
 #pragma once
 
 #include <map>

@@ -8,7 +8,7 @@
 #include "sim/report/timeline.hpp"
 
 namespace topsim::report {
-// RFC 4180: quoted only where a reader would stumble.
+// RFC 4180: quoted only where necessary.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
 // scenario,metric,value; "complete" is 1, or 0 of a run that was stopped, whose figures of a step are empty

@@ -1,6 +1,6 @@
-// What the numbers say that a reader might miss, each computed from this run, with its figures and a remedy.
-// A finding is one function in findings.cpp (workload and host) or fabric_findings.cpp (links and fabric);
-// the table at the end of findings.cpp lists them all, in the order in which they are printed.
+// Findings: what a reader of the numbers might miss, computed from this run, with figures and a remedy. A
+// finding is one function in findings.cpp (workload and host) or fabric_findings.cpp (links and fabric); the
+// table at the end of findings.cpp lists them all, in the order in which they are printed.
 #pragma once
 
 #include <string_view>
@@ -24,10 +24,10 @@ using Findings = std::vector<Finding>;
 // Its whole message: comparisons look for it, in results read from files too.
 inline constexpr std::string_view kFabricUnused =
     "the fabric carried no traffic; this comparison cannot differ";
-// The order of a screen, whose last findings have no room. Otherwise as they are.
+// The order of a screen, where the last findings may not fit. Otherwise unchanged.
 void warnings_first(Findings& findings);
 
-// The single ones, each appending what it found.
+// The single finders; each appends its findings.
 void find_unused_fabric(const FindingContext& context, Findings& out);
 void find_oversubscription(const FindingContext& context, Findings& out);
 void find_narrow_pcie(const FindingContext& context, Findings& out);

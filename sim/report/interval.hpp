@@ -1,4 +1,4 @@
-// A figure that sources disagree about: lowest, usual, highest; in the unit of what holds it.
+// A figure on which sources disagree: lowest, usual, highest; in the unit of its owner.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace topsim::report {
 
 struct Interval {
   double low = 0, usual = 0, high = 0;
-  // Straight lines from low (u = 0) over usual (1/2) to high (1): half of the draws on each side of the
+  // Linear from low (u = 0) to usual (1/2) and from there to high (1): half of the draws on each side of the
   // usual.
   [[nodiscard]] constexpr double at(double u) const {
     return u < 0.5 ? low + (usual - low) * 2 * u : usual + (high - usual) * (2 * u - 1);
@@ -17,8 +17,8 @@ struct Interval {
   friend constexpr bool operator==(const Interval&, const Interval&) = default;
 };
 
-// The draws of one sample of an ensemble. The same thing (by name) has the same draw wherever it occurs, so
-// what two candidates share cancels in their comparison. Sample 0 is the usual value of everything.
+// The draws of one sample of an ensemble. A thing (by name) has the same draw wherever it occurs, so that
+// common effects cancel in a comparison. Sample 0 is the usual value of everything.
 class Draws {
  public:
   explicit constexpr Draws(std::uint64_t sample) : sample_(sample) {}

@@ -12,10 +12,10 @@ namespace topsim::report {
 [[nodiscard]] std::string to_json(const Result& result);     // result.json
 [[nodiscard]] std::string to_json(const RunRecord& record);  // run.json
 
-// REQUIRES nothing: a text that is no result of a version known here throws ConfigError naming `file`.
+// Throws ConfigError naming `file` for any text that is not a result of a known version.
 [[nodiscard]] Result result_from_json(std::string_view text, const std::string& file);
 [[nodiscard]] Result read_result(const std::string& file);
-// Throws ConfigError where it has no step that could be compared or explained, as of a run that was stopped
-// before a measured one ended.
+// Throws ConfigError where it has no step that could be compared or explained, because the run was stopped
+// before a measured step ended.
 void require_step(const Result& result, const std::string& file);
 }  // namespace topsim::report

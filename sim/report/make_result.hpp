@@ -1,4 +1,4 @@
-// Outcome -> Result: names for ids, rates for integrals, means for sums.
+// Outcome -> Result: names replace ids, rates integrals, means sums.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ struct ScenarioFacts {
   std::string schedule;                  // "" when the workload has no pipeline
   int compute_units = 0, sm_margin = 0;  // of one accelerator; workload.compute.sm_margin
   std::uint32_t pipeline_stages = 1, virtual_stages = 1, micro_batches = 1;
-  std::vector<std::string> assumed;  // what the scenario leaves open and this run took, a phrase each
-  // Left open, and worth a word where its communication is exposed: {what was taken, share of the step}.
+  std::vector<std::string> assumed;  // what the scenario leaves open and this run assumed, one phrase each
+  // Left open, and reported where its communication is exposed: {assumption, share of the step}.
   struct Open {
     std::string phrase;
     executor::Reason reason;
@@ -31,7 +31,7 @@ struct ScenarioFacts {
   std::vector<Open> open;
 };
 
-// REQUIRES: all four belong to the same run. Rank r is on accelerators()[r].
+// REQUIRES: all four are of the same run. Rank r is on accelerators()[r].
 [[nodiscard]] Result make_result(const ScenarioFacts& facts, const topology::Topology& topology,
                                  const program::Program& program, Memory memory,
                                  const executor::Outcome& outcome);

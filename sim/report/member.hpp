@@ -1,4 +1,4 @@
-// One rank or one link of a result, though those that behave alike are one row.
+// One rank or one link of a result, where those that behave alike are one row.
 #pragma once
 
 #include <span>
@@ -12,9 +12,9 @@
 
 namespace topsim::report {
 
-// A row of a class as if it were the member's own: count 1, its own names.
+// The row of its class, with count 1 and its own names.
 struct Members {
-  double steps = 1;                                      // that the figures of links are totals of
+  double steps = 1;                                      // the figures of links are totals over these
   std::vector<std::pair<RankRow, std::uint32_t>> ranks;  // with how many behave alike, itself included
   std::vector<std::pair<LinkRow, std::uint32_t>> links;
 };

@@ -1,5 +1,5 @@
-// A result's totals cover all measured steps; people compare them with the step time, so they read them a
-// step.
+// A result's totals cover all measured steps; people compare them with the step time, so screens show them
+// per step.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace topsim::report {
   return static_cast<double>(row.bytes.value()) / measured_steps(result);
 }
 
-// Calls that a rank takes part in, mean over all ranks: `calls` counts those of every communicator, and each
-// keeps group_size ranks. Times `each`: what a rank spends in them a step, hidden or not.
+// Calls in which a rank takes part, mean over all ranks: `calls` counts those of every communicator, and each
+// has group_size ranks. Times `each` it is what a rank spends in them per step, hidden or not.
 [[nodiscard]] inline double calls_of_a_rank_per_step(const Result& result, const CollectiveRow& row) {
   const double ranks = std::max<double>(result.accelerators, 1);
   return static_cast<double>(row.calls) * row.group_size / ranks / measured_steps(result);

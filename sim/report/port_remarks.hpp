@@ -1,5 +1,5 @@
-// What a buyer should know of the ports of a fabric's switches: leaves that are mostly empty, upper tiers
-// that whole cables do not fill, ports that are split.
+// Remarks for a buyer on the ports of a fabric's switches: leaves that are mostly empty, upper tiers that
+// whole cables do not fill, ports that are split.
 #pragma once
 
 #include <string>

@@ -9,6 +9,6 @@ namespace topsim::report {
 
 // "exposed tensor parallel", "waiting for the slowest"
 [[nodiscard]] std::string reason_text(executor::Reason reason);
-// Of a replayed trace, which has messages and ranks, and neither pipelines nor stages.
+// For a replayed trace, which has messages and ranks but no pipelines or stages.
 [[nodiscard]] std::string trace_reason_text(executor::Reason reason);
 }  // namespace topsim::report

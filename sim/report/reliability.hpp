@@ -28,7 +28,7 @@ namespace topsim::report {
 // The `reliability` section of a scenario.
 struct ReliabilitySpec {
   double days = 30;                             // that the run lasts
-  Duration checkpoint_time{};                   // training stands still so long for one
+  Duration checkpoint_time{};                   // how long training stops for one
   Duration restart{};                           // from the failure to training again, without the lost work
   std::optional<Duration> checkpoint_interval;  // of training between two; unset: Daly's optimum
   std::map<std::string, double> failures_per_year;  // of one such thing, instead of the catalogue's
@@ -42,7 +42,7 @@ struct FailureSource {
   std::int64_t count = 0;
   Interval per_year;
 };
-// What its `count` is of.
+// What `count` counts.
 [[nodiscard]] std::string_view counted_of(std::string_view id);
 
 struct Goodput {
@@ -59,8 +59,8 @@ struct Goodput {
 [[nodiscard]] double goodput_share(double interval, double checkpoint, double restart, double mean_between);
 [[nodiscard]] double daly_interval(double checkpoint, double mean_between);
 
-// What of this cluster can end the job: accelerators, NICs and cables of the nodes that hold ranks. A NIC
-// with cables to several leaves survives the loss of one.
+// The parts of this cluster that can end the job: accelerators, NICs and cables of the nodes that hold ranks.
+// A NIC with cables to several leaves survives the loss of one.
 [[nodiscard]] std::vector<FailureSource> failure_sources(const topology::Topology& topology,
                                                          const topology::Catalogue& catalogue,
                                                          const ReliabilitySpec& spec);

@@ -1,6 +1,6 @@
-// What a run found out: frozen, self-contained, the same whether it was just simulated or read from a file.
-// Times are whole picoseconds (busy and idle sum to the step exactly), everything else is SI.
-// The JSON form, topsim.result/1, is described in README.md beside this file.
+// The result of a run: frozen, self-contained, the same whether it was just simulated or read from a file.
+// Times are whole picoseconds (busy and idle sum to the step exactly), everything else is SI. The JSON form,
+// topsim.result/1, is described in README.md beside this file.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A list of rows as JSON text, as it stands in a document that is written with one space a level. Rows are
-// many: no tree is made of them first.
+// A list of rows as JSON text, as in a document with one space of indentation per level. There are many rows,
+// so they are written without building a tree first.
 #pragma once
 
 #include <concepts>

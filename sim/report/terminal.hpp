@@ -13,7 +13,7 @@ struct TerminalOptions {
   bool bars = false;    // only where a person looks
   bool colour = false;  // likewise, and NO_COLOR is not set
 };
-// What this process's standard output asks for: isatty, COLUMNS or the window's size, NO_COLOR, TERM=dumb.
+// From this process's standard output: isatty, COLUMNS or the window's size, NO_COLOR, TERM=dumb.
 [[nodiscard]] TerminalOptions options_of_stdout();
 
 // What a run took: "16 rank classes, 5 980 events, 113 ms of wall time"; classes where it was folded.

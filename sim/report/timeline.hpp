@@ -1,5 +1,5 @@
-// What happened when, with names instead of ids: what the trace exporters, the CSV and the page draw from.
-// One lane a class of ranks that behave alike, so its size follows the distinct behaviours, not the ranks.
+// What happened when, with names instead of ids: the input of the trace exporters, the CSV and the page. One
+// lane per class of ranks that behave alike, so its size depends on distinct behaviours, not on ranks.
 #pragma once
 
 #include <cstdint>

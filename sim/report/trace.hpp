@@ -1,8 +1,8 @@
-// The timeline for trace viewers. Both forms hold the same: one track a rank class and stream, its idle
-// reasons, one counter a link class, an arrow from each send to its receive.
+// The timeline for trace viewers. Both forms hold the same: one track per rank class and stream, its idle
+// reasons, one counter per link class, an arrow from each send to its receive.
 //   .pftrace  Perfetto's own protobuf (ui.perfetto.dev); times rounded down to its nanoseconds
 //   .json     Chrome's trace event format, which older viewers read; microseconds with six decimals
-// Either may end in .gz: packed, as both viewers open it.
+// Either may end in .gz: compressed, as both viewers accept it.
 #pragma once
 
 #include <string>

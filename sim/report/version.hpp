@@ -1,4 +1,4 @@
-// Which topsim this is, and how much memory its process took.
+// The version of topsim, and the memory that its process took.
 #pragma once
 
 #include <cstdint>

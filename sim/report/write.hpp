@@ -1,4 +1,4 @@
-// Everything a run leaves behind in --out DIR: result.json, run.json and the tables.
+// Everything that a run writes to --out DIR: result.json, run.json and the tables.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace topsim::report {
 
 // Throws ConfigError where the folder is missing: before a long run rather than after it.
 void check_place(const std::string& file);
-// The same, and where the name's end is no kind of trace.
+// The same, also where the file's extension is no trace format.
 void check_trace(const std::string& file);
 // Throws ConfigError when the place cannot be written.
 void write_file(const std::string& file, std::string_view text);

@@ -16,7 +16,7 @@ struct BenchSizes {
 };
 
 struct BenchRow {
-  Bytes size{};            // nccl-tests' size: what the largest buffer holds
+  Bytes size{};            // nccl-tests' size: of the largest buffer
   std::int64_t count = 0;  // elements (float) that one rank passes to the call
   Duration time{};
   double bytes_per_second = 0;      // size / time: "algbw"
@@ -26,13 +26,13 @@ struct BenchRow {
   int nics = 0, idle_nics = 0;  // where host copies limit it: of the first rank's node
 };
 
-// On the cluster as it is with those faults of links, NICs and switches that hold from the beginning to the
-// end. Sizes are cut to what nccl-tests would send (whole 16 bytes a rank). Collectives in the scenario's
-// form (pipelined or in steps; packets are always in steps). Throws ConfigError with places. `progress` may
-// be null; when its stop flag rises the rows so far come back.
+// On the cluster with those faults of links, NICs and switches that hold from the beginning to the end. Sizes
+// are rounded down to what nccl-tests would send (multiples of 16 bytes per rank). Collectives in the
+// scenario's form (pipelined or in steps; packets are always in steps). Throws ConfigError with places.
+// `progress` may be null; when its stop flag rises the rows so far come back.
 [[nodiscard]] std::vector<BenchRow> bench(const Scenario& scenario, const topology::Catalogue& catalogue,
                                           collective::CollectiveKind kind, const BenchSizes& sizes,
                                           const executor::Progress* progress = nullptr);
-// How many others the scenario has.
+// How many other faults the scenario has.
 [[nodiscard]] std::int64_t faults_left_out(const Scenario& scenario);
 }  // namespace topsim::scenario

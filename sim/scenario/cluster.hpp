@@ -1,5 +1,5 @@
-// Scenarios of which the topology is enough: who looks at a cluster, or sends messages over it, needs no
-// workload.
+// Scenarios without a workload: showing a cluster, or sending messages over it, needs only the
+// topology.
 #pragma once
 
 #include "sim/scenario/scenario.hpp"
@@ -13,6 +13,6 @@ namespace topsim::scenario {
                                      std::span<const std::string> assignments,
                                      const config::Library& library);
 
-// Throws ConfigError where a scenario that was read so lacks it after all.
+// Throws ConfigError where such a scenario lacks a workload that is needed.
 void require_workload(const Scenario& scenario);
 }  // namespace topsim::scenario

@@ -1,5 +1,5 @@
-// What a hand-written topology asks of parts that the catalogue knows, beyond what they do. It is simulated
-// as described all the same.
+// Where a hand-written topology exceeds what parts of the catalogue can do. It is simulated as described
+// nevertheless.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace topsim::scenario {
 
-// Cables faster than a port of their NIC or switch, switches with more cables than ports. Of models with
-// other names nothing is known.
+// Cables faster than a port of their NIC or switch, switches with more cables than ports. Nothing is known of
+// models with other names.
 [[nodiscard]] std::vector<report::Finding> described_parts(const topology::Topology& topology,
                                                            const topology::Catalogue& catalogue);
-// The first link that carries more than its line rate, which topology::check() knows, too.
+// The first link that carries more than its line rate, which topology::check() also reports.
 [[nodiscard]] std::vector<report::Finding> described_rates(const topology::Topology& topology);
 }  // namespace topsim::scenario

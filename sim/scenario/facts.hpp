@@ -1,4 +1,4 @@
-// What the report repeats of a scenario: its headline, and the figures its findings check against.
+// What the report repeats of a scenario: its headline, and the figures that findings are checked against.
 #pragma once
 
 #include "sim/report/make_result.hpp"

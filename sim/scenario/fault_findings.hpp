@@ -1,4 +1,4 @@
-// What a run says of the scenario's faults.
+// Findings about the scenario's faults.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace topsim::scenario {
 
-// A warning for each that no measured step sees, which is more likely a slip than a wish; of a run that was
-// interrupted none, since they may have been on their way there. `notes`: what apply_faults has to say.
+// A warning for each that affects no measured step, which is more likely a mistake than intended; none for an
+// interrupted run, which may not have reached them. `notes`: those of apply_faults.
 [[nodiscard]] std::vector<report::Finding> fault_findings(const Scenario& scenario,
                                                           const executor::Outcome& outcome,
                                                           std::span<const std::string> notes);

@@ -1,5 +1,5 @@
-// A whole scenario: what is built, what it computes, which network model carries it, how long it runs.
-// Plain structs; nothing is resolved or checked against the catalogue yet.
+// A whole scenario: the cluster, the workload, the network model, and how long it runs. Plain structs;
+// nothing is resolved or checked against the catalogue yet.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ struct FaultSpec {
   [[nodiscard]] bool has_factor() const {
     return kind == FaultKind::link_degraded || kind == FaultKind::gpu_slow;
   }
-  // What a degraded link has of its capacity, a slow accelerator of its speed.
+  // The remaining share of a degraded link's capacity, or of a slow accelerator's speed.
   [[nodiscard]] double left() const { return factor.value_or(0.5); }
 };
 
@@ -94,7 +94,7 @@ struct Scenario {
   std::shared_ptr<const config::Document> document;
 };
 
-// What the job forces on the library: network.nccl, and serving engines' own all-reduces in inference.
+// Settings of the job for the library: network.nccl, and serving engines' own all-reduces in inference.
 [[nodiscard]] collective::Overrides library_choices(const Scenario& scenario);
 
 // A file or folder of the configuration directories by the path that their folder has in the project
@@ -117,13 +117,13 @@ struct Scenario {
 // The resolved scenario as JSON, defaults written out but for what the framework decides
 // (workloads/framework); parse_scenario() reads it back to the same.
 [[nodiscard]] std::string to_json(const Scenario& scenario);
-// The same with its files by their whole path, so that it can be read from any folder.
+// The same with absolute paths of its files, so that it can be read from any folder.
 [[nodiscard]] std::string standalone_json(const Scenario& scenario);
 
 // The error with the places of this scenario's file filled in.
 [[nodiscard]] ConfigError located(const ConfigError& error, const Scenario& scenario);
 
-// What `work` returns; its ConfigErrors get the places of the scenario's file.
+// Returns what `work` returns; its ConfigErrors get the places of the scenario's file.
 template <class Work>
 auto with_places(const Scenario& scenario, const Work& work) {
   try {

@@ -5,8 +5,8 @@
 #include "topology/catalogue.hpp"
 
 namespace topsim::scenario {
-// They throw ConfigError when there are none, with what to set. A catalogue's directories are those that have
-// hardware/, the first first.
+// Both throw ConfigError when there are none, and say what to set. A catalogue's directories are those that
+// have hardware/, in order.
 [[nodiscard]] config::Library shipped_library();
 [[nodiscard]] std::vector<std::string> catalogue_directories();
 [[nodiscard]] topology::Catalogue shipped_catalogue();

@@ -23,13 +23,13 @@ struct SimulateOptions {
   bool fold = true;        // simulate one of each kind of rank and link
   bool timeline = false;   // keep what happened when, for a trace
   bool allow_oom = false;  // simulate a model that does not fit memory
-  // Where flows meet, simulate twice more for the spread of what they lose (network.contention).
+  // Where flows meet, simulate twice more for the interval of what they lose (network.contention).
   bool contention_interval = false;
-  network::Bound contention = network::Bound::middle;  // of that spread
+  network::Bound contention = network::Bound::middle;  // of that interval
 };
 
-// Everything a simulation reads: made once, const after, shared by runs that differ in time only. Who changes
-// a copy may change times and rates, not what is joined to what.
+// Everything that a simulation reads: made once, then constant, shared by runs that differ only in time. In a
+// copy, times and rates may be changed, but not what is connected to what.
 struct Prepared {
   topology::Topology topology;  // rank r runs on accelerators()[r]
   program::Program program;
@@ -45,19 +45,19 @@ struct Simulated {
   bool flows_met = false;  // and lost capacity by it (network.contention)
 };
 
-// Independent of every other call: many may run side by side. Throws ConfigError with places. `progress` may
+// Independent of every other call: many may run in parallel. Throws ConfigError with places. `progress` may
 // be null; when its stop flag rises the result so far comes back with complete = false.
 [[nodiscard]] Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
                                  const SimulateOptions& options, executor::Progress* progress);
 
-// The two halves of it, for who changes something in between (a faster part, a cut cable).
+// The two halves of it, for callers that change something in between (a faster part, a cut cable).
 [[nodiscard]] Prepared prepare(const Scenario& scenario, const topology::Catalogue& catalogue,
                                const SimulateOptions& options);
 [[nodiscard]] Simulated simulate(const Scenario& scenario, const topology::Catalogue& catalogue,
                                  const Prepared& prepared, const SimulateOptions& options,
                                  executor::Progress* progress);
-// Result::step alone, for runs of which nothing else is asked but, perhaps, what the library chose; none
-// where it was stopped before its end.
+// Only Result::step, for runs of which nothing else is needed but, perhaps, the library's choices; none where
+// it was stopped before its end.
 [[nodiscard]] std::optional<Duration> step_of(const Scenario& scenario, const topology::Catalogue& catalogue,
                                               const Prepared& prepared, const SimulateOptions& options,
                                               executor::Progress* progress,

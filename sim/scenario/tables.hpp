@@ -1,4 +1,4 @@
-// The field tables of the sections that live here; topology and workload bring their own.
+// The field tables of the sections that are defined here; topology and workload have their own.
 #pragma once
 
 #include "sim/config/object.hpp"

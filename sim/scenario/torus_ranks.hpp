@@ -1,7 +1,7 @@
-// Which chip of a torus each rank of a plan runs on. As JAX lays a logical mesh on a physical one
-// (jax/_src/mesh_utils.py): an axis of the plan, the most talkative first, takes whole axes of the torus
-// whose product is its size, rather several than one and rather a square, so that its rings close and all
-// their links work. Whatever order the dimensions are named in, the ranks' neighbours are the same.
+// Which chip of a torus each rank of a plan runs on. As JAX maps a logical mesh to a physical one
+// (jax/_src/mesh_utils.py): an axis of the plan, the one with most traffic first, takes whole axes of the
+// torus whose product is its size, preferably several and a square, so that its rings close and use all
+// links. Neighbours do not depend on the order in which the dimensions are named.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,11 @@
 namespace topsim::scenario {
 // The scenario gives neither an order of ranks nor a placement of its own.
 [[nodiscard]] bool leaves_ranks_open(const Scenario& scenario);
-// None where the fabric is no torus of all accelerators. REQUIRES: the topology has its ranks by coordinate.
+// None where the fabric is not a torus of all accelerators. REQUIRES: the topology has its ranks by
+// coordinate.
 [[nodiscard]] std::optional<std::vector<DeviceId>> torus_order(const topology::Topology& topology,
                                                                const workloads::Plan& plan);
-// Says which axes of the plan are left with parts of axes of the torus.
+// Names the axes of the plan that get only parts of axes of the torus.
 [[nodiscard]] std::optional<report::Finding> parts_of_axes(const topology::Topology& topology,
                                                            const workloads::Plan& plan);
 }  // namespace topsim::scenario

@@ -1,8 +1,8 @@
-// Messages instead of a workload: the patterns by which fabrics are judged. Point-to-point, incast,
-// permutation and all-to-all run between the network ports (NICs) of the scenario's own topology, from and to
-// the memory behind their slots, on the packet or the flow model; parking lot, victim flow and, where asked
-// for, incast on the textbook's fabric (sim/network/packet/experiments.hpp), whose cables take rate, latency
-// and flow control from the scenario's fabric.
+// Messages instead of a workload: standard patterns for judging fabrics. Point-to-point, incast, permutation
+// and all-to-all run between the network ports (NICs) of the scenario's own topology, from and to the memory
+// behind their slots, on the packet or the flow model; parking lot, victim flow and, where asked for, incast
+// on the textbook's fabric (sim/network/packet/experiments.hpp), whose cables take rate, latency and flow
+// control from the scenario's fabric.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct TrafficOptions {
   std::vector<Bytes> sizes;  // point-to-point: a row each; others: the first one, every flow
   int senders = 0;           // incast; 0: every port that may send
   bool textbook = false;     // incast around one switch instead of on the scenario's topology
-  Duration window{};         // parking lot, victim flow: how long is looked at; 0: 10 ms
+  Duration window{};         // parking lot, victim flow: observed time; 0: 10 ms
   int victim_lane = 0;       // victim flow: its virtual lane or priority
   std::string from, to;      // point-to-point: devices by name; empty: the first ports of nodes 0 and 1
   Verb verb = Verb::send;    // point-to-point
@@ -46,7 +46,7 @@ struct TrafficFlow {
   double goodput = 0;                    // bytes/s
 };
 
-// What the packet model alone can say.
+// Figures that only the packet model has.
 struct TrafficQueues {
   Bytes longest{};    // at any port of a switch
   Duration paused{};  // sum over ports: stopped by PFC or for want of credits
@@ -66,9 +66,9 @@ struct Traffic {
 struct PointToPointRow {
   Bytes size{};
   int iterations = 0;  // messages back to back behind the bandwidth
-  // One message on the idle path: what perftest times, from memory to memory by the NICs' own figures (over
-  // NVLink: what p2pBandwidthLatencyTest times); and what a communication library sees, whose software is in
-  // the link's `nic_base` (what runs use).
+  // One message on the idle path: the time of perftest, from memory to memory by the NICs' own figures (over
+  // NVLink: of p2pBandwidthLatencyTest), and that of a communication library, whose software is in the link's
+  // `nic_base` (which runs use).
   Duration latency{}, library{};
   double bandwidth = 0;     // bytes/s, of one queue pair
   double message_rate = 0;  // 1/s
@@ -77,13 +77,13 @@ struct PointToPointRow {
 struct PointToPoint {
   std::string from, to;
   Verb verb = Verb::send;
-  bool over_nvlink = false;  // between two accelerators that no NIC parts
+  bool over_nvlink = false;  // between two accelerators, without a NIC
   std::vector<PointToPointRow> rows;
   std::string note;  // where `latency` is what a library sees, because what perftest would print is not known
   bool complete = true;  // false: stopped, rows are missing
 };
 
-// Whether a pattern runs on the textbook's fabric: in one piece, which nothing stops.
+// Whether a pattern runs on the textbook's fabric, where a run cannot be stopped.
 [[nodiscard]] bool on_textbook(TrafficPattern pattern, bool asked);
 
 // REQUIRES: pattern is not point_to_point. Throws ConfigError with places. `stop` may be null; when it rises

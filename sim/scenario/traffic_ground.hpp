@@ -1,4 +1,4 @@
-// Where traffic runs: the scenario's own topology, a network over it, and the ports that may meet.
+// Where traffic runs: the scenario's own topology, a network over it, and the possible end ports.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ namespace topsim::scenario {
 // The scenario's packet section with its seed.
 [[nodiscard]] network::packet::PacketSpec packet_spec(const Scenario& scenario, bool infiniband);
 
-// Throws executor::Blocked, with what the network found, where messages stay under way for ever.
+// Throws executor::Blocked, with the network's findings, where messages never arrive.
 void require_all_arrived(const network::Network& network, std::size_t arrived, std::size_t sent);
 
-// The topology with every switch apart, and the faults that hold throughout.
+// The topology with every switch separate, and the faults that hold throughout.
 class Ground {
  public:
   // REQUIRES: the scenario and `stop` (which may be null) outlive it.
@@ -32,15 +32,15 @@ class Ground {
   [[nodiscard]] bool cut_off(DeviceId port) const;                        // all its links are dead
   [[nodiscard]] topology::Route route(DeviceId from, DeviceId to) const;  // throws where there is none
   void renew();  // a network that has carried nothing
-  // The same; what is sent then starts together, tags 0, 1, ... in order, and loses in the fluid what packets
-  // lose where they meet.
+  // The same; all messages then start together, with tags 0, 1, ... in order, and the fluid loses what
+  // packets lose where they meet.
   void renew_for_meetings();
-  // A NIC's message begins or ends in the memory behind it, whose slot it crosses. `rate` (bytes/s): what the
-  // slots leave a message that is alone, as a cap; 0: slots are links like others, which messages share.
-  // Either way they add no latency: the NICs' own has the hosts in it.
+  // A NIC's message begins or ends in the memory behind it, whose slot it crosses. `rate` (bytes/s): a cap by
+  // what the slots allow a single message; 0: slots are links like others, which messages share. In both
+  // cases they add no latency: the NICs' own includes the hosts.
   void send(DeviceId from, DeviceId to, Bytes bytes, std::uint64_t tag, double rate = 0);
-  // A NIC's slot in the direction of a message, where it carries less than the NIC's cables do: elsewhere it
-  // binds nothing. Of nothing where the end is no NIC.
+  // A NIC's slot in the direction of a message, if it carries less than the NIC's cables: otherwise it limits
+  // nothing. Empty where the end is not a NIC.
   struct Slot {
     LinkId link;
     DeviceId behind;
@@ -48,11 +48,11 @@ class Ground {
   };
   [[nodiscard]] std::optional<Slot> tight_slot(DeviceId end, bool sends) const;
   [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
-  // done(tag, time of the last byte) of everything sent, in order, until somebody stops it. Throws
+  // Calls done(tag, time of the last byte) for everything sent, in order, until stopped. Throws
   // executor::Blocked where something never arrives.
   template <class Done>
   void run(const Done& done) {
-    // Not further at a time than somebody who stops it would wait for.
+    // At most so far at a time, so that a stop takes effect soon.
     constexpr Duration kSlice = std::chrono::microseconds(100);
     std::vector<network::Completion> completed;
     SimTime horizon(kSlice);
@@ -67,13 +67,13 @@ class Ground {
         if (meetings_) meetings_->ended(completed, *network_, next);
         for (const network::Completion& c : completed) done(c.tag, c.time.time_since_epoch());
       }
-      if (next >= horizon) horizon = next + kSlice;  // also of a network that answers with the horizon
+      if (next >= horizon) horizon = next + kSlice;  // also where the network returns the horizon
     }
     if (!stopped()) require_all_arrived(*network_, arrived_, sent_);
   }
   // Null on another model.
   [[nodiscard]] const network::packet::PacketNetwork* packets() const { return packets_; }
-  // Least share of a port's capacity that meeting flows had; 1: none met.
+  // The lowest efficiency of a port where flows met; 1: none met.
   [[nodiscard]] double least_efficiency() const { return meetings_ ? meetings_->least() : 1; }
 
  private:
@@ -100,7 +100,7 @@ class Ground {
   std::vector<Meetings::Flow> flows_;
 };
 
-// Ports that may meet: NICs node by node; accelerators where nodes have none or there is one node only.
+// Possible end ports: NICs node by node; accelerators where nodes have none or there is only one node.
 struct Ends {
   std::vector<std::vector<DeviceId>> of_node;
   bool rails = false;  // ports of one rail only are meant to talk to each other
