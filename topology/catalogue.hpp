@@ -22,8 +22,8 @@ struct PriceEntry;    // topology/catalogue/price_entry.hpp
 struct Ratio;         // the same
 struct FailureRate;   // the same
 
-// Constants of the tile- and wave-quantised GEMM roofline (workloads/compute.hpp gives the formula and the
-// symbols).
+// Constants of the tile- and wave-quantised GEMM roofline (formula and symbols:
+// workloads/compute/compute_model.hpp).
 struct GemmConstants {
   double peak_fraction = 0.85;    // pf: share of the data sheet's dense rate that a perfect tile reaches
   double k_offset = 0;            // k0: extra depth each tile pays for prologue and epilogue
@@ -44,13 +44,13 @@ struct AttentionReference {
 struct Accelerator {
   std::string id, name, vendor, architecture, form, source;
   std::string called = "accelerator";  // what its vendor calls one: "GPU", "chip"
-  std::string library;                 // that moves its collectives: "NCCL"; empty: not known
+  std::string library;                 // the library of its collectives: "NCCL"; empty: not known
   int year = 0;
   std::map<std::string, double, std::less<>> dense_flops;       // "bf16" -> FLOP/s, dense, no sparsity
   std::map<std::string, double, std::less<>> achievable_flops;  // measured best matmul (MAMF), where known
   std::map<std::string, double, std::less<>> sustained_flops;   // 8192-cube product at the power limit
-  // Least and most that sources measured of the sustained product; of the best one where only that is known.
-  // Between the two lies no doubt but a power limit.
+  // Least and most that sources measured of the sustained product; of the best product where only that is
+  // known. The difference between these two products is a power limit, not an uncertainty.
   std::map<std::string, std::pair<double, double>, std::less<>> measured_flops;
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};
@@ -72,12 +72,12 @@ struct Accelerator {
   double host_factor = 1;  // its usual host issues work so many times slower than a DGX H100's
   std::vector<std::string> notes;
 
-  // The fastest matmul ever measured, FLOP/s; null where nobody did. bf16 and fp16 stand for each other where
+  // The fastest matmul ever measured, FLOP/s; null where none was. bf16 and fp16 stand for each other where
   // they run at one rate.
   [[nodiscard]] const double* best_product(std::string_view precision) const;
 };
 
-// What one file entry's text looks like for `topsim list hardware` and did-you-mean.
+// One entry as text, for `topsim list hardware` and did-you-mean.
 struct CatalogueEntry {
   std::string id, name, category, source;
 };

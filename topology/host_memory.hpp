@@ -1,4 +1,4 @@
-// Where an accelerator's host keeps what is offloaded.
+// Where an accelerator's host keeps offloaded data.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Links by the names that people write: "leaf3 -> node7/nic0". Several cables side by side are all meant by
-// the names of their ends, whether they are links of their own or one; "leaf0 -> spine1 #2" is the third.
+// Links by the names that people write: "leaf3 -> node7/nic0". The names of two ends mean all parallel cables
+// between them, whether these are one Link or several; "leaf0 -> spine1 #2" is the third of them.
 //
 // Switches that traffic divides over evenly are one device that stands for Device::count of them; single ones
 // are written "spine0[0]", "spine0[1]", ...
@@ -25,6 +25,6 @@ struct NamedLink {
 // Empty where there is none.
 [[nodiscard]] std::vector<NamedLink> find_links(const Topology& topology, const std::string& name);
 
-// Throws ConfigError, saying which links there are, when this is none.
+// Throws ConfigError with the existing links when there is none of that name.
 [[nodiscard]] std::vector<NamedLink> named_links(const Topology& topology, const std::string& name);
 }  // namespace topsim::topology

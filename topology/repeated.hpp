@@ -1,5 +1,5 @@
-// Lists of a cluster's devices and links: nodes that are copies of one are kept once, and what stands in each
-// is made when it is asked for. That is quicker than to read it: thousands of nodes fit no cache.
+// Lists of a cluster's devices and links: nodes that are copies of one are stored once, and the elements of
+// each are made when asked for. That is faster than reading them: thousands of nodes fit no cache.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace topsim::topology {
 
-// `nodes` times the first `each` of what is kept, as `Move` makes them of the first node's, then what else is
-// kept.
+// `nodes` times the first `each` stored elements, moved to each node by `Move`, then the other stored
+// elements.
 template <class Value, class Move>
 class Repeated {
  public:

@@ -42,8 +42,8 @@ struct RouteQuery {
   std::uint64_t connection = 0;   // the channel: what ECMP hashes, with the queue pair, beside the two ends
   DeviceId from_nic{}, to_nic{};  // forced NICs (a channel graph says which); invalid: the router chooses
   bool allow_pxn = true;
-  // A connection deals its bytes over its queue pairs, each of which keeps to one path and one of the ports
-  // of a NIC on several leaves; true: those of `queue_pair` (who sends packets one by one needs a single
+  // A connection divides its bytes over its queue pairs, each of which keeps to one path and one port of a
+  // NIC on several leaves; true: only the path of `queue_pair` (models that send single packets need a single
   // path).
   bool one_port = false;
   std::uint32_t queue_pair = 0;  // below Router::queue_pairs()
@@ -58,12 +58,12 @@ class Router {
   ~Router();
   Router(Router&&) noexcept;
 
-  // Unreachable pairs give an empty route; `why_unreachable` says the reason in one sentence for the user.
+  // Unreachable pairs give an empty route; `why_unreachable` gives the reason in one sentence for the user.
   void route(const RouteQuery& query, Route& out) const;
   [[nodiscard]] std::string why_unreachable(DeviceId from, DeviceId to) const;
   // NIC that NCCL would use from GPU to reach `to`'s node (the rail rule above); invalid when there is none.
   [[nodiscard]] DeviceId nic_for(DeviceId gpu, DeviceId to) const;
-  // NICs that the connections of a device go round, by turns of RouteQuery::connection.
+  // The NICs over which the connections of a device rotate, by RouteQuery::connection.
   [[nodiscard]] std::uint32_t nics_of(DeviceId device) const;
   // All ranks reached over NVLink alone from this accelerator form one scale-up domain; same number = same
   // domain.
@@ -72,12 +72,12 @@ class Router {
   [[nodiscard]] bool works(LinkId link) const;      // not one of `dead`, nor of a NIC that they cut off
   [[nodiscard]] std::uint32_t queue_pairs() const;  // of each connection
 
-  // The same at a coarser grain, for whoever must look at every route but need not at every link. A *cell* is
-  // a set of links: those of a node with its cables, those up from a switch (or down to it) where routes
-  // divide over them evenly, else one link. A *stretch* is the part of a route in one cell that follows from
-  // the cell and two ends: the way between two devices of a node, all links up. sketch() answers as route()
-  // does, `links` naming stretches; a link that is part of none names itself. In cells of one kind the same
-  // place stands for the same links or stretches, alike in capacity, type and kind of their ends.
+  // The same in coarser form, for callers that need every route but not every link. A *cell* is a set of
+  // links: those of a node with its cables, those up from a switch (or down to it) where routes divide evenly
+  // over them, else one link. A *stretch* is the part of a route in one cell that follows from the cell and
+  // two ends: the way between two devices of a node, all links up. sketch() is like route(), but `links`
+  // names stretches; a link that is part of none names itself. In cells of one kind the same place is a link
+  // or stretch with the same capacity, type and kind of ends.
   void sketch(const RouteQuery& query, Route& out) const;
   struct Place {
     std::uint32_t cell, at;
@@ -90,9 +90,9 @@ class Router {
   [[nodiscard]] std::uint32_t links_of_cell(std::uint32_t cell) const;
   static constexpr std::uint32_t kNowhere = ~0U;
 
-  // Where a node stands. Its ports hang on switches, together its site; those below the same next tier of
-  // switches are its region. Two lists of nodes of equal kinds, whose nodes share sites and regions alike,
-  // have alike sketches between them: the same places of cells that correspond.
+  // The position of a node. The switches that its ports are connected to are its site; sites below the same
+  // next tier of switches are its region. Two lists of nodes of equal kinds that share sites and regions in
+  // the same way have equal sketches between them: the same places in corresponding cells.
   struct Standing {
     std::uint32_t kind = 0;
     std::uint32_t site = kNowhere, region = kNowhere;  // site: kNowhere where sketches depend on more
@@ -103,13 +103,13 @@ class Router {
     std::uint32_t number, at;  // number of the node, site or region; position among its cells
   };
   [[nodiscard]] Owner owner(std::uint32_t cell) const;
-  [[nodiscard]] std::uint32_t cell(Owner owner) const;  // REQUIRES: it is somebody's
+  [[nodiscard]] std::uint32_t cell(Owner owner) const;  // REQUIRES: it has an owner
   // Connections whose numbers differ by a multiple of this take the same NICs.
   [[nodiscard]] std::uint32_t turns() const;
   [[nodiscard]] std::uint32_t sites() const;
   [[nodiscard]] std::uint32_t regions() const;
 
-  // What routes between nodes of equal standings have in common, for whoever sketches very many.
+  // What routes between nodes of equal standings have in common, for callers that sketch very many.
   struct Trip {
     struct Stop {
       Owner::Kind kind;
@@ -128,8 +128,8 @@ class Router {
   // `what` is null where the route depends on more than standings: ask sketch() then.
   [[nodiscard]] TripBetween trip(const RouteQuery& query) const;
 
-  // Nodes of one shape have the same routes inside: through the same places of the lists of devices and of
-  // working links that each node has.
+  // Nodes of one shape have the same routes inside: through the same places in each node's lists of devices
+  // and of working links.
   [[nodiscard]] std::uint32_t node_shape(std::uint32_t node) const;
   [[nodiscard]] std::uint32_t place_of(DeviceId device) const;  // REQUIRES: it stands in a node
   // None where the link does not join two devices of the node.

@@ -33,7 +33,7 @@ struct NodeChoice {
   std::optional<std::string> nic;          // another NIC model in the same slots
   std::optional<std::string> cpu;          // another host CPU (its socket interconnect follows)
   std::optional<LinkChoice> nvlink;        // other figures for the scale-up link
-  // As many of the recipe's, the first of them; the host, its PCIe switches and NVSwitches stay.
+  // So many of the recipe's, the first ones; the host, its PCIe switches and NVSwitches stay.
   std::optional<int> accelerators, nics;
 };
 
@@ -43,7 +43,7 @@ struct FabricSpec {
   // none | rail | fat-tree | rail-only | dragonfly | torus | mesh
   std::string kind = "none";
   LinkChoice link;
-  LinkChoice uplink;                       // cables between switches; names nothing: as `link`
+  LinkChoice uplink;                       // cables between switches; empty: as `link`
   SwitchChoice switch_model;               // of every tier that the next two do not name
   SwitchChoice spine_switch, core_switch;  // of the second and of the third tier
   // Per tier from the leaves up: downlinks / uplinks; 1 for the tiers it does not reach, so a single
@@ -57,7 +57,7 @@ struct FabricSpec {
   // leaves of one rail, so that rail-aligned traffic stays below the cores.
   std::optional<int> nodes_per_pod;
   std::optional<int> planes;           // copies of the fabric that never meet; a NIC has ports on each
-  std::optional<int> leaves_per_rail;  // dual ToR: 2; left out: one a plane
+  std::optional<int> leaves_per_rail;  // dual ToR: 2; left out: one per plane
   // Of one cable, by the tier it leads up to; the last stands for those above. With it, or with a switch
   // latency, a hop costs port-to-port + FEC + 5 ns/m (catalogue/link_entry.hpp) instead of the link's
   // measured all-inclusive figure.
@@ -67,9 +67,9 @@ struct FabricSpec {
   std::vector<std::string> chips;       // explicit torus and mesh: accelerators by coordinate, row-major
   std::vector<int> dimensions;  // torus, mesh: accelerators a dimension; dragonfly: groups, switches a group
 
-  // What resolve_fabric() (build.hpp) takes over from the recipe and no key says.
+  // What resolve_fabric() (build.hpp) takes from the recipe; there are no keys for it.
   int unit_nodes = 0;   // nodes that share leaves, where the ports allow
-  int node_leaves = 0;  // fat-tree: leaves that a node's NICs are dealt over; 0: as few as hold them
+  int node_leaves = 0;  // fat-tree: leaves over which a node's NICs are spread; 0: as few as hold them
   std::vector<Metres> usual_length;  // as published, for prices; does not change latencies
   [[nodiscard]] Metres cable_length(std::size_t tier) const;
 };
@@ -95,7 +95,7 @@ struct LinkSpec {
   std::string source;
 };
 
-// What links and models of an explicit topology are, where the catalogue does not say it.
+// Facts of links and models of an explicit topology that the catalogue does not have.
 struct LinkTypeSpec {
   std::string id, label, source, transport;
 };

@@ -1,7 +1,7 @@
-// A cluster as devices and directed links: a value, built once, read by everybody after.
-// Columns instead of objects: 131,072 accelerators must fit beside everything else; nodes that are copies of
-// one are kept once, names are made on demand.
-// Boost.Graph serves the algorithms in topology/'s .cpp files and is never seen here.
+// A cluster as devices and directed links: a value that is built once and then only read. Columns
+// instead of objects: 131,072 accelerators must fit beside everything else; nodes that are copies of
+// one are stored once, and names are made on demand. Boost.Graph is used only in topology/'s .cpp
+// files.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +76,7 @@ struct LinkType {
   std::string transport{};  // Ethernet: "roce", "tcp", ...; empty: not known
 };
 
-// What a device model is to the library that drives it (NCCL's choices hang on these). Defaults: unknown.
+// Facts of a device model that its library reads (NCCL's choices depend on them). Defaults: unknown.
 struct ModelFacts {
   int compute_capability = 0;  // accelerators: 70, 80, 90, 100; 0 when not NVIDIA
   bool gpu_direct = true;      // accelerators, NICs: RDMA straight to and from accelerator memory
@@ -93,7 +93,7 @@ enum class Routing : std::uint8_t { static_, ecmp, adaptive, spray };
 [[nodiscard]] std::span<const std::string_view> device_kind_names();
 [[nodiscard]] std::span<const std::string_view> link_kind_names();
 
-// What stands in the first of equal nodes, as it stands in the one of that number.
+// A device of the first of equal nodes, moved to the node of that number.
 struct DeviceOfNode {
   Device operator()(const Device& first, std::uint32_t node) const {
     Device device = first;
@@ -149,9 +149,9 @@ class Topology {
   [[nodiscard]] std::vector<DeviceId> devices_of_node(std::uint32_t node) const;
   // Links between nodes, outside them, and to and from fabric switches, ascending: most links are none.
   [[nodiscard]] std::span<const LinkId> cables() const { return cables_; }
-  // The first `nodes` nodes are copies of the first one: `devices` devices and `links` links each, first of
-  // all in node order; what stands at a place of one stands at it of all, and no other device stands in one
-  // of them. No nodes where that is not known.
+  // The first `nodes` nodes are copies of the first one, with `devices` devices and `links` links each,
+  // stored before all others in node order. The same place holds the same thing in each, and no other device
+  // is in one of them. No nodes where that is not known.
   struct Copies {
     std::uint32_t nodes = 0, devices = 0, links = 0;
   };
@@ -188,7 +188,7 @@ class Topology {
   bool fabric_is_infiniband = false;
   bool sharp = false;         // in-network reduction switched on
   bool nvlink_sharp = false;  // the NVSwitches reduce (NVSwitch 3 and later)
-  // Accelerators reach each other over PCIe; else copies bounce through host memory.
+  // Accelerators reach each other over PCIe; otherwise copies go through host memory.
   bool peer_to_peer = true;
   std::string fabric_kind = "none";  // none, rail, fat-tree, rail-only, dragonfly, torus, mesh, explicit
   // Torus and mesh: chips along each dimension, and by coordinate, row-major. On another fabric the nodes
@@ -211,7 +211,7 @@ class Topology {
   std::vector<DeviceId> nics_;             // grouped by node
   std::vector<std::uint32_t> nics_begin_;  // nodes + 1
   std::vector<std::string> models_;
-  std::vector<ModelFacts> model_facts_;  // parallel to models_, shorter where nothing was said
+  std::vector<ModelFacts> model_facts_;  // parallel to models_, shorter where facts are missing
   std::vector<LinkType> link_types_;
   std::vector<std::string> explicit_names_;  // empty when names follow from kind, node and index
   std::uint32_t nodes_ = 0;

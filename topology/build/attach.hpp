@@ -1,9 +1,9 @@
 // How the ports of the nodes reach the leaves of a folded Clos fabric.
 //
 // Nodes come in groups that share leaves. A group has `rails` x `leaves_per_rail` leaves; leaf w of a rail
-// belongs to plane w mod `planes`. A NIC has cables to every leaf of its rail: a port each where it has as
-// many ports, else its port is cut (800 Gbit/s to 8 x 100). Where every accelerator owns several NICs (Gaudi:
-// three ports a card), NIC p of each goes to leaf p instead.
+// belongs to plane w mod `planes`. A NIC has cables to every leaf of its rail: one port each where it has
+// enough ports, else its port is split (800 Gbit/s into 8 x 100). Where every accelerator owns several NICs
+// (Gaudi: three ports a card), NIC p of each goes to leaf p instead.
 #pragma once
 
 #include <vector>

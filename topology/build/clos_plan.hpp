@@ -39,9 +39,9 @@ struct ClosPlan {
 // Throws ConfigError (path topology.fabric) with what would fit.
 [[nodiscard]] ClosPlan plan_clos(const ClosDemand& demand);
 
-// Cables that may face the nodes so that their uplinks still fit: of a switch with `radix` ports at the speed
-// down and `uplink_radix` at the speed up, one cable up for every `down_per_up` down.
+// The number of cables to the nodes for which the uplinks still fit: of a switch with `radix` ports at the
+// speed down and `uplink_radix` at the speed up, one cable up for every `down_per_up` down.
 [[nodiscard]] int down_ports_of(int radix, int uplink_radix, double down_per_up);
-// Cables up that a switch with `down` cables down has ports left for.
+// The number of cables up for which a switch with `down` cables down has ports left.
 [[nodiscard]] int free_uplinks(int radix, int uplink_radix, int down);
 }  // namespace topsim::topology

@@ -1,4 +1,4 @@
-// Devices and links one by one, checked.
+// Devices and links given one by one, checked.
 #pragma once
 
 #include "topology/build/hardware.hpp"

@@ -48,16 +48,16 @@ struct FabricInput {
   }
 };
 
-// Adds the fabric's devices and links and sets the topology's fabric facts. Accelerators in rank order where
-// it is not node by node, else empty.
+// Adds the fabric's devices and links and sets the topology's fabric facts. Returns the accelerators in rank
+// order where that is not node by node, else nothing.
 [[nodiscard]] std::vector<DeviceId> build_fabric(const TopologySpec& spec, const Catalogue& catalogue,
                                                  const NodeStamp& stamp,
                                                  const std::vector<std::uint32_t>& first_device,
                                                  const BuildOptions& options, TopologyBuilder& builder);
 
-// A key that the kind of fabric has no use for must not look as if it did something: ConfigError.
+// A key that the kind of fabric does not use is a ConfigError, so that it does not seem to have an effect.
 void refuse_idle_keys(const FabricSpec& asked, const std::string& kind);
-// The same of a list of ratios that goes beyond the tiers that may be.
+// The same for a list of ratios with more entries than there can be tiers.
 void refuse_idle_ratios(const FabricSpec& asked);
 
 // Helpers shared by the kinds.
@@ -73,7 +73,7 @@ void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, 
 void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf,
               Link cable);
 
-// One file a family.
+// One file per family.
 void build_clos(const FabricInput& in, TopologyBuilder& builder);  // rail, fat-tree, rail-only
 void build_dragonfly(const FabricInput& in, TopologyBuilder& builder);
 // torus, mesh: without switches. Accelerators by coordinate.

@@ -15,7 +15,7 @@
 
 namespace topsim::topology {
 
-// What a Link needs to know of its kind of cable; per single cable.
+// The figures of a kind of cable that a Link needs; per single cable.
 struct LinkFigures {
   LinkKind kind = LinkKind::other;
   LinkType type;
@@ -25,7 +25,7 @@ struct LinkFigures {
   Duration nic_base{};          // fabric links
   std::optional<Duration> hop;  // fabric links: per switch, everything included
   Duration fec{};
-  Routing routing = Routing::ecmp;  // of a fabric that says none
+  Routing routing = Routing::ecmp;  // of a fabric that names none
 };
 
 // Of fabrics of links that say none: InfiniBand's switches adapt, Ethernet's hash.

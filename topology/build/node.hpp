@@ -1,4 +1,4 @@
-// One node to the metal, made once from its recipe and stamped as often as the cluster has nodes.
+// One complete node, made once from its recipe and copied as often as the cluster has nodes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct NodeStamp {
   std::vector<Link> links;      // ends are positions
   std::vector<std::uint32_t> accelerators;
   std::vector<NicPort> nics;  // compute NICs in order
-  // Scale-up switches shared by several nodes: accelerators' links to them are made per domain.
+  // Scale-up switches shared by several nodes: the accelerators' links to them are made per domain.
   int domain_nodes = 1;
   int chips = 0;
   Link to_domain_switch{};
@@ -36,7 +36,7 @@ struct NodeStamp {
 [[nodiscard]] NodeStamp make_node(const TopologySpec& spec, const Hardware& hardware,
                                   TopologyBuilder& builder);
 
-// Stamps `nodes` nodes; returns the first device of each.
+// Makes `nodes` nodes; returns the first device of each.
 [[nodiscard]] std::vector<std::uint32_t> place_nodes(const NodeStamp& stamp, int nodes,
                                                      TopologyBuilder& builder);
 }  // namespace topsim::topology
