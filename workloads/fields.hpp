@@ -17,7 +17,7 @@ const config::Object<ComputeSpec>& table(config::Type<ComputeSpec>);
 const config::Object<TraceSpec>& table(config::Type<TraceSpec>);
 const config::Object<WorkloadSpec>& table(config::Type<WorkloadSpec>);
 
-// "full", or a number of layers a stage that are recomputed in full.
+// "full", or the number of layers per stage that are recomputed in full.
 config::CodecPtr<RecomputeSpec> codec(config::Type<RecomputeSpec>);
 // "all", "node", or a number of ranks.
 config::CodecPtr<ZeroGroup> codec(config::Type<ZeroGroup>);

@@ -1,6 +1,6 @@
-// Default sets: what a framework release does where a scenario leaves it open. One row for each release,
-// never per case. Rows are in framework/, a function each, every fact with its source beside it. A plan takes
-// the two structs of facts over whole.
+// Defaults: what a framework release does where a scenario leaves it open. One row for each release, never
+// for a case. Rows are in framework/, one function each, every fact with its source beside it. A plan copies
+// the two structs of facts as a whole.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ namespace topsim::workloads {
 
 enum class FrameworkFamily : std::uint8_t { megatron, fsdp, ddp, dataparallel, deepspeed };
 
-// What moves queries, keys and values to where the attention core wants them (layer/attention_copies.cpp).
+// How queries, keys and values get into the attention core's layout (layer/attention_copies.cpp).
 enum class CoreCopies : std::uint8_t {
-  packed,  // one product's result is read, and its gradient written, where it lies
-  split,   // read where it lies; gradients of queries, keys and values are joined
+  packed,  // one product's result is read, and its gradient written, in place
+  split,   // read in place; gradients of queries, keys and values are joined
   own,     // Megatron's own modules
   engine,  // Transformer Engine
   pytorch  // separate products; keys and values repeated to as many heads as there are queries
@@ -34,8 +34,8 @@ struct LossBytes {
   double beside = 0;
 };
 
-// How a framework writes a layer, its loss and its update. A plan takes them over whole and switches off what
-// it has no use for (plan/kernels.cpp).
+// How a framework implements a layer, its loss and its update. A plan copies them as a whole and switches off
+// what it does not use (plan/kernels.cpp).
 struct KernelFacts {
   AttentionKernel attention = AttentionKernel::flash;
   bool fused_kernels = true;        // norms, bias + activation, bias + dropout + residual, Adam
@@ -43,23 +43,23 @@ struct KernelFacts {
   bool eager_final_norm = false;    // the norm before the LM head is, in training
   bool eager_squared_relu = false;  // squared ReLU in single operators
   bool complex_rotary = false;      // rotary embedding as a product of complex numbers
-  // Keys that Megatron's fused softmax takes at most; it wants heads x sequences in fours. 0: any shape.
+  // Most keys that Megatron's fused softmax takes; heads x sequences must be a multiple of 4. 0: any shape.
   int fused_softmax_keys = 0;
   bool bias_kernels = false;  // biases are added, and their gradients summed, beside the matmuls
   CoreCopies core_copies = CoreCopies::packed;
-  // A gated network's gate and up are products of their own; with CoreCopies::pytorch queries, keys and
-  // values of such models are, too.
+  // A gated network's gate and up are separate products; with CoreCopies::pytorch so are queries, keys and
+  // values of such models.
   bool gate_apart = false;
   bool dropout = false;
   bool apex_norms = false;           // apex's first kernels for norms, else as other fused kernels
   bool fused_adam = true;            // one pass over gradient, weight and moments; else torch.optim's foreach
   bool fused_accumulation = true;    // the matmul adds to the gradients so far; else autograd does afterwards
   bool fused_cross_entropy = false;  // one pass instead of float copies of the logits
-  // Matmuls of 8 bits keep input and weights for the backward pass as they came, and cast them there again.
+  // 8-bit matmuls keep input and weights uncast for the backward pass, and cast them there again.
   bool wide_inputs = false;
   bool keeps_narrow_weights = false;  // weights are cast to 8 bits once a step, for all micro-batches
   bool dynamic_scales = false;        // of 8-bit formats: the tensor's own maximum is read before it is cast
-  // 8-bit formats under sequence parallelism: a rank casts its rows and gathers them so.
+  // 8-bit formats under sequence parallelism: a rank casts its rows before they are gathered.
   bool gathers_narrow = false;
   bool casts_in_norms = false;       // a norm before a product writes fp8 where scales are known beforehand
   bool reads_either_layout = false;  // fp8 products do, where the units can (Blackwell): no transposed copies
@@ -73,7 +73,7 @@ struct KernelFacts {
   bool message_buffers = false;  // a pipeline's: one for each micro-batch of a step, until its end
 };
 
-// What data-parallel ranks exchange, and how it is laid out. Taken over like KernelFacts (plan/replicas.cpp).
+// What data-parallel ranks exchange, and in which layout. Copied like KernelFacts (plan/replicas.cpp).
 struct ExchangeFacts {
   double gradient_passes = 0;        // over gradients before they are sent: averaged, looked through for NaN
   double bucket_copies = 0;          // passes that copy gradients into buckets and back
@@ -95,7 +95,7 @@ struct ExchangeFacts {
 struct Framework : KernelFacts, ExchangeFacts {
   std::string_view name;     // "megatron"
   std::string_view release;  // "2024"; the first row of a name is what the bare name means
-  std::string_view since;    // the year from which it stands, where that is before its release
+  std::string_view since;    // the year from which it holds, if before its release
   std::string_view summary;  // one line for lists and messages
   FrameworkFamily family = FrameworkFamily::megatron;
 
@@ -109,11 +109,11 @@ struct Framework : KernelFacts, ExchangeFacts {
   bool checkpoints_stop = false;
   bool sequence_parallel = true;  // with tp > 1
   int zero = 1;
-  int least_zero = 0, most_zero = 1;  // what the release can do
+  int least_zero = 0, most_zero = 1;  // what the release supports
   bool pipelines_sharded = true;      // ZeRO 2 and 3 under a pipeline
   bool overlap_grad_reduce = true, overlap_param_gather = true;
-  // Stages of a pipeline launch overlapped exchanges at the same time: what computes beside one is slower,
-  // and stages that are slow one after another add up (Megatron-Core, schedules.py: grad_sync_func,
+  // Stages of a pipeline launch overlapped exchanges at the same time: computing beside an exchange is
+  // slower, and stages that are slow in turn add up (Megatron-Core, schedules.py: grad_sync_func,
   // param_sync_func; training.py: align_grad_reduce is on unless it is switched off).
   bool aligns_exchanges = false;
   bool overlap_p2p = true;  // with virtual stages only: 1F1B sends and receives in exposed pairs
@@ -136,7 +136,7 @@ struct Framework : KernelFacts, ExchangeFacts {
                  .beside = 2};
   // Transformer Engine: its gradient overwrites the logits.
   LossBytes fused_loss{.held = 2, .forward_own = 1, .backward_own = 2};
-  // Where tensor ranks share the vocabulary, if that is another loss.
+  // Where tensor ranks share the vocabulary, if the loss differs then.
   std::optional<LossBytes> split_loss, split_fused_loss;
 
   // Gradients.
@@ -159,10 +159,10 @@ struct Framework : KernelFacts, ExchangeFacts {
 
 // All rows; names repeat, releases of one name newest first.
 [[nodiscard]] std::span<const Framework> frameworks();
-// "megatron" or "megatron@2022"; a year without a set of its own has the one before it, the first years the
-// oldest. Throws ConfigError with the known ones.
+// "megatron" or "megatron@2022"; a year without its own row uses the one before it, years before the first
+// the oldest. Throws ConfigError with the known names.
 [[nodiscard]] const Framework& framework(std::string_view name);
-// All that may be written: of each name itself, its sets, and every year from its oldest to the newest of
+// All accepted names: each name itself, its releases, and every year from its oldest to the newest of
 // all.
 [[nodiscard]] std::vector<std::string> framework_names();
 }  // namespace topsim::workloads

@@ -1,4 +1,4 @@
-// Shapes of transformers: what a ModelSpec leaves out filled in, and how many parameters each part has.
+// Shapes of transformers: fills in what a ModelSpec leaves out, and counts the parameters of each part.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace topsim::workloads {
 
-// Zeros replaced by what they stand for (kv_heads, head_dim, ffn, expert width), gqa told from kv_heads.
+// Replaces zeros by what they stand for (kv_heads, head_dim, ffn, expert width); detects gqa from kv_heads.
 [[nodiscard]] ModelSpec complete(ModelSpec model);
-// The workload's; learned positions reach as far as its sequence.
+// The model of the workload; learned positions reach as far as its sequence.
 [[nodiscard]] ModelSpec complete_model(const WorkloadSpec& workload);
 
 [[nodiscard]] inline Positions positions_of(const ModelSpec& model) {
@@ -19,7 +19,7 @@ namespace topsim::workloads {
   return model.biases.value_or(!model.gated_ffn);
 }
 
-// Attention and network read the same norm's result.
+// Attention and feed-forward network read the result of the same norm.
 [[nodiscard]] inline bool shares_norm(const ModelSpec& model) {
   return model.parallel_residual && model.shared_norm;
 }
@@ -36,7 +36,7 @@ enum class LayerKind : std::uint8_t { dense, experts };
 [[nodiscard]] double key_width(const ModelSpec& model);
 [[nodiscard]] double value_width(const ModelSpec& model);
 
-// Of the layers with a sliding window, those that see all keys; 1 without a window.
+// With a sliding window, the share of layers that see all keys; 1 without a window.
 [[nodiscard]] double full_attention_share(const ModelSpec& model);
 // Pairs of a query and a key in one head of a sequence, mean over the layers. causal_half: as below.
 [[nodiscard]] double attended_pairs(const ModelSpec& model, double sequence, bool causal_half);
@@ -66,12 +66,12 @@ struct LayerParameters {
 [[nodiscard]] double embedding_parameters(const ModelSpec& model, int tp);
 [[nodiscard]] double head_parameters(const ModelSpec& model);        // LM head matrix, tied or not
 [[nodiscard]] double final_norm_parameters(const ModelSpec& model);  // before it; whole on every tensor rank
-// Tied weights counted once, multi-token prediction left out, as the owners of models count.
+// Tied weights counted once, multi-token prediction left out, as publishers of models count.
 [[nodiscard]] double total_parameters(const ModelSpec& model);
 // Of one module of multi-token prediction beside its layer, on one of `tp` ranks: the projection, and its
 // norms, which are whole.
 [[nodiscard]] double prediction_parameters(const ModelSpec& model, int tp);
-// Parameters that one token meets: top_k of the routed experts.
+// Parameters that one token uses: top_k of the routed experts.
 [[nodiscard]] double active_parameters(const ModelSpec& model);
 
 // Model FLOPs of one sequence through forward and backward: 2 per multiply-add, backward twice the forward,
@@ -80,8 +80,8 @@ struct LayerParameters {
 // Of routed experts, the top_k that a token visits. causal_half: attention scores above the diagonal are not
 // counted.
 [[nodiscard]] double model_flops_per_sequence(const ModelSpec& model, int sequence, bool causal_half);
-// Of one request's pass over `queries` tokens (a prompt, or one that attends to a cache), the LM head for its
-// last token alone.
+// FLOPs of one request's pass over `queries` tokens (a prompt, or one token with a cache), with the LM head
+// only for its last token.
 [[nodiscard]] double inference_flops_per_request(const ModelSpec& model, int queries, int keys,
                                                  bool causal_half);
 }  // namespace topsim::workloads

@@ -1,5 +1,5 @@
-// The plan of a job with nothing left open: what the user wrote, the framework's defaults, and the
-// accelerator count brought together and checked. Everything after this page works on it and refuses nothing
+// The plan of a job with nothing left open: what the user wrote, the framework's defaults and
+// the accelerator count, combined and checked. All later code works on it and refuses nothing
 // more.
 #pragma once
 
@@ -18,15 +18,15 @@ namespace topsim::workloads {
 //   pretrain, finetune, lora   forward, backward and update of global_batch sequences
 //   prefill                    forward of global_batch prompts of `sequence` tokens; fills their caches
 //   decode                     one more token for each of global_batch requests, `sequence` tokens cached
-// Inference takes micro_batch requests through a stage together; a replica's requests are in flight on its
-// stages at the same time, and each request's next token waits for its last.
+// Inference takes micro_batch requests through a stage together; a replica's requests are on its stages at
+// the same time, and the next token of each request waits for the previous one.
 
 // Low-rank adapters beside frozen weights; rank 0: everything is trained.
 struct PlanAdapters {
   int rank = 0;
   bool qkv = false, proj = false, fc1 = false, fc2 = false;
-  // Queries, keys, values, gate and up are layers of their own with an adapter each (PEFT on transformers'
-  // and torchtitan's modules); else Megatron's two fused ones.
+  // Queries, keys, values, gate and up are separate layers with an adapter each (PEFT on transformers' and
+  // torchtitan's modules); else Megatron's two fused ones.
   bool apart = false;
   bool one_for_experts = false;  // of a rank, else each expert has its own
 };
@@ -43,7 +43,7 @@ struct PlanShards {
 };
 
 struct PlanExperts {
-  // They are divided otherwise than the rest (ep > 1, or etp other than tp), so that other ranks hold the
+  // Experts are divided differently from the rest (ep > 1, or etp other than tp), so other ranks hold the
   // same ones: tp x cp x dp = etp x ep x copies.
   bool on_own_ranks = false;
   int copies = 1;  // of one direction of DualPipe
@@ -59,7 +59,7 @@ struct PlanExperts {
   [[nodiscard]] bool fused_dispatch() const { return dispatcher != TokenDispatcher::alltoall; }
 };
 
-// What lives in host memory or on NVMe.
+// What is kept in host memory or on NVMe.
 struct PlanOffload {
   Offload to = Offload::none;                           // optimiser states
   bool parameters = false;                              // shards, too
@@ -68,12 +68,12 @@ struct PlanOffload {
   double adam_rate = 0, nvme_read = 0, nvme_write = 0;  // bytes per second, this rank's part of the node
 };
 
-// What the host's part in a step costs.
+// The cost of the host's part in a step.
 struct PlanHost {
   Duration launch{}, collective_launch{};  // to issue one kernel, one collective
-  bool counts_calls = false;               // layers cost what `profile` counts, else a launch a kernel
+  bool counts_calls = false;               // layers cost what `profile` counts, else one launch per kernel
   bool launch_blocking = false;            // the host waits for every kernel that it launches
-  bool graph = false;  // the step is one CUDA graph: the host reads nothing back and waits for nothing
+  bool graph = false;                      // the step is one CUDA graph: the host never reads back or waits
   bool graph_attention = false, graph_router = false, graph_mlp = false;  // graphs of parts of a layer
   HostProfile profile;
   double factor = 1;            // how much slower the host is than the one its times were taken on
@@ -88,7 +88,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   int virtual_stages = 1;         // chunks of the model on one rank
   std::vector<int> stage_layers;  // layers of every global stage in model order, pp x virtual_stages entries
   Schedule schedule = Schedule::one_f_one_b;
-  // Of every stage, where the schedule is made for this plan's times; empty: schedule/ has them.
+  // The order of every stage, where the schedule is made for this plan's times; empty: see schedule/.
   std::vector<std::vector<StageTask>> orders;
   int micro_batch = 1;
   int micro_batches = 1;  // per replica and step
@@ -99,8 +99,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool sequence_parallel = false;
   int zero = 0;
   RecomputeSpec recompute;
-  // What selective recompute does again: the attention core, latent attention's projections up, the experts'
-  // activation, both norms.
+  // What selective recompute computes again: the attention core, latent attention's up projections, the
+  // experts' activation, both norms.
   struct Again {
     bool core = true, latent = false, activation = false, norms = false;
     // torchtitan's "op": whatever is between the attention core and every first of two products in the order
@@ -140,8 +140,8 @@ struct Plan : KernelFacts, ExchangeFacts {
   bool mixed_precision = true;  // fp32 master weights beside the working copy
   double optimizer_bytes = 4;   // of each number that the optimiser keeps
   bool synchronises_p2p = false;
-  bool plain_softmax = false;  // stored scores that do not fit KernelFacts::fused_softmax_keys
-  bool qkv_apart = false;      // queries, keys and values are products of their own (KernelFacts::gate_apart)
+  bool plain_softmax = false;  // stored scores beyond KernelFacts::fused_softmax_keys
+  bool qkv_apart = false;      // queries, keys and values are separate products (KernelFacts::gate_apart)
   LossBytes loss;
   int loss_chunks = 1;
   std::vector<std::string> rank_order;  // fastest first: tp, cp, ep, dp, pp
@@ -152,17 +152,17 @@ struct Plan : KernelFacts, ExchangeFacts {
   [[nodiscard]] int first_layer_of(int global_stage) const {
     return std::accumulate(stage_layers.begin(), stage_layers.begin() + global_stage, 0);
   }
-  // Stages update without a norm over all of them, which is checked afterwards (zero bubble).
+  // Stages update without waiting for the norm over all stages, which is checked afterwards (zero bubble).
   [[nodiscard]] bool validates_afterwards() const { return made_for_plan(schedule); }
   [[nodiscard]] bool replays() const { return !stage_times.forward.empty(); }
 
   [[nodiscard]] bool shards_experts() const { return shards.by_unit && experts.on_own_ranks; }
-  // Attention with stored scores is a line an operator (ddp, fsdp), not a fused softmax.
+  // Attention with stored scores is one kernel per operator (ddp, fsdp), not a fused softmax.
   [[nodiscard]] bool eager_softmax() const { return eager_norms && !fused_kernels; }
   [[nodiscard]] bool frozen() const { return adapters.rank > 0; }
   [[nodiscard]] bool inference() const { return task == Task::prefill || task == Task::decode; }
-  // All local experts in one kernel, which looks no further than the experts that have tokens (vLLM and
-  // SGLang, fused_moe: moe_align_block_size).
+  // All local experts in one kernel, which reads only the experts that have tokens (vLLM and SGLang,
+  // fused_moe: moe_align_block_size).
   [[nodiscard]] bool one_expert_kernel() const { return experts.fused || inference(); }
   // Every tensor rank computes its slice of all experts for all tokens; nothing is dispatched.
   [[nodiscard]] bool sliced_experts() const { return inference() && ep == 1 && etp == tp; }
@@ -172,16 +172,16 @@ struct Plan : KernelFacts, ExchangeFacts {
   // Ranks of the same tensor and pipeline coordinates that hold the same weights; DualPipe's two directions
   // hold everything twice.
   [[nodiscard]] int replicas() const { return dp * cp * (schedule == Schedule::dualpipe ? 2 : 1); }
-  // The first and the last part of the model lie on one rank.
+  // The first and the last part of the model are on one rank.
   [[nodiscard]] bool ends_meet() const {
     return schedule == Schedule::zb_v || schedule == Schedule::dualpipe;
   }
-  // Of the layers of a stage, those recomputed in full: its first.
+  // How many layers of a stage are recomputed in full: its first ones.
   [[nodiscard]] int layers_recomputed(int layers) const {
     if (recompute.kind != RecomputeKind::full) return 0;
     return std::min(layers, recompute.layers.value_or(layers));
   }
-  // Of one layer. With full recompute of some the others keep everything.
+  // The recompute of one layer. With full recompute of some layers the others keep everything.
   [[nodiscard]] RecomputeKind recompute_of(bool in_full) const {
     if (in_full) return RecomputeKind::full;
     return recompute.kind == RecomputeKind::full ? RecomputeKind::none : recompute.kind;
@@ -189,7 +189,7 @@ struct Plan : KernelFacts, ExchangeFacts {
   [[nodiscard]] int global_stages() const { return pp * virtual_stages; }
   // Tokens of one micro-batch that one context-parallel rank holds.
   [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch) * queries / cp; }
-  // The rank's chunk `chunk` is which stage of the model: j pp + r, the V shape of ZB-V, or the mirrored
+  // The stage of the model that a rank's chunk `chunk` is: j pp + r, the V shape of ZB-V, or the mirrored
   // stage of DualPipe.
   [[nodiscard]] int global_stage(int stage, int chunk) const;
 };
@@ -197,15 +197,15 @@ struct Plan : KernelFacts, ExchangeFacts {
 // REQUIRES: the model is complete() (model.hpp). Throws ConfigError with every mistake at once; paths are
 // those of a scenario ("workload.plan.tp").
 [[nodiscard]] Plan resolve(const WorkloadSpec& workload, std::uint32_t accelerators);
-// What a plan says of recompute and of ZeRO's stage, with the framework's default where it says nothing.
+// The recompute and the ZeRO stage of a plan, with the framework's default where it gives none.
 [[nodiscard]] int zero_meant(const PlanSpec& spec, const Framework& defaults);
 [[nodiscard]] RecomputeSpec recompute_meant(const PlanSpec& spec, const Framework& defaults);
-// The LM head is the table of words itself, on the rank that holds it.
+// The LM head is the word embedding itself, on the rank that holds it.
 [[nodiscard]] inline bool shares_table(const ModelSpec& model, const Plan& plan) {
   return model.tied_embeddings && (plan.pp == 1 || plan.ends_meet());
 }
-// Multi-token prediction looks words up again, on the last stage: a copy of a table that is not tied to the
-// head there (Megatron-Core, GPTModel: an embedding where mtp_process). Its gradients are summed with the
+// Multi-token prediction embeds words again, on the last stage: a copy of an embedding that is not tied to
+// the head there (Megatron-Core, GPTModel: an embedding where mtp_process). Its gradients are summed with the
 // first stage's.
 [[nodiscard]] inline bool copies_embedding(const ModelSpec& model, const Plan& plan) {
   return model.prediction_layers > 0 && !plan.inference() && plan.pp > 1 && !plan.ends_meet() &&

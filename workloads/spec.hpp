@@ -18,11 +18,11 @@
 namespace topsim::workloads {
 
 enum class AttentionKind : std::uint8_t { mha, gqa, mla };
-// flash: the fastest written for the chip (FlashAttention-3 or cuDNN on Hopper).
+// flash: the fastest kernel for the chip (FlashAttention-3 or cuDNN on Hopper).
 enum class AttentionKernel : std::uint8_t { flash, flash2025, flash2, flash1, unfused };
 enum class Task : std::uint8_t { pretrain, finetune, lora, prefill, decode };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, fp8_blockwise, nvfp4 };
-// Of weights that a product of more bits reads and expands as it goes (GPTQ, AWQ, Marlin's kernels).
+// The format of weights that a product in more bits reads and expands (GPTQ, AWQ, Marlin's kernels).
 enum class WeightFormat : std::uint8_t { fp8, int8, int4 };
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_1p, zb_2p, zb_v, dualpipe };
 // As scenarios and results write it.
@@ -31,18 +31,18 @@ enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_
                                                      "zb-1p", "zb-2p", "zb-v",        "dualpipe"};
   return names[static_cast<std::size_t>(schedule)];
 }
-// Its order is made for the times and the memory of a plan (schedule/automatic.hpp).
+// Its order is built for the times and the memory of a plan (schedule/automatic.hpp).
 [[nodiscard]] constexpr bool made_for_plan(Schedule schedule) {
   return schedule == Schedule::zb_1p || schedule == Schedule::zb_2p;
 }
-// Backward passes in two parts, gradients of inputs and of weights.
+// Backward passes have two parts, gradients of inputs and of weights.
 [[nodiscard]] constexpr bool splits_weights(Schedule schedule) {
   return schedule == Schedule::zb_h1 || made_for_plan(schedule) || schedule == Schedule::zb_v;
 }
 enum class RecomputeKind : std::uint8_t { none, selective, full };
 enum class Offload : std::uint8_t { none, cpu, nvme };
 enum class TensorOverlap : std::uint8_t { none, async, userbuffers, micro_pipeline };
-// Products are computed in parts, each while another's rows are exchanged.
+// Products are computed in parts, each while the rows of another part are exchanged.
 [[nodiscard]] constexpr bool divides_products(TensorOverlap overlap) {
   return overlap == TensorOverlap::userbuffers || overlap == TensorOverlap::micro_pipeline;
 }
@@ -78,9 +78,9 @@ struct ExpertSpec {
   bool biases = false;           // behind the second product, times the router's probability
 };
 
-// Between the two products of a feed-forward network; of gated ones, what the gate passes through.
+// The function between the two products of a feed-forward network; of gated networks, of the gate.
 enum class Activation : std::uint8_t { gelu, relu, squared_relu, silu };
-// How a token's place enters. alibi: a bias of the scores, or nothing at all.
+// How a token's position enters. alibi: a bias of the scores, or nothing.
 enum class Positions : std::uint8_t { learned, rotary, alibi };
 
 struct ModelSpec {
@@ -124,7 +124,7 @@ struct PlanSpec {
   std::optional<int> etp;  // tp, as in Megatron
   std::optional<int> dp;   // follows from the accelerators
   int virtual_stages = 1;
-  // Empty: equal stages; one entry a stage (times virtual stages, in model order).
+  // Empty: equal stages; else one entry per stage (times virtual stages, in model order).
   std::vector<int> stage_layers;
   std::optional<Schedule> schedule;
   std::optional<int> micro_batch;  // 1; decode: a replica's requests, a part for each stage
@@ -201,7 +201,7 @@ struct TraceSpec {
   std::string groups;  // Chakra: JSON file of process groups; empty: beside the trace, or in it
 };
 
-// What a node is, as far as a plan depends on it. Not part of a scenario: who knows the topology fills it in.
+// The facts of a node that a plan depends on. Not part of a scenario: filled in from the topology.
 struct HostFacts {
   int accelerators = 8;
   BytesPerSecond memory_bandwidth{614.4e9};  // two sockets of eight DDR5-4800 channels

@@ -14,13 +14,13 @@ namespace topsim::workloads {
 [[nodiscard]] program::Program training_step(const WorkloadSpec& workload, const topology::Topology& topology,
                                              const topology::Catalogue& catalogue);
 
-// resolve() on accelerators of one kind, with the orders that are made for the plan's times on them (zb-1p,
+// resolve() on accelerators of one kind, with the orders that are built for the plan's times on them (zb-1p,
 // zb-2p).
 [[nodiscard]] Plan resolve_on(const topology::Accelerator& accelerator, const WorkloadSpec& workload,
                               std::uint32_t accelerators);
 
-// What a plan depends on of the nodes of this topology. Called by who reads the memory of a scenario;
-// training_step() above does by itself.
+// The facts of this topology's nodes that a plan depends on. For code that computes the memory of a scenario;
+// training_step() above does this itself.
 [[nodiscard]] HostFacts host_facts(const topology::Topology& topology);
 
 // The same on `accelerators` of one kind, whatever connects them; `domain_ranks` neighbours share NVLink (0:
@@ -31,8 +31,8 @@ namespace topsim::workloads {
 
 // Two micro-batches of `plan`, which is resolve()d, through every chunk of the model: one chunk a stage, in
 // the order of `schedule`, on the fewest replicas that hold experts and shards as the plan's do. Kernels,
-// casts and copies are the plan's own, whose batches, replicas and chips they depend on.
-// REQUIRES: no schedule with two directions.
+// casts and copies are those of the plan, because they depend on its batches, replicas and chips. REQUIRES:
+// no schedule with two directions.
 [[nodiscard]] program::Program passes_of(const WorkloadSpec& workload, Plan plan,
                                          const topology::Accelerator& accelerator, Schedule schedule);
 }  // namespace topsim::workloads

@@ -1,4 +1,4 @@
-// Time of kernels on one accelerator, alone.
+// Time of kernels that have one accelerator to themselves.
 //
 // GEMM of M x N x K, `batch` times (fitted on the 79 k measured GEMMs of Vidur, arXiv 2405.05465):
 //   t = max( min over tiles (tm, tn) of  W SM tm tn 2 (K + k0) / (P e),   bytes / (BW beta) ) + t0
@@ -11,10 +11,10 @@
 // Never faster than the measured best matmul (MAMF). Valid for dense matmuls of 1 GFLOP and more; mean
 // absolute error on models held out of the fit: A100 6.0 %, H100 9.5 %, A40 6.9 %.
 //
-// A chip at its power limit lowers its clock, and sweeps are too short to get there: where the catalogue
-// knows the rate that an 8192-cube product keeps up for minutes ("sustained"), P is derated, for matmuls and
-// attention of that format, by that rate over the model's for the same product. `compute.clock` derates
-// further.
+// A chip at its power limit lowers its clock, and sweeps are too short to reach it. Where the catalogue has
+// the rate that an 8192-cube product sustains for minutes ("sustained"), P is derated, for matmuls and
+// attention of that format, by the ratio of that rate to the model's for the same product. `compute.clock`
+// derates further.
 //
 // Memory-bound kernel: t = bytes / (BW share), share by kind of kernel, fused or eager.
 #pragma once
@@ -31,13 +31,13 @@
 
 namespace topsim::workloads {
 
-// What one kernel or a run of them costs.
+// The cost of one kernel or a run of them.
 struct KernelCost {
   double seconds = 0;         // alone on the accelerator
   double memory_seconds = 0;  // part of it limited by memory bandwidth
   double flops = 0;           // model FLOPs; zero for what is only recomputed
   double kernels = 0;         // launches
-  double host = 0;            // host time to issue them; 0: an eager operator each
+  double host = 0;            // host time to issue them; 0: as one eager operator each
   GridTimes grids{};          // of its matrix products
   KernelCost& operator+=(const KernelCost& other) {
     seconds += other.seconds;
@@ -88,7 +88,7 @@ struct ComputeSettings {
   bool eager_softmax = false;             // attention with stored scores is written in PyTorch's operators
   bool plain_softmax = false;             // ... Megatron's operators, where its fused kernel does not fit
   int sm_margin = 0;                      // units that matrix products leave free
-  Duration memory_fixed{};                // that a memory-bound kernel takes whatever it moves
+  Duration memory_fixed{};                // fixed time of a memory-bound kernel
 };
 
 class ComputeModel {
@@ -112,8 +112,8 @@ class ComputeModel {
   [[nodiscard]] KernelCost attention_backward(const AttentionShape& shape, AttentionKernel kernel,
                                               Precision precision) const;
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
-  // By what a large product's time changes where its rate is the fastest and where it is the slowest that a
-  // source measured (at most 1, at least 1); both 1 where one source alone says, or the user does.
+  // The factors on a large product's time at the fastest (at most 1) and the slowest (at least 1) rate that a
+  // source measured; both 1 where there is only one source, or the user gives the rate.
   struct Disagreement {
     double fastest = 1, slowest = 1;
   };
@@ -122,18 +122,18 @@ class ComputeModel {
 
  private:
   [[nodiscard]] const topology::GemmConstants& constants_of(Precision precision) const;
-  // The best product anyone measured in this format, or in another that runs at its rate; null: no one did.
+  // The best product measured in this format, or in another that runs at its rate; null: none.
   [[nodiscard]] const double* measured_best(Precision precision) const;
   [[nodiscard]] FlashRates flash_rates_of(AttentionKernel kernel,
                                           Precision precision) const;  // that it holds
-  // What passes through stored scores between their two products, dropout apart.
+  // The passes through stored scores between their two products, without dropout.
   [[nodiscard]] KernelCost softmax(double scores, Precision precision, bool forward) const;
-  // A product for each head, between heads of `head_dim` numbers that lie side by side.
+  // A product for each head, with heads of `head_dim` numbers adjacent in memory.
   [[nodiscard]] KernelCost product_of_heads(const GemmShape& shape, double head_dim,
                                             Precision precision) const;
   [[nodiscard]] Tiling tiled(const GemmShape& shape, double peak_rate,
                              const topology::GemmConstants& constants, int margin = 0) const;
-  [[nodiscard]] double held(Precision precision) const;  // share of the clock that a step keeps
+  [[nodiscard]] double held(Precision precision) const;  // share of the clock that a step sustains
 
   const topology::Accelerator& accelerator_;
   ComputeSettings settings_;

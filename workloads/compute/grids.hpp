@@ -1,5 +1,5 @@
-// How many blocks a matrix product launches and how they come to their units: what decides by how much it
-// slows beside communication that holds some (sim/executor/compute_state.hpp).
+// How many blocks a matrix product launches and how units are assigned to them, which decides how much it
+// slows beside communication that holds some units (sim/executor/compute_state.hpp).
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct GridTimes {
 // Whether products of 16 and 8 bits are grids of at most as many blocks as units, each with a fixed share of
 // the tiles. cuBLAS' on Hopper are ("all the matmuls look like they are using persistent kernels ... 132",
 // pytorch/pytorch issue 143988; nvjet_sm90 launched as 2 x 66, NVIDIA/Fuser pull request 5742). Earlier ones
-// launch a block a tile; on Blackwell resident blocks ask for the next tile as units come free (CUTLASS,
+// launch one block per tile; on Blackwell resident blocks ask for the next tile as units come free (CUTLASS,
 // blackwell_cluster_launch_control.html, which shows both beside a kernel that holds 20 of 100 SMs; that
 // cuBLAS does as CUTLASS there is an assumption).
 [[nodiscard]] bool has_persistent_products(const topology::Accelerator& accelerator);

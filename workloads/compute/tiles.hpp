@@ -8,7 +8,7 @@
 namespace topsim::workloads {
 struct GemmShape;
 
-// The quickest cut: its time, and blocks in all.
+// The fastest cut: its time, and its number of blocks.
 struct Tiling {
   double seconds = 0, tiles = 0;
 };

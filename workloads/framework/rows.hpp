@@ -1,4 +1,4 @@
-// One function a release; a row starts from the one it grew out of and says, with its source, what differs.
+// One function per release; it starts from the release before and says, with its source, what differs.
 #pragma once
 
 #include "workloads/framework.hpp"
