@@ -1,4 +1,4 @@
-// Going on from where the last solve of a component is still right; see MaxMin::History.
+// Continues from the part of a component's last solve that is still valid; see MaxMin::History.
 #include <algorithm>
 
 #include "sim/network/maxmin.hpp"

@@ -1,4 +1,4 @@
-// The filling itself; the inequalities are at the head of maxmin.hpp.
+// Progressive filling; the inequalities are at the head of maxmin.hpp.
 #include <algorithm>
 #include <cmath>
 

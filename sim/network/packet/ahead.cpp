@@ -1,9 +1,9 @@
 // Ports that send ahead of time. Where nothing can interfere with a queue - one lane under credits, no marks,
 // no loss, and whatever came in came under credits - the moment at which a packet leaves is known when it
 // arrives, as long as the credits for it will be back by then. It is put on the link at once, with that
-// moment; its room is known to be free from then on, and the sender before it learns so. Packets wait in the
-// queue only while it is not known when credits come. So no departure needs an event, and nobody has to look
-// after one.
+// moment; its buffer space is known to be free from then on, and the upstream sender is told so. Packets wait
+// in the queue only while it is not known when credits come. So departures need neither events nor later
+// updates.
 #include <algorithm>
 
 #include "sim/base/error.hpp"

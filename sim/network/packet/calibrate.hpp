@@ -1,5 +1,5 @@
 // The experiments behind configs/calibration/congestion.json: many flows through few ports, packet by packet,
-// against the time that a fluid would need.
+// compared with the time that the fluid model needs.
 #pragma once
 
 #include <vector>
@@ -20,6 +20,6 @@ inline constexpr BytesPerSecond kCalibratedRate{50e9};  // of every port
 // Entries in the order of the committed table.
 [[nodiscard]] std::vector<CongestionEntry> calibrate(const CalibrationOptions& options);
 
-// One entry anew; everything but its efficiencies is read.
+// Measures one entry again; reads all of it but its efficiencies.
 [[nodiscard]] CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options);
 }  // namespace topsim::network::packet

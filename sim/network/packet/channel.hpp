@@ -1,4 +1,4 @@
-// A channel: queue pairs that share messages, with what they touch on their ways.
+// A channel: queue pairs that share messages, with what they touch on their paths.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@ struct Channel {
     std::vector<PortIndex> there, back;  // ports in order
   };
   std::uint32_t number = 0;
-  std::vector<Ends> pairs;  // as they are by now; others before a move (Episodes::move)
+  std::vector<Ends> pairs;  // as they are now; others before a move (Episodes::move)
   Duration path_latency{};
-  // What it shares with whoever has the same entry: its ports; devices whose buffer several ports fill (PFC,
-  // loss) as ports.size() + device. Ascending.
+  // What it shares with channels that have the same entry: its ports, and devices whose buffer several ports
+  // fill (PFC, loss) as ports.size() + device. Ascending.
   std::vector<std::uint32_t> claims;
   bool one_path = true;  // false: packets choose among several, by hashes of their own numbers
 };
 
-// Ports and devices by the order in which a region first touches them. Two regions whose channels read alike
-// are the same network in another place: what happens in one happens in the other.
+// Numbers ports and devices in the order in which a region first touches them. Two regions whose channels
+// read alike are the same network in another place, and the same happens in both.
 class LocalNames {
  public:
-  // What distinguishes the rows of a graph beyond their place.
+  // What distinguishes ports and devices of a graph beyond their position.
   class Classes {
    public:
     Classes(const Graph& graph, const PacketSpec& spec);
     [[nodiscard]] std::uint32_t of(PortIndex port) const { return class_[port]; }
-    void set_apart(PortIndex port);  // it is like no other any more
+    void set_apart(PortIndex port);  // it is no longer like any other
 
    private:
     std::vector<std::uint32_t> class_;
     std::uint32_t next_ = 0;
   };
 
-  // The channel in local words.
+  // The channel in local numbers.
   [[nodiscard]] std::vector<std::uint32_t> read(const Channel& channel, const Graph& graph,
                                                 const Classes& classes);
   [[nodiscard]] const std::vector<PortIndex>& ports() const { return ports_; }  // by local number

@@ -35,7 +35,7 @@ struct Acknowledgement {
 class Congestion {
  public:
   // `idle`: controls that keep windows and averages (HPCC, TIMELY, DCTCP) begin anew, as a new flow does,
-  // with a packet that is sent so long after the last acknowledgement with nothing under way (RFC 5681
+  // with a packet that is sent so long after the last acknowledgement with nothing in flight (RFC 5681
   // section 4.1: a retransmission timeout).
   Congestion(CongestionControlKind kind, const CongestionControl& spec, double slowest_nic, std::uint32_t mtu,
              Picoseconds idle);
@@ -49,8 +49,8 @@ class Congestion {
   [[nodiscard]] Picoseconds next_rise(std::uint32_t index, const QueuePair& pair) const;
   // The rate at that time, without a packet.
   void review(std::uint32_t index, QueuePair& pair, Picoseconds time);
-  // When a pair that stays idle is as if it had never been slowed. A rate limiter that has come back to the
-  // line rate is released (IEEE 802.1Qau 31.2).
+  // When an idle pair is again as if it had never been slowed. A rate limiter that is back at the line rate
+  // is released (IEEE 802.1Qau 31.2).
   [[nodiscard]] Picoseconds recovers_at(std::uint32_t index) const;
   // As if it had never been slowed; its next packet has that number.
   void renew(std::uint32_t index, QueuePair& pair, std::uint32_t next);

@@ -1,13 +1,13 @@
-// The machinery behind Engine, split by concern: ports.cpp (queues and links), ahead.cpp (queues with nothing
-// to wait for), hop.hpp (what every hop does), buffers.cpp (PFC, shared buffers, credits), sender.cpp and
-// receiver.cpp (queue pairs), congestion.cpp (rates and windows), deadlock.cpp.
+// The implementation of Engine, split by concern: ports.cpp (queues and links), ahead.cpp (queues with
+// nothing to wait for), hop.hpp (what every hop does), buffers.cpp (PFC, shared buffers, credits), sender.cpp
+// and receiver.cpp (queue pairs), congestion.cpp (rates and windows), deadlock.cpp.
 //
 // Departures are lazy. A port's queue is served first come first served, so the time at which each waiting
 // packet leaves is known unless something interferes; sync(port, now) performs all departures due by now. It
 // is called before anything that interferes (a new packet, a pause, an acknowledgement that opens a window)
-// and whenever the first packet on the port's link arrives, which is the one event a hop costs. Where
-// somebody waits for a departure (XOFF is out, a sender is out of credits), the device is `exact` and its
-// ports have an event for each departure as well.
+// and whenever the first packet on the port's link arrives, which is the only event of a hop. Where a sender
+// waits for a departure (XOFF was sent, credits are missing), the device is `exact` and its ports have an
+// event for each departure as well.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace topsim::network::packet {
 
-// What the spec says once unset members have their value.
+// The spec with values for its unset members.
 struct Settings {
   Framing framing;
   CongestionControlKind congestion = CongestionControlKind::none;
@@ -31,13 +31,13 @@ struct Settings {
   std::uint32_t classes = 2;  // 0: pause frames and, when control_first, ACK and CNP; then the lanes
   std::array<int, kMaxClasses> weight{};  // of a lane in the low table, bytes
   std::uint32_t mtu = 4096, header = 62, ack = 66, cnp = 78;
-  std::uint32_t ack_every = 1;  // 0: one a message
+  std::uint32_t ack_every = 1;  // 0: one per message
   bool control_first = true;
   bool notifies = false;      // receivers send CNP (BECN) for marked packets
   bool echoes_marks = false;  // acknowledgements carry the mark, and go out at once for a marked packet
   Picoseconds notification_interval = 0;
   std::uint32_t reorder_window = 3;
-  bool lossy = false;  // packets can vanish without a fault of the model: senders keep a timer
+  bool lossy = false;  // packets can be lost by intention: senders keep a timer
 };
 [[nodiscard]] Settings settle_spec(const Graph& graph, const PacketSpec& spec);
 
@@ -49,7 +49,7 @@ inline constexpr std::uint32_t kMarksNever = ~0U;
 [[nodiscard]] MarkLevels ecn_levels(const PortSpec& port, const PacketSpec& spec,
                                     CongestionControlKind congestion);
 
-// Hidden: nobody outside replaces its functions, so that they can be inlined in a shared library as well.
+// Hidden: its functions cannot be replaced from outside, so they can be inlined in a shared library as well.
 class __attribute__((visibility("hidden"))) Core {
  public:
   Core(const Graph& graph, const PacketSpec& spec);
@@ -59,7 +59,7 @@ class __attribute__((visibility("hidden"))) Core {
   void move(PairIndex pair, const Connection& connection, Picoseconds now);
   void run_until(Picoseconds limit, bool stop_at_delivery = false);
   [[nodiscard]] std::string leak() const;
-  [[nodiscard]] bool is_quiet() const;           // no packet anywhere, nobody about to send
+  [[nodiscard]] bool is_quiet() const;           // no packet anywhere, no pending sends
   [[nodiscard]] Picoseconds rests_from() const;  // kForever: not before something happens
   void rest();
   bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
@@ -161,7 +161,7 @@ class __attribute__((visibility("hidden"))) Core {
   void promote(Port& port);
   [[nodiscard]] std::uint32_t next_bytes(const Port& port, unsigned lane) const;
   void hear_ack(std::uint32_t packet);
-  void count_as_lost(PairIndex pair);  // all that is under way, to be sent again
+  void count_as_lost(PairIndex pair);  // all that is in flight, to be sent again
   void expire(PairIndex pair);
   void start_timer(PairIndex pair, Picoseconds at);
   [[nodiscard]] Picoseconds timeout(const QueuePair& q) const;
@@ -207,7 +207,7 @@ class __attribute__((visibility("hidden"))) Core {
   std::uint32_t most_blocks_ = 0;        // of a packet
   std::vector<double> rate_;             // per port, bytes/s
   std::vector<std::uint32_t> mark_to_;   // kmax per port
-  std::vector<Picoseconds> grade_;       // by port: adaptive routing tells queues apart by so much
+  std::vector<Picoseconds> grade_;       // by port: the step by which adaptive routing grades queues
   std::vector<std::uint32_t> unmarked_;  // InfiniBand: packets since the last mark, per port
   std::vector<std::int64_t> arbiter_;    // port x class: what is left of a lane's weight, bytes
   std::vector<Device> devices_;
@@ -221,10 +221,10 @@ class __attribute__((visibility("hidden"))) Core {
   std::vector<Start> starts_;
   std::vector<std::uint32_t> free_starts_;
   Congestion congestion_;
-  std::vector<std::uint64_t> random_;  // per port, a splitmix64 sequence each: what others draw changes none
+  std::vector<std::uint64_t> random_;  // per port, independent splitmix64 sequences
   bool wide_ = false;                  // more ports than a near cache holds
   std::uint32_t posted_pairs_ = 0;     // since the last rest
-  // No event: where nothing else happens any more, nobody waits, or everybody for good.
+  // Not an event: once nothing else happens, either nothing waits or everything waits for ever.
   Picoseconds deadlock_check_at_ = kForever;
   bool may_finish_early_ = false;  // a pair in a port's turn may have nothing left to send: after repetitions
 };

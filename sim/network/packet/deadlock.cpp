@@ -1,5 +1,5 @@
-// Circles of ports that wait for one another. A port waits for the ports behind it that hold packets which
-// came by it.
+// Cycles of ports that wait for each other. A port waits for the downstream ports that hold packets which
+// came through it.
 #include <algorithm>
 
 #include "sim/network/packet/core.hpp"

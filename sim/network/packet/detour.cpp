@@ -1,6 +1,6 @@
-// Queue pairs that change their way: the fabric has found another one around a part that stopped, or the part
-// is back. As a NIC does it: the pair stays, packet numbers go on, and what was on a way that stopped is sent
-// again (go-back-N from the oldest number not acknowledged, whatever the recovery).
+// Queue pairs that change their path: the fabric has found another one around a part that failed, or the part
+// is back. As in a NIC, the pair stays, packet numbers continue, and what was on a stopped path is sent again
+// (go-back-N from the oldest number not acknowledged, for any kind of recovery).
 #include <algorithm>
 
 #include "sim/base/error.hpp"

@@ -1,4 +1,4 @@
-// The packet model on a graph of ports: queue pairs, messages, and what became of them.
+// The packet model on a graph of ports: queue pairs, messages, and their outcome.
 //
 //   Fabric fabric = star(3, {.rate = 12.5_GBps, .latency = 1_us});
 //   Engine engine(fabric.graph, PacketSpec{});
@@ -6,9 +6,9 @@
 //   engine.send(pair, 10_MiB, SimTime{}, 7);
 //   engine.run();                                   engine.delivered()[0].time
 //
-// Events: one a hop where queues are served first come first served; a second one only at a switch one of
-// whose upstream ports waits for buffer (PFC pause, missing credits), because then departures must happen at
-// their own time.
+// Events: one per hop where queues are served in order of arrival; a second one only at a switch with an
+// upstream port that waits for buffer (PFC pause, missing credits), because departures then need events of
+// their own.
 #pragma once
 
 #include <functional>
@@ -50,7 +50,7 @@ struct Counters {
   }
 };
 
-// What ports and counters have added up to (episodes.hpp).
+// Totals of ports and counters (episodes.hpp).
 struct Tally {
   struct Row {
     PortIndex port = 0;
@@ -62,7 +62,7 @@ struct Tally {
   Counters counters;
 };
 
-// Ports that wait for one another in a circle: none will ever send again.
+// Ports that wait for each other in a cycle: none will ever send again.
 struct Deadlock {
   SimTime found{};
   std::vector<PortIndex> cycle;
@@ -70,11 +70,11 @@ struct Deadlock {
 
 class Core;
 
-// The congestion control that a spec comes to on a fabric.
+// The congestion control that results from a spec on a fabric.
 [[nodiscard]] CongestionControlKind settled_congestion_control(const Graph& graph, const PacketSpec& spec);
 
-// Of a port that has sent so much payload in so long. While it sends it sends at its rate: the peak is that
-// rate's payload.
+// The record of a port that sent so much payload in so much time. A port always sends at its rate, so the
+// peak is that rate's payload.
 [[nodiscard]] LinkRecord link_record(std::uint64_t payload_bytes, Duration busy);
 
 class Engine {
@@ -84,10 +84,10 @@ class Engine {
   ~Engine();
   Engine(Engine&&) noexcept;
 
-  // A queue pair. Throws ConfigError when there is no way from one end to the other.
+  // A queue pair. Throws ConfigError when there is no path from one end to the other.
   PairIndex connect(const Connection& connection);
-  // From `now` on the pair takes another way, as the connection says. Where its way has stopped (set_rate),
-  // what waits there is lost and everything not acknowledged is sent again. REQUIRES: the same ends.
+  // From `now` on the pair takes the connection's path. Where its old path has stopped (set_rate), what waits
+  // there is lost and everything not acknowledged is sent again. REQUIRES: the same ends.
   void move(PairIndex pair, const Connection& connection, SimTime now);
   // Queues a message behind the pair's earlier ones. REQUIRES: start >= the time of the last event.
   void send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag);
@@ -96,7 +96,7 @@ class Engine {
   void run_until(SimTime time);              // handles every event at or before
   void run() { run_until(kNever); }
   void run_to_delivery(SimTime limit);  // the same, but stops after the event that completes a message
-  // Asked every 65,536 events. Once it says yes nothing happens any more.
+  // Polled every 65,536 events. Once it returns true the engine stops.
   void stop_when(std::function<bool()> stopped);
 
   // Last byte at the receiver; last acknowledgement at the sender (what ns-3 calls flow completion). In order
@@ -117,17 +117,17 @@ class Engine {
 
   [[nodiscard]] SimTime now() const;  // nothing can be sent before
 
-  // For episodes.hpp. At rest: nothing under way, every credit back, every queue pair at full rate again.
+  // For episodes.hpp. At rest: nothing in flight, every credit back, every queue pair at full rate again.
   // kNever: not before something happens, or never (loss, a deadlock).
   [[nodiscard]] SimTime rests_from() const;
-  // Packet numbers, turns and the random sequences begin anew. REQUIRES: rests_from() has come.
+  // Resets packet numbers, turns and random sequences. REQUIRES: rests_from() has passed.
   void rest();
   [[nodiscard]] Tally::Row tally(PortIndex port) const;
   Tally take();  // and everything counts from zero again
-  // Ports that the pair's packets and their answers may use, in order; whether there is one path each.
+  // Ports that the pair's packets and replies may use, in order; returns whether there is one path each.
   bool ways(PairIndex pair, std::vector<PortIndex>& there, std::vector<PortIndex>& back) const;
-  // Conservation, for tests: an empty network has every buffer byte and every credit back. Empty text: all is
-  // well.
+  // Conservation, for tests: an idle network has every buffer byte and every credit back. Returns the error,
+  // or nothing.
   [[nodiscard]] std::string leak() const;
   [[nodiscard]] std::size_t bytes() const;  // memory held
 

@@ -1,20 +1,20 @@
-// Messages over engines, and what they do a second time skipped.
+// Messages over engines, where repetitions are skipped.
 //
-// A region is what touches one another while it is under way: channels that share a port, or a device whose
-// buffer all ports fill. Nothing of it depends on what lies outside, so each region has an engine of its own
-// while it is simulated; a message that touches two regions makes them one.
+// A region is a set of active channels that touch each other: they share a port, or a device whose buffer all
+// ports fill. It does not depend on anything outside, so each region has an engine of its own while it is
+// simulated; a message that touches two regions makes them one.
 //
-// An episode is the life of a region, from a message that finds its ports at rest until they are at rest
-// again. Nothing that happens in it depends on anything but its messages and when they start relative to the
-// first one, so an episode that begins like a recorded one is not simulated: its completions are read from
-// the record as long as the messages that come are those of the record, at the same picosecond. Where they
-// differ, the episode is simulated from its beginning with the messages so far, and goes on packet by packet:
-// the answer is the same as without skipping, always; so are those of regions that meet. Records speak of
-// ports and channels in the order of their first use (LocalNames): rings on eight like rails are one record.
+// An episode is the time of a region from a message that finds its ports at rest until they are at rest
+// again. It depends only on its messages and on their start times relative to the first one. So an episode
+// that begins like a recorded one is not simulated: its completions are read from the record as long as
+// further messages equal those of the record, to the picosecond. Where they differ, the episode is simulated
+// from its beginning with the messages so far, and continues packet by packet. The answer is always the same
+// as without skipping, also for regions that meet. Records number ports and channels in the order of their
+// first use (LocalNames): rings on eight similar rails are one record.
 //
-// At rest: no packet, acknowledgement, credit or timer is under way and every queue pair sends at full rate.
-// Packet numbers and random sequences then begin anew, in skipped and simulated episodes alike. Not
-// skipped, and one region for good: with loss (each repetition must draw its own).
+// At rest: no packet, acknowledgement, credit or timer is pending and every queue pair sends at full rate.
+// Packet numbers and random sequences then begin anew, in skipped and simulated episodes alike. Not skipped,
+// and one region for good: with loss (each repetition must draw its own).
 #pragma once
 
 #include <deque>
@@ -34,7 +34,7 @@ class Episodes {
   // REQUIRES: graph outlives this. `skip` false: every episode is simulated.
   Episodes(const Graph& graph, const PacketSpec& spec, bool skip);
   ~Episodes();
-  // Once `stopped` says yes nothing more is simulated; completions known by then stay. Asked now and then.
+  // Once `stopped` returns true nothing more is simulated; known completions stay. Polled now and then.
   void stop_when(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
 
   // Throws ConfigError where an end cannot be reached. The channel stays where it is.
@@ -55,13 +55,13 @@ class Episodes {
   // Completions known since it was last emptied, also of times to come.
   [[nodiscard]] std::vector<Done>& done() { return done_; }
   void set_rate(PortIndex port, BytesPerSecond rate, SimTime now);  // 0: the link is down
-  // From now on the channel goes these ways (Engine::move), also what is under way; nothing where they are
-  // its own. REQUIRES: it was opened here, with the same ends and as many pairs.
+  // From now on the channel takes these paths (Engine::move), also for messages in flight; no effect where it
+  // has them already. REQUIRES: it was opened here, with the same ends and as many pairs.
   void move(const Channel& channel, const std::vector<Connection>& connections, SimTime now);
 
-  // Simulates what has been skipped of episodes under way, so that what follows is exact.
+  // Simulates what has been skipped of current episodes, so that what follows is exact.
   void settle();
-  // By the last advance(). An episode that is being skipped counts evenly over its time.
+  // Up to the last advance(). An episode that is being skipped counts evenly over its time.
   [[nodiscard]] LinkRecord record(PortIndex port) const;
   [[nodiscard]] Bytes most_waiting(PortIndex port) const;
   [[nodiscard]] Duration paused(PortIndex port) const;
@@ -75,7 +75,7 @@ class Episodes {
  private:
   using Input = Record::Input;
 
-  // What happens to the network itself: a link's rate, or a channel's way.
+  // A change of the network itself: a link's rate, or a channel's path.
   struct Change {
     SimTime time;
     std::uint64_t arrival;  // among messages
@@ -90,7 +90,7 @@ class Episodes {
 
   // episodes.cpp
   void advance(Region& region, SimTime now);
-  bool close(Region& region, SimTime now);  // true: it was over by now, and is no more
+  bool close(Region& region, SimTime now);  // true: it had ended, and is removed
   [[nodiscard]] SimTime next(const Region& region) const;
 
   // regions.cpp
@@ -101,10 +101,10 @@ class Episodes {
   void attach(Region& region);                                 // gives it an engine with the messages so far
   void follow_changes(Region& region, std::uint64_t arrival);  // all before that
   void make(Workplace& work, const Change& change, bool undo, SimTime time);
-  void changed();  // records are those of another network
+  void changed();  // the records become invalid
   [[nodiscard]] std::vector<std::uint32_t> touched_by(const Channel& channel, SimTime now);
   void find_ways(const std::vector<Connection>& connections, Channel& channel);
-  // The ways of a channel as they were when the engine's changes ended.
+  // The paths of a channel after the changes that the engine has.
   [[nodiscard]] const std::vector<Channel::Ends>& ways_in(const Workplace& work,
                                                           const Channel& channel) const;
   void send(Region& region, std::uint32_t input);
@@ -127,7 +127,7 @@ class Episodes {
   const bool apart_, skip_;
   std::function<bool()> stopped_;
   LocalNames::Classes classes_;
-  Engine planner_;                                            // finds ways, sends nothing
+  Engine planner_;                                            // finds paths, sends nothing
   std::deque<Channel> channels_;                              // by number
   std::vector<std::unique_ptr<Workplace>> idle_;              // engines at rest
   std::vector<Change> changes_;                               // by time
@@ -135,7 +135,7 @@ class Episodes {
   std::uint32_t next_region_ = 0;
   std::vector<std::uint32_t> claimed_;  // by claim: the region's number; kNone
   SimTime now_{};
-  SimTime told_until_{};  // what was complete by then has been told
+  SimTime told_until_{};  // completions up to then have been reported
   std::uint64_t arrivals_ = 0;
   std::vector<Done> done_;
   std::deque<Record> records_;

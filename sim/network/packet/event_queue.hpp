@@ -1,10 +1,10 @@
 // Pending events in the total order (time, sequence of pushing).
 //
-// A calendar: events of the near future lie in 8,192 buckets, as wide as whoever makes it says: a handful of
-// events each, so that a push and a pop cost a few instructions whatever the size of the network. A bucket is
-// sorted when time reaches it (a stable sort, so that equal times keep the order of pushing), later events
-// wait in a heap. The order does not depend on the width. Nothing is allocated once the pools have grown to
-// the busiest moment.
+// A calendar queue: events of the near future are in 8,192 buckets, whose width the creator chooses: a
+// handful of events each, so that a push and a pop cost a few instructions whatever the size of the network.
+// A bucket is sorted when time reaches it (a stable sort, so that equal times keep the order of pushing),
+// later events wait in a heap. The order does not depend on the width. Nothing is allocated once the pools
+// have grown to the busiest moment.
 #pragma once
 
 #include <algorithm>
@@ -95,7 +95,7 @@ class EventQueue {
     }
   };
 
-  // What is rare stays out of where push() is inlined.
+  // The rare case, kept out of the inlined push().
   [[gnu::noinline]] void push_elsewhere(std::int64_t slot, std::int64_t time, std::uint32_t target) {
     if (slot <= current_) {  // the open bucket: keep it sorted, behind events of the same time
       open_.push_back({time, target});
@@ -168,7 +168,7 @@ class EventQueue {
     open_[at] = event;
   }
 
-  // By the sixteenth of the bucket first: events lie evenly, so that few share one.
+  // By the sixteenth of the bucket first: events are evenly spread, so that few share one.
   void sort_many() {
     const int shift = std::max(width_bits_ - 4, 0);
     const auto part = [&](const Event& event) {

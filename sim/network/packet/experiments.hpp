@@ -1,5 +1,5 @@
-// The traffic patterns by which fabrics are judged: incast, parking lot, victim flow, and any other as a list
-// of flows. Each runs on a fabric of its own and says what every flow got.
+// Standard traffic patterns for judging fabrics: incast, parking lot, victim flow, and any other as a list of
+// flows. Each runs on a fabric of its own and reports what every flow got.
 #pragma once
 
 #include <vector>

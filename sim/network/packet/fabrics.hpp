@@ -1,5 +1,5 @@
-// Small fabrics for experiments: the ones whose closed forms and published results the tests hold the model
-// against.
+// Small fabrics for experiments: those whose closed forms and published results the tests compare the model
+// with.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What every hop does, inline: a packet takes a port and flies over its link, credits come and go, the next
-// event is set; with ports that send ahead (ahead.cpp) that is all of it.
+// What every hop does, inline: a packet takes a port and crosses its link, credits come and go, the next
+// event is set. For ports that send ahead (ahead.cpp) there is nothing else.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ inline Picoseconds Core::time_on(const Port& port, const Packet& packet) const {
   return static_cast<Picoseconds>((bytes * port.cost + kHalf) >> kPointBits);
 }
 
-// Blocks freed at the far end of `p` at `time` reach its sender after the way back. Where he cannot come to
-// wait for them until then, whatever he sends, they are his at once: nobody can tell, and nothing is kept.
+// Blocks freed at the far end of `p` at `time` reach its sender after the way back. Where the sender cannot
+// need them before, whatever it sends, it gets them at once: that makes no difference and needs no record.
 inline void Core::give_back(PortIndex p, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   Credit& credit = credits_[p * settings.classes + lane];
   const Picoseconds due = time + credit.way_back;

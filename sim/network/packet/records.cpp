@@ -1,4 +1,4 @@
-// Records of episodes: kept, followed, left; and what all episodes add up to.
+// Records of episodes: made, followed, abandoned; and the totals of all episodes.
 #include <algorithm>
 
 #include "sim/network/packet/episodes.hpp"

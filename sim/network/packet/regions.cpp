@@ -1,4 +1,4 @@
-// Regions: which messages touch one another, and their engines.
+// Regions: which messages touch each other, and their engines.
 #include <algorithm>
 
 #include "sim/base/error.hpp"

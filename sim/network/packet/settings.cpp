@@ -1,4 +1,4 @@
-// What a specification leaves open, decided from the graph and from what else it says.
+// Decides what a specification leaves open, from the graph and from its other settings.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// topsim-simgrid: SimGrid behind a pipe, one simulation a process, since its state is process-wide. Lines on
-// standard input, driven by sim/network/simgrid_network.cpp:
+// topsim-simgrid: SimGrid behind a pipe, one simulation per process, since its state is process-wide. Lines
+// on standard input, driven by sim/network/simgrid_network.cpp:
 //     L n c...        n links of capacity c bytes/s; first, once
 //     P k l...        the next path (numbered from 0): k links
 //     S tag path b r  starts a message of b bytes that takes at most r bytes/s (0: no limit of its own)
