@@ -1,4 +1,4 @@
-// Fields of how long work takes: overrides of the compute model, and measured times in its place.
+// Fields about the time of work: overrides of the compute model, and measured times in its place.
 #include "workloads/fields.hpp"
 
 namespace topsim::workloads {

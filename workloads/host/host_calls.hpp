@@ -34,13 +34,13 @@ struct HostPasses {
 // A mixture's layer, by its parts.
 struct ExpertCalls {
   bool counted = false;
-  HostPasses attention, latent;  // latent attention: beside the former
+  HostPasses attention, latent;  // latent attention: in addition to the former
   HostPasses router, shared;
-  HostPasses exchange, fused_exchange;  // Megatron's all-to-all dispatcher; DeepEP
+  HostPasses exchange, fused_exchange;  // of Megatron's all-to-all dispatcher; of DeepEP
   HostPasses experts, each;             // what each local expert adds
   HostPasses narrow, each_narrow;       // in 8 bits and fewer, beside them
   HostPasses normed_heads;              // norms of queries and keys
-  HostPasses node;  // where exchanges overlap: what each part launched on its own costs beside its calls
+  HostPasses node;  // where exchanges overlap: extra cost of each part launched separately
 };
 
 struct HostProfile {
@@ -48,12 +48,12 @@ struct HostProfile {
   HostCalls checkpoint;  // what full recompute adds: states of the random generators, a nested backward
   double parameter_tensors = 0;    // of a layer
   double optimizer_operators = 0;  // for each of them
-  HostCalls batch{};               // to fetch a micro-batch and make what goes with it
+  HostCalls batch{};               // to fetch and prepare a micro-batch
   double batch_collectives = 0;    // broadcasts of it over the tensor group
   bool waits_for_batch = false;    // the host reads its size back from the accelerator
   bool batch_everywhere = false;   // stages between the first and the last fetch it too
   ExpertCalls experts{};
-  double in_step = 1;          // how much longer a call of Python takes in a step than in a loop of its own
+  double in_step = 1;          // how much longer a Python call takes in a step than in a timing loop
   HostPasses plain_softmax{};  // beside forward and backward, where Megatron's fused softmax does not fit
 };
 }  // namespace topsim::workloads

@@ -1,5 +1,5 @@
-// Between the projections and the attention core: norms of heads, rotary embedding, and copies that put
-// queries, keys and values where a kernel wants them.
+// Between the projections and the attention core: norms of heads, rotary embedding, and copies that bring
+// queries, keys and values into the layout that a kernel needs.
 #include "workloads/layer/blocks.hpp"
 
 namespace topsim::workloads {

@@ -12,15 +12,15 @@ namespace topsim::workloads {
 // From the layer's input to the sum over the tensor group after the output projection. Latent attention
 // first projects every token down to q_lora_rank + kv_lora_rank + qk_rope_head_dim numbers, on weights that
 // every tensor rank holds whole, and gathers those instead of hidden (Megatron: multi_latent_attention.py).
-// What selective recompute does again: plan.hpp.
+// What selective recompute computes again: plan.hpp.
 class Attention {
  public:
   // REQUIRES: kernels outlives the object.
   Attention(const LayerKernels& kernels, const LayerParameters& parameters);
   int forward(PieceList& list) const;
   int backward(PieceList& list, RecomputeKind recompute) const;
-  // Of Again::operators: keys, what turns and copies queries, keys and values, and the projection. Returns
-  // what the next piece must wait for.
+  // For Again::operators: the keys, rotation and copies of queries, keys and values, and the projection.
+  // Returns what the next piece must wait for.
   int operators_again(PieceList& list) const;
 
  private:
@@ -33,13 +33,13 @@ class Attention {
   [[nodiscard]] KernelCost cast_core(Pass pass) const;
   int exchange(PieceList& list, Pass pass) const;
   int ring(PieceList& list, Pass pass) const;
-  // Of the ring: the block of a rank's own keys, and each of another's.
+  // For ring attention: the block of a rank's own keys, and each block of another rank's.
   struct Blocks {
     KernelCost own, other;
   };
   [[nodiscard]] Blocks blocks(Pass pass) const;
-  // Queries, keys and values on their way between projection and core: copied where the framework does,
-  // normed where the model does, and turned.
+  // Queries, keys and values between projection and core: copied where the framework does so, normed where
+  // the model does so, and rotated.
   [[nodiscard]] KernelCost before_core(Pass pass) const;
   [[nodiscard]] KernelCost rotation(Pass pass) const;
   [[nodiscard]] KernelCost copies(Pass pass) const;
@@ -57,8 +57,8 @@ class Attention {
   AttentionShape shape_, windowed_;
   double full_share_;  // of layers that see all keys
   Linear down_, qkv_, proj_;
-  // Absorbed: from a head's answer in latents to its values; of a head's key and value as the model means
-  // them, which is its work; 0: not absorbed.
+  // Absorbed: the product from a head's output in latents to its values; the widths of a head's key and value
+  // in the model, which count as its work; 0: not absorbed.
   KernelCost values_;
   double useful_width_ = 0;
 };
@@ -68,13 +68,13 @@ class FeedForward {
  public:
   virtual ~FeedForward() = default;
   virtual int forward(PieceList& list) const = 0;
-  // What of it runs again where recompute ends with what the backward pass reads (Plan::Again::to_the_end).
-  // Of experts all: their combined rows are no product's result.
+  // The part that runs again where recompute ends with what the backward pass reads
+  // (Plan::Again::to_the_end). For experts everything: their combined rows are not the result of a product.
   virtual void again(PieceList& list) const { forward(list); }
   virtual int backward(PieceList& list, RecomputeKind recompute) const = 0;
 };
 // REQUIRES: kernels outlives the result. `ffn`: inner width, all tensor ranks together; `normed`: it follows
-// a norm, whose result nobody else reads.
+// a norm, whose result nothing else reads.
 [[nodiscard]] std::unique_ptr<FeedForward> dense_feed_forward(const LayerKernels& kernels,
                                                               const LayerParameters& parameters, double ffn,
                                                               bool normed);
@@ -83,7 +83,7 @@ class FeedForward {
 // The same where nothing is dispatched (Plan::sliced_experts).
 [[nodiscard]] std::unique_ptr<FeedForward> sliced_experts(const LayerKernels& kernels,
                                                           const LayerParameters& parameters);
-// Of E experts, the part that at least one of `tokens` tokens visits, each K of them, evenly spread:
+// The share of E experts that at least one of `tokens` tokens visits, each visiting K, evenly spread:
 //   1 - (1 - K / E)^tokens
 [[nodiscard]] double visited_share(double top_k, double experts, double tokens);
 }  // namespace topsim::workloads

@@ -1,4 +1,4 @@
-// What the first and the last stage do beyond layers.
+// What the first and the last stage do in addition to layers.
 #include <cmath>
 
 #include "workloads/layer/layer_kernels.hpp"

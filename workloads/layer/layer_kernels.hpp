@@ -14,8 +14,8 @@ namespace topsim::workloads {
 // The work of one linear layer Y[M x n] = X[M x k] W.
 struct Linear {
   KernelCost forward, input_gradient, weight_gradient;
-  KernelCost forward_cast{}, input_cast{};  // of the first two, what casts their operands
-  // Of one part of the rows: forward in t and, with user buffers, in 4 parts, input gradient in t.
+  KernelCost forward_cast{}, input_cast{};  // the casts of the operands of the first two
+  // For one part of the rows: forward in t and, with user buffers, in 4 parts; input gradient in t.
   KernelCost forward_tile{}, forward_quarter{}, input_tile{};
   friend Linear operator+(const Linear& a, const Linear& b) {
     return {a.forward + b.forward,
@@ -32,7 +32,7 @@ struct Linear {
 // Where a weight gradient goes, and what autograd then does with one of so many parameters.
 [[nodiscard]] GemmOutput gradient_output(const Plan& plan);
 [[nodiscard]] KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters);
-// Frozen ones are added and have no gradient.
+// Frozen biases are added and have no gradient.
 [[nodiscard]] inline bool has_bias_gradients(const ModelSpec& model, const Plan& plan) {
   return has_biases(model) && !plan.inference() && !plan.frozen();
 }
@@ -48,9 +48,9 @@ class LayerKernels {
   double tokens, rows, hidden, element;
   double bytes;  // S
 
-  // How an operand reaches a product of few bits: in 16, and is cast there in both layouts that forward and
-  // backward read; cast in both; cast in one, by a norm or before a gather, of which the weight gradient
-  // makes the other.
+  // How an operand reaches a product in few bits: wide, in 16 bits, and is cast there into both layouts that
+  // forward and backward read; cast in both; or cast in one, by a norm or before a gather, from which the
+  // weight gradient makes the other.
   enum class Operand : std::uint8_t { wide, narrow, one_layout };
   struct Casts {
     Operand input = Operand::wide, gradient = Operand::wide;
@@ -59,14 +59,14 @@ class LayerKernels {
   [[nodiscard]] Linear linear(double m, double n, double k, Casts casts) const {
     return grouped(m, n, k, 1, casts);
   }
-  // Of a column-parallel layer's input, behind a norm or not, and of a row-parallel layer's gradient.
+  // For a column-parallel layer's input, after a norm or not, and for a row-parallel layer's gradient.
   [[nodiscard]] Operand column_input(bool normed) const {
     return plan.gathers_narrow || (normed && plan.casts_in_norms) ? Operand::one_layout : Operand::wide;
   }
   [[nodiscard]] Operand row_gradient() const {
     return plan.gathers_narrow ? Operand::one_layout : Operand::wide;
   }
-  // Products of one input, each of its own width; one where they are not apart.
+  // Products of one input, each with its own width; a single one unless `apart`.
   [[nodiscard]] Linear columns(double m, std::initializer_list<double> widths, double k, bool apart,
                                Casts casts) const;
   [[nodiscard]] Linear gate_and_up(double m, double ffn, Casts casts) const {
@@ -85,35 +85,35 @@ class LayerKernels {
   [[nodiscard]] KernelCost residual_forward() const;  // bias, dropout (a byte of mask), residual
   // Dropout backward, the sum of the two branches' gradients, and that of a bias.
   [[nodiscard]] KernelCost residual_backward() const;
-  // Parallel residual. Of the halves' answers before their sum is reduced: attention's bias and dropout, the
-  // network's and the sum, as GPT-NeoX's ParallelTransformerLayer (megatron/model/transformer.py,
+  // Parallel residual. For the halves' outputs before their sum is reduced: attention's bias and dropout, the
+  // network's, and the sum, as GPT-NeoX's ParallelTransformerLayer (megatron/model/transformer.py,
   // gpt_j_residual); then the residual. Where nothing is reduced, one kernel adds all three.
   [[nodiscard]] KernelCost branches_forward() const;
   [[nodiscard]] KernelCost parallel_residual_forward() const;
   [[nodiscard]] KernelCost branches_backward() const;  // both dropouts and biases
   [[nodiscard]] KernelCost sum(double count) const;    // of two, each of so many rows
-  // Linear layers whose bias is added by what follows leave its gradient to a kernel that reads theirs.
+  // Linear layers whose bias is added by a later kernel leave its gradient to a kernel that reads theirs.
   [[nodiscard]] KernelCost bias_gradient(double elements) const;
-  // Between FC1 and FC2 of that inner width.
+  // Between FC1 and FC2, with that inner width.
   [[nodiscard]] KernelCost activation_forward(double count, double ffn) const;
   [[nodiscard]] KernelCost activation_backward(double count, double ffn) const;
   [[nodiscard]] double gates() const { return model.gated_ffn ? 2 : 1; }  // matrices of FC1
 
   [[nodiscard]] bool in_tiles() const;         // user buffers
   [[nodiscard]] bool micro_pipelined() const;  // PyTorch's asynchronous tensor parallelism
-  // Exchanges that no tile hides are waited for where they are launched.
+  // Exchanges that are not hidden by tiles are waited for where they are launched.
   [[nodiscard]] bool waits_at_once() const {
     return plan.tp_overlap == TensorOverlap::none || plan.tp_overlap == TensorOverlap::micro_pipeline;
   }
 
   // All-gather and reduction of activations over the tensor group; the first is nothing without sequence
-  // parallelism. Where a rank's rows are not one stretch of the whole (Plan::batch_first_shards), copies put
-  // them in order behind the gather and before the scatter; asynchronous tensor parallelism multiplies the
-  // parts where they lie. Return what the next piece must wait for.
+  // parallelism. Where a rank's rows are not contiguous in the whole (Plan::batch_first_shards), copies
+  // reorder them after the gather and before the scatter; asynchronous tensor parallelism multiplies the
+  // parts in place. Return what the next piece must wait for.
   int gather(PieceList& list, Part part, double whole) const;
   int reduce(PieceList& list, Part part, double whole) const;
-  // What is gathered before a product: bytes of all ranks, and what casts this one's part before. Scales of a
-  // tensor's own maximum are those of all ranks.
+  // What is gathered before a product: bytes of all ranks, and the cast of this rank's part before. Scales
+  // from a tensor's own maximum are those of all ranks.
   struct Gathered {
     double bytes;
     KernelCost maximum{}, cast{};
@@ -121,7 +121,7 @@ class LayerKernels {
   [[nodiscard]] Gathered as_it_is(double wide) const { return {wide}; }
   [[nodiscard]] Gathered gathered_input(double wide, bool normed) const;
   [[nodiscard]] Gathered gathered_gradient(double wide) const;
-  // A product, one of t parts of it, and what of the whole casts operands.
+  // A product, one of its t parts, and the cast of the operands of the whole.
   struct Product {
     const KernelCost &whole, &tile, &cast;
   };
@@ -133,8 +133,8 @@ class LayerKernels {
   }
   // A product of the gathered activation: gather, then `work`, then `after`. With user buffers (Transformer
   // Engine's ring exchange) part i is multiplied while part i + 1 arrives from the neighbour; t - 1 exchanges
-  // of S / t. A micro-pipeline copies its own rows to where others read them first, and pulls theirs by copy
-  // engines, one copy at a time, two products ahead at most.
+  // of S / t. A micro-pipeline first copies its own rows to where others read them, and pulls theirs with
+  // copy engines, one copy at a time, at most two products ahead.
   void gathered_product(PieceList& list, Part part, const Product& work, const KernelCost& after,
                         const Gathered& gathered, double parameters) const;
   // A product whose result is summed over the tensor group; user buffers: in quarters, each scattered while
@@ -142,9 +142,9 @@ class LayerKernels {
   // multiplied into the other of two buffers, and summed in one pass. Returns what the next piece must wait
   // for.
   int reduced_product(PieceList& list, Part part, const Linear& work, double parameters, int wait) const;
-  // The input of column-parallel layers is gathered once more in the backward pass: where a rank keeps only
-  // its rows, and where torchtitan's checkpoints run it again (a micro-pipeline's with the product that
-  // does).
+  // Whether the input of column-parallel layers is gathered again in the backward pass: where a rank keeps
+  // only its rows, and where torchtitan's checkpoints run it again (in a micro-pipeline together with its
+  // product).
   [[nodiscard]] bool gathers_again(RecomputeKind recompute) const {
     const bool operators = recompute == RecomputeKind::selective && plan.again.operators;
     return plan.gathers_inputs_again || (operators && !micro_pipelined());

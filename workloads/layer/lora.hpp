@@ -7,7 +7,7 @@
 // summed over the tensor group, forward for rows and backward for columns (PEFT, tuners/lora/tp_layer.py).
 //
 // Routed experts: an adapter for each matrix of each expert (PEFT), multiplied in groups, or one for all
-// experts of a rank (Megatron-Bridge, peft/lora.py: share_expert_adapters), which all rows that arrive pass.
+// experts of a rank (Megatron-Bridge, peft/lora.py: share_expert_adapters), used by all arriving rows.
 #pragma once
 
 #include "workloads/layer/pieces.hpp"
@@ -19,11 +19,11 @@ namespace topsim::workloads {
                                       const ComputeModel& compute, RecomputeKind recompute);
 // Embedding or head: frozen, so no gradient of weights; `needed`: that of the input still is.
 [[nodiscard]] PiecePair frozen(const PiecePair& pieces, bool needed);
-// Of the routed experts of a rank: adapters of each of their matrices, and rows that pass them.
+// For the routed experts of a rank: the adapters of each of their matrices, and the rows that pass them.
 [[nodiscard]] double expert_adapters(const ModelSpec& model, const Plan& plan);
 [[nodiscard]] double expert_rows(const ModelSpec& model, const Plan& plan);
-// Of one layer, on one rank: what its adapters keep between their two matrices, in numbers; their weights,
-// `routed` those of experts on ranks of their own.
+// For one layer on one rank: the numbers that its adapters keep between their two matrices; their weights,
+// `routed` those of experts on their own ranks.
 [[nodiscard]] double adapter_activations(const ModelSpec& model, LayerKind kind, const Plan& plan);
 struct AdapterParameters {
   double dense = 0, routed = 0;

@@ -13,7 +13,7 @@
 
 namespace topsim::workloads {
 
-// Whose communicator a collective of a list runs on.
+// The kind of communicator on which a collective of a list runs.
 enum class Group : std::uint8_t { tensor, context, expert, expert_tensor };
 
 // Which ranks hold the same weights: the data-parallel ones, or the fewer that hold the same routed experts.
@@ -45,12 +45,12 @@ struct Piece {
   bool weight_gradient = false;  // may be put off until W in zero-bubble schedules
   Weights weights = Weights::dense;
   double parameters = 0;         // whose gradients this piece completes, or which a forward piece reads
-  double frozen_parameters = 0;  // that a forward piece reads and nobody trains
+  double frozen_parameters = 0;  // that a forward piece reads and that are not trained
   // Collective.
   Group group = Group::tensor;
   program::CollectiveKind kind = program::CollectiveKind::all_reduce;
   double bytes = 0;
-  std::int16_t units = program::Op::kByChannels;  // of the accelerator, that it holds
+  std::int16_t units = program::Op::kByChannels;  // of the accelerator that it holds
   bool host_sync = false;                         // the host waits for this piece before it launches the next
   // An earlier collective of the same list that must have ended before this piece starts. Beyond that,
   // compute follows compute, collectives follow the compute before them and those before them of their group.
@@ -67,9 +67,9 @@ class PieceList {
   // Nothing to send (one rank): returns kNone.
   int collective(Part part, program::CollectiveKind kind, double bytes, int ranks,
                  Group group = Group::tensor, int wait = Piece::kNone);
-  // A collective, if it is one, holds that many units, whatever its channels.
+  // The collective, if there is one, holds that many units, independent of its channels.
   void hold_units(int collective, std::int16_t units);
-  // The host reads what the last piece leaves before it goes on.
+  // The host reads the result of the last piece before it continues.
   void host_reads() { pieces_.back().host_sync = true; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   int add(const Piece& piece);

@@ -1,4 +1,4 @@
-// Multi-token prediction behind the last layer.
+// Multi-token prediction after the last layer.
 #include "workloads/layer/layer_kernels.hpp"
 #include "workloads/model.hpp"
 

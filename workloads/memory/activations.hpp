@@ -6,19 +6,19 @@
 
 namespace topsim::workloads {
 
-// Of a micro-batch, the rows that a tensor rank holds between the matrices.
+// The rows of a micro-batch that a tensor rank holds between the matrices.
 [[nodiscard]] inline double rows_of(const Plan& plan) {
   return plan.sequence_parallel ? plan.tokens() / plan.tp : plan.tokens();
 }
-// Of a column-parallel layer's input, the rows that wait for its weight gradient.
+// The rows of a column-parallel layer's input that are kept for its weight gradient.
 [[nodiscard]] inline double rows_kept(const Plan& plan) {
   return plan.gathers_inputs_again ? rows_of(plan) : plan.tokens();
 }
 [[nodiscard]] double logits_bytes(const ModelSpec& model, const Plan& plan);
-// Of the layer whose backward pass runs: what recompute has made again, beside what was kept.
+// For the layer whose backward pass is running: what recompute produced, in addition to what was kept.
 [[nodiscard]] double bytes_computed_again(const ModelSpec& model, const Plan& plan);
 // The most that the schedule holds at one time.
 [[nodiscard]] double peak_activations(const ModelSpec& model, const Plan& plan, int stage);
-// Offloaded: this layer's and the one that is on its way.
+// With offload: this layer's activations and those of the one in transfer.
 [[nodiscard]] double layers_in_flight(const ModelSpec& model, const Plan& plan, int layers);
 }  // namespace topsim::workloads

@@ -1,5 +1,5 @@
 // Memory of inference: weights in the format of the matmuls (embeddings and LM head as wide as activations),
-// the keys and values of every request of the replica, and what one layer of one micro-batch works on.
+// the keys and values of every request of the replica, and the working space of one layer of one micro-batch.
 //   key-value cache of a stage = 2 x layers x key-value heads / tp x head size x bytes x sequence / cp x
 //   requests
 #pragma once

@@ -9,8 +9,8 @@
 //   ZeRO-0, 1        16 Psi, 4 Psi + 12 Psi / N, and one bucket of 5e8 elements
 //   ZeRO-2           2 Psi + 14 Psi / N and one bucket
 //   ZeRO-3           16 Psi / N, 1e9 live parameters and one bucket
-// DeepSpeed updates from fp32 copies of its 16-bit gradients, which are there when activations and buckets
-// are gone (Plan::update_copy): where that needs more, it is the peak, and what the copies add its `update`.
+// DeepSpeed updates from fp32 copies of its 16-bit gradients, which exist when activations and buckets are
+// gone (Plan::update_copy). Where that needs more, it is the peak, and `update` is what the copies add.
 // Megatron's fp32 gradients beside 16-bit ones stay (20 Psi; 4 Psi + 16 Psi / N).
 //
 // Activations of one layer and one micro-batch (Korthikanti et al. 2022, section 4; s sequence, b
@@ -27,7 +27,7 @@
 // after it, in the place of the logits (bytes of each: Framework::loss). So do gradients that pass through a
 // layer, which no closed form above has (working_set.hpp).
 //
-// Totals are what is allocated at the peak. Of PyTorch's sets (ddp, fsdp) they are what its allocator
+// Totals are the bytes allocated at the peak. Of PyTorch's sets (ddp, fsdp) they are what its allocator
 // reserves for these tensors, by stream and for the loss (Framework::loss), but for the holes that
 // temporaries leave between kept tensors.
 #pragma once
@@ -47,9 +47,9 @@ struct MemoryParts {
   double weights = 0, gradients = 0, optimizer = 0;  // bytes
   double activations = 0;                            // kept for the backward pass, at the peak
   double recompute = 0;                              // of the layer that is being computed again
-  double working = 0;   // passes through the layer whose backward pass runs (working_set.hpp)
+  double working = 0;   // in the layer whose backward pass is running (working_set.hpp)
   double kv_cache = 0;  // inference: keys and values of all requests
-  double update = 0;    // beyond the states, where the optimiser's step is the peak
+  double update = 0;    // in addition to the states, where the optimiser's step is the peak
   [[nodiscard]] double total() const {
     return weights + gradients + optimizer + activations + recompute + working + kv_cache + update;
   }
@@ -76,7 +76,7 @@ struct StageActivations {
 };
 // REQUIRES: stage in [0, plan.global_stages()).
 [[nodiscard]] StageActivations stage_activations(const ModelSpec& model, const Plan& plan, int stage);
-// Of the layers that full recompute holds at a time, the larger: a mixture's where there are experts.
+// The largest kind of layer that full recompute holds at a time: with experts where there are any.
 [[nodiscard]] inline LayerKind largest_kind(const ModelSpec& model) {
   return model.experts.count > 0 ? LayerKind::experts : LayerKind::dense;
 }
@@ -85,13 +85,13 @@ struct StageActivations {
 // The same from what the user wrote. Throws ConfigError when the plan is wrong, not when it does not fit.
 [[nodiscard]] MemoryUse memory_use(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                                    std::uint32_t accelerators);
-// Where it does not fit: the first change, the quickest that is tried, after which it does, as "zero = 3
-// would fit (60.1 GiB)"; empty where no single one is enough.
+// Where it does not fit: the cheapest of the changes tried with which it does, as "zero = 3 would fit (60.1
+// GiB)"; empty where no single change is enough.
 [[nodiscard]] std::string fitting_change(const WorkloadSpec& workload,
                                          const topology::Accelerator& accelerator,
                                          std::uint32_t accelerators);
-// Throws ConfigError when a stage does not fit: by how much, which part is largest, and a change that would
-// fit.
+// Throws ConfigError when a stage does not fit: by how much, which part is largest, and a change with which
+// it fits.
 void require_fit(const WorkloadSpec& workload, const topology::Accelerator& accelerator,
                  std::uint32_t accelerators);
 }  // namespace topsim::workloads

@@ -1,4 +1,4 @@
-// What to say when a plan does not fit: the first change, from the cheapest on, after which it does.
+// The advice when a plan does not fit: the cheapest change after which it does.
 #include <fmt/format.h>
 
 #include <functional>

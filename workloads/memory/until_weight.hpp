@@ -1,4 +1,4 @@
-// What weight gradients that are put off still need (memory.hpp, StageActivations).
+// What postponed weight gradients still need (memory.hpp, StageActivations).
 #pragma once
 
 #include "workloads/model.hpp"

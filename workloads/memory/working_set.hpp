@@ -1,5 +1,5 @@
-// What passes through the layer whose backward pass runs, beyond what its forward pass kept: gradients
-// between its products, and copies on their way to and from the tensor group. T rows of the rank's
+// What the layer whose backward pass is running holds in addition to what its forward pass kept: gradients
+// between its products, and copies in transfer to and from the tensor group. T rows of the rank's
 // micro-batch, R those between the matrices (T / t with sequence parallelism), f columns of FC1 on this rank,
 // g of them side by side (2 gated), e bytes; the most of three moments of the feed-forward network, where all
 // of the layer is still kept, and of the attention core with stored scores:
@@ -18,6 +18,6 @@
 
 namespace topsim::workloads {
 
-// Bytes. Of experts those of the rows that arrive at them. REQUIRES: a training plan.
+// Bytes. For experts, of the rows that arrive at them. REQUIRES: a training plan.
 [[nodiscard]] double working_set(const ModelSpec& model, const Plan& plan);
 }  // namespace topsim::workloads

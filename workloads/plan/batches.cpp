@@ -1,4 +1,4 @@
-// Accelerators into replicas, and the batch into micro-batches.
+// Divides accelerators into replicas, and the batch into micro-batches.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which ranks hold which routed experts. Megatron takes expert parallelism out of the tp x cp x dp ranks of a
-// stage: etp x ep of them hold one set of experts, the others copies of it.
+// Which ranks hold which routed experts. Megatron arranges expert parallelism within the tp x cp x dp ranks
+// of a stage: etp x ep of them hold one set of experts, the others copies of it.
 #include <fmt/format.h>
 
 #include <algorithm>

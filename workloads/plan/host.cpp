@@ -1,4 +1,4 @@
-// Which ranks share shards, and what lives in host memory: both depend on what a node is.
+// Which ranks share shards, and what is kept in host memory: both depend on the node.
 #include <fmt/format.h>
 
 #include <algorithm>

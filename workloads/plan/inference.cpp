@@ -1,4 +1,4 @@
-// What a plan means where nothing is trained (plan.hpp, Plan::task).
+// The meaning of a plan where nothing is trained (plan.hpp, Plan::task).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which kernels a framework has: its facts (framework.hpp), less what the workload has no use for.
+// The kernels of a framework: its facts (framework.hpp), without those that the workload does not use.
 #include <algorithm>
 
 #include "workloads/compute/compute_model.hpp"

@@ -1,5 +1,5 @@
-// The parts of resolve() (plan.hpp), one file each: every part fills what it is named for and reports all
-// that is wrong with it. The order in which resolve() calls them matters; what a part reads is set before it.
+// The parts of resolve() (plan.hpp), one file each: every part fills the fields it is named for and reports
+// all mistakes in them. The order in which resolve() calls them matters; what a part reads is set before it.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ void set_precision(const WorkloadSpec& workload, const Framework& defaults, Plan
 // Also checks how context parallelism cuts sequences. Reads tp, cp, task.
 void set_sequence_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                            Mistakes& mistakes);
-// What messages between stages and of tensor parallelism run beside.
+// What messages between stages and of tensor parallelism overlap with.
 void set_overlap(const PlanSpec& spec, const Framework& defaults, Plan& plan, Mistakes& mistakes);
-// What the backward pass does again.
+// What the backward pass computes again.
 void set_recompute(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_stage_times(const StageTimes& given, Plan& plan, Mistakes& mistakes);
 // Which ranks hold which routed experts, and their load. Reads tp, cp, dp, rank_order, sequence_parallel.
@@ -45,20 +45,20 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 // What data-parallel ranks share, and when they exchange it. Reads dp, cp, pp, the experts and the precision.
 void set_data_parallel(const WorkloadSpec& workload, const Framework& defaults, Plan& plan,
                        Mistakes& mistakes);
-// torch.nn.DataParallel: cuts the batch and nothing else. Reads what set_data_parallel() sets.
+// torch.nn.DataParallel: divides only the batch. Reads what set_data_parallel() sets.
 void set_single_process(const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Ranks that share one set of shards. Reads zero.
 [[nodiscard]] int shard_group(const WorkloadSpec& workload, const Framework& defaults, const Plan& plan,
                               Mistakes& mistakes);
 void set_offload(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_launches(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
-// Parts of a layer that start from a graph each. Reads what set_launches() sets.
+// Parts of a layer that have a CUDA graph of their own. Reads what set_launches() sets.
 void set_graph_parts(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 // Reads the precision, sequence_parallel and single_process.
 void set_kernels(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_loss(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_adapters(const WorkloadSpec& workload, const Framework& defaults, Plan& plan, Mistakes& mistakes);
 void set_packing(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
-// Inference has no gradients and no optimiser: after everything else, which it puts right.
+// Inference has no gradients and no optimiser: called last, it corrects what the other parts set.
 void set_inference(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes);
 }  // namespace topsim::workloads

@@ -1,4 +1,4 @@
-// The model against the plan: counts are positive, tensor-parallel ranks divide what they split.
+// Checks the model against the plan: counts are positive, tensor-parallel ranks divide what they split.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Zero bubble's automatic schedule (Qi et al., Zero Bubble Pipeline Parallelism, arXiv:2401.10241, section
-// 3.1): an order made for the times and the memory of one plan, where no fixed order suits all of them.
+// 3.1): an order built for the times and the memory of one plan, since no fixed order suits all plans.
 //
-// The pipeline is played through once and every stage decides when it falls idle. Before its first gradient
-// returns a stage runs the forwards that fit, of those that memory allows. Then a backward and a forward take
-// turns. A weight gradient fills a gap that is longer than itself, or a shorter one that would make this
+// The pipeline is simulated once, and every stage decides whenever it becomes idle. Before its first gradient
+// returns, a stage runs as many forwards as fit and memory allows. Then backward and forward passes
+// alternate. A weight gradient fills a gap that is longer than itself, or a shorter one that would make this
 // stage the one that has idled most; it also makes room where memory is full.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace topsim::workloads::schedule {
 
-// What one micro-batch costs on a stage.
+// The cost of one micro-batch on a stage.
 struct PassCosts {
   Duration forward{}, input{}, weight{};  // input and weight: the two parts of the backward pass
   // Of what a micro-batch keeps, the part that is held until its weight gradient: above 1 where the gradients
@@ -28,6 +28,6 @@ struct PipelineCosts {
   int held = 0;         // micro-batches' activations that a stage may hold
 };
 
-// One list a stage. Deterministic. REQUIRES: costs.held >= stages, micro_batches >= 1.
+// One list per stage. Deterministic. REQUIRES: costs.held >= stages, micro_batches >= 1.
 [[nodiscard]] std::vector<std::vector<StageTask>> automatic(const PipelineCosts& costs, int micro_batches);
 }  // namespace topsim::workloads::schedule

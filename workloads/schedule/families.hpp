@@ -1,4 +1,4 @@
-// One function a family of schedules; schedule.cpp chooses.
+// One function per family of schedules; schedule.cpp chooses.
 #pragma once
 
 #include "workloads/schedule/schedule.hpp"

@@ -1,4 +1,4 @@
-// In which order a pipeline stage works on its micro-batches: plain lists, one a stage.
+// The order in which a pipeline stage works on its micro-batches: plain lists, one per stage.
 //
 // p stages, m micro-batches, v chunks of the model on a stage, r the stage; F forward, B = I + W backward,
 // its input and weight gradients; equal stages, transfers free. Bubble:
@@ -29,7 +29,7 @@ struct StageTask {
   int micro_batch = 0;
   int chunk =
       0;  // zb-v: 0 on the way down, 1 on the way back; dualpipe: 0 from the first stage, 1 from the last
-  // Runs fused with the task after it: one's communication hides behind the other's kernels (dualpipe).
+  // Runs together with the task after it: the kernels of one hide the communication of the other (dualpipe).
   bool with_next = false;
   bool operator==(const StageTask&) const = default;
 };

@@ -1,5 +1,5 @@
-// Two chunks a stage in the shape of a V: stage r holds parts r and 2p-1-r of the model, so that the loss is
-// computed where the first chunk ends its way down. The order is defined for at least 2p-1 micro-batches;
+// Two chunks per stage in the shape of a V: stage r holds parts r and 2p-1-r of the model, so that the loss
+// is computed on the stage where the first chunks end. The order is defined for at least 2p-1 micro-batches;
 // with fewer the missing ones are left out.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Schedules with one chunk that put weight gradients off to where the pipeline would idle.
+// Schedules with one chunk that postpone weight gradients to where the pipeline would idle.
 #include <algorithm>
 
 #include "workloads/schedule/automatic.hpp"

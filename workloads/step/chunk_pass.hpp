@@ -1,5 +1,5 @@
-// One micro-batch's way through the part of the model that a rank holds, emitted piece by piece, so that two
-// of them can take turns.
+// The passage of one micro-batch through the part of the model that a rank holds, emitted piece by piece, so
+// that two passages can alternate.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Chunk {
   bool first = false, last = false;              // of the model
   int first_micro_batch = 0, micro_batches = 0;  // that pass through it in a step
   int backward_done = 0;
-  // Copies of what layers keep on their way to the host, by micro-batch and layer.
+  // Copies to the host of what layers keep, by micro-batch and layer.
   std::map<std::pair<int, int>, std::uint32_t> on_host;
 };
 
@@ -32,7 +32,7 @@ class ChunkPass {
   ChunkPass(const ModelSpec& model, const Plan& plan, const StepPieces& pieces, Chunk& chunk,
             const StageTask& task, StageEmitter& emitter, DataParallel& data);
   [[nodiscard]] bool done() const { return next_ == segments_.size(); }
-  // The next piece needs an all-to-all among experts that is on its way.
+  // The next piece needs an all-to-all among experts that is in progress.
   [[nodiscard]] bool awaits_exchange() const;
   // REQUIRES: !done(). Emits the next piece, and around it what data parallelism does there.
   void advance();
@@ -61,7 +61,7 @@ class ChunkPass {
   StageEmitter::Walk walk_;
 };
 
-// Emits both to their end. Each runs until it would wait for an exchange among experts; meanwhile the other
+// Emits both to the end. Each runs until it would wait for an exchange among experts; then the other
 // computes.
 void take_turns(ChunkPass& first, ChunkPass& second);
 }  // namespace topsim::workloads

@@ -1,5 +1,5 @@
-// What data-parallel ranks exchange during a step, as hooks that a stage's program calls at the places where
-// a framework hangs its own.
+// What data-parallel ranks exchange during a step, as hooks that a stage's program calls at the same places
+// as a framework calls its own.
 //
 //   Buckets  whole parameters on every rank; gradients are reduced in buckets as they become ready (Megatron,
 //            DistributedDataParallel, DeepSpeed ZeRO 0-2), updated parameters gathered where the optimiser is
@@ -25,9 +25,9 @@ struct ChunkParameters {
     double parameters;
     Weights weights;
   };
-  int stage = 0;                       // of the model: all that hold it exchange chunks in this order
-  std::vector<double> units;           // all of a unit, frozen ones too
-  std::vector<double> unit_gradients;  // those that are trained
+  int stage = 0;                                  // of the model: all holders exchange chunks in this order
+  std::vector<double> units;                      // all of a unit, frozen ones too
+  std::vector<double> unit_gradients;             // those that are trained
   std::vector<std::vector<double>> unit_gathers;  // all of a unit, gather by gather
   // Of a unit, experts whose shards other ranks hold (Plan::shards_experts); the above are without them.
   std::vector<double> routed_units, routed_unit_gradients;

@@ -1,4 +1,4 @@
-// Which rank is where in the plan: its coordinates, its communicators, its neighbours in the pipeline.
+// The position of each rank in the plan: coordinates, communicators, neighbours in the pipeline.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct Slots {
   std::uint8_t next = kNoSlot, previous = kNoSlot, turned_next = kNoSlot, turned_previous = kNoSlot;
 };
 
-// Fills ranks, class_of_rank (one class a stage), communicators, members and peers of the program.
-// `shared_embedding`: the first stage and the last hold copies of one table of words.
+// Fills ranks, class_of_rank (one class per stage), communicators, members and peers of the program.
+// `shared_embedding`: the first and the last stage hold copies of one word embedding.
 Slots lay_out(const Plan& plan, bool shared_embedding, program::Program& program);
 }  // namespace topsim::workloads

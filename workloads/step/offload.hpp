@@ -22,8 +22,8 @@ inline constexpr std::uint8_t kToHost = 0, kFromHost = 1;
 // Gradients of `elements` parameters of this rank's shard, after the op that reduced them. Returns the copy.
 std::uint32_t offload_gradients(StageEmitter& emitter, double elements, std::span<const std::uint32_t> after,
                                 bool follows_compute);
-// The update of `parameters` on the host; `copies`: gradients on their way there. The compute stream waits
-// for the parameters' return.
+// The update of `parameters` on the host; `copies`: gradients in transfer to the host. The compute stream
+// waits for the parameters' return.
 void host_optimizer(StageEmitter& emitter, double parameters, const Plan& plan,
                     std::span<const std::uint32_t> copies);
 }  // namespace topsim::workloads

@@ -16,7 +16,7 @@ struct UpdateBytes {
 // Of the `parameters` whose optimiser states the rank holds. `norm_slot`: the communicator over which the
 // gradient norm is summed, Slots::kNoSlot where the rank has all of it. `layers` on the rank: what the host
 // walks through tensor by tensor.
-// `copies`: gradients on their way to the host, with offload; empty: they are all still here.
+// `copies`: gradients in transfer to the host, with offload; empty: none is offloaded.
 void add_optimizer(StageEmitter& emitter, double parameters, double layers, const Plan& plan,
                    const ComputeModel& compute, std::uint8_t norm_slot,
                    std::span<const std::uint32_t> copies = {});

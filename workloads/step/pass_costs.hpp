@@ -1,4 +1,4 @@
-// What a stage's passes cost one micro-batch, for schedules that are made for a plan
+// The cost of a stage's passes for one micro-batch, for schedules that are built for a plan
 // (schedule/automatic.hpp).
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace topsim::workloads {
 
-// One list a stage. Times are those replayed, else of kernels (or of the host that launches them, if longer)
-// without communication: what depends on the network is not known yet. Zero Bubble holds two pipelines of
+// One list per stage. Times are the replayed ones, else of kernels (or of the host that launches them, if
+// longer) without communication: the network's times are not known yet. Zero Bubble holds two pipelines of
 // micro-batches. REQUIRES: one chunk a stage.
 [[nodiscard]] std::vector<std::vector<StageTask>> orders_for(const ModelSpec& model, const Plan& plan,
                                                              const StepPieces& pieces);

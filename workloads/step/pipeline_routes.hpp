@@ -1,4 +1,4 @@
-// Between which stages a pipeline's messages go, and after which tasks they are exchanged.
+// The stages between which a pipeline's messages go, and the tasks after which they are exchanged.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class PipelineRoutes {
   PipelineRoutes(const Plan& plan, const Slots& slots, int stage)
       : plan_(plan), slots_(slots), stage_(stage) {}
 
-  // Where the task's input comes from; none when it is computed here.
+  // The source of the task's input; none when it is computed here.
   [[nodiscard]] std::optional<Route> input_of(const StageTask& task) const;
   [[nodiscard]] std::optional<Route> output_of(const StageTask& task) const;
   // The tasks between two exchanges with the neighbours, as [first, last] of the order.

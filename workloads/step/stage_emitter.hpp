@@ -11,7 +11,7 @@
 
 namespace topsim::workloads {
 
-// Which part of a backward list to emit; zero-bubble schedules take it in two.
+// Which part of a backward list to emit; zero-bubble schedules emit it in two parts.
 enum class WeightGradients : std::uint8_t { with, without, only };
 
 class StageEmitter {
@@ -86,7 +86,7 @@ class StageEmitter {
   // The rest is launched while it runs and delays what follows.
   Duration launch_of(const KernelCost& cost, program::Phase phase);
   Duration launch_of_call(Duration call, program::Phase phase);
-  [[nodiscard]] double turns(program::Phase phase) const;  // how many threads take turns at launching
+  [[nodiscard]] double turns(program::Phase phase) const;  // how many threads alternate in launching
   std::uint16_t label_of(program::Phase phase, Part part);
 
   program::RankProgramBuilder& builder_;

@@ -1,4 +1,4 @@
-// What of a layer's parameters is gathered together where ranks hold shards of them (units.cpp).
+// Which of a layer's parameters are gathered together where ranks hold shards of them (units.cpp).
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace topsim::workloads {
 // modules, others Megatron-DeepSpeed's, which joins queries, keys and values.
 [[nodiscard]] std::vector<double> matrices_of(const ModelSpec& model, LayerKind kind, const Plan& plan);
 
-// Numbers of each gather of a unit: all, or matrices until `least` are together; what is no matrix comes with
-// the first.
+// How many numbers each gather of a unit has: all, or matrices until there are `least`; other parameters come
+// with the first.
 [[nodiscard]] std::vector<double> gathers_of(double unit, const std::vector<double>& matrices, double least);
 }  // namespace topsim::workloads

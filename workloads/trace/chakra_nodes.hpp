@@ -1,4 +1,4 @@
-// What the numbers of a Chakra node say (et_def.proto).
+// The numbers in a Chakra node (et_def.proto).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum NodeType : std::uint64_t {
   kCollective
 };
 
-// Chakra has whole microseconds: what topsim writes beside them where there is more to say, of the same time.
+// Chakra has whole microseconds: topsim adds this attribute where a time is not a whole number of them.
 inline constexpr std::string_view kPicoseconds = "duration_picos";
 
 struct Attribute {

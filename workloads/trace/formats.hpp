@@ -30,7 +30,7 @@ struct ChakraFiles {
 [[nodiscard]] Trace read_native(const std::string& text, const std::string& file);
 [[nodiscard]] std::string write_native(const Trace& trace);
 
-// What the writer of `format` ("chakra", "goal") has no word for and leaves out, a sentence each; what would
-// make another trace of it, writers refuse.
+// What the writer of `format` ("chakra", "goal") cannot express and leaves out, one sentence each; writers
+// refuse what would change the meaning of the trace.
 [[nodiscard]] std::vector<std::string> left_out(const Trace& trace, std::string_view format);
 }  // namespace topsim::workloads::trace

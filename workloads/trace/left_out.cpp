@@ -1,4 +1,4 @@
-// What a format has no word for.
+// What a format cannot express.
 #include <fmt/format.h>
 
 #include <functional>

@@ -17,6 +17,6 @@ namespace topsim::workloads::trace {
 [[nodiscard]] Trace load(const TraceSpec& spec, const std::string& folder, std::uint32_t ranks);
 // Every file that load() would read; those of Chakra by rank, then its groups.
 [[nodiscard]] std::vector<std::string> files_of(const TraceSpec& spec, const std::string& folder);
-// What the file's content looks like. Throws ConfigError when it is none of the formats.
+// The format, judged by the file's content. Throws ConfigError when it is none of the formats.
 [[nodiscard]] std::string detect_format(const std::string& path);
 }  // namespace topsim::workloads::trace

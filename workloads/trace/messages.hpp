@@ -1,8 +1,8 @@
-// Which send meets which receive, known before anything runs: sends and receives of a pair of ranks meet by
-// tag, in the order of their rank's program.
+// Which send matches which receive, known before anything runs: sends and receives of a pair of ranks match
+// by tag, in the order of their rank's program.
 //
-// Messages from one rank to another travel in channels, one after the other in each. Messages share a channel
-// when sender and receiver order them alike (so that what meets is what was meant to meet).
+// Messages from one rank to another travel in channels, one after another in each. Messages share a channel
+// when sender and receiver have them in the same order (so that the intended pairs match).
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ struct Matched {
 struct Messages {
   // By pair of ranks, the lower first: channels that it needs, shared by both directions.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channels;
-  // By program: what node meets, and what arrives without a receive.
+  // By program: the match of each node, and what arrives without a receive.
   std::vector<std::unordered_map<std::uint32_t, Matched>> nodes;
   std::vector<std::vector<Matched>> unreceived;
   // Null for a message to oneself.

@@ -1,13 +1,13 @@
 // From a trace to a program.
 //
 // Compute nodes of one processor run one after the other (processor 0 is the accelerator), collectives in the
-// order of their group, messages between two ranks in the order of their tag; everything else only as its
-// dependencies say. Nodes are issued in topological order, the first in the file first.
+// order of their group, messages between two ranks in the order of their tag; everything else only by its
+// dependencies. Nodes are issued in topological order, the first in the file first.
 //
 // Receives are posted ahead: a message travels as soon as its send begins, and a receive ends when it has
 // arrived and what the receive waits for has ended. A send of up to 64 KiB ends at once (buffers of MPI
-// libraries and of NCCL), a larger one when it has arrived. A receive that takes from anybody takes what is
-// left over, in the order of the senders. A message that nobody receives still travels.
+// libraries and of NCCL), a larger one when it has arrived. A receive from any rank takes what is left over,
+// in the order of the senders. A message without a receive still travels.
 #pragma once
 
 #include "topology/catalogue.hpp"
@@ -17,8 +17,8 @@ namespace topsim::workloads::trace {
 
 // `accelerator` times compute nodes that have operations and no duration: the longer of operations over its
 // dense 16-bit rate and operands over its memory bandwidth. Throws ConfigError for a trace that cannot end: a
-// circle of dependencies, a receive without a send, members that call a group differently.
+// cycle of dependencies, a receive without a send, members that call a group differently.
 [[nodiscard]] program::Program to_program(const Trace& trace, const topology::Accelerator& accelerator);
-// Throws ConfigError where nodes of a rank wait for each other in a circle.
+// Throws ConfigError where nodes of a rank wait for each other in a cycle.
 void require_an_end(const Trace& trace);
 }  // namespace topsim::workloads::trace

@@ -1,5 +1,5 @@
 // A workload trace in memory, whatever format it came from: what every rank does, node by node, with its
-// dependencies. Importers fill it, writers print it, replay.hpp makes a program of it.
+// dependencies. Importers fill it, writers print it, replay.hpp turns it into a program.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Node {
   double operations = 0, operand_bytes = 0;
 };
 
-// What some ranks do, all the same. Nodes are in the order of the file.
+// What some ranks do, all alike. Nodes are in the order of the file.
 struct RankTrace {
   std::vector<std::uint32_t> ranks;
   std::vector<Node> nodes;
@@ -57,7 +57,7 @@ struct Trace {
   std::vector<RankTrace> programs;
   std::vector<Group> groups;
   std::vector<std::string> names;
-  std::vector<std::string> notes;  // what was passed over or read between the lines, one sentence each
+  std::vector<std::string> notes;  // what was ignored or inferred, one sentence each
 };
 
 // Words that many nodes share, each once.
