@@ -1,5 +1,5 @@
 // The pieces of topsim._core, one file each. No logic here: text and numbers in, JSON text and columns out;
-// python/topsim makes them pleasant. Everything bound is const after its construction, so threads may share
+// python/topsim builds on them. Everything bound is const after its construction, so threads may share
 // it.
 #pragma once
 

@@ -19,7 +19,7 @@ template <class T>
   if constexpr (std::is_same_v<T, bool>) return "?";
 }
 
-// One value a row, in one pass over the rows.
+// One value per row, in one pass over the rows.
 template <class T, class Rows, class Value>
 [[nodiscard]] py::tuple column(const Rows& rows, const Value& value) {
   py::bytes buffer(nullptr, rows.size() * sizeof(T));

@@ -1,4 +1,4 @@
-// ConfigError -> topsim.ConfigError, with the place of every mistake; everything else as pybind11 does it.
+// ConfigError -> topsim.ConfigError, with the place of every mistake; other exceptions by pybind11's rules.
 #include "python/bindings/bindings.hpp"
 #include "sim/base/error.hpp"
 

@@ -1,4 +1,4 @@
-// Long work for a Python thread: without the GIL, and Ctrl-C reaches it.
+// Long work for a Python thread: runs without the GIL and can be stopped by Ctrl-C.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace topsim::python {
 
 // Calls work() on a thread of its own. Meanwhile the calling thread runs Python's signal handlers and tick()
-// ten times a second; what they raise raises `stop`, and is raised here once the work has ended.
+// ten times a second; an exception from them sets `stop`, and is thrown here once the work has ended.
 template <class Work, class Tick>
 auto interruptible(std::atomic<bool>& stop, const Tick& tick, const Work& work) {
   using namespace std::chrono_literals;

@@ -1,6 +1,6 @@
 // rail: NIC i of every node of a group goes to leaf i of the group; spines join the leaves of all rails.
-// rail-only: the same without anything between rails. fat-tree: all NICs of a node go to the same leaf (to as
-// few as hold them). Planes are copies of all that side by side; a rail may have several leaves (dual ToR).
+// rail-only: the same without links between rails. fat-tree: all NICs of a node go to the same leaf (or to as
+// few as hold them). Planes are independent copies of the whole; a rail may have several leaves (dual ToR).
 #include <fmt/format.h>
 
 #include <algorithm>

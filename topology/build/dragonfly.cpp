@@ -1,6 +1,6 @@
 // Dragonfly (Kim et al. 2008): groups of routers joined all to all inside; every router has global cables to
-// other groups, dealt so that each pair of groups gets the same number, as far as they go round.
-// dimensions: [groups, routers a group, NIC ports a router, global cables a router].
+// other groups, distributed so that each pair of groups gets the same number, as far as possible. dimensions:
+// [groups, routers a group, NIC ports a router, global cables a router].
 #include <fmt/format.h>
 
 #include "sim/base/error.hpp"

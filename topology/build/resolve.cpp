@@ -1,4 +1,4 @@
-// A fabric as the scenario asks for it: the recipe's figures where no key says otherwise.
+// A fabric as the scenario specifies it: the recipe's figures where no key overrides them.
 #include <fmt/format.h>
 
 #include <algorithm>

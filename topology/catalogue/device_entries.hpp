@@ -12,13 +12,13 @@ namespace topsim::topology {
 struct NicEntry {
   std::string id, name, vendor, source;
   int year = 0;
-  std::vector<std::string> links;  // catalogue links it can speak, the usual first: "ib-ndr", "roce-400g"
+  std::vector<std::string> links;  // catalogue links it supports, the usual first: "ib-ndr", "roce-400g"
   int ports = 1;
   BytesPerSecond port_rate{};
   std::string pcie;  // catalogue link of its slot: "pcie5-x16"; empty when it sits on the accelerator's die
   Watts power{}, power_max{};
   // perftest's or a data sheet's host-to-host time of a small message; 0 unknown. The models use
-  // LinkEntry::nic_base, which has the software in it.
+  // LinkEntry::nic_base, which includes the software.
   Duration small_message{};
   Duration message_interval{};  // from one small message of a queue pair to the next (ib_write_bw); 0 unknown
 };
@@ -33,7 +33,7 @@ struct SwitchEntry {
   Duration port_to_port{};                           // default of the sources' range; 0 unknown
   Duration port_to_port_low{}, port_to_port_high{};  // the range
   Bytes buffer{};                                    // shared packet buffer; 0 unknown
-  // Sends only into buffers that the far end announced (InfiniBand); false: PFC and ECN (lossless Ethernet).
+  // Sends only into buffers announced by the far end (InfiniBand); false: PFC and ECN (lossless Ethernet).
   bool credit_flow_control = false;
   bool sharp = false;  // reduces in the network
   Watts power{}, power_max{};

@@ -18,7 +18,7 @@
 
 namespace topsim::topology {
 
-// A figure with all that its sources say.
+// A figure with the values of all its sources.
 template <class M>
 struct Spread {
   M use{}, low{}, high{};

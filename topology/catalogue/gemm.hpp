@@ -2,8 +2,8 @@
 //
 // The model (workloads/compute):  t = max(tiles, memory) + t0 with e = pf / (1 + c (1/tm + 1/tn)).
 // Fitted on public sweeps, each with its error on held-out shapes: A100, H100, A40, B200 in bf16; H100, H200,
-// B200 in fp8, without the cast of the operands (accelerators.json). The rest take over the shape of their
-// nearest relative, and the height of what was measured:
+// B200 in fp8, without the cast of the operands (accelerators.json). The rest take the shape of the curve
+// from their nearest relative, and its height from measurements:
 //
 //   relative    by compute capability, as "relatives" of accelerators.json has them with their reasons
 //   q           the precision itself where the relative was fitted in it, else bf16

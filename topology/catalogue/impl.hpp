@@ -1,4 +1,4 @@
-// What a Catalogue holds, and the readers that fill it, one a category.
+// The members of a Catalogue, and the readers that fill it, one per category.
 #pragma once
 
 #include <map>
@@ -20,15 +20,15 @@
 namespace topsim::topology {
 
 // Files of the catalogue in layers: hardware/FILE.json of all of `directories` as one document. What the
-// first says of an entry wins, the others have the rest; entries stand in the order of the last, new ones
-// behind.
+// first says of an entry wins, the others supply the rest; entries are in the order of the last, new ones
+// after them.
 [[nodiscard]] config::Document hardware_document(std::span<const std::string> directories,
                                                  const std::string& file);
 
 template <class T>
 using ById = std::map<std::string, T, std::less<>>;
 
-// Each file is read when something of it is first asked for, once, whatever the thread: a run never needs the
+// Each file is read once, when one of its entries is first asked for, by any thread: a run never needs the
 // prices, a price list never the nodes.
 class Catalogue::Impl {
  public:
@@ -69,7 +69,7 @@ class Catalogue::Impl {
   Category<FailureRate> failure_rates_;
 };
 
-// One a file. Names of other categories are checked against these.
+// One per file. Names of other categories are checked against these.
 void read_links(const config::Document& file, ById<LinkEntry>& links, config::Reader& reader);
 struct Derivation;  // topology/catalogue/gemm.hpp
 [[nodiscard]] Derivation read_accelerators(const config::Document& file, const ById<LinkEntry>& links,
@@ -107,7 +107,7 @@ template <class T>
   return names;
 }
 
-// Reports `name` at `node` when it is no entry; empty names and absent nodes are fine.
+// Reports `name` at `node` when there is no such entry; empty names and absent nodes are accepted.
 template <class T>
 void check_known(const config::Node& node, std::string_view what, const std::string& name,
                  const ById<T>& entries, config::Reader& reader) {

@@ -1,4 +1,4 @@
-// What the catalogue says about a kind of link, and the one place where a wire's rate becomes payload rate.
+// The catalogue's figures for a kind of link, and the only place where a wire's rate becomes payload rate.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace topsim::topology {
 
-// What brings messages over Ethernet.
+// The transports of messages over Ethernet.
 [[nodiscard]] const std::vector<std::string>& transports();
 
 // configs/hardware/links.json. All rates are per direction of ONE link ("nvlink4" is one NVLink, "pcie5-x16"
-// is one slot, "ib-ndr" is one port); who bundles links multiplies.
+// is one slot, "ib-ndr" is one port); bundles multiply them.
 struct LinkEntry {
   std::string id;     // "ib-ndr"
   std::string label;  // "InfiniBand NDR 400 Gbit/s", for people
@@ -40,10 +40,10 @@ struct LinkEntry {
   Duration nic_base_low{}, nic_base_high{};  // what its sources range over
   std::optional<Duration> hop;               // per switch passed: contains the switch, FEC and its fibre
   Duration fec{};                            // per switch passed when `hop` is absent
-  std::optional<Routing> routing;            // of fabrics of this link that say none
+  std::optional<Routing> routing;            // of fabrics of this link that name none
 
-  // What is measured around it and no crossing: of NVLink, a kernel that copies to its own memory
-  // (p2pBandwidthLatencyTest's diagonal) and what a library adds to a small message; of PCIe, a device's
+  // Measured times other than a crossing: for NVLink, a kernel that copies to its own memory
+  // (p2pBandwidthLatencyTest's diagonal) and what a library adds to a small message; for PCIe, a device's
   // round trip to read host memory. 0: not known.
   Duration copy_kernel{}, library{}, read_round_trip{};
 

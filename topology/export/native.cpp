@@ -1,4 +1,4 @@
-// One device and one link a line, so that files can be compared and edited by hand.
+// One device or link per line, so that files can be compared and edited by hand.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

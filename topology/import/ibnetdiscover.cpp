@@ -1,5 +1,5 @@
-// Format: infiniband-diags ibnetdiscover(8). A record starts at a line "Switch" or "Ca"; each cable stands in
-// the records of both ends.
+// Format: infiniband-diags ibnetdiscover(8). A record starts at a line "Switch" or "Ca"; each cable is in the
+// records of both ends.
 #include <fmt/format.h>
 
 #include <algorithm>

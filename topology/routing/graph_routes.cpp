@@ -2,10 +2,10 @@
 // found breadth first (Boost.Graph) when first asked for and kept. At every switch the next hop is any that
 // comes one closer: all of them evenly (weighted by cables) under adaptive and spray routing, one by hash or
 // destination otherwise; on a torus the lowest, which is dimension order as the builder numbers the links.
-// Half a ring away both ways are as short: places of even coordinate go up and the others down, so that all
-// links of the ring carry alike. Neighbours in a dragonfly have a cable or two, which rows of ports on both
-// would fill: adaptive routers take the detours over every third router too (non-minimal, UGAL: Kim et al.
-// 2008), here evenly.
+// At half a ring's distance both directions are equally short: places of even coordinate go up and the others
+// down, so that all links of the ring carry the same. Neighbours in a dragonfly share only a cable or two,
+// which their ports can overload: adaptive routers also take the detours over every third router
+// (non-minimal, UGAL: Kim et al. 2008), here evenly.
 #include <algorithm>
 #include <array>
 #include <boost/graph/breadth_first_search.hpp>

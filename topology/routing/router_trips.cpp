@@ -1,4 +1,4 @@
-// What routes share: choices of NICs between nodes of the same shapes, trips between nodes that stand alike.
+// What routes share: choices of NICs between nodes of the same shapes, trips between nodes connected alike.
 #include "topology/routing/router_impl.hpp"
 
 namespace topsim::topology {
