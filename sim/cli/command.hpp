@@ -1,5 +1,5 @@
-// A command of topsim: a name, a line, examples, and a function that declares its options on a CLI11 app and
-// returns what to do once they are parsed. One file a command; commands.cpp lists them.
+// A command of topsim: a name, a summary, examples, and a function that declares its options on a CLI11 app
+// and returns what to do once they are parsed. One file per command; commands.cpp lists them.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct Command {
   std::string_view name;
   std::string_view summary;
   Action (*configure)(CLI::App& app);
-  std::string_view examples;  // shown at the end of --help, one a line
+  std::string_view examples;  // shown at the end of --help, one per line
 };
 
 // In the order of `topsim --help`.
@@ -35,7 +35,7 @@ void declare(CLI::App& app, std::span<Action> actions);
 // Parses and runs; turns exceptions into exit codes and messages on stderr.
 [[nodiscard]] int run_command_line(int argc, const char* const* argv);
 
-// Whether stderr is a terminal that takes escape sequences: TERM is set and not dumb.
+// Whether stderr is a terminal with escape sequences: TERM is set and not dumb.
 [[nodiscard]] bool terminal_on_stderr();
 // Whether messages on stderr may be coloured: such a terminal, and NO_COLOR unset.
 [[nodiscard]] bool colour_on_stderr();

@@ -1,4 +1,4 @@
-// The configure functions of all commands, one a file.
+// The configure functions of all commands, one per file.
 #pragma once
 
 #include "sim/cli/command.hpp"

@@ -1,5 +1,5 @@
-// What a command says of its options. CLI11 itself stays in declare.cpp and command_line.cpp: its header
-// alone takes seconds of compile time in every file that sees it.
+// How a command declares its options. CLI11 itself stays in declare.cpp and command_line.cpp: its header
+// alone costs seconds of compile time in every file that includes it.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,19 @@ class Option;
 
 namespace topsim::cli {
 
-// An option or argument just declared; each word narrows it and gives it back.
+// An option or argument just declared; each call restricts it further and returns it.
 class Declared {
  public:
   explicit Declared(CLI::Option& option) : option_(option) {}
   Declared type_name(const std::string& name);  // what completion offers: "a|b|c", "FILE", "DIR", "SCENARIO"
   Declared required();
-  Declared not_empty();  // --out "$DIR" with DIR unset is a mistake, not a wish for nothing
+  Declared not_empty();  // --out "$DIR" with DIR unset is a mistake
   Declared range(int least, int most);
   Declared range(double least, double most);
   Declared check(std::function<std::string(const std::string& value)> problem);  // empty: none
-  // Of options that may be repeated: how values are told apart.
+  // For options that may be repeated: how values are separated.
   Declared one_each();                  // --set A --set B
-  Declared one_each_kept_in_order();    // --rank A --rank B, and nothing of what follows
+  Declared one_each_kept_in_order();    // --rank A --rank B, one value each
   Declared separated_by(char between);  // --keep a,b
 
  private:
@@ -42,7 +42,7 @@ void add_flag(CLI::App& app, const std::string& names, bool& value, const std::s
 void add_jobs(CLI::App& app, int& jobs);
 void add_page(CLI::App& app, std::string& path, const std::string& help);
 
-// Commands of a command (`topo show`). Alone, the command prints its help and is the user's mistake.
+// Subcommands (`topo show`). Without one, the command prints its help and exits with a user error.
 class Subcommands {
  public:
   explicit Subcommands(CLI::App& app);

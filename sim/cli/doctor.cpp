@@ -1,4 +1,4 @@
-// What a person is asked for first when something does not work.
+// The facts that support asks for first when something does not work.
 #include <unistd.h>
 
 #include <cstdlib>

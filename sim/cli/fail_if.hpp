@@ -17,20 +17,20 @@ struct Condition {
   double limit = 0;  // in the result's unit (SI)
 };
 
-// What "5 %" is: of one, which only shares are; or of the baseline's value, whatever that is.
+// What "5 %" refers to: to one, for shares only; or to the baseline's value, for any figure.
 enum class Percent : std::uint8_t { of_one, of_baseline };
 
-// Throws ConfigError when it is no condition.
+// Throws ConfigError when the text is not a condition.
 [[nodiscard]] Condition parse_condition(std::string_view text, Percent percent = Percent::of_one);
 
 [[nodiscard]] bool holds(const Condition& condition, double value);
 
-// Before anything is simulated: throws ConfigError when no result has such a number. `more`: keys beside
-// those of a result. Keys into lists and of sections that a scenario may leave out can only be judged
+// Before anything is simulated: throws ConfigError when no result has such a number. `more`: keys in
+// addition to those of a result. Keys into lists and into optional sections can only be checked
 // afterwards.
 void check_key(const Condition& condition, std::span<const std::string> more = {});
 
-// What `condition` says of a result (topsim.result/1 text). Throws ConfigError when the result has no such
+// Evaluates `condition` on a result (topsim.result/1 text). Throws ConfigError when the result has no such
 // number.
 struct Verdict {
   bool holds = false;

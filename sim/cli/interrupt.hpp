@@ -1,8 +1,8 @@
-// Ctrl-C and SIGTERM, one way for all commands. While an InterruptGuard lives, the first signal raises its
-// flag: the work stops at its next event, and what was done so far is written, marked incomplete. A second
-// signal, or one that nobody watches, ends the program at once: exit code 130, nothing on stdout. So does one
-// that comes before there is anything to write. A guard that lives until everything is written keeps files
-// whole.
+// Ctrl-C and SIGTERM, handled alike in all commands. While an InterruptGuard exists, the first signal sets
+// its flag: the work stops at its next event, and what was done so far is written, marked incomplete. A
+// second signal, or one without a guard, ends the program at once: exit code 130, nothing on stdout. So does
+// one that comes before there is anything to write. A guard that exists until everything is written keeps
+// files whole.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ void end_at_interrupts();
 // One at a time.
 class InterruptGuard {
  public:
-  // `begun`: 0 as long as what is prepared looks at no flag and leaves nothing; null: from the start.
+  // `begun`: 0 during preparation, which polls no flag and leaves nothing to write; null: no preparation.
   explicit InterruptGuard(std::atomic<bool>& stop, const std::atomic<std::uint64_t>* begun = nullptr);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;

@@ -1,5 +1,5 @@
-// What the command line offers, read off the options themselves: completion scripts and the manual page
-// follow from it.
+// The options of the command line, read from their declarations: source of completion scripts and manual
+// page.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// --format and other options that take one of a few words, and the room that a table has.
+// --format and other options that take one of a few words, and the width of tables.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ void check_format(const std::string& format, const std::vector<std::string>& kno
 // The same for another option: `what` it names, and what `all` its words are called.
 void check_word(const std::string& what, const std::string& word, const std::string& all,
                 const std::vector<std::string>& known);
-// Columns of what is printed as a table: those of the window, or of COLUMNS; a pipe has as many as a line
-// takes, for grep and sort.
+// Columns of a printed table: those of the window, or of COLUMNS; unlimited in a pipe, for grep and
+// sort.
 [[nodiscard]] std::size_t columns_for_people();
 }  // namespace topsim::cli

@@ -1,6 +1,6 @@
 // One line on stderr, redrawn ten times a second once a run has taken half a second; only on a terminal. Or,
 // for programs that wrap this one, a line of JSON each time, wherever stderr goes, and one at the end. Before
-// it, and in files, too, a note where a run will take long.
+// it, also in files, a note where a run will take long.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,9 @@ namespace topsim::cli {
 // "simulating step 3/8  ━━━━━━━━────  62 %   251 ms simulated · 1.9 M events/s · 4 s left"
 [[nodiscard]] std::string progress_text(const executor::Progress& progress, double wall_seconds, int columns);
 
-// A line for who waits for a run that takes more than 15 s as it goes: why, how long, what would be quicker.
-// "note: paths by hash keep 6140 of 6144 ranks apart: about 2 min a run; with ..." Empty where none does,
-// and at the very beginning of a run, which says little of the rest.
+// A note about a run that will take more than 15 s: why, how long, what would be faster. "note: paths by hash
+// keep 6140 of 6144 ranks apart: about 2 min a run; with ..." Empty for shorter runs, and at the very
+// beginning of a run, which says little about the rest.
 [[nodiscard]] std::string long_run_text(const executor::Progress& progress,
                                         std::chrono::steady_clock::time_point now);
 
@@ -34,7 +34,7 @@ enum class ProgressStyle : std::uint8_t { line, json };
 class ProgressLine {
  public:
   using Text = std::function<std::string(double wall_seconds, int columns)>;
-  // Nothing is drawn where stderr is no terminal, but the note is written; neither with --quiet.
+  // Nothing is drawn where stderr is not a terminal, but the note is written; with --quiet neither.
   ProgressLine(Text text, bool quiet);
   ProgressLine(const executor::Progress& progress, bool quiet);
   ProgressLine(const executor::Progress& progress, ProgressStyle style, bool quiet);
@@ -46,7 +46,7 @@ class ProgressLine {
   void draw();
   ProgressStyle style_ = ProgressStyle::line;
   Text text_;
-  std::function<std::string()> note_;  // until it was said
+  std::function<std::string()> note_;  // until it was written
   bool draws_;
   std::mutex mutex_;
   std::condition_variable finished_;

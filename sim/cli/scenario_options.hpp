@@ -15,7 +15,7 @@
 
 namespace topsim::cli {
 
-// What cannot be read twice: `-` for stdin, a pipe, a shell's <(command). Each is read once and kept.
+// Input that cannot be read twice: `-` for stdin, a pipe, a shell's <(command). Each is read once and kept.
 class Streams {
  public:
   [[nodiscard]] static bool is_stream(const std::string& file);
@@ -37,7 +37,7 @@ struct ScenarioOptions {
   void declare_changes(CLI::App& app);  // without SCENARIO, for commands that read several
   [[nodiscard]] scenario::Scenario load() const { return load(path); }
   [[nodiscard]] scenario::Scenario load(const std::string& file) const;
-  [[nodiscard]] scenario::Scenario load_cluster() const;  // of which the topology is enough
+  [[nodiscard]] scenario::Scenario load_cluster() const;  // of which only the topology is needed
 
  private:
   [[nodiscard]] std::vector<std::string> all_assignments() const;

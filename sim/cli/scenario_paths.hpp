@@ -1,4 +1,4 @@
-// Every path of a scenario that --set and --vary take, from the schema itself: for shell completion.
+// Every path of a scenario that --set and --vary accept, from the schema itself: for shell completion.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Files that compare and explain accept: scenarios, and results of earlier runs (which echo their scenario).
+// Files that compare and explain accept: scenarios, and results of earlier runs (which contain their
+// scenario).
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@ struct StudyInput {
   std::optional<report::Result> result;  // set when the file was a result
 };
 
-// ConfigError for a result without a step, and for one beside --set, --network or --seed: it would not be
-// what it says.
+// ConfigError for a result without a step, and for one with --set, --network or --seed, which it could not
+// follow.
 [[nodiscard]] StudyInput read_study_input(const std::string& file, const ScenarioOptions& changes);
 }  // namespace topsim::cli

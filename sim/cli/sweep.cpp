@@ -1,4 +1,4 @@
-// topsim sweep: the same scenario with other values, many at a time, kept in a file that survives anything.
+// topsim sweep: the same scenario with other values, in parallel, kept in a file that survives interruptions.
 #include "sim/study/sweep.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// topsim topo: look at a topology without simulating anything on it.
+// topsim topo: work with a topology without simulating anything on it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// topsim validate: predictions beside what real owners measured.
+// topsim validate: predictions compared with published measurements.
 #include "sim/validation/validate.hpp"
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// "wrote report.html, run.pftrace" on stderr: whoever asked for files is told where they are.
+// "wrote report.html, run.pftrace" on stderr tells users where their files are.
 #pragma once
 
 #include <initializer_list>
@@ -7,7 +7,7 @@
 
 namespace topsim::cli {
 
-// Once all is said on stdout. Empty names are files that nobody asked for.
+// Called after all output to stdout. Empty names are files that were not asked for.
 inline void say_written(bool quiet, std::initializer_list<std::string> files) {
   std::string names;
   for (const std::string& file : files)

@@ -1,11 +1,11 @@
 // Reduction in the switches.
-// NVLS: the data is cut among the heads (usually every GPU of the box). A head reads its share from all GPUs
-// through the NVSwitch, which sums on the way (each GPU sends 1 byte per byte, the head receives 1/h), and
-// writes the sum back once, which the switch copies to all (the head sends 1/h, each GPU receives 1). So
-// all-reduce costs every NVLink 1 + 1/h per byte each way; all-gather the second half, reduce-scatter the
-// first. Between boxes a head joins the heads of its number: by a double binary tree (half the share on
-// each), or by sending its share to a reducing fabric and receiving the sum, once per cable whatever the
-// number of boxes.
+// NVLS: the data is divided among the heads (usually every GPU of the box). A head reads its share from all
+// GPUs through the NVSwitch, which sums on the way (each GPU sends 1 byte per byte, the head receives 1/h),
+// and writes the sum back once, which the switch copies to all (the head sends 1/h, each GPU receives 1). So
+// all-reduce costs every NVLink 1 + 1/h per byte in each direction; all-gather is the second half,
+// reduce-scatter the first. Between boxes a head exchanges with the heads of equal number: over a double
+// binary tree (half the share on each tree), or by sending its share to a reducing fabric and receiving the
+// sum, once per cable for any number of boxes.
 #include <map>
 
 #include "sim/collective/lowering.hpp"

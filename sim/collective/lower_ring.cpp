@@ -1,7 +1,7 @@
-// Ring: in each channel every rank sends to the next. All-reduce passes every chunk round twice but for the
-// last step: 2(n-1)/n bytes per byte and edge; all-gather and reduce-scatter once: (n-1)/n. Broadcast and
-// reduce are pipelines along the ring: 1 byte on every edge but the one that would close it at the root (rank
-// 0). The channels share the bytes evenly.
+// Ring: in each channel every rank sends to the next. All-reduce passes every chunk around twice except for
+// the last steps: 2(n-1)/n bytes per byte and edge; all-gather and reduce-scatter once: (n-1)/n. Broadcast
+// and reduce are pipelines along the ring: 1 byte on every edge but the one that would close it at the root
+// (rank 0). The channels share the bytes evenly.
 #include "sim/collective/lowering.hpp"
 
 namespace topsim::collective {

@@ -1,6 +1,6 @@
 // Tree all-reduce: chunks are summed from the leaves up and the sum comes down again, so every edge carries 1
-// byte per byte each way. Channels come twice: the first half use one binary tree over the boxes, the second
-// half its complement, in which the inner nodes of the first are leaves; together every box sends and
+// byte per byte each way. Channels come in two halves: the first uses one binary tree over the boxes, the
+// second its complement, in which the inner nodes of the first are leaves. Together every box sends and
 // receives about twice its share. Inside a box the channel is a chain. Facts: NCCL 2.30 graph/trees.cc,
 // connect.cc.
 #include <algorithm>

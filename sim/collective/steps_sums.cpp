@@ -1,6 +1,6 @@
 // Sums over trees as messages: in the fabric's switches (CollNet, NVLS between boxes with SHARP) and in the
-// heads of boxes (NVLSTree). Each head's share goes up its tree piece by piece: a node hands a piece on when
-// it has come from all below it, and what leaves the top comes back down the same way. Inside a box the heads
+// heads of boxes (NVLSTree). Each head's share goes up its tree piece by piece: a node forwards a piece when
+// it has arrived from all nodes below, and the sum at the top returns by the same way. Inside a box the heads
 // collect their shares first: over NVLink from every GPU, or through an NVSwitch that sums.
 #include <algorithm>
 #include <map>

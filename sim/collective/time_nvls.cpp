@@ -1,4 +1,4 @@
-// Sums in the NVSwitch: rounds of chunks, and what stands before the first result.
+// Sums in the NVSwitch: rounds of chunks, and the delay before the first result.
 #include "sim/collective/time_nvls.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a run comes to: link records from the first measured step on, and the outcome.
+// The results of a run: link records from the first measured step on, and the outcome.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Rank classes that are walked as one: when a walk begins, what ends it, what it leaves behind.
+// Rank classes that are walked as one: the begin of a walk, its end, and its effects.
 #include <algorithm>
 
 #include "sim/executor/executor_class.hpp"

@@ -1,4 +1,4 @@
-// One team walked on without events, or remembered to have been; see lock_step.hpp.
+// Walks one team without events, or recalls an equal earlier walk; see lock_step.hpp.
 #include <algorithm>
 #include <bit>
 #include <cmath>

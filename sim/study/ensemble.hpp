@@ -1,5 +1,5 @@
-// The same scenarios many times: each sample with its own ECMP seed and its own draw of every figure the
-// catalogue gives as a range. Samples run side by side; the outcome does not depend on how many at once.
+// The same scenarios many times: each sample with its own ECMP seed and its own draw of every figure that the
+// catalogue gives as a range. Samples run in parallel; the outcome does not depend on the number of threads.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ struct EnsembleOptions {
 
 // Candidates in the order of the scenarios, with costs, all with `samples` steps (one when none of them
 // varies). Throws the first ConfigError in that order. When `progress` is told to stop, the samples not yet
-// run are missing from all candidates alike; a result that was cut short itself says complete = false.
+// run are missing from all candidates; an interrupted result has complete = false.
 [[nodiscard]] std::vector<report::Candidate> run_ensembles(std::span<const scenario::Scenario> scenarios,
                                                            const topology::Catalogue& catalogue,
                                                            const EnsembleOptions& options,

@@ -12,7 +12,7 @@ namespace topsim::study {
 [[nodiscard]] std::string explain_text(const report::Result& result, const std::optional<WhatIfs>& what_ifs,
                                        int columns);
 [[nodiscard]] std::string what_if_json(const WhatIfs& what_ifs);  // an object
-// `complete` is false where parts are missing because somebody interrupted.
+// `complete` is false where parts are missing after an interruption.
 [[nodiscard]] std::string explain_json(const report::Result& result, const std::optional<WhatIfs>& what_ifs,
                                        bool complete = true);
 }  // namespace topsim::study

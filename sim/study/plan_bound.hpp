@@ -1,4 +1,4 @@
-// A time that no step of a plan can beat, without simulating it: what a search may cut by.
+// A lower bound on the step time of a plan, without simulating it; a search may discard plans by it.
 //
 // A pass is the work of one micro-batch on one chunk of layers, forward or backward. Let F_g, B_g (W_g where
 // the schedule splits weight gradients off) be the time from the begin of its first kernel to the end of its
@@ -16,12 +16,12 @@
 // its launch. A_d: chunk d, the first of stage d, gets nothing before the chunks before it have computed.
 // Last term: when the last pass of a stage is the backward of its first chunk, the gradient still has to come
 // back through the chunks before it; the schedule's order says whether it is, else the term is left out.
-// Messages between stages, gradients' reduction and optimiser are not counted: they only add. The first step
-// from a standing start is meant, which is what the search simulates.
+// Messages between stages, gradients' reduction and optimiser are not counted: they only add. The bound is
+// for the first step, which starts from rest and which the search simulates.
 //
 // Communication inside a pass (tensor, context) is timed on the first ranks' communicators; on clusters where
-// others may be placed better than those (random or listed placement, an order of ranks of one's own), it
-// counts nothing.
+// others may be placed better than those (random or listed placement, a user's order of ranks), it counts as
+// zero.
 #pragma once
 
 #include <map>
@@ -42,7 +42,7 @@ class PlanBound {
   PlanBound(const scenario::Scenario& scenario, const topology::Topology& topology,
             const topology::Catalogue& catalogue, const collective::NcclModel& nccl);
 
-  // Zero where nothing can be said. Thread-safe. Throws ConfigError for what is no plan.
+  // Zero where no bound is known. Thread-safe. Throws ConfigError for an invalid plan.
   [[nodiscard]] Duration operator()(const PlanChoice& choice) const;
 
  private:

@@ -1,4 +1,4 @@
-// What to say where no plan of a space fits: how near it was, and what would do.
+// The message when no plan of a space fits: how close the nearest is, and what would fit.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct Misfit {
   std::string help;  // what would make it fit
 };
 
-// The plan that lacks least. REQUIRES: too_large not empty, every one resolves and does not fit.
+// The plan that lacks least. REQUIRES: too_large is not empty; each resolves and does not fit.
 [[nodiscard]] Misfit nearest_misfit(const PlanJob& job, std::span<const PlanChoice> too_large);
 
-// A global batch, and a number of accelerators, with which one of the choices holds together.
+// A global batch, and a number of accelerators, with which one of the choices is consistent.
 [[nodiscard]] std::string what_would_divide(const PlanJob& job, std::span<const PlanChoice> choices);
 }  // namespace topsim::study

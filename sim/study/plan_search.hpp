@@ -17,7 +17,7 @@ struct PlanOptions {
   PlanSpace space;
   std::size_t top = 5;      // how many are wanted
   int jobs = 0;             // simulations at once; 0: one a core
-  bool exhaustive = false;  // simulate what the bound cuts, too
+  bool exhaustive = false;  // also simulate what the bound excludes
 };
 
 struct PlanProgress {
@@ -29,7 +29,7 @@ struct PlanProgress {
 struct PlanRow {
   PlanChoice choice;
   int dp = 1;
-  Duration first_step{};  // from a standing start: what the search compares
+  Duration first_step{};  // starts from rest: what the search compares
   Duration bound{};       // of it, never above
   report::Result result;  // as `topsim run` would give it: the scenario's own steps and warm-up; of a search
                           // that was stopped, the first step's
@@ -39,7 +39,7 @@ struct PlanReport {
   std::string scenario;
   std::uint32_t accelerators = 0;
   std::size_t choices = 0;     // combinations of the space
-  std::size_t impossible = 0;  // do not hold together: batch, layers, sequence, shards
+  std::size_t impossible = 0;  // inconsistent: batch, layers, sequence, shards
   std::size_t too_large = 0;   // do not fit the memory
   std::size_t cut = 0;         // bound above the last of the best
   std::size_t simulated = 0;
@@ -47,7 +47,7 @@ struct PlanReport {
   std::optional<PlanRow> own;  // the scenario's own plan, when it can run
   bool complete = true;        // false: stopped, the rows are the best so far
   scenario::Scenario best;     // the scenario with the first row's plan; of a complete search
-  std::string network;         // the model that the scenario, and `best`, name; flow judged
+  std::string network;         // the model that the scenario and `best` name; the search uses flow
 };
 
 // Throws ConfigError when no plan fits. The report does not depend on `jobs`.

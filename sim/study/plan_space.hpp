@@ -12,7 +12,7 @@
 
 namespace topsim::study {
 
-// What a plan chooses; everything else stays as the scenario says. dp follows.
+// The choices of a plan; everything else stays as in the scenario. dp follows.
 struct PlanChoice {
   int tp = 1, pp = 1, cp = 1, ep = 1, virtual_stages = 1, micro_batch = 1;
   workloads::Schedule schedule = workloads::Schedule::one_f_one_b;
@@ -41,7 +41,7 @@ struct PlanSpace {
 
 // Every combination that the numbers allow: tp divides the heads and stays inside one scale-up domain, pp and
 // virtual stages divide the layers, cp keeps 4,096 tokens a rank, ep divides the experts, micro-batches up to
-// 16. Whether the rest of a plan holds together (batch, sequence, memory) is for who tries it. In a fixed
+// 16. Whether the rest of a plan is consistent (batch, sequence, memory) is checked later. In a fixed
 // order.
 [[nodiscard]] std::vector<PlanChoice> plan_choices(const scenario::Scenario& scenario,
                                                    const topology::Topology& topology,

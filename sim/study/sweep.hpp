@@ -1,5 +1,5 @@
-// Many scenarios that differ in a few values, simulated side by side. Rows go to the store as they finish; a
-// point whose row is stored is not run again. The rows do not depend on how many ran at once.
+// Many scenarios that differ in a few values, simulated in parallel. Rows go to the store as they finish; a
+// point whose row is stored is not run again. The rows do not depend on the number of threads.
 #pragma once
 
 #include <atomic>
@@ -28,24 +28,24 @@ struct SweepProgress {
   std::atomic<std::size_t> total{0}, done{0}, found{0}, failed{0};  // found: stored before
 };
 
-// Of this topsim and of the hardware figures in `config_directories`: rows of other ones are not taken for
-// these.
+// The digest of this topsim version and of the hardware figures in `config_directories`, so that rows of
+// others are not reused.
 [[nodiscard]] std::string inputs_digest(std::span<const std::string> config_directories);
 
 // Throws ConfigError with the mistakes in the space that no scenario could have: paths that do not exist,
 // values that cannot be read. Each value is read once.
 void check_values(const SweepSpace& space, const SweepBase& base);
 
-// When the space changes how many accelerators a replica or the job has, a "dp" that the file gives would
-// refuse nearly every point: it is left out, and follows. Not when the space, or what `read` sets itself,
-// names dp. Returns whether it did.
+// When the space changes how many accelerators a replica or the job has, a "dp" in the file would make nearly
+// every point fail: it is left out, and follows. Not when the space, or what `read` sets itself, names dp.
+// Returns whether it did.
 bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 
-// What decides the outcome of a point; what tells this sweep from others.
+// What decides the outcome of a point; what identifies this sweep.
 [[nodiscard]] std::string point_key(const SweepBase& base, std::span<const std::string> assignments);
 [[nodiscard]] std::string sweep_identity(const SweepSpace& space, const SweepBase& base);
 
-// Simulates one point. What goes wrong with it is its row's message. False: stopped, the row is not complete.
+// Simulates one point. An error becomes its row's message. False: stopped, the row is not complete.
 [[nodiscard]] bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,
                              executor::Progress& progress);
 

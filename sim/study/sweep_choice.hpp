@@ -13,12 +13,12 @@ namespace topsim::study {
 [[nodiscard]] std::vector<std::size_t> ranked(std::span<const SweepRow> rows, std::size_t figure);
 
 // The Pareto set: rows such that no other is at least as good in all figures and better in one. Of equal rows
-// all are in it. Figures that some row lacks count for none. Indices into `rows`, ascending.
+// all are in it. Figures that some row lacks are ignored. Indices into `rows`, ascending.
 [[nodiscard]] std::vector<std::size_t> pareto(std::span<const SweepRow> rows,
                                               std::span<const std::size_t> figures);
 
-// What is ranked by when nobody says: tokens per second, where tokens are made, else the step time.
+// The default figure for ranking: tokens per second where tokens are processed, else the step time.
 [[nodiscard]] std::size_t usual_figure(std::span<const SweepRow> rows);
-// That against what is paid for it: cost per hour, accelerators, and memory unless every point has room.
+// That figure and its price: cost per hour, accelerators, and memory unless every point fits.
 [[nodiscard]] std::vector<std::size_t> usual_pareto_figures(std::span<const SweepRow> rows);
 }  // namespace topsim::study

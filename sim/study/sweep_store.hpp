@@ -1,5 +1,5 @@
-// Where a sweep's rows are kept: an SQLite file, a transaction a row, so that nothing that was finished is
-// lost when the process is killed, and others may read while it runs.
+// Keeps a sweep's rows in an SQLite file, one transaction per row, so that no finished row is lost when the
+// process is killed, and others may read while it runs.
 //
 //   runs    what was simulated, by the digest of everything that decides its outcome; never deleted
 //   points  the points of the sweep, each with the digest of its run
@@ -31,8 +31,8 @@ struct SweepRow {
 // All members may be called from several threads at once.
 class SweepStore {
  public:
-  // `file` empty: in memory. `identity` tells this sweep from others over the same paths. Throws ConfigError
-  // when the file cannot be used.
+  // `file` empty: in memory. `identity` distinguishes this sweep from others over the same paths. Throws
+  // ConfigError when the file cannot be used.
   SweepStore(const std::string& file, const SweepSpace& space, const std::string& identity);
   ~SweepStore();
   SweepStore(const SweepStore&) = delete;

@@ -1,5 +1,5 @@
-// What one sample of an ensemble has otherwise than the scenario itself: a place in every range that the
-// catalogue's sources leave open, and what follows from a seed.
+// How a sample of an ensemble differs from the scenario itself: by its position in every range that the
+// catalogue's sources leave open, and by what follows from a seed.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ namespace topsim::study {
 // scenario states it.
 struct HopRange {
   report::Interval seconds;  // beside the usual hop
-  std::string id;            // of the switch: the same draw for everybody who has it
+  std::string id;            // of the switch: the same draw for all that have it
   [[nodiscard]] bool varies() const { return seconds.low < seconds.high; }
 };
 
 // The same for the two ends of a message: NICs, hosts and their software. InfiniBand and RoCE were measured
-// by different people on different NICs, so each draws for itself.
+// by different people on different NICs, so they draw independently.
 struct BaseRange {
   report::Interval seconds;
   std::string id;  // of the link
@@ -48,10 +48,10 @@ struct Ranges {
 [[nodiscard]] Ranges ranges_of(const scenario::Scenario& scenario, const topology::Topology& topology,
                                const topology::Catalogue& catalogue);
 
-// What besides ranges differs from sample to sample.
+// What differs from sample to sample besides ranges.
 struct Chances {
   bool hashes = false;      // ECMP could have sent the run's traffic another way
-  bool meets = false;       // flows met: what that costs is calibrated, with a spread
+  bool meets = false;       // flows met: the calibrated loss has an interval
   bool packets = false;     // every packet was simulated: its hashes, marks and losses follow from the seed
   bool placements = false;  // ranks are placed at random
   [[nodiscard]] bool any() const { return hashes || meets || packets || placements; }

@@ -1,4 +1,4 @@
-// What a faster part would buy, found by building the part faster and simulating again: exact, not an
+// What a faster part would gain, found by making the part faster and simulating again: exact, not an
 // estimate.
 #pragma once
 
@@ -16,8 +16,8 @@ struct WhatIf {
   std::string part;
   Duration step{};
   double gain = 0;  // share of the step that the faster part saves
-  // What NCCL does otherwise around the faster part, in words; empty: nothing. It plans by the speeds of
-  // links, so a faster one may make it choose what is slower.
+  // How NCCL's choices change with the faster part, in words; empty: not at all. It plans by the speeds of
+  // links, so a faster one may lead it to a slower choice.
   std::string choices;
   // The part's links by the names that critical paths give them, where NCCL plans with their speeds: those of
   // nodes, and what their NICs are plugged into.
@@ -30,8 +30,8 @@ struct WhatIfs {
   std::vector<WhatIf> parts;  // largest gain first
 };
 
-// One simulation a part of this scenario, side by side. When `progress` is told to stop, the parts not yet
-// simulated are missing; `step` is 0 where the scenario as it is was not.
+// One simulation per part of this scenario, in parallel. When `progress` is told to stop, the parts not yet
+// simulated are missing; `step` is 0 if the unchanged scenario was not simulated.
 [[nodiscard]] WhatIfs what_if_faster(const scenario::Scenario& scenario, const topology::Catalogue& catalogue,
                                      double factor, executor::Progress* progress = nullptr);
 }  // namespace topsim::study

@@ -1,6 +1,6 @@
-// Published measurements, as scenarios with the figure that their owners printed. A file of
-// configs/validation is a table: a scenario that all its rows share, and rows that say what each of them
-// changes.
+// Published measurements, as scenarios with the published figure. A file of
+// configs/validation is a table: a scenario that all its rows share, and rows that say what
+// each of them changes.
 //
 //   { "description": "...", "source": "...",
 //     "bars":     { "vtrain-multi": { "mean": 0.09 } },   today's level; `topsim validate` fails below it
@@ -13,7 +13,7 @@
 //
 // A column is a path of the scenario (null: as the base says), or one of
 //   name, source, family   family: the file's name where there is none
-//   release                of the framework; rows of different ones are not ranked against each other
+//   release                of the framework; rows of different releases are not ranked together
 //   published              time of a step
 //   memory                 of the same run: the fullest accelerator's peak; cases of the family FILE/memory
 //   idle                   the share of the step in which an accelerator waits; FILE/idle

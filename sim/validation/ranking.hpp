@@ -1,4 +1,4 @@
-// Whether predictions order layouts, and grow with size, as the measurements do.
+// Whether predictions order layouts and grow with size as the measurements do.
 //
 //   Kendall's tau: of all pairs of steps that differ in layout only (tensor, pipeline, context and data
 //   parallelism,
@@ -23,7 +23,7 @@ inline constexpr double kNoiseFloor = 0.06;
 // Fills tau, slope and what they are of.
 void rank(const std::vector<const Prediction*>& steps, Summary& summary);
 
-// What identifies a step but for its layout, or but for its size.
+// Identifies a step without its layout, or without its size.
 [[nodiscard]] std::string ranking_of(const Case& c);
 [[nodiscard]] std::string series_of(const Case& c);
 }  // namespace topsim::validation

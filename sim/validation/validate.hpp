@@ -1,4 +1,4 @@
-// Predicts cases side by side and sums up the errors, family by family.
+// Predicts cases in parallel and summarises the errors, family by family.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ struct Prediction {
   [[nodiscard]] double error() const;  // relative; of shares the difference
 };
 
-// Errors are predicted / published - 1. Percentiles are the smallest error that so many are not above.
+// Errors are predicted / published - 1. A percentile is the smallest error that so many cases do not exceed.
 struct Summary {
   std::size_t cases = 0, failed = 0;  // failed: could not be simulated; not in the figures below
   double mean = 0, median = 0, percentile_90 = 0, max = 0;  // of the absolute errors
@@ -58,7 +58,7 @@ struct Report {
 // The figures of some families together, every family weighing the same. REQUIRES: no null pointers.
 [[nodiscard]] Summary summarise(const std::vector<const Prediction*>& predictions);
 
-// One line a family, its bar too where `columns` has room; with `cases` one a case before it.
+// One line per family, with its bar where `columns` has room; with `cases`, before it one per case.
 [[nodiscard]] std::string to_text(const Report& report, bool cases, std::size_t columns);
 [[nodiscard]] std::string to_json(const Report& report);  // topsim.validate/1
 }  // namespace topsim::validation

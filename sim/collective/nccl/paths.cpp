@@ -1,6 +1,6 @@
-// Shortest paths of a System: breadth first towards each end, wider links first, then NCCL's detours: through
-// the socket where peers may not write to each other, through a neighbour GPU to a better NIC (PXN), through
-// host memory where a NIC cannot reach GPU memory. Facts: NCCL 2.30 graph/paths.cc.
+// Shortest paths of a System: breadth first towards each end, faster links first, then NCCL's detours:
+// through the socket where peers may not write to each other, through a neighbour GPU to a better NIC (PXN),
+// through host memory where a NIC cannot reach GPU memory. Facts: NCCL 2.30 graph/paths.cc.
 #include <algorithm>
 #include <bit>
 #include <limits>

@@ -1,4 +1,4 @@
-// The page of one run: the very text of result.json, the timeline of the last step, the drawing of the
+// The page of one run: the exact text of result.json, the timeline of the last step, the drawing of the
 // cluster.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Every page topsim writes has one shell: page.html with its style, its scripts and the chart library, packed
-// at build time, and one set of sections a kind (run.html, compare.html, sweep.html, validate.html). Here the
-// data is added, packed too; the result is one file that opens from disk, without a network.
+// at build time, and one set of sections per kind (run.html, compare.html, sweep.html, validate.html). The
+// data is added here, also packed; the result is one file that opens from disk, without a network.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace topsim::report {
 [[nodiscard]] bool has_page();
 // Throws ConfigError, which says how to get the page, where has_page() is false.
 void require_page();
-// Before a long run: the page can be made and written to `file`. Nothing of an empty name.
+// Before a long run: checks that the page can be made and written to `file`; an empty name is ignored.
 void check_page(const std::string& file);
 
 struct Page {
@@ -23,7 +23,7 @@ struct Page {
 };
 [[nodiscard]] std::string make_page(const Page& page);
 
-// Pages that need nothing but what their command's --format json prints.
+// Pages that need only what their command's --format json prints.
 [[nodiscard]] std::string validate_html(std::string_view json);
 [[nodiscard]] std::string sweep_html(std::string_view json, const std::string& name);
 }  // namespace topsim::report

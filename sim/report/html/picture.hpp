@@ -1,5 +1,5 @@
-// The cluster as the page draws it: devices that are alike are one shape with a count, links between two such
-// classes one line, so that 16,384 accelerators are as legible as eight.
+// The cluster as the page draws it: equal devices are one shape with a count, links between two such classes
+// one line, so that 16,384 accelerators are as legible as eight.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The last measured step in a bounded number of cells: what each class of ranks did, and how busy each class
-// of links was. A cell of ranks shorter than the screen can show holds shares of several states, never a
-// guess at one of them.
+// of links was. A cell that covers events too short for the screen holds the exact shares of several
+// states.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct StepView {
   std::size_t shown = 0;            // how many of them the heat map has room for; the others were asked for
 };
 
-// `wanted`: links, as indices into Timeline::links, that get a row however little they carried.
+// `wanted`: links, as indices into Timeline::links, that always get a row.
 [[nodiscard]] StepView make_step_view(const Timeline& timeline, Duration step,
                                       const std::vector<std::uint32_t>& wanted = {});
 }  // namespace topsim::report
