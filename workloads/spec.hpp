@@ -164,7 +164,7 @@ struct LoraSpec {
 };
 
 // Measured times of one micro-batch through one stage, replayed instead of the compute model; one entry for
-// all stages alike, or one a stage.
+// all stages alike, or one per stage.
 struct StageTimes {
   std::vector<Duration> forward, backward_input, backward_weight, transfer;
 };

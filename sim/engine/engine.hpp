@@ -1,6 +1,6 @@
-// The clock and the event queue. Events are plain data: a time and 64 bits that mean something to whoever
-// scheduled them. They come out in (time, sequence) order, where re-timing assigns a new sequence: a total
-// order, the same on every machine.
+// The clock and the event queue. Events are plain data: a time and 64 bits that only their owner interprets.
+// They come out in (time, sequence) order, where re-timing assigns a new sequence: a total order, the same on
+// every machine.
 #pragma once
 
 #include <cstdint>

@@ -10,11 +10,11 @@
 
 namespace topsim::report {
 
-// Calls that read alike on a screen: buckets whose sizes differ by a few bytes are rows of their own in a
+// Calls that look alike on a screen: buckets whose sizes differ by a few bytes are separate rows of a
 // result.
 struct CollectiveLine {
   std::string name, size, each, bus_bandwidth, algorithm;
-  double calls = 0, seconds = 0;  // of a rank a step
+  double calls = 0, seconds = 0;  // of a rank per step
   [[nodiscard]] bool reads_as(const CollectiveLine& other) const {
     return std::tie(name, size, each, bus_bandwidth, algorithm) ==
            std::tie(other.name, other.size, other.each, other.bus_bandwidth, other.algorithm);

@@ -44,7 +44,7 @@ struct Comparison {
   std::vector<Interval> step_relative;
   bool per_token = false;
   std::vector<std::string> limits;  // by candidate: what limits most of the step
-  std::string verdict;              // the closing sentence (or sentences, one a line)
+  std::string verdict;              // the closing sentence (or sentences, one per line)
   std::vector<std::string> remarks;
   bool complete = true;  // false: interrupted, candidates or samples are missing
 };

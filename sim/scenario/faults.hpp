@@ -24,19 +24,19 @@ struct AppliedFaults {
 };
 
 // Adds to options.capacity_changes, pace_changes and slow_ranks. A part that is down from 0 to the end is
-// routed around; one that fails later stalls what is on its way until it is back or its failover time is
-// over, when other paths are taken (under SHARP it stops the job). Throws ConfigError (paths only) for
-// targets that do not exist and for a lost accelerator without a `reliability` section. `which`: of them
-// these alone.
+// routed around. One that fails later stalls messages on it until it is back, or until its failover time is
+// over and other paths are taken (under SHARP it stops the job). Throws ConfigError (paths only) for targets
+// that do not exist and for a lost accelerator without a `reliability` section. `which`: only these
+// faults.
 [[nodiscard]] AppliedFaults apply_faults(const Scenario& scenario, const topology::Topology& topology,
                                          executor::RunOptions& options,
                                          bool (*which)(const FaultSpec&) = nullptr);
 
-// A fault of a link, NIC or switch from the beginning to the end: what a network without a run can have.
+// A fault of a link, NIC or switch from the beginning to the end; a network without a run has only these.
 [[nodiscard]] bool holds_throughout(const FaultSpec& fault);
 
-// Why a run with these faults came to a stand, as `why` says where ranks are cut off: the parts that stay
-// down. Empty where none does.
+// Why a run with these faults could not continue, where `why` is the message about ranks that are cut off:
+// the parts that stay down. Empty where none does.
 [[nodiscard]] std::vector<Problem> parts_that_stay_down(std::span<const FaultSpec> faults,
                                                         const std::string& why = {});
 }  // namespace topsim::scenario

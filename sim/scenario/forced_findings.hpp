@@ -1,4 +1,4 @@
-// What network.nccl forces, or the fabric could do, and no collective of the run did.
+// Settings of network.nccl, or abilities of the fabric, that no collective of the run used.
 #pragma once
 
 #include <vector>

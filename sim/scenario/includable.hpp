@@ -1,7 +1,7 @@
 #pragma once
 
 namespace topsim::scenario {
-// The sections that may live in a file of their own, as a whole scenario may: {"file": "base.json", ...}.
+// The sections that may be in a file of their own, like a whole scenario: {"file": "base.json", ...}.
 // `topology.file` is not here: it names an exported topology, which topology/ reads.
 inline constexpr const char* kIncludable[] = {"workload", "network", "run", "cost"};
 }  // namespace topsim::scenario

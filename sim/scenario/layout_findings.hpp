@@ -1,4 +1,4 @@
-// What a run says of a plan and the places of its ranks. It runs all the same.
+// Findings on a plan and the places of its ranks. The scenario runs nevertheless.
 #pragma once
 
 #include <vector>

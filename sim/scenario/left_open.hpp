@@ -1,4 +1,4 @@
-// What a scenario leaves to its framework's release, as the run took it.
+// The settings that a scenario leaves to its framework's release, with the values used by the run.
 #pragma once
 
 #include <string>

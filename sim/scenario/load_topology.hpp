@@ -1,4 +1,4 @@
-// A topology by what users call it.
+// A topology from the name or file that users give.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace topsim::scenario {
 
-// What the scenario's network model needs to see by itself, and what packets leave of a cable.
+// Which devices and cables the scenario's network model needs separate, and the payload share of its packets.
 [[nodiscard]] topology::BuildOptions build_options(const Scenario& scenario);
 
-// Switches that hash flowlets, not flows, send each by any of the equal paths: to who sends packets these are
-// its routes.
+// Switches that hash flowlets, not flows, send each by any of the equal paths: these are then the packet
+// model's routes.
 void open_to_flowlets(const Scenario& scenario, topology::Topology& topology);
 
 // The topology section of a scenario; mistakes come with the places of its file.

@@ -1,5 +1,5 @@
-// What flows lose where they meet on a port of the fabric, as in a run (executor/contention.hpp), for whoever
-// sends over a fluid without an executor: every link and every flow a class of its own.
+// What flows lose where they meet on a port of the fabric, as in a run (executor/contention.hpp), for benches
+// that send over a fluid without an executor: every link and every flow is its own class.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Meetings {
     std::vector<network::Usage> usage;
     Bytes bytes;
   };
-  // These and no others, all from now on.
+  // Exactly these flows, all from now on.
   void begin(std::vector<Flow> flows, network::Network& network);
   void ended(std::span<const network::Completion> flows, network::Network& network, SimTime now);
   // Least efficiency any link had since they began.

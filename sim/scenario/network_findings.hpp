@@ -1,4 +1,4 @@
-// What the network has to say of a run: its remarks; where flows met, by how much and how sure.
+// Findings of the network: its remarks; where flows met, what that cost, and the interval.
 #pragma once
 
 #include "sim/executor/options.hpp"

@@ -1,5 +1,5 @@
-// What a scenario's packet section says in vain on its fabric: keys of RoCE on InfiniBand, parameters of
-// congestion control that does not run, packets that no such network has.
+// Settings of a scenario's packet section without effect on its fabric: RoCE keys on InfiniBand, parameters
+// of a congestion control that is off, packet sizes that such a network does not have.
 #pragma once
 
 #include <vector>

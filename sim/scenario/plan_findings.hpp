@@ -1,4 +1,4 @@
-// What a run takes a plan's words for, where they say less than it needs or something else.
+// How a run understands a plan where its settings are incomplete or mean something else.
 #pragma once
 
 #include <vector>

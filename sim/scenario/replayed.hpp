@@ -1,4 +1,4 @@
-// The trace of a scenario as what its ranks do.
+// The trace of a scenario as a program.
 #pragma once
 
 #include <vector>
@@ -15,6 +15,6 @@ namespace topsim::scenario {
 [[nodiscard]] program::Program replayed(const Scenario& scenario, const topology::Accelerator& accelerator,
                                         std::uint32_t ranks);
 
-// Keys of the workload that a replayed trace leaves without effect, a warning each; none without a trace.
+// Keys of the workload without effect beside a replayed trace, one warning each; none without a trace.
 [[nodiscard]] std::vector<report::Finding> idle_beside_trace(const Scenario& scenario);
 }  // namespace topsim::scenario

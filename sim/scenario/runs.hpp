@@ -1,4 +1,4 @@
-// The runs of one scenario: folded once, errors said in the words of its faults.
+// The runs of one scenario: folded once, with errors expressed in terms of its faults.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ class Runs {
   Runs(const Scenario& scenario, const Prepared& prepared, const topology::Router& router,
        std::span<const LinkId> dead, const executor::RunOptions& options);
 
-  // `options` may differ from those it was made with in what folding does not depend on: steps, records.
+  // `options` may differ from the constructor's in what folding does not depend on: steps, records.
   [[nodiscard]] executor::Outcome run(const executor::RunOptions& options,
                                       executor::Progress* progress) const;
 

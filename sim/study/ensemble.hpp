@@ -14,7 +14,7 @@ namespace topsim::study {
 
 struct EnsembleOptions {
   std::size_t samples = 32;
-  int jobs = 0;  // threads; 0: one a core
+  int jobs = 0;  // threads; 0: one per core
   bool fold = true;
   bool allow_oom = false;
 };

@@ -16,7 +16,7 @@ namespace topsim::study {
 struct PlanOptions {
   PlanSpace space;
   std::size_t top = 5;      // how many are wanted
-  int jobs = 0;             // simulations at once; 0: one a core
+  int jobs = 0;             // simulations at once; 0: one per core
   bool exhaustive = false;  // also simulate what the bound excludes
 };
 

@@ -49,7 +49,7 @@ bool let_data_parallel_follow(const SweepSpace& space, SweepBase& base);
 [[nodiscard]] bool run_point(const SweepBase& base, std::span<const std::string> assignments, SweepRow& row,
                              executor::Progress& progress);
 
-// All points that are not stored. `jobs` at a time, 0: one a core.
+// All points that are not stored. `jobs` at a time, 0: one per core.
 void run_sweep(const SweepSpace& space, const SweepBase& base, SweepStore& store, int jobs,
                SweepProgress& progress);
 }  // namespace topsim::study

@@ -6,8 +6,8 @@
 #include "topology/topology.hpp"
 
 namespace topsim::topology {
-// Equal nodes and switches once, with their number; what hangs on what, at which speed. `ascii`: no box
-// drawing. Lines longer than `columns` (0: any) go on in the next one.
+// Equal nodes and switches once, with their number; connections with their speeds. `ascii`: no box drawing.
+// Lines longer than `columns` (0: any) continue in the next one.
 [[nodiscard]] std::string to_tree(const Topology& topology, bool ascii = false, std::size_t columns = 0);
 
 struct SvgOptions {

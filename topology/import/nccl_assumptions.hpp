@@ -1,4 +1,4 @@
-// What NCCL takes links to carry, GB/s per direction. Source: NCCL 2.30 src/graph/topo.h.
+// The rates that NCCL assumes for links, GB/s per direction. Source: NCCL 2.30 src/graph/topo.h.
 #pragma once
 
 #include <cmath>

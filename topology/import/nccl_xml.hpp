@@ -1,10 +1,10 @@
 // Reads the topology file that NCCL writes (NCCL_TOPO_DUMP_FILE) and takes (NCCL_TOPO_FILE), and RCCL's
-// variant of it. It describes one box down to PCIe speeds, NVLink counts and NICs; what lies beyond the NICs
-// it does not know, so every NIC gets a cable to one switch of its number (one rail a NIC) and a finding says
-// so. Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
+// variant of it. It describes one box down to PCIe speeds, NVLink counts and NICs. It does not describe the
+// network, so every NIC gets a cable to the switch of its number (one rail per NIC), and a finding says so.
+// Format: NCCL 2.30 src/graph/xml.cc, topo.cc.
 //
-// Files that clouds ship leave to the running NCCL what it asks NVML and the NICs' drivers: no <gpu>, no
-// <nvlink>, no <net>. What an accelerator's data sheet and its usual board say stands in, each with a
+// Files that clouds ship omit what a running NCCL gets from NVML and the NICs' drivers: <gpu>, <nvlink>,
+// <net>. Figures of the accelerator's data sheet and its usual board are used instead, each with a
 // finding.
 #pragma once
 
@@ -32,6 +32,6 @@ struct NcclXmlImport {
   std::vector<std::string> findings;  // what looks wrong or had to be assumed, one sentence each
 };
 
-// Throws ConfigError (with its line where the text is not XML) on what is no topology.
+// Throws ConfigError (with its line where the text is not XML) when it is not a topology.
 [[nodiscard]] NcclXmlImport read_nccl_xml(std::string_view text, const NcclXmlOptions& options);
 }  // namespace topsim::topology

@@ -1,4 +1,4 @@
-// XML of other tools: parsed, or refused with a place. Text may come from anywhere.
+// XML of other tools: parsed, or refused with a place. The text is not trusted.
 #pragma once
 
 #include <boost/property_tree/ptree.hpp>

@@ -1,5 +1,5 @@
-// Routes between nodes: what follows from the nodes' shapes, where they hang and the places of the ends in
-// them is worked out once (remembered.hpp). Large clusters ask for hundreds of thousands of routes of a few
+// Routes between nodes: what follows from the nodes' shapes, their positions in the fabric and the places of
+// the ends is computed once (remembered.hpp). Large clusters need hundreds of thousands of routes of a few
 // dozen kinds.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace topsim::topology {
 
-// By which NICs a route leaves the node of one end and arrives at the other.
+// The NICs by which a route leaves the node of one end and arrives at the other.
 struct NicChoice {
   // Everything that it follows from; devices as positions in their node, none where the router chooses.
   struct Key {

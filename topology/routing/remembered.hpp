@@ -1,4 +1,4 @@
-// What was worked out once, by key. Thread-safe without locks: entries are only ever added.
+// Results that are computed once, by key. Thread-safe without locks: entries are only ever added.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Remembered {
     }
     return nullptr;
   }
-  // What is now remembered; null where there is no room: whoever asks must be able to work it out again.
+  // The stored value; null where there is no space: callers must be able to compute it again.
   const Value* keep(const Key& key, Value value) const {
     auto fresh = std::make_unique<Entry>(Entry{key, std::move(value)});
     for (std::size_t at = key.hash(), tries = 0; tries < kTries; ++tries, ++at) {

@@ -1,4 +1,4 @@
-// What stands behind Router: what is found of a topology once, and what its walks need.
+// The implementation of Router: what is derived from a topology once, and what its walks need.
 #pragma once
 
 #include <memory>
@@ -45,7 +45,7 @@ struct Router::Impl {
     out.links.push_back({link, 1});
     out.latency += topology.link(link).latency;
   }
-  // What a route consists of: links or stretches.
+  // The elements of a route: links or stretches.
   enum class Grain { links, stretches };
   bool inside(DeviceId from, DeviceId to, Grain grain, Route& out) const {
     if (from == to) return true;

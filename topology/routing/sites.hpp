@@ -1,4 +1,4 @@
-// Where nodes hang on the fabric, for whoever looks at many routes between nodes that hang alike
+// How nodes are connected to the fabric, for code that needs many routes between nodes connected alike
 // (topology/routes.hpp, Router::standing).
 #pragma once
 
@@ -15,7 +15,7 @@ namespace topsim::topology {
 
 class Sites {
  public:
-  // `regular` false: routes between nodes do not follow from their sites, whatever the fabric says.
+  // `regular` false: routes between nodes do not follow from their sites, whatever the fabric reports.
   Sites(const NodePaths& nodes, const FabricPorts& ports, const FabricRoutes& fabric, const Cells& cells,
         bool regular);
 
@@ -50,6 +50,6 @@ class Sites {
   std::uint32_t nodes_;
   Sets sites_, regions_;
   std::vector<Router::Standing> standings_;   // by node
-  std::vector<std::uint32_t> leaves_, pods_;  // of the node at hand
+  std::vector<std::uint32_t> leaves_, pods_;  // of the current node
 };
 }  // namespace topsim::topology

@@ -1,4 +1,4 @@
-// What the connectivity of a topology hangs on.
+// The devices on which the connectivity of a topology depends.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,7 @@
 //
 // Broadcasts and reductions run on the devices' compute streams: nothing overlaps them. The interpreter's
 // lock lets one thread launch at a time: forward passes, broadcasts and reductions issue their kernels in
-// turn (Plan::interpreter_threads); the backward pass is issued by autograd's own threads, one a device.
+// turn (Plan::interpreter_threads); the backward pass is issued by autograd's own threads, one per device.
 #pragma once
 
 #include "workloads/step/stage_program.hpp"

@@ -1,10 +1,10 @@
-// The packet model behind network::Network: every Transfer is a message on queue pairs between its ends;
-// which links it may use says topology::Router.
+// The packet model as a network::Network: every Transfer is a message on queue pairs between its ends;
+// topology::Router says which links it may use.
 //
-// What a link is to it: Ethernet and InfiniBand links send framed packets at the line rate, under PFC or
-// credits; NVLink, PCIe and the rest send payload at their usable capacity, under credits wide enough for
-// their round trip. Latency: the links' own (propagation and the far end) come with the packets; what
-// Transfer::latency holds beyond the sum over the path (NIC and host base) is added after the last byte.
+// Links: Ethernet and InfiniBand links send framed packets at the line rate, under PFC or credits; NVLink,
+// PCIe and the others send payload at their usable capacity, with credits for their round trip. Latency: the
+// links' own (propagation and the far end) come with the packets; what Transfer::latency holds beyond the sum
+// over the path (NIC and host base) is added after the last byte.
 #pragma once
 
 #include <compare>
@@ -22,36 +22,36 @@
 
 namespace topsim::network::packet {
 
-// Of packets on a fabric with such routing, where the specification leaves it open.
+// The path choice of packets on a fabric with this routing, where the specification leaves it open.
 [[nodiscard]] PathChoice usual_path(topology::Routing routing);
 
-// Ports in the order of the topology's links. Throws ConfigError for a link without a way back.
+// Ports in the order of the topology's links. Throws ConfigError for a link without a reverse link.
 [[nodiscard]] Graph graph_of(const topology::Topology& topology, const PacketSpec& spec);
 
 class PacketNetwork final : public Network {
  public:
-  // REQUIRES: router outlives the network; LinkIndex is the topology's LinkId. `skip_repeats`: what happens a
-  // second time is not simulated again (episodes.hpp); the answer is the same either way.
+  // REQUIRES: router outlives the network; LinkIndex is the topology's LinkId. `skip_repeats`: repetitions
+  // are not simulated again (episodes.hpp); the answer is the same either way.
   PacketNetwork(const topology::Router& router, const PacketSpec& spec, bool skip_repeats = true);
 
-  // For whoever may interrupt: where it says yes, next_event_before() may come back before anything has
-  // happened, and nothing does any more.
+  // For interruptions: once it returns true, next_event_before() may return before anything has happened, and
+  // nothing more happens.
   void stop_when(std::function<bool()> stopped) { messages_->stop_when(std::move(stopped)); }
 
   // A router for take_routes(), which counts them from 0. REQUIRES: it outlives the network and knows the
   // same topology.
   void add_detour(const topology::Router& router) { detours_.push_back(&router); }
 
-  // REQUIRES: transfer.from and .to are set. Throws ConfigError when there is no way between them.
+  // REQUIRES: transfer.from and .to are set. Throws ConfigError when there is no path between them.
   void start(const Transfer& transfer, SimTime now) override;
   [[nodiscard]] SimTime next_event() override;
   [[nodiscard]] SimTime next_event_before(SimTime horizon) override;
   void advance(SimTime now, std::vector<Completion>& completed) override;
   void settle() override { messages_->settle(); }
   void set_capacity(LinkIndex link, double bytes_per_second, SimTime now) override;
-  // Channels find their ways themselves, when routes change.
+  // Channels find their paths themselves, when routes change.
   void reroute(const Transfer&, SimTime) override {}
-  // Queue pairs whose way is another one now move to it; those without any wait where they are.
+  // Queue pairs with another path now move to it; those without any wait where they are.
   void take_routes(std::uint32_t detour, SimTime now) override;
   [[nodiscard]] LinkRecord record(LinkIndex link) const override;
   [[nodiscard]] std::uint64_t events() const override;
@@ -63,8 +63,8 @@ class PacketNetwork final : public Network {
  private:
   struct Ends {
     const Channel* channel = nullptr;
-    bool scale_up = false;  // NVLink alone
-    bool named = false;     // the transfer says its way
+    bool scale_up = false;  // only NVLink
+    bool named = false;     // the transfer names its path
     std::vector<Usage> usage;
   };
   struct Pending {
@@ -75,7 +75,7 @@ class PacketNetwork final : public Network {
     }
   };
 
-  // What a channel is found by, of a transfer.
+  // The key of a transfer's channel.
   struct Key {
     DeviceId from, to, from_nic, to_nic;
     bool allow_pxn;
@@ -88,7 +88,7 @@ class PacketNetwork final : public Network {
 
   const Ends& ends_of(const Transfer& transfer);
   [[nodiscard]] const topology::Router& routes() const;
-  // False: no way by this router.
+  // False: no path by this router.
   bool find_ways(const topology::Router& router, const Key& key, Ends& ends,
                  std::vector<Connection>& connections) const;
   void open_way(const Transfer& transfer, Ends& ends);
