@@ -19,10 +19,10 @@ def compare(*candidates: Union[Result, Source], seeds: int = 32, jobs: int = 0, 
     """What differs between two or more candidates, the first being the baseline.
 
     candidates  Results (compared as they are), or scenarios as `run` takes them (each simulated `seeds` times, with its own
-                ECMP seed and a draw of every figure its sources disagree about, so that the verdict can say whether the
-                difference is one); one Result among them makes all of them single runs
-    jobs        simulations at once; 0: one a core
-    cost        prices, power and cost a token as well
+                ECMP seed and a draw of every figure on which sources disagree, so that the verdict can say whether the
+                difference is significant); one Result among them makes all of them single runs
+    jobs        simulations at once; 0: one per core
+    cost        also prices, power and cost per token
     all_rows    rows that do not differ, too (in the table; to_dict() always has all)
 
     Raises ValueError for fewer than two candidates, ConfigError for what cannot be read or simulated.
@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def rows(self) -> Table:
-        """metric, one value a candidate, relative to the baseline (share) for the others."""
+        """metric, one value per candidate, relative to the baseline (share) for the others."""
         names = self.names
         rows = []
         for row in self._dict["rows"]:

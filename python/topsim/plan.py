@@ -23,7 +23,7 @@ def plan(scenario: Source, *, gpus: int = 0, top: int = 5, keep: Sequence[str] =
                "recompute", "schedule", "zero"
     schedules  those to consider: "1f1b", "interleaved", "zb-h1", "zb-1p", "zb-2p", "zb-v", "gpipe" (default: all but the
                last and zb-1p)
-    jobs       simulations at once; 0: one a core
+    jobs       simulations at once; 0: one per core
 
     Every plan that fits is bounded from below and simulated with the flow model unless the bound says that it cannot be among
     the best, so the result is that of an exhaustive search. Raises ConfigError when no plan fits.

@@ -1,4 +1,4 @@
-"""The same scenario with other values: many simulations, side by side, kept in a file that survives anything."""
+"""The same scenario with other values: many simulations in parallel, kept in a file that survives interruptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
           pareto: Sequence[str] = (), client: Any = None, allow_oom: bool = False, set: Changes = None,
           seed: Optional[int] = None, network: Optional[str] = None,
           progress: Union[bool, None, OnProgress] = None, **changes: Any) -> "Sweep":
-    """Simulates every combination of the values in `vary` and returns a Sweep, one row a point.
+    """Simulates every combination of the values in `vary` and returns a Sweep, one row per point.
 
     scenario   as `run` takes it; set, seed, network and keywords change it for all points
     vary       {path: values}: {"workload.plan.tp": [1, 2, 4, 8], "topology.fabric.link": ["ib-ndr", "ib-xdr"]}; the last
@@ -29,7 +29,7 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
     points     instead of a grid, or for each of its points: a list of {path: value}, all with the same paths
     out        an SQLite file that rows go to as they finish. Given again, finished rows are not run again, however the
                process before ended; None: kept in memory
-    jobs       simulations at once on this machine; 0: one a core
+    jobs       simulations at once on this machine; 0: one per core
     client     a dask.distributed.Client: points run on its workers, which need this very topsim; rows and resuming are
                the same. A worker that dies costs its unfinished points another try
     best       the figure that rows are ranked by (default: tokens_per_second)
@@ -59,7 +59,7 @@ def sweep(scenario: Source, vary: Union[Vary, Points, None] = None, *, points: O
 
 
 class Sweep(Table):
-    """Rows: point, one column a path, status ("ok" or "failed"), message, then figures in SI units (step_seconds,
+    """Rows: point, one column per path, status ("ok" or "failed"), message, then figures in SI units (step_seconds,
     tokens_per_second, mfu, memory_bytes, usd_per_million_tokens, idle_seconds.<reason>, ...), None where there is none.
     `pandas.DataFrame(sweep)` and `to_pandas()` make a frame; str() is what `topsim sweep` prints.
     """
@@ -89,7 +89,7 @@ class Sweep(Table):
 
     @property
     def failed(self) -> Table:
-        """point, one column a path, message: what could not run, and why."""
+        """point, one column per path, message: what could not run, and why."""
         rows = [row for row in self if row["status"] != "ok"]
         keys = ["point", *self.paths, "message"]
         return Table._of_rows("failed", [{key: row[key] for key in keys} for row in rows], keys)

@@ -76,8 +76,8 @@ TEST(Lowering, ASubgroupLeavesTheLinksOfOthersAlone) {
       }
 }
 
-// Groups inside a node are lowered once a kind of node (twins.hpp): what a model that has seen node 0 says of
-// node 2 is what one says that has seen nothing.
+// Groups inside a node are lowered once per kind of node (twins.hpp): a model that has lowered a group in
+// node 0 gives the same for node 2 as a model that has lowered nothing.
 TEST(Lowering, AGroupInsideANodeIsLoweredAsItsTwinElsewhere) {
   for (const char* node : {"hgx-h100", "dgx-a100", "srv-8x4090-dual"}) {
     const Cluster three(boxes(node, 3));

@@ -4,7 +4,7 @@
 #include "sim/network/packet/experiments.hpp"
 
 namespace topsim::network::packet {
-using namespace topsim::literals;  // of all tests of this room
+using namespace topsim::literals;  // for all tests of this folder
 
 // The framing of the HPCC and SimAI simulators: 52 bytes around 1000, ACK 60, no gap ([HPCC] of spec.hpp).
 inline Framing ns3_framing() {

@@ -1,4 +1,4 @@
-"""One direction: a file includes headers of its own room and of those before it, as CMakeLists.txt and sim/README.md say."""
+"""One direction: a file includes headers of its own folder and of those before it, as CMakeLists.txt and sim/README.md say."""
 
 import re
 import unittest
