@@ -65,8 +65,8 @@ std::vector<network::Usage> usage_of(const collective::Activity& activity) {
   return usage;
 }
 
-// Runs the network until nothing moves, or somebody stops it; `arrived(tag, time)` may start more, `messages`
-// in all.
+// Runs the network until nothing moves, or it is stopped; `arrived(tag, time)` may start more, `messages` in
+// all.
 template <class Arrived>
 SimTime drain(network::Network& network, const Setting& setting, std::size_t messages,
               const Arrived& arrived) {

@@ -177,7 +177,7 @@ std::string note_of(bool tcp, bool over_nvlink, bool as_perftest) {
          "the catalogue holds (small_message, port_to_port), and a scenario that leaves them as they are";
 }
 
-// nullopt: somebody stopped it.
+// nullopt: it was stopped.
 std::optional<PointToPointRow> row_of(const Way& way, Bytes size) {
   const auto [from, to] = way.pair;
   PointToPointRow row;

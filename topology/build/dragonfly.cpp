@@ -29,10 +29,10 @@ Shape shape_of(const FabricInput& in, int ports) {
   return {groups, a, h, h};
 }
 
-// Which router the `nic`-th NIC of all, counted node by node, hangs on. The NICs of a node hang on as many
-// routers of their group, as in HPE's Cray EX, where each compute blade of a chassis meets each of its switch
-// blades (NERSC, Perlmutter architecture: 8 compute blades of two nodes of four NICs and 4 switch blades a
-// chassis): n routers share the NICs of n times as many nodes as one would take.
+// The router of the `nic`-th NIC of all, counted node by node. The NICs of a node are connected to as many
+// routers of their group, as in HPE's Cray EX, where each compute blade of a chassis is connected to each of
+// its switch blades (NERSC, Perlmutter architecture: 8 compute blades of two nodes of four NICs and 4 switch
+// blades a chassis): n routers share the NICs of n times as many nodes as one would take.
 int router_of(int nic, int nics_of_node, int nics_of_router, int routers_of_group) {
   const int group = nic / (routers_of_group * nics_of_router),
             inside = nic % (routers_of_group * nics_of_router);

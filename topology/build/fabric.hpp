@@ -68,7 +68,7 @@ void refuse_idle_ratios(const FabricSpec& asked);
 void join_switches(const FabricInput& in, TopologyBuilder& builder, DeviceId a, DeviceId b, int cables,
                    int upper);
 // `cables` of a NIC, each at no more than `rate` (0: the link's), to one switch; and the same made
-// beforehand, without ends, for who joins many NICs.
+// beforehand, without ends, to join many NICs.
 [[nodiscard]] Link nic_cable(const FabricInput& in, int cables, BytesPerSecond rate);
 void join_nic(const FabricInput& in, TopologyBuilder& builder, int node, std::size_t nic, DeviceId leaf,
               Link cable);

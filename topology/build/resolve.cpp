@@ -32,7 +32,7 @@ void take_tiers(FabricSpec& spec, const FabricRecipe& recipe) {
   if (spec.oversubscription.empty())
     for (const FabricTier& tier : recipe.tiers) spec.oversubscription.push_back(tier.oversubscription);
   for (const FabricTier& tier : recipe.tiers) spec.usual_length.push_back(tier.length);
-  // A recipe of rails that somebody wants as a fat tree says nothing of its leaves a node.
+  // A recipe of rails that is built as a fat tree does not say how many leaves a node uses.
   if (spec.kind == "fat-tree" && recipe.kind == "fat-tree")
     spec.node_leaves = recipe.tiers.front().switches_per_unit;
   if (!spec.tiers && recipe.tiers.size() == 1 && recipe.kind == "fat-tree") spec.tiers = 1;

@@ -1,4 +1,4 @@
-// A node to the metal, as data: enough for the topology builder to draw any box without a line of C++ for it.
+// A complete node as data: enough for the topology builder to build any node without a line of C++ for it.
 #pragma once
 
 #include <string>
@@ -53,7 +53,7 @@ struct HostRecipe {
 // One branch of the PCIe tree: a switch when `is_switch`, else devices on the root ports of the socket.
 struct PcieBranch {
   int socket = 0;
-  int parent = -1;  // index of the branch whose switch this switch hangs on; -1: the socket
+  int parent = -1;  // index of the branch whose switch is above this one; -1: the socket
   bool is_switch = true;
   std::string uplink;             // catalogue link between this switch and its parent: "pcie5-x16"
   std::string device_link;        // catalogue link of each accelerator here: "pcie5-x16", or "c2c-grace"
@@ -70,7 +70,7 @@ struct NicGroup {
   int ports = 1;          // ports in use of each
   BytesPerSecond rate{};  // of a port as configured (a 400G NIC may be run at 200G)
   bool compute = true;    // false: storage, in-band, management
-  // NICs on the accelerators themselves (Gaudi, Frontier): NIC i belongs to owner[i]. Empty: they hang on the
+  // NICs on the accelerators themselves (Gaudi, Frontier): NIC i belongs to owner[i]. Empty: they are in the
   // PCIe tree.
   std::vector<int> owner;
   friend bool operator==(const NicGroup&, const NicGroup&) = default;

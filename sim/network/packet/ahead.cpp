@@ -89,9 +89,9 @@ Picoseconds Core::credits_at(const Credit& credit, std::uint32_t blocks) const {
   return kForever;
 }
 
-// The world changes at `now`: what has a later moment to leave goes back to its queue. Credits are counted
-// anew from where every packet is; those on their way that somebody had counted on are his at once, a link's
-// latency early.
+// The network changes at `now`: packets that were to leave later go back to their queues. Credits are counted
+// again from where every packet is; returning credits that a sender had counted on are granted at once, a
+// link's latency early.
 void Core::recall() {
   std::vector<std::uint32_t> used(ports.size(), 0);  // blocks of the buffer behind the port
   for (PortIndex p = 0; p < ports.size(); ++p) {

@@ -15,7 +15,7 @@ std::int64_t rounded(double value, double scale) {
   return std::llround(value * scale);
 }
 
-// The links of the drawing whose use over time is kept for whoever chooses them.
+// The links of the drawing whose use over time is kept, because a reader may choose them.
 std::vector<std::uint32_t> links_of(const Picture* picture) {
   std::vector<std::uint32_t> links;
   if (picture == nullptr) return links;
