@@ -220,6 +220,8 @@ const Object<PlanSpec>& table(config::Type<PlanSpec>) {
           .field("token_dispatcher", &PlanSpec::token_dispatcher, "how tokens reach their experts",
                  names<TokenDispatcher>(
                      {{"alltoall", TokenDispatcher::alltoall, "a copy for each expert, as Megatron does"},
+                      {"allgather", TokenDispatcher::allgather,
+                       "all tokens to all ranks, Megatron-LM's script's default"},
                       {"deepep", TokenDispatcher::deepep, "a copy for each node (or rank) that holds some"},
                       {"hybridep", TokenDispatcher::hybridep,
                        "the same; rows are padded for 8-bit products as they are sorted"}}))

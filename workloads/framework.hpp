@@ -66,6 +66,7 @@ struct KernelFacts {
   bool scatters_narrow = false;      // user buffers on a Hopper scatter fp8 results
   bool ring_fp32 = false;            // PyTorch's ring attention: fp32, every operator a kernel
   bool batch_first_shards = false;   // sequence parallelism cuts a dimension behind the batch's
+  bool early_experts = false;        // as Megatron-Core 0.6 wrote them (framework/megatron.cpp)
   bool sends_probabilities = true;   // of tokens to their experts, beside the rows
   bool gathers_inputs_again = true;  // a column-parallel layer keeps its own rows of its input, not all
   bool timed_passes = false;     // timers that wait for the accelerator around every pass of a micro-batch

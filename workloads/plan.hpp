@@ -56,7 +56,7 @@ struct PlanExperts {
   bool overlap = false;  // tasks are paired to hide all-to-alls (schedule/tasks.hpp)
   TokenDispatcher dispatcher = TokenDispatcher::alltoall;
   double dispatch_bytes = 2;  // of one element on its way to an expert
-  [[nodiscard]] bool fused_dispatch() const { return dispatcher != TokenDispatcher::alltoall; }
+  [[nodiscard]] bool fused_dispatch() const { return sends_one_copy(dispatcher); }
 };
 
 // What is kept in host memory or on NVMe.

@@ -46,9 +46,13 @@ enum class TensorOverlap : std::uint8_t { none, async, userbuffers, micro_pipeli
 [[nodiscard]] constexpr bool divides_products(TensorOverlap overlap) {
   return overlap == TensorOverlap::userbuffers || overlap == TensorOverlap::micro_pipeline;
 }
-// How tokens reach their experts: one copy for each expert (Megatron), or one for each node or rank that
-// holds some of them (DeepEP; HybridEP also pads each expert's rows for 8-bit products as they are sorted).
-enum class TokenDispatcher : std::uint8_t { alltoall, deepep, hybridep };
+// How tokens reach their experts: one copy for each expert (Megatron's all-to-all), all tokens to all ranks
+// (Megatron's all-gather), or one copy for each node or rank that holds some of them (DeepEP; HybridEP also
+// pads each expert's rows for 8-bit products as they are sorted).
+enum class TokenDispatcher : std::uint8_t { alltoall, allgather, deepep, hybridep };
+[[nodiscard]] constexpr bool sends_one_copy(TokenDispatcher dispatcher) {
+  return dispatcher == TokenDispatcher::deepep || dispatcher == TokenDispatcher::hybridep;
+}
 // Over which ranks the maxima of delayed scaling are shared after every pass: all of a stage, or its tensor
 // and context ranks.
 enum class AmaxReduction : std::uint8_t { none, tensor, all };

@@ -60,9 +60,8 @@ program::Program training_step(const WorkloadSpec& workload, const topology::Top
   }
   WorkloadSpec placed = workload;
   placed.host = host_facts(topology);
-  return training_step(
-      placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()),
-      // Only dispatchers that know nodes ask.
-      workload.plan.token_dispatcher == TokenDispatcher::alltoall ? 0 : domain_ranks(topology));
+  return training_step(placed, catalogue.accelerator(first), static_cast<std::uint32_t>(accelerators.size()),
+                       // Only dispatchers that know nodes ask.
+                       sends_one_copy(workload.plan.token_dispatcher) ? domain_ranks(topology) : 0);
 }
 }  // namespace topsim::workloads

@@ -69,7 +69,8 @@ enum class GemmOutput : std::uint8_t {
   accumulate_32,  // added to fp32 gradients: 8 bytes an element
 };
 
-enum class MemoryKernel : std::uint8_t { norm, elementwise, add, optimizer };
+// `indexed`: numbers picked or put by an index each, in PyTorch before 2.8.
+enum class MemoryKernel : std::uint8_t { norm, elementwise, add, optimizer, indexed };
 
 // One attention core: softmax(Q K^T) V for `batch` sequences and `heads` heads on this accelerator.
 struct AttentionShape {

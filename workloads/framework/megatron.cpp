@@ -170,6 +170,20 @@ Framework megatron_2025() {
   return row;
 }
 
+// Megatron-Core 0.6 of April 2024, mixtures. moe/token_dispatcher.py orders rows by torch.gather, scatter and
+// scatter_add, with an index for every number, twice each way, and its all-to-all by index_select. GroupedMLP
+// (moe/experts.py) has one weight for all experts: grouped_gemm's gradients of it are 16-bit tensors, which
+// distributed_data_parallel.py adds to fp32 ones (main_grad.add_), and silu(gate) * up is two operators.
+Framework megatron_2024_core06() {
+  Framework row = megatron_2024();
+  row.release = "2024-core0.6";
+  row.summary =
+      "Megatron-Core 0.6: as 2024, but experts' rows move number by number (token_dispatcher "
+      "allgather was its script's default)";
+  row.early_experts = true;
+  return row;
+}
+
 Framework megatron_2022() {
   Framework row = megatron_2024();
   row.release = "2022";

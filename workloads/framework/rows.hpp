@@ -7,6 +7,7 @@ namespace topsim::workloads {
 
 [[nodiscard]] Framework megatron_2025();
 [[nodiscard]] Framework megatron_2024();
+[[nodiscard]] Framework megatron_2024_core06();
 [[nodiscard]] Framework megatron_2023();
 [[nodiscard]] Framework megatron_2023_llama();
 [[nodiscard]] Framework megatron_2022();

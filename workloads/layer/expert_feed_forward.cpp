@@ -10,6 +10,9 @@
 //   combine      reduce-scatter over x, all-to-all of T K h elements, sum of each token's K answers
 // and the same backwards. Shared experts are a dense network beside them, after them in time.
 //
+// The all-gather dispatcher brings all tokens of the e x ranks to each of them, and reduce-scatters the sums
+// of the answers. Of its two groups of ranks, which it joins in one, each has a collective of its own here.
+//
 // DeepEP and HybridEP send one copy of a token to every node that holds some
 // of its experts, and inside one NVLink domain to every such rank; they permute
 // on arrival and carry the probabilities along. Copies of a token that visits K
@@ -24,6 +27,7 @@
 #include <algorithm>
 
 #include "workloads/layer/blocks.hpp"
+#include "workloads/layer/row_moves.hpp"
 
 namespace topsim::workloads {
 namespace {
@@ -31,11 +35,8 @@ namespace {
 using program::CollectiveKind;
 
 // Launches of element-wise kernels, counted in moe_utils.py and router.py of Megatron-Core 0.12; fused where
-// the framework fuses kernels (moe_permute_fusion, router fusion).
-struct Launches {
-  double route, permute, sort;
-};
-constexpr Launches kFused{10, 1, 1}, kEager{20, 4, 3};
+// the framework fuses kernels (router fusion).
+constexpr double kFusedRoute = 10, kEagerRoute = 20;
 
 // Bytes of each number that pass memory where experts add biases: torch.cat([t + b p ...]).to(...), t and b
 // in 16 bits. Forward: b p 2, the sum 2 + 2 + 2, joined 4; in fp32: 4, 2 + 4 + 4, 8, and 6 back to 16 bits.
@@ -49,7 +50,6 @@ class ExpertFeedForward final : public FeedForward {
   ExpertFeedForward(const LayerKernels& kernels, const LayerParameters& parameters)
       : kernels_(kernels),
         parameters_(parameters),
-        launches_(kernels.plan.fused_kernels ? kFused : kEager),
         split_(kernels.plan.etp),
         here_(kernels.plan.experts.slots / static_cast<double>(kernels.plan.ep)) {
     const ExpertSpec& experts = kernels.model.experts;
@@ -59,8 +59,9 @@ class ExpertFeedForward final : public FeedForward {
     fused_ = plan.experts.fused_dispatch();
     sent_ = entering_ * (fused_ ? copies_of_a_token() : experts.top_k) * plan.experts.load;
     rows_ = split_ * routed_;
-    arrived_ = fused_ ? split_ * entering_ * copies(plan.ep, plan.ep) * plan.experts.load : rows_;
+    const double arrived = fused_ ? split_ * entering_ * copies(plan.ep, plan.ep) * plan.experts.load : rows_;
     ffn_ = experts.ffn / split_;
+    moves_ = row_moves(kernels, {entering_, routed_, entering_ * plan.ep * split_, arrived, rows_, here_});
     logits_ = entering_ * experts.count;
     router_forward_ = kernels.compute.gemm({entering_, static_cast<double>(experts.count), kernels.hidden},
                                            plan.activations);
@@ -77,13 +78,15 @@ class ExpertFeedForward final : public FeedForward {
         plan.inference() ? here_ * visited_share(experts.top_k, plan.experts.slots, group) : here_;
     using Operand = LayerKernels::Operand;
     const Operand between = apart ? Operand::wide : Operand::narrow;
-    fc1_ =
-        kernels.grouped(rows_ / read, kernels.gates() * ffn_, kernels.hidden, read, {Operand::wide, between});
-    fc2_ = kernels.grouped(rows_ / read, kernels.hidden, ffn_, read, {between, Operand::wide});
+    const GemmOutput gradient = plan.early_experts ? GemmOutput::fresh : gradient_output(plan);
+    fc1_ = kernels.grouped(rows_ / read, kernels.gates() * ffn_, kernels.hidden, read,
+                           {Operand::wide, between}, gradient);
+    fc2_ = kernels.grouped(rows_ / read, kernels.hidden, ffn_, read, {between, Operand::wide}, gradient);
     if (apart) {
       activation_forward_ = kernels.activation_forward(rows_, ffn_);
       activation_backward_ = kernels.activation_backward(rows_, ffn_);
     }
+    if (plan.early_experts) add_early_passes();
     // Work beyond each token's own share is no model work.
     for (Linear* products : {&fc1_, &fc2_})
       for (KernelCost* cost : {&products->forward, &products->input_gradient, &products->weight_gradient})
@@ -95,24 +98,18 @@ class ExpertFeedForward final : public FeedForward {
 
   int forward(PieceList& list) const override {
     list.compute(Part::router, router_forward_ + scores(1), Piece::kNone, parameters_.router);
-    count_tokens(list);
-    list.compute(Part::dispatch, permute());
-    const int arrived = exchange(list, Part::dispatch, kernels_.plan.experts.dispatch_bytes, true);
-    const int whole = gather(list, Part::dispatch, arrived);
-    KernelCost first = sort() + pad() + fc1_.forward, second = activation_forward_ + fc2_.forward + pad() +
-                                                               bias(kBiasForward, kWideBiasForward, 3) +
-                                                               sort();
+    const int arrived = gathers() ? gather_tokens(list) : send_tokens(list);
+    KernelCost first = moves_.sorted + pad() + fc1_.forward,
+               second = activation_forward_ + fc2_.forward + pad() + bias(kBiasForward, kWideBiasForward, 3) +
+                        moves_.summed;
     if (waits_for_offset()) {
-      list.compute(Part::experts, first, last_of(arrived, whole));
+      list.compute(Part::experts, first, arrived);
       list.host_reads();
       list.compute(Part::experts, second, Piece::kNone, parameters_.routed() / owned(), weights());
     } else {
-      list.compute(Part::experts, first + second, last_of(arrived, whole), parameters_.routed() / owned(),
-                   weights());
+      list.compute(Part::experts, first + second, arrived, parameters_.routed() / owned(), weights());
     }
-    const int summed = scatter(list, Part::combine);
-    const int back = exchange(list, Part::combine, kernels_.element, false, summed);
-    list.compute(Part::combine, permute(), last_of(summed, back));
+    list.compute(Part::combine, moves_.permuted, back(list, Part::combine, false));
     // Decode steps do not split rows over the tensor ranks: each dispatches its share, all need the sum.
     const int joined =
         kernels_.plan.sequence_parallel
@@ -125,15 +122,15 @@ class ExpertFeedForward final : public FeedForward {
   int backward(PieceList& list, RecomputeKind recompute) const override {
     if (shared_) {
       const int shared = shared_->backward(list, recompute);
-      list.compute(Part::combine, permute(), shared);
+      list.compute(Part::combine, moves_.permuted, shared);
     } else {
-      list.compute(Part::combine, permute());
+      list.compute(Part::combine, moves_.permuted);
     }
-    const int arrived = exchange(list, Part::combine, kernels_.plan.experts.dispatch_bytes, false);
-    const int whole = gather(list, Part::combine, arrived);
-    list.compute(Part::experts,
-                 sort() + bias(kBiasBackward, kWideBiasBackward, 6) + pad() + fc2_.input_gradient,
-                 last_of(arrived, whole));
+    const int arrived = there(list, Part::combine, false);
+    list.compute(
+        Part::experts,
+        moves_.summed_backward + bias(kBiasBackward, kWideBiasBackward, 6) + pad() + fc2_.input_gradient,
+        arrived);
     if (recompute == RecomputeKind::selective && kernels_.plan.again.activation) {
       KernelCost again = kernels_.activation_forward(rows_, ffn_);
       again.flops = 0;
@@ -144,10 +141,8 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::experts, activation_backward_ + fc1_.input_gradient);
     list.weight_gradient(Part::experts, fc1_.weight_gradient, Piece::kNone, parameters_.expert_fc1 / owned(),
                          weights());
-    list.compute(Part::experts, pad() + sort());
-    const int summed = scatter(list, Part::dispatch);
-    const int back = exchange(list, Part::dispatch, kernels_.element, true, summed);
-    list.compute(Part::router, permute() + scores(2) + router_input_, last_of(summed, back));
+    list.compute(Part::experts, pad() + moves_.sorted_backward);
+    list.compute(Part::router, moves_.permuted + scores(2) + router_input_, back(list, Part::dispatch, true));
     list.weight_gradient(Part::router, router_weight_, Piece::kNone, parameters_.router);
     return Piece::kNone;
   }
@@ -159,11 +154,63 @@ class ExpertFeedForward final : public FeedForward {
   }
   static int last_of(int first, int second) { return second == Piece::kNone ? first : second; }
 
+  [[nodiscard]] bool gathers() const {
+    return kernels_.plan.experts.dispatcher == TokenDispatcher::allgather;
+  }
+  [[nodiscard]] bool reads_counts() const {
+    return !kernels_.plan.experts.padding && !kernels_.plan.host.graph;
+  }
+  // To the experts' ranks and back. Return what the next piece must wait for.
+  int there(PieceList& list, Part part, bool probabilities) const {
+    if (gathers()) {
+      const double one = entering_ * kernels_.hidden * kernels_.element;
+      const int near = list.collective(part, CollectiveKind::all_gather, split_ * one, kernels_.plan.etp,
+                                       Group::expert_tensor);
+      return last_of(near, list.collective(part, CollectiveKind::all_gather, owned() * one, kernels_.plan.ep,
+                                           Group::expert, near));
+    }
+    const int arrived = exchange(list, part, kernels_.plan.experts.dispatch_bytes, probabilities);
+    return last_of(arrived, gather(list, part, arrived));
+  }
+  int back(PieceList& list, Part part, bool probabilities) const {
+    if (gathers()) {
+      const double one = entering_ * kernels_.hidden * kernels_.element;
+      const int far = list.collective(part, CollectiveKind::reduce_scatter, owned() * one, kernels_.plan.ep,
+                                      Group::expert);
+      return last_of(far, list.collective(part, CollectiveKind::reduce_scatter, split_ * one,
+                                          kernels_.plan.etp, Group::expert_tensor, far));
+    }
+    const int summed = scatter(list, part);
+    return last_of(summed, exchange(list, part, kernels_.element, probabilities, summed));
+  }
+  int send_tokens(PieceList& list) const {
+    count_tokens(list);
+    list.compute(Part::dispatch, moves_.permuted);
+    return there(list, Part::dispatch, true);
+  }
+  // The host reads how many rows there are before it picks them, and how many each expert has before its
+  // products.
+  int gather_tokens(PieceList& list) const {
+    const int tokens = there(list, Part::dispatch, true);
+    const int ep = kernels_.plan.ep, etp = kernels_.plan.etp;
+    const int choices = ep > 1 ? list.collective(Part::dispatch, CollectiveKind::all_gather, moves_.choices,
+                                                 ep, Group::expert, tokens)
+                               : list.collective(Part::dispatch, CollectiveKind::all_gather, moves_.choices,
+                                                 etp, Group::expert_tensor, tokens);
+    list.compute(Part::dispatch, moves_.map, last_of(tokens, choices));
+    if (reads_counts()) list.host_reads();
+    if (moves_.picked.kernels > 0) {
+      list.compute(Part::dispatch, moves_.picked);
+      if (reads_counts()) list.host_reads();
+    }
+    return Piece::kNone;
+  }
+
   // Who sends how much to whom is known on the accelerators; the host needs it to launch the all-to-all and
   // the matrix products. With experts padded to their capacity it is known beforehand; a graph of the whole
   // step leaves it on the accelerator, in buffers of the most there can be (Megatron: moe_paged_stash).
   void count_tokens(PieceList& list) const {
-    if (kernels_.plan.experts.padding || kernels_.plan.host.graph) return;
+    if (!reads_counts()) return;
     if (fused_) return list.host_reads();  // DeepEP counts in its own kernels
     const double counts = 4.0 * kernels_.model.experts.count;
     list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
@@ -215,22 +262,25 @@ class ExpertFeedForward final : public FeedForward {
 
   // Softmax or sigmoid, top-k, masks and the balancing loss over fp32 scores; passes forward, twice backward.
   [[nodiscard]] KernelCost scores(double passes) const {
+    const bool fused = kernels_.plan.fused_kernels && !kernels_.plan.early_experts;
     return kernels_.compute.memory_bound(passes * 4 * 4 * logits_, MemoryKernel::elementwise,
-                                         launches_.route);
+                                         fused ? kFusedRoute : kEagerRoute);
   }
-  // Fused: a token is read, or its sum written, once (transformer_engine/common/triton/permutation.py).
-  [[nodiscard]] KernelCost permute() const {
-    if (fused_) return {};
-    const double rows = kernels_.plan.fused_kernels ? entering_ + routed_ : 2 * routed_;
-    return kernels_.compute.memory_bound(rows * kernels_.hidden * kernels_.element, MemoryKernel::elementwise,
-                                         launches_.permute);
-  }
-  // From the order of arrival to the order of the local experts, and back; where one copy came for several
-  // experts of this rank, it is permuted here.
-  [[nodiscard]] KernelCost sort() const {
-    if (!fused_ && (here_ <= 1 || (kernels_.plan.ep == 1 && kernels_.plan.etp == 1))) return {};
-    return kernels_.compute.memory_bound((arrived_ + rows_) * kernels_.hidden * kernels_.element,
-                                         MemoryKernel::elementwise, launches_.sort);
+  // silu and the product apart: one number more is written and read; backward two products, silu's gradient
+  // and the join of both halves', 13 numbers instead of 5. Gradients of 16 bits are added to those of fp32.
+  void add_early_passes() {
+    const auto pass = [&](double bytes, double kernels) {
+      return kernels_.compute.memory_bound(bytes, MemoryKernel::add, kernels);
+    };
+    if (kernels_.model.gated_ffn) {
+      const double column = rows_ * ffn_ * kernels_.element;
+      activation_forward_ += pass(2 * column, 1);
+      activation_backward_ += pass(8 * column, 3);
+    }
+    const double added =
+        here_ * kernels_.hidden * ffn_ * (kernels_.element + 2 * kernels_.plan.gradient_bytes);
+    fc1_.weight_gradient += pass(kernels_.gates() * added, 1);
+    fc2_.weight_gradient += pass(added, 1);
   }
   // Each expert's rows to a multiple of what 8-bit products want, and back (Megatron: TEGroupedMLP,
   // quantization_padding): a copy of all rows, nothing where they came padded.
@@ -252,10 +302,9 @@ class ExpertFeedForward final : public FeedForward {
 
   const LayerKernels& kernels_;
   LayerParameters parameters_;
-  Launches launches_;
+  RowMoves moves_;
   bool fused_ = false;                      // DeepEP
   double entering_ = 0, sent_ = 0;          // T; copies that leave for other ranks
-  double arrived_ = 0;                      // copies that this rank's experts share
   double split_, here_;                     // x, E / e
   double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part
   double logits_ = 0;

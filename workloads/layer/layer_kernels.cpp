@@ -33,7 +33,8 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
       element(bytes_of(resolved.activations)),
       bytes(tokens * hidden * element) {}
 
-Linear LayerKernels::grouped(double m, double n, double k, double count, Casts casts) const {
+Linear LayerKernels::grouped(double m, double n, double k, double count, Casts casts,
+                             GemmOutput gradient) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
   // Inference, and adapters beside frozen weights of few bits, keep them as the matmuls read them, or expand
   // them to that for each.
@@ -91,8 +92,7 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   result.input_gradient = result.input_cast + gemm({m, k, n, count});
   result.weight_gradient = transposed_of(casts.input, m * k) + transposed_of(casts.gradient, m * n) +
                            (casts.input == Operand::wide ? cast_again(m * k) : KernelCost{}) +
-                           gemm({n, k, m, count}, gradient_output(plan)) +
-                           accumulated(plan, compute, count * n * k);
+                           gemm({n, k, m, count}, gradient) + accumulated(plan, compute, count * n * k);
   if (in_tiles() || micro_pipelined()) {
     result.forward_tile = gemm({m / plan.tp, n, k, count});
     result.input_tile = gemm({m / plan.tp, k, n, count});

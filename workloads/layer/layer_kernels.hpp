@@ -75,7 +75,11 @@ class LayerKernels {
   }
   // `count` matrices of that shape, each with its own rows: they share the waves of tiles, and are launched
   // one by one.
-  [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts) const;
+  [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts) const {
+    return grouped(m, n, k, count, casts, gradient_output(plan));
+  }
+  [[nodiscard]] Linear grouped(double m, double n, double k, double count, Casts casts,
+                               GemmOutput gradient) const;
 
   [[nodiscard]] KernelCost norm_forward() const { return norm_forward(rows, hidden); }
   [[nodiscard]] KernelCost norm_before_product() const;  // written as the product reads it, where it can be

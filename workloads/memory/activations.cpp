@@ -124,6 +124,8 @@ double layer_activation_bytes(const ModelSpec& model, const Plan& plan, Recomput
     const double ffn = static_cast<double>(experts.ffn) / plan.etp;
     bytes += feed_forward_bytes(model, plan, arrived, ffn, e, kept(on.fc2));
     if (recompute == RecomputeKind::selective && plan.again.activation) bytes -= arrived * ffn * input;
+    // What the probabilities multiply, and silu's answer.
+    if (plan.early_experts) bytes += arrived * e * (h + (model.gated_ffn ? ffn : 0));
     const double shared = static_cast<double>(experts.shared) * experts.ffn / t;
     bytes += feed_forward_bytes(model, plan, tokens, shared, e, kept(on.fc2));
   }

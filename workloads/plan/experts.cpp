@@ -126,6 +126,9 @@ void set_experts(const WorkloadSpec& workload, Plan& plan, Mistakes& mistakes) {
   }
   plan.experts.dispatcher = workload.plan.token_dispatcher;
   plan.experts.dispatch_bytes = bytes_of(workload.precision.dispatch.value_or(plan.activations));
+  if (workload.plan.overlap_expert_exchange && plan.experts.dispatcher == TokenDispatcher::allgather)
+    mistakes.add("plan.overlap_expert_exchange", "only all-to-alls are overlapped, not the all-gather",
+                 "set token_dispatcher to alltoall, deepep or hybridep");
   plan.experts.overlap = workload.plan.overlap_expert_exchange && plan.ep > 1;
   if (plan.experts.overlap && !plan.inference() && plan.schedule != Schedule::one_f_one_b &&
       plan.schedule != Schedule::interleaved && plan.schedule != Schedule::dualpipe)
