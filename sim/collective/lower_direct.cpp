@@ -37,7 +37,7 @@ void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& us
 
 // Step k: every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; the last
 // step only what is missing.
-void lower_pat(const Placement& placement, UsageBuilder& usage) {
+void lower_pat(const Placement& placement, int channels, UsageBuilder& usage) {
   const std::uint32_t n = placement.ranks;
   std::vector<DeviceId> gpu(n);
   for (const PlacedBox& box : placement.boxes)
@@ -45,7 +45,8 @@ void lower_pat(const Placement& placement, UsageBuilder& usage) {
   for (std::uint32_t distance = 1; distance < n; distance *= 2) {
     const double shares = std::min(distance, n - distance);
     for (std::uint32_t r = 0; r < n; ++r)
-      usage.add_message({.from = gpu[r], .to = gpu[(r + distance) % n], .connection = distance}, shares / n);
+      usage.add_channels({.from = gpu[r], .to = gpu[(r + distance) % n], .connection = distance}, shares / n,
+                         channels, static_cast<int>(n));
   }
 }
 }  // namespace topsim::collective

@@ -37,7 +37,7 @@ void lower_ring(CollectiveKind kind, const Placement& placement, int channels, U
       const auto gpu = [&](std::size_t i) { return static_cast<std::size_t>(channel.gpus[i]); };
       const auto add = [&](const topology::RouteQuery& query, std::uint32_t receiver) {
         const bool closes_at_root = pipeline && receiver == 0;
-        if (!closes_at_root) usage.add_hop(query, coefficient);
+        if (!closes_at_root) usage.add_channels(query, coefficient, count, found);
       };
       for (std::size_t i = 0; i + 1 < channel.gpus.size(); ++i)
         add({.from = boxes[b].gpus[gpu(i)],

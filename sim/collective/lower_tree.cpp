@@ -51,15 +51,17 @@ std::vector<int> twins_of(const Placement& placement, int channels) {
   return twins;
 }
 
-// One channel over one of the two trees.
-void lower_channel(const Placement& placement, bool second, int c, double coefficient, UsageBuilder& usage) {
+// `count` of the `channels` over one of the two trees, all through the GPUs and NICs of found channel `c`.
+void lower_channel(const Placement& placement, bool second, int c, int count, int channels,
+                   UsageBuilder& usage) {
   const auto& boxes = placement.boxes;
   const int found = placement.tuner->facts().tree.channels, n = static_cast<int>(boxes.size());
+  const double coefficient = static_cast<double>(count) / channels;
   const auto both_ways = [&](topology::RouteQuery query) {
-    usage.add_hop(query, coefficient);
+    usage.add_channels(query, coefficient, count, 2 * found);
     std::swap(query.from, query.to);
     std::swap(query.from_nic, query.to_nic);
-    usage.add_hop(query, coefficient);
+    usage.add_channels(query, coefficient, count, 2 * found);
   };
   for (int b = 0; b < n; ++b) {
     const PlacedBox& box = boxes[static_cast<std::size_t>(b)];
@@ -122,7 +124,7 @@ void lower_tree(const Placement& placement, int channels, UsageBuilder& usage) {
       }
       begin[static_cast<std::size_t>(c)] = usage.mark();
       usage.open(count);
-      lower_channel(placement, half == 1, c, static_cast<double>(count) / channels, usage);
+      lower_channel(placement, half == 1, c, count, channels, usage);
       end[static_cast<std::size_t>(c)] = usage.mark();
     }
   }

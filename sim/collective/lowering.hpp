@@ -19,7 +19,7 @@ void lower_nvls_sharp(const Placement& placement, UsageBuilder& usage);
 // All GPUs send to the heads, the heads to the fabric's switches.
 void lower_collnet_direct(const Placement& placement, UsageBuilder& usage);
 // Parallel aggregated trees: every rank sends to the rank 1, 2, 4, ... further on.
-void lower_pat(const Placement& placement, UsageBuilder& usage);
+void lower_pat(const Placement& placement, int channels, UsageBuilder& usage);
 // Every rank to every other, or each to the next.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage);
 // Inside one box where all are linked with all: a reduce-scatter and a gather, each direct.

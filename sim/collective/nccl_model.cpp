@@ -112,7 +112,7 @@ void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Pla
     case Algorithm::collnet_chain:
       return lower_collnet_direct(placement, usage);
     case Algorithm::pat:
-      return lower_pat(placement, usage);
+      return lower_pat(placement, choice.channels, usage);
     case Algorithm::direct:
       if (kind == CollectiveKind::all_to_all)
         return lower_all_to_all(placement, overrides.pxn.value_or(true), usage);

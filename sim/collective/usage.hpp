@@ -55,6 +55,13 @@ class UsageBuilder {
     any.from_nic = any.to_nic = DeviceId{};
     add_message(any, coefficient);
   }
+  // `count` channels together, whose numbers are `apart` from each other: each has a connection of its own.
+  void add_channels(topology::RouteQuery query, double coefficient, int count, int apart) {
+    if (!by_connection() || topology().device(query.from).node == topology().device(query.to).node)
+      return add_hop(query, coefficient);
+    for (int i = 0; i < count; ++i, query.connection += static_cast<std::uint64_t>(apart))
+      add_hop(query, coefficient / count);
+  }
   // The same, with a connection for each NIC that belongs to the two ends alone: NCCL opens a channel to a
   // peer for each NIC that it needs to fill the accelerator's bus (graph/paths.cc, ncclTopoGetNchannels).
   void add_message(topology::RouteQuery query, double coefficient) {
@@ -92,9 +99,9 @@ class UsageBuilder {
     std::size_t stretches, trips, socket_hops;
   };
   [[nodiscard]] Mark mark() const { return {stretches_.size(), trips_.size(), socket_hops_.size()}; }
-  [[nodiscard]] bool repeats() const {
-    return grain_ == Grain::stretches && topology().routing != topology::Routing::ecmp &&
-           router_.turns() == 1;
+  [[nodiscard]] bool repeats() const { return grain_ == Grain::stretches && !by_connection(); }
+  [[nodiscard]] bool by_connection() const {
+    return topology().routing == topology::Routing::ecmp || router_.turns() > 1;
   }
   void repeat(Mark begin, Mark end) {
     for (std::size_t i = begin.stretches; i < end.stretches; ++i) stretches_.push_back(stretches_[i]);

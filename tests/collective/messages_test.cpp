@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include "tests/collective/lowering_fixtures.hpp"
 
@@ -276,5 +277,42 @@ TEST(Messages, FlowsOfABenchThatMeetLoseWhatTheyLoseInARun) {
   using scenario::ContentionForm;
   EXPECT_GT(us("fat-tree", 4, ContentionForm::calibrated), 1.1 * us("fat-tree", 4, ContentionForm::ideal));
   EXPECT_EQ(us("rail", 1, ContentionForm::calibrated), us("rail", 1, ContentionForm::ideal));
+}
+
+// NCCL gives every channel its own connection to a peer (transport/net.cc), and ECMP hashes connections: what
+// all messages of the chunked form put on each cable of the fabric, whoever meets there, is what the
+// pipelined form puts there. Of 32 channels several go through the same GPUs and NICs.
+TEST(Messages, ChannelsAreHashedOneByOneInBothForms) {
+  for (const auto& [node, count, kind, algorithm] :
+       {std::tuple{"dgx-a100", 2U, CollectiveKind::all_gather, Algorithm::ring},
+        std::tuple{"hgx-h100", 4U, CollectiveKind::reduce_scatter, Algorithm::ring},
+        std::tuple{"dgx-a100", 3U, CollectiveKind::all_reduce, Algorithm::tree}}) {
+    SCOPED_TRACE(node);
+    topology::TopologySpec spec = boxes(node, count, "roce-400g");
+    spec.fabric.kind = "fat-tree";
+    spec.fabric.routing = topology::Routing::ecmp;
+    spec.fabric.nodes_per_leaf = 1;
+    Overrides overrides = forced(algorithm);
+    overrides.channels = 32;
+    const Cluster cluster(spec, overrides);
+    const auto gpus = cluster.topology.accelerators();
+    const auto in_fabric = [&](LinkId link) {
+      return cluster.topology.device(cluster.topology.link(link).from).kind == DeviceKind::fabric_switch;
+    };
+    std::map<LinkId, double> as_messages, as_a_whole;
+    const double bytes = 64 << 20;
+    const StepPlan plan = cluster.nccl.steps(kind, Bytes(64 << 20), gpus);
+    for (const StepMessage& message : plan.messages) {
+      Activity hop;
+      cluster.nccl.lower_step(message, gpus, hop);
+      for (const topology::LinkShare& use : hop.usage)
+        if (in_fabric(use.link))
+          as_messages[use.link] += use.share * static_cast<double>(message.bytes.value()) / bytes;
+    }
+    for (const topology::LinkShare& use : lowered(cluster, kind, gpus.size()).usage)
+      if (in_fabric(use.link)) as_a_whole[use.link] += use.share;
+    EXPECT_EQ(as_messages.size(), as_a_whole.size());
+    for (const auto& [link, share] : as_a_whole) EXPECT_NEAR(as_messages[link], share, 1e-3 * share);
+  }
 }
 }  // namespace topsim::collective::messages_test
