@@ -172,7 +172,8 @@ const config::Object<VirtualLanes>& table(config::Type<VirtualLanes>) {
       config::Object<VirtualLanes>("virtual lanes", "InfiniBand data lanes")
           .field("count", &VirtualLanes::count, "Data lanes",
                  between(1, static_cast<double>(kMaxClasses) - 1))
-          .field("buffer", &VirtualLanes::buffer, "Per port and lane",
+          .field("buffer", &VirtualLanes::buffer,
+                 "Per port and lane, of which credits advertise 2047 x 64 B at most",
                  default_text("what keeps the link busy over its round trip"))
           .field("weight", &VirtualLanes::weight,
                  "Of each lane, from the first, in the low table: x 64 B before the next one's turn",
