@@ -213,7 +213,7 @@ Action configure_bench(CLI::App& app) {
       "them); of each flow of a pattern: 1M")
       .type_name("SIZE");
   add_option(app, "-e,--maxbytes", options->end, "Last size: 8G, p2p 8M").type_name("SIZE");
-  add_option(app, "-f,--stepfactor", options->factor, "From row to row").type_name("FACTOR");
+  add_option(app, "-f,--stepfactor", options->factor, "Factor from one size to the next").type_name("FACTOR");
   add_option(app, "--algorithm", options->algorithm, "Force an algorithm")
       .type_name("tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat");
   add_option(app, "--protocol", options->protocol, "Force a protocol").type_name("ll|ll128|simple");
@@ -223,12 +223,14 @@ Action configure_bench(CLI::App& app) {
       "p2p: the sender: node0/nic0 (the host memory behind its slot, as perftest) or node0/gpu0 (its own)")
       .type_name("DEVICE");
   add_option(app, "--to", options->to, "p2p: the receiver").type_name("DEVICE");
-  add_option(app, "--verb", options->verb, "p2p: what perftest tool is meant, ib_send_* or ib_write_*")
+  add_option(app, "--verb", options->verb, "p2p: as which perftest tool, ib_send_* or ib_write_*")
       .type_name("send|write");
-  add_option(app, "--senders", options->senders, "incast: how many send").type_name("N").range(1, 1'000'000);
+  add_option(app, "--senders", options->senders, "incast: number of senders")
+      .type_name("N")
+      .range(1, 1'000'000);
   add_flag(app, "--textbook", options->textbook,
            "incast: around one switch with the scenario's cables, not on its topology");
-  add_option(app, "--window", options->window, "parking_lot, victim: how long is looked at (10 ms)")
+  add_option(app, "--window", options->window, "parking_lot, victim: simulated time (10 ms)")
       .type_name("DURATION");
   add_option(app, "--lane", options->victim_lane, "victim: its virtual lane or priority")
       .type_name("N")

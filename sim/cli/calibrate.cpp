@@ -35,7 +35,8 @@ int run(const Options& options) {
 
 Action configure_calibrate(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  add_option(app, "--seeds", options->seeds, "Runs an entry; median, least and most are kept").type_name("N");
+  add_option(app, "--seeds", options->seeds, "Runs per entry; median, least and most are kept")
+      .type_name("N");
   add_flag(app, "--quick", options->quick, "A few entries only");
   add_option(app, "--format", options->format, "What is printed; json is the committed file")
       .type_name("table|json");

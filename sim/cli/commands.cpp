@@ -12,7 +12,7 @@ constexpr std::array kCommands = {
         "topsim run configs/8xH100-ib.json --set workload.plan.pp=4 --set workload.plan.dp=2 --format json\n"
         "topsim run configs/8xH100-ib.json --html report.html\n"
         "topsim run configs/8xH100-ib.json --trace timeline.pftrace --fail-if 'step_time > 20 s'"},
-    Command{"topo", "Look at a topology: show, check, draw, bom, import, export, list", configure_topo,
+    Command{"topo", "Work with topologies: show, check, draw, bom, import, export, list", configure_topo,
             "topsim topo show configs/8xH100-ib.json\n"
             "topsim topo check configs/8xH100-ib.json\n"
             "topsim topo draw configs/8xH100-ib.json -o cluster.svg\n"
@@ -27,7 +27,7 @@ constexpr std::array kCommands = {
             "topsim bench incast configs/8xH100-roce.json --senders 7 -b 8M\n"
             "topsim bench victim configs/8xH100-roce.json --window '2 ms'"},
     Command{
-        "compare", "What differs between scenarios, what it costs, whether it counts", configure_compare,
+        "compare", "What differs between scenarios, its cost, its significance", configure_compare,
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json\n"
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --with topology.fabric.sharp=true\n"
         "topsim compare configs/8xH100-ib.json configs/8xH100-roce.json --format md > memo.md\n"
@@ -50,7 +50,7 @@ constexpr std::array kCommands = {
     Command{"list", "What there is: scenarios, hardware, models, fabrics, networks", configure_list,
             "topsim list\ntopsim list scenarios\ntopsim list hardware\ntopsim list hardware "
             "h100-sxm5\ntopsim list models"},
-    Command{"validate", "Predictions beside what real owners measured", configure_validate,
+    Command{"validate", "Predictions compared with published measurements", configure_validate,
             "topsim validate korthikanti-2022\n"
             "topsim validate korthikanti-2022 --each\n"
             "topsim validate korthikanti-2022 --format json > validation.json"},

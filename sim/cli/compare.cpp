@@ -218,7 +218,7 @@ Action configure_compare(CLI::App& app) {
       .range(1, 100000)
       .type_name("N");
   add_jobs(app, options->jobs);
-  add_flag(app, "--all", options->all, "Rows that do not differ, too");
+  add_flag(app, "--all", options->all, "Also rows that do not differ");
   add_flag(app, "--no-cost", options->no_cost, "Leave prices and power out");
   add_option(app, "--fail-if", options->fail_if,
              "Exit 1 when it holds of a candidate: 'step_time > 5 %' (than the baseline), 'step_time > 10 s'")

@@ -100,7 +100,7 @@ Action configure_plan(CLI::App& app) {
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--schedules", options->schedules,
-             "Of gpipe,1f1b,interleaved,zb-h1,zb-1p,zb-2p,zb-v; all but gpipe and zb-1p unless told")
+             "Of gpipe,1f1b,interleaved,zb-h1,zb-1p,zb-2p,zb-v; default: all but gpipe and zb-1p")
       .separated_by(',')
       .type_name("NAME,NAME");
   add_option(app, "--out", options->out, "Write the scenario with the best plan there")
@@ -109,7 +109,7 @@ Action configure_plan(CLI::App& app) {
   add_option(app, "--format", options->format, "What is printed").type_name("table|json");
   add_jobs(app, options->jobs);
   add_flag(app, "--exhaustive", options->exhaustive,
-           "Simulate every plan that fits, also what the bound cuts");
+           "Simulate every plan that fits, also those that the bound excludes");
   add_flag(app, "--quiet", options->quiet, "No progress, no remarks on stderr");
   return [options] { return run(*options); };
 }

@@ -157,14 +157,14 @@ Action configure_sweep(CLI::App& app) {
   add_option(app, "--points", options->points, "A list of points: CSV with paths in its first line, or JSON")
       .type_name("FILE");
   add_option(app, "--out", options->out,
-             "Rows go to this SQLite file as they finish; given again, it goes on")
+             "Rows go to this SQLite file as they finish; an unfinished file is continued")
       .not_empty()
       .type_name("FILE.sqlite");
   add_jobs(app, options->jobs);
   add_option(app, "--best", options->best,
              "Rank by this figure: step_seconds, mfu, usd_per_million_tokens ...")
       .type_name("KEY");
-  add_option(app, "--pareto", options->pareto, "Figures of which no other point is better in all")
+  add_option(app, "--pareto", options->pareto, "Figures of the Pareto set: no point is better in all of them")
       .separated_by(',')
       .type_name("KEY,KEY");
   add_option(app, "--format", options->format, "What is printed").type_name("table|json|csv");
