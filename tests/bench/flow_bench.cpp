@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "process.hpp"
+#include "sim/base/heap.hpp"
 #include "sim/network/flow.hpp"
 #include "traffic.hpp"
 
@@ -46,6 +47,7 @@ void run(Schedule schedule, Duration latency) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
+  keep_freed_memory();  // as the program does
   const bool jitter = argc > 3 && std::string_view(argv[3]) == "jitter";
   const auto ranks = static_cast<std::uint32_t>(std::atoi(argv[2]));
   const Duration latency = from_microseconds(argc > 4 ? std::atof(argv[4]) : 0);
