@@ -23,7 +23,7 @@ void AnalyticNetwork::take_usage(Active& active, const Transfer& transfer) {
   active.own.assign(own.begin(), own.end());
 }
 
-// The activity's rate changes by `rate`.
+// Adds `rate` to what the activity puts on its links.
 void AnalyticNetwork::load(const Active& active, double rate, SimTime now) {
   for (const Usage& use : active.usage) {
     Link& link = links_[use.link];
@@ -131,7 +131,7 @@ void AnalyticNetwork::reroute(const Transfer& again, SimTime now) {
   active.since = now;
   for (const Usage& use : active.usage) --links_[use.link].active;
   load(active, -active.rate, now);
-  // What has been sent stays on the links that carried it.
+  // The bytes sent so far stay counted on the links that carried them.
   take_usage(active, again);
   active.cap = again.rate_cap, active.latency = again.latency;
   for (const Usage& use : active.usage) ++links_[use.link].active;

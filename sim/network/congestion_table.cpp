@@ -14,7 +14,7 @@ double CongestionCurve::at(double bytes) const {
   const auto lost = [&](std::size_t i) { return points_[i].first * (1 / points_[i].second - 1); };
   const double size = points_[next].first, before = lost(next - 1), after = lost(next);
   const double slope = (after - before) / (size - points_[next - 1].first);
-  // Beyond the last size no time is won back.
+  // Beyond the last size the lost time does not shrink.
   const double there = after + (bytes - size) * (bytes > size ? std::max(slope, 0.0) : slope);
   return bytes / (bytes + there);
 }

@@ -5,7 +5,7 @@
 
 namespace topsim::network {
 
-// What changed at an earlier instant takes effect then, not now.
+// Changes of an earlier instant take effect at that instant, not now.
 void FlowNetwork::change(SimTime now) {
   assert(now >= now_);
   if (now > now_) sharing_.solve(now_);

@@ -13,7 +13,7 @@ MaxMin::MaxMin(std::span<const double> capacities) : links_(capacities.size()) {
   resize();
 }
 
-// All columns by link.
+// Grows every column that is indexed by link.
 void MaxMin::resize() {
   components_.resize(links_.size());
   filling_.resize(links_.size());
@@ -100,7 +100,7 @@ MaxMin::Activity MaxMin::start(double work, double weight, std::span<const Usage
   return activity;
 }
 
-// --- A link's crossings: members first, as a binary heap by finish. ---
+// --- A link's crossings: the members come first, as a binary heap by finish. ---
 
 inline void MaxMin::place(Link& link, std::uint32_t at, const Crossing& crossing) {
   link.crossings[at] = crossing;
@@ -129,7 +129,7 @@ void MaxMin::sift_down(Link& link, std::uint32_t at, const Crossing& crossing) {
   place(link, at, crossing);
 }
 
-// The member at `at` stays on the link but has its bottleneck elsewhere from now on.
+// The member at `at` stays on the link, but its bottleneck is another link from now on.
 void MaxMin::leave(LinkIndex index, std::uint32_t at, SimTime now) {
   Link& link = links_[index];
   const Crossing gone = link.crossings[at];
@@ -146,7 +146,7 @@ void MaxMin::leave(LinkIndex index, std::uint32_t at, SimTime now) {
     sift_down(link, at, last);
 }
 
-// The activity at crossing `at`, not yet a member, has its bottleneck on `index` from now on.
+// The activity at crossing `at`, not yet a member, has its bottleneck at `index` from now on.
 void MaxMin::claim(LinkIndex index, std::uint32_t at, SimTime now) {
   Link& link = links_[index];
   Crossing crossing = link.crossings[at];
@@ -263,7 +263,7 @@ LinkRecord MaxMin::record(LinkIndex index, SimTime now) const {
   if (now > link.load_at) record.peak_rate = std::max(record.peak_rate, link.load);
   for (const Crossing& crossing : link.crossings.all()) {
     const Column& column = activities_[crossing.activity];
-    if (column.bottleneck == kNone) continue;  // began at this instant: not solved yet, nothing carried
+    if (column.bottleneck == kNone) continue;  // began at this instant: not solved yet, so nothing carried
     const double share = steps_[crossing.step].share;
     record.bytes += share * progress(column, now);
     record.peak_rate = std::max(record.peak_rate, share * peak(column, now));

@@ -5,12 +5,12 @@
 
 namespace topsim::network {
 namespace {
-constexpr std::uint32_t kActivities = 64;  // fewer are filled again sooner than remembered
+constexpr std::uint32_t kActivities = 64;  // filling fewer again is faster than restoring them
 constexpr std::uint32_t kSnapshots = 24;
 }  // namespace
 
-// Where to write how the component fills, null when that does not pay: only a component that was solved twice
-// without gaining anything is expected to be solved so again.
+// Where to record how the component fills, null when that does not pay: only a component that was solved
+// twice without new activities or capacities is expected to be solved again in the same way.
 MaxMin::History* MaxMin::history_of(LinkIndex root) {
   if (components_.activities(root) < kActivities) return nullptr;
   if (!histories_[root]) histories_[root] = std::make_unique<History>();
@@ -26,7 +26,8 @@ void MaxMin::forget(LinkIndex root) {
   histories_[root]->solves = 0;
 }
 
-// The activity was open in every snapshot from before its bottleneck filled; later ones no longer hold.
+// The activity was open in all snapshots from before its bottleneck filled; later snapshots are no longer
+// valid.
 void MaxMin::amend(History& history, const Column& ended) {
   const std::uint32_t position = positions_[steps_[ended.bottleneck].link];
   history.resume = std::min(history.resume, position / history.stride);
@@ -41,8 +42,9 @@ void MaxMin::amend(History& history, const Column& ended) {
   }
 }
 
-// Restores the snapshot, makes candidates of the links that had not filled, returns the level reached.
-// `in_order`: those that filled last time are expected to fill in about the same order and wait in pending_.
+// Restores the snapshot, makes candidates of the links that had not filled, and returns the level reached.
+// With `in_order`, the links that filled last time are expected to fill in about the same order and wait in
+// pending_.
 double MaxMin::resume(History& history, bool in_order) {
   const std::size_t links = history.links.size();
   const std::size_t snapshot = history.resume * links;
@@ -79,7 +81,7 @@ void MaxMin::begin(History& history, const std::vector<LinkIndex>& links) {
   history.valid = true;
 }
 
-// REQUIRES: as many links have filled as a multiple of the stride.
+// REQUIRES: the number of links that have filled is a multiple of the stride.
 void MaxMin::save(History& history) {
   const std::size_t links = history.links.size();
   history.resume = static_cast<std::uint32_t>(history.order.size()) / history.stride;

@@ -24,7 +24,7 @@ void MaxMin::build_row(LinkIndex index) {
       const Step& step = steps_[column.first_step + i];
       if (step.link != index) row.entries.push_back({step.link, 1, share_in(row, step.share)});
     }
-    if (row.shares.size() > kRowShares) return;  // all different: a row would be no shorter than the members
+    if (row.shares.size() > kRowShares) return;  // all different: a row would be as long as the member list
   }
   std::sort(row.entries.begin(), row.entries.end(), [](auto& a, auto& b) { return a.key() < b.key(); });
   std::size_t kept = 0;
@@ -38,7 +38,7 @@ void MaxMin::build_row(LinkIndex index) {
   row.valid = true;
 }
 
-// `activity` becomes a member of the bottleneck, or stops being one.
+// `activity` becomes a member of the bottleneck (`joins`), or stops being one.
 void MaxMin::patch_row(LinkIndex index, Activity activity, bool joins) {
   Row& row = rows_[index];
   const std::uint32_t members = links_[index].members;
@@ -55,7 +55,7 @@ void MaxMin::patch_row(LinkIndex index, Activity activity, bool joins) {
   }
 }
 
-// A member watches one link more, or less. REQUIRES: the row is valid.
+// A member starts (`joins`) or stops watching a link. REQUIRES: the row is valid.
 void MaxMin::patch_row(LinkIndex index, const Step& step, bool joins) {
   if (step.link == index) return;
   Row& row = rows_[index];

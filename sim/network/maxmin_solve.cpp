@@ -8,8 +8,8 @@
 
 namespace topsim::network {
 namespace {
-constexpr double kCancelled = 1e-6;  // a difference this small beside its terms is counted afresh
-constexpr double kRounding = 1e-11;  // relative; far above what sums of a million doubles are off by
+constexpr double kCancelled = 1e-6;  // a difference this small beside its terms is computed afresh
+constexpr double kRounding = 1e-11;  // relative; far above the rounding error of sums of a million doubles
 constexpr std::size_t kWindow = 12;
 }  // namespace
 
@@ -40,7 +40,7 @@ void MaxMin::solve(SimTime now) {
 #endif
 }
 
-// Searches the component again: ended activities may have been what held it together.
+// Searches the component again: the activities that ended may have been what connected its links.
 void MaxMin::split(LinkIndex root) {
   scratch_.clear();
   components_.each(root, [&](LinkIndex link) { scratch_.push_back(link); });
@@ -58,7 +58,7 @@ void MaxMin::split(LinkIndex root) {
   }
 }
 
-// The only activity of its component: its rate is what its tightest link allows.
+// The only activity of its component: its tightest link sets its rate.
 void MaxMin::solve_alone(Activity activity, SimTime now) {
   const std::uint32_t lone = activities_[activity].lone;
   const LinkIndex tightest = steps_[lone].link;
@@ -71,7 +71,7 @@ inline double MaxMin::level_of(LinkIndex index) const {
   return (links_[index].capacity - filled(index)) / open_share(index);
 }
 
-// What subtraction has left of open_share may be mostly rounding; counts it afresh.
+// After many subtractions open_share may be mostly rounding error; computes it afresh.
 void MaxMin::recount(LinkIndex index) {
   double frozen = 0, others = 0;
   for (const Crossing& crossing : links_[index].crossings.all()) {
@@ -84,7 +84,7 @@ void MaxMin::recount(LinkIndex index) {
   filling_[index] = Filling{frozen, others};
 }
 
-// The choice between children is arithmetic, since no branch predictor guesses it.
+// The smaller child is chosen by arithmetic, since a branch would be unpredictable.
 void MaxMin::sift_candidate(std::size_t at) {
   const Candidate moved = candidates_[at];
   const std::size_t size = candidates_.size();
@@ -138,8 +138,8 @@ void MaxMin::solve_component(LinkIndex root, SimTime now) {
 }
 
 // Freezing at a lower level only raises the level at which another link fills, so a candidate's stored level
-// is a lower bound and is looked at again only when it comes to the top. False: a link came too late, because
-// what was pending did not come in order.
+// is a lower bound and needs another look only when it is the top. Returns false when a link came too late
+// because the order of the pending links was wrong.
 bool MaxMin::fill_all(History* history, double level, SimTime now) {
   for (std::size_t at = candidates_.size() / 2; at-- > 0;) sift_candidate(at);
   for (std::size_t i = 0; i < kWindow; ++i) admit();
@@ -177,7 +177,8 @@ inline bool MaxMin::is_least(double level) const {
          (candidates_.size() < 3 || level <= candidates_[2].level);
 }
 
-// Asks for what filling the link will read, a window ahead: large components do not fit the nearest cache.
+// Prefetches what filling the link will read, a window ahead: large components do not fit the first-level
+// cache.
 inline void MaxMin::fetch(LinkIndex index) const {
   constexpr std::size_t kLine = 64, kLines = 8;
   const auto* row = reinterpret_cast<const char*>(rows_[index].entries.data());
@@ -201,8 +202,8 @@ void MaxMin::admit() {
   candidates_[at] = added;
 }
 
-// One link more or less at its old place changes little, so the old order is tried first, with a small window
-// of candidates. It has given the max-min allocation if levels never fell and no link is overloaded; this is
+// A change of one link hardly alters the order, so the old order is tried first, with a small window of
+// candidates. The result is the max-min allocation if levels never fell and no link is overloaded; both are
 // checked.
 bool MaxMin::resume_in_order(History& history, SimTime now) {
   const std::uint32_t from = history.resume;
@@ -219,8 +220,8 @@ bool MaxMin::resume_in_order(History& history, SimTime now) {
   return false;
 }
 
-// The link fills at `level`: whatever crosses it and is not frozen becomes its member. Members that others
-// did not claim before are not frozen either, so equal counts mean equal sets.
+// The link fills at `level`: every activity that crosses it and is not frozen becomes its member. A member
+// that no other link has claimed is not frozen, so equal counts mean equal sets.
 void MaxMin::fill(LinkIndex index, double level, SimTime now) {
   Link& link = links_[index];
   frozen_in_[index] = round_;
@@ -274,7 +275,7 @@ void MaxMin::freeze(LinkIndex index) {
   }
 }
 
-// After a solve: the link carries `load` from now on (0 also where nobody watches any more).
+// After a solve: the link carries `load` from now on (0 also where no activity watches it any more).
 void MaxMin::settle(LinkIndex index, double load, SimTime now) {
   Link& link = links_[index];
   if (link.load != load) {

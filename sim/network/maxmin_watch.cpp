@@ -1,4 +1,4 @@
-// Which links an activity watches: those it shares, and the tightest of those it has to itself.
+// Which links an activity watches: those it shares with others, and the tightest of those that it has alone.
 #include <utility>
 
 #include "sim/network/maxmin.hpp"
@@ -50,7 +50,7 @@ bool MaxMin::is_watched(const Link& link) const {
   return link.crossings[0].step < column.first_step + column.watched;
 }
 
-// The link, its own so far, gets company.
+// Another activity starts on the link, which this one had alone so far.
 void MaxMin::meet(Activity activity, std::uint32_t step, SimTime now) {
   Column& column = activities_[activity];
   if (step == column.lone) {
@@ -62,7 +62,7 @@ void MaxMin::meet(Activity activity, std::uint32_t step, SimTime now) {
   }
 }
 
-// The link is its own from now on.
+// The activity has the link alone from now on.
 void MaxMin::part(Activity activity, std::uint32_t step, SimTime now) {
   Column& column = activities_[activity];
   const std::uint32_t before = column.lone;
@@ -101,13 +101,13 @@ void MaxMin::set_capacity(LinkIndex index, double capacity, SimTime now) {
     if (step == lone ? capacity > before : limit(step) < limit(lone))
       tighten(activity, now);
     else if (step != lone)
-      return;  // others limit it more
+      return;  // its other links limit it more
   }
   forget(components_.root(anchor(activity)));
   dirty_.push_back(index);
 }
 
-// An activity that stands still keeps no link busy.
+// A stalled activity keeps no link busy.
 void MaxMin::stall(Activity activity, bool stalls, SimTime now) {
   Column& column = activities_[activity];
   if (column.stalled == stalls) return;

@@ -20,14 +20,14 @@ extern char** environ;
 namespace topsim::network {
 namespace {
 
-// Beside the running program, else wherever PATH says.
+// In the folder of the running program, else found by PATH.
 std::string child_program() {
   std::error_code none;
   const auto beside = std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "topsim-simgrid";
   return std::filesystem::exists(beside, none) ? beside.string() : "topsim-simgrid";
 }
 
-// With the place of the choice: network.model.
+// An error at the key network.model.
 ConfigError unfit(std::string message, std::string help) {
   Problem problem;
   problem.path = "network.model";
@@ -62,8 +62,8 @@ SimGridNetwork::SimGridNetwork(std::span<const double> capacities) : records_(ca
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   std::string program = child_program();
   char* arguments[] = {program.data(), nullptr};
-  // A process group of its own: Ctrl-C reaches topsim alone, which stops at the next event and ends the
-  // child.
+  // The child has its own process group: Ctrl-C reaches only topsim, which stops at the next event and ends
+  // the child.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -90,14 +90,14 @@ SimGridNetwork::~SimGridNetwork() {
 void SimGridNetwork::send() const {
   for (std::size_t sent = 0; sent < out_.size();) {
     const ssize_t count = ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;  // whoever interrupts asks the executor to stop
+    if (count < 0 && errno == EINTR) continue;  // Ctrl-C: the executor stops at the next event
     if (count <= 0) throw InternalError("topsim-simgrid has ended");
     sent += static_cast<std::size_t>(count);
   }
   out_.clear();
 }
 
-// Sends what is held back and the line; returns the answer, one line.
+// Sends the buffered lines and this one; returns the answer, one line.
 std::string SimGridNetwork::ask(const std::string& line) const {
   out_ += line + '\n';
   send();
@@ -160,7 +160,8 @@ SimTime SimGridNetwork::next_event_before(SimTime horizon) {
   }
 }
 
-// The child goes to its next end or to `limit`; whether something ended. What did has only its latency left.
+// The child advances to its next end or to `limit`; returns whether something ended. What ended has only its
+// latency left.
 bool SimGridNetwork::go_on(SimTime limit) {
   const std::string answer =
       ask(limit == kNever ? "G -1" : fmt::format("G {:.17g}", seconds(limit.time_since_epoch())));

@@ -1,9 +1,8 @@
-// Ports that send ahead of time. Where nothing can interfere with a queue - one lane under credits, no marks,
-// no loss, and whatever came in came under credits - the moment at which a packet leaves is known when it
-// arrives, as long as the credits for it will be back by then. It is put on the link at once, with that
-// moment; its buffer space is known to be free from then on, and the upstream sender is told so. Packets wait
-// in the queue only while it is not known when credits come. So departures need neither events nor later
-// updates.
+// Ports that send ahead of time. A queue is predictable if it has one lane under credits, no marks, no loss,
+// and all its packets came in under credits: the time at which a packet leaves is then known when it arrives,
+// as long as the credits for it will be back by then. It is put on the link at once, with that time; its
+// buffer space is known to be free from then on, and the upstream sender is told so. Packets wait in the
+// queue only while it is not known when credits come. So departures need neither events nor later updates.
 #include <algorithm>
 
 #include "sim/base/error.hpp"
@@ -30,7 +29,7 @@ void Core::find_ports_ahead() {
   }
 }
 
-// A queue pair sends from here: what waits for its turn is not a queue.
+// A queue pair sends from this port: pairs that wait for their turn are not a queue.
 void Core::no_longer_ahead(PortIndex p) {
   if (!ports[p].ahead) return;
   ports[p].ahead = false;
@@ -38,7 +37,7 @@ void Core::no_longer_ahead(PortIndex p) {
   update(p);
 }
 
-// The packet waits behind others, or for credits, until `start` at least.
+// The packet waits behind others, or for credits, at least until `start`.
 void Core::wait_ahead(PortIndex p, std::uint32_t packet, Picoseconds start) {
   Port& port = ports[p];
   Waiting& waiting = waiting_[p * kClasses + kLane];
@@ -52,7 +51,7 @@ void Core::wait_ahead(PortIndex p, std::uint32_t packet, Picoseconds start) {
   if (first) arm(p, send_ahead(p));
 }
 
-// Everything for which credits are known; when the next ones come, as far as known.
+// Sends everything for which credits are known; returns when the next credits come, as far as known.
 Picoseconds Core::send_ahead(PortIndex p) {
   Port& port = ports[p];
   Waiting& waiting = waiting_[p * kClasses + kLane];
@@ -64,7 +63,7 @@ Picoseconds Core::send_ahead(PortIndex p) {
     if (!has_credits(credit, blocks_of(bytes), start)) {
       if (!credit.starved) {
         starve(p, credit, start);
-        continue;  // departures behind may have become known
+        continue;  // departures at the far end may have become known
       }
       return credits_at(credit, blocks_of(bytes));
     }
@@ -78,7 +77,7 @@ Picoseconds Core::send_ahead(PortIndex p) {
   return kForever;
 }
 
-// When so many blocks will have come back, 0 where they have; kForever: not known.
+// When that many blocks will be back: 0 if they are, kForever if it is not known.
 Picoseconds Core::credits_at(const Credit& credit, std::uint32_t blocks) const {
   std::uint32_t have = credit.limit - credit.sent;
   if (have >= blocks) return 0;
@@ -89,9 +88,9 @@ Picoseconds Core::credits_at(const Credit& credit, std::uint32_t blocks) const {
   return kForever;
 }
 
-// The network changes at `now`: packets that were to leave later go back to their queues. Credits are counted
-// again from where every packet is; returning credits that a sender had counted on are granted at once, a
-// link's latency early.
+// The network changes at `now`: packets that were to leave later go back to their queues. Credits are
+// recomputed from where every packet is; returning credits that a sender had counted on are granted at once,
+// a link's latency early.
 void Core::recall() {
   std::vector<std::uint32_t> used(ports.size(), 0);  // blocks of the buffer behind the port
   for (PortIndex p = 0; p < ports.size(); ++p) {

@@ -10,9 +10,9 @@
 
 namespace topsim::network::packet {
 namespace {
-// Adaptive switches grade the queues of their ports and take any of the best grade: eight grades (quality
-// bands 0 to 7 of dynamic load balancing, docs of Junos egress-quantization; NVIDIA's graded ports, US
-// 2025/0039109), here of what a lane of default size holds.
+// Adaptive switches grade the queues of their ports and take any port of the best grade: eight grades
+// (quality bands 0 to 7 of dynamic load balancing, docs of Junos egress-quantization; NVIDIA's graded ports,
+// US 2025/0039109), here eighths of what a lane of default size holds.
 constexpr double kGrades = 8;
 
 // What a lane can advertise, in blocks: half of the counters' range of 4096, less one [IBTA 7.9].
@@ -40,8 +40,8 @@ void Core::set_up_buffers() {
   std::vector<std::int64_t> kept(graph.devices, 0);
   for (PortIndex p = 0; p < ports.size(); ++p) {
     const PortSpec& port = graph.ports[p];
-    // Bytes on the cable, one way: half of what a round trip of data and XOFF or credit takes. The cable's
-    // two directions may differ, for a switch's own time counts on the way into it.
+    // Bytes on the cable in one direction: half of what fits into a round trip of data and XOFF or credit.
+    // The two directions may differ, because a switch's latency counts on the way into it.
     const double flight =
         port.rate.value() * (seconds(port.latency) + seconds(graph.ports[port.reverse].latency)) / 2;
     const double packet = static_cast<double>(frame);
@@ -55,7 +55,7 @@ void Core::set_up_buffers() {
         1, static_cast<Picoseconds>(1e12 * deep / kGrades / std::max(port.rate.value(), 1.0)));
     if (port.flow_control == FlowControl::pfc) kept[port.to] += lanes * (ports[p].headroom + reserve);
     if (port.flow_control != FlowControl::credit) continue;
-    // Round trip of data and credit, and room for packets that wait a moment without stopping the link.
+    // A round trip of data and credit, plus room for packets that wait briefly without stopping the link.
     double buffer = deep;
     if (port.framed) {
       if (spec.lanes.buffer) buffer = static_cast<double>(spec.lanes.buffer->value()) * port.cables;
@@ -75,7 +75,7 @@ void Core::set_up_buffers() {
   }
 }
 
-// Of all sizes of packets, those that just begin another block take the most blocks in a time.
+// Of all packet sizes, those that just begin another block take the most blocks per time.
 void Core::time_blocks(PortIndex p) {
   const Port& port = ports[p];
   const std::uint32_t smallest = std::min({settings.header - port.discount, settings.ack, settings.cnp});
@@ -91,7 +91,7 @@ std::uint32_t Core::threshold(PortIndex in) const {
   return static_cast<std::uint32_t>(ports[in].alpha * static_cast<float>(left));
 }
 
-// Books the packet's bytes at the device behind `in`. False: no room, it is dropped.
+// Adds the packet's bytes to the buffer of the device behind `in`. False: no room, the packet is dropped.
 bool Core::admit(std::uint32_t packet, PortIndex in) {
   const Packet& row = packets_[packet];
   const FlowControl control = ports[in].flow_control;
@@ -127,8 +127,8 @@ bool Core::admit(std::uint32_t packet, PortIndex in) {
   return true;
 }
 
-// XOFF once an ingress has used its threshold. Lazy departures make usage look larger than it is, never
-// smaller, so that only what looks full needs a closer look.
+// Sends XOFF once an ingress exceeds its threshold. Lazy departures make the usage look larger than it is,
+// never smaller, so it is brought up to date only where it looks full.
 void Core::pause_if_full(PortIndex in, unsigned lane) {
   Ingress& share = ingress_[in * settings.classes + lane];
   const auto reserve = static_cast<std::uint32_t>(spec.buffer.reserve.value());
@@ -143,7 +143,7 @@ void Core::pause_if_full(PortIndex in, unsigned lane) {
   signal(in, lane, PacketKind::pause);
 }
 
-// A packet that came by `in` leaves the device at `time`: its room is free again.
+// A packet that came in through `in` leaves the device at `time`, which frees its buffer space.
 void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds time) {
   const Port& port = ports[in];
   if (lane == 0) return;
@@ -172,7 +172,7 @@ void Core::release(PortIndex in, unsigned lane, std::uint32_t bytes, Picoseconds
   signal(in, lane, PacketKind::resume);
 }
 
-// All departures of a device that are due: thresholds are about to be compared.
+// Performs all departures of a device that are due, before thresholds are compared.
 void Core::settle(DeviceIndex device) {
   if (devices_[device].lazy == 0) return;
   for (std::uint32_t o = out_begin_[device]; o < out_begin_[device + 1]; ++o) {
@@ -180,13 +180,13 @@ void Core::settle(DeviceIndex device) {
   }
 }
 
-// From now on departures here happen at their own time. REQUIRES: settled.
+// From now on every departure here has an event. REQUIRES: settled.
 void Core::expect_exactly(DeviceIndex device) {
   if (++devices_[device].exact > 1) return;
-  settle(device);  // gives each its event
+  settle(device);  // gives each departure its event
 }
 
-// XOFF or XON to the sender of `in`: a frame on the way back, before all others.
+// Sends XOFF or XON to the sender of `in`: a frame in the reverse direction, ahead of all others.
 void Core::signal(PortIndex in, unsigned lane, PacketKind kind) {
   const std::uint32_t frame = new_packet(kind, 0, static_cast<std::uint32_t>(settings.framing.pause.value()));
   packets_[frame].hop = kNone;
@@ -215,7 +215,7 @@ void Core::hear_pause(PortIndex p, unsigned lane, bool stop) {
 void Core::return_later(PortIndex p, unsigned lane, const Returns::Row& row) {
   Credit& credit = credits_[p * settings.classes + lane];
   const Picoseconds due = row.time;
-  // Few rows stay in the cache: what is back before anything can leave need not be kept apart.
+  // Few rows stay in the cache: credits that are back before the next departure are merged.
   if (credit.returning.rows().size() >= 16) {
     const Picoseconds back = ports[p].ahead ? now : std::min(now, ports[p].free_at);
     while (!credit.returning.empty() && credit.returning.front().time <= back) take_first(credit);

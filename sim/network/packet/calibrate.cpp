@@ -10,8 +10,8 @@ namespace topsim::network::packet {
 namespace {
 using namespace topsim::literals;
 
-constexpr std::uint32_t kSpines = 4;  // where packets may choose: ports above a leaf
-constexpr std::uint32_t kLeaves = 4;  // there: what several leaves send by one spine meets on its way down
+constexpr std::uint32_t kSpines = 4;  // ports above a leaf, among which packets choose
+constexpr std::uint32_t kLeaves = 4;  // with kSpines: traffic of several leaves meets below a spine
 
 LinkFigures cable(bool infiniband) {
   return {kCalibratedRate, 500_ns, infiniband ? FlowControl::credit : FlowControl::pfc};
@@ -31,7 +31,7 @@ void add_flows(std::vector<Flow>& flows, std::size_t from, std::size_t to, int q
 struct Experiment {
   Fabric fabric;
   std::vector<Flow> flows;
-  double senders_per_port;  // on the port that all wait for
+  double senders_per_port;  // on the bottleneck port
 };
 
 bool chooses(const std::string& routing) {
@@ -58,9 +58,10 @@ Experiment through_a_spine(const CongestionEntry& entry, bool infiniband, std::u
   return e;
 }
 
-// kSpines ports above each leaf, which packets choose from. The k-th port of a leaf sends to the k-th, in an
-// order of its own, of another leaf, in turn: each leaf gets from all others what it sends. Even seeds: of
-// the next leaf, as rings do, whose packets meet nobody on the way down; what lies between is the interval's.
+// kSpines ports above each leaf, among which packets choose. The k-th port of a leaf sends to the k-th port,
+// in a random order, of another leaf. Odd seeds rotate over the other leaves, so each leaf receives from all
+// of them. Even seeds use only the next leaf, as rings do, whose packets meet no others on the way down. The
+// entry's interval covers both.
 Experiment through_the_spines(const CongestionEntry& entry, bool infiniband, std::uint64_t seed) {
   const auto hosts = static_cast<std::uint32_t>(entry.oversubscription * kSpines + 0.5);
   Experiment e{leaf_spine(kLeaves, hosts, kSpines, cable(infiniband)), {}, entry.oversubscription};
@@ -84,8 +85,8 @@ Experiment into_one(const CongestionEntry& entry, bool infiniband) {
   return e;
 }
 
-// What each sender sends: sizes between which what congestion control costs bends little, up to `most` MiB
-// through the port that all wait for, where it has settled. Credits on one path lose next to nothing,
+// Message sizes per sender, chosen so that the cost of congestion control is nearly linear between them; up
+// to `most` MiB through the bottleneck port, where it has settled. Credits on one path lose next to nothing,
 // whatever the size.
 std::vector<Bytes> sizes_of(bool several, double load, std::int64_t most) {
   if (!several) return {16_MiB};
@@ -110,13 +111,13 @@ CongestionEntry measure(CongestionEntry entry, const CalibrationOptions& options
     PacketSpec spec;
     spec.path = path_of(entry.routing);
     spec.seed = number;
-    // Receivers' congestion notifications must not wait for acknowledgements, and ACKs take little: one in
+    // Congestion notifications must not wait for acknowledgements, and ACKs take little bandwidth: one per
     // four packets keeps the runs short.
     spec.ack_every = 4;
     const Outcome outcome = run_flows(e.fabric, e.flows, spec);
     const double links = incast ? 2 : 4;
     const double bytes = static_cast<double>(entry.bytes.value());
-    // The fluid's time: the busiest port, at least the sender's own, and the way's latency.
+    // The fluid model's time: the busiest port, at least the sender's own, and the latency of the path.
     const double fluid =
         bytes * std::max(e.senders_per_port, 1.0) / (kCalibratedRate.value() * framing.payload_share()) +
         links * seconds(cable(infiniband).latency);
@@ -135,7 +136,7 @@ std::vector<CongestionEntry> calibrate(const CalibrationOptions& options) {
   for (const char* fabric : {"roce", "infiniband"}) {
     const bool roce = std::string_view(fabric) == "roce";
     for (const int queue_pairs : pairs) {
-      // Ports that packets choose from are as many times the work.
+      // Where packets choose among ports, the same load takes that many times the work.
       const auto add = [&](const char* routing, double above, int senders, int flows, std::int64_t most) {
         const bool sizes = (roce || chooses(routing)) && !options.quick;
         for (const Bytes bytes : sizes_of(sizes, std::max<double>(above, senders), most))

@@ -13,9 +13,9 @@ LocalNames::Classes::Classes(const Graph& graph, const PacketSpec& spec) {
       spec.ecn.enabled && (kind == CongestionControlKind::dcqcn || kind == CongestionControlKind::dctcp);
   for (PortIndex p = 0; p < graph.ports.size(); ++p) {
     const PortSpec& port = graph.ports[p];
-    // Every port that marks by chance draws numbers of its own.
+    // Every port that marks at random has random numbers of its own.
     const PortIndex marks = !port.marks ? kNone : draws ? p : 0;
-    // Of a shared buffer the other ports of its device take their part: no two are taken to be alike.
+    // Other ports of the device share its buffer, so ports of two devices are never taken to be alike.
     const bool shared = port.flow_control != FlowControl::credit;
     const Look look(port.rate.value(), port.latency, graph.ports[port.reverse].latency, port.flow_control,
                     port.framed, marks, shared ? port.to : kNone);
@@ -54,7 +54,7 @@ void LocalNames::read(PortIndex port, const Graph& graph, const Classes& classes
 std::vector<std::uint32_t> LocalNames::read(const Channel& channel, const Graph& graph,
                                             const Classes& classes) {
   std::vector<std::uint32_t> words;
-  // Hashes tell channels with several paths apart: such a one is like itself alone.
+  // A channel with several paths hashes its own number, so it is like no other channel.
   if (!channel.one_path) words.push_back(channel.number);
   for (const Channel::Ends& pair : channel.pairs) {
     const auto cap = std::bit_cast<std::uint64_t>(pair.connection.rate_cap.value());

@@ -137,7 +137,7 @@ void Congestion::renew(std::uint32_t index, QueuePair& pair, std::uint32_t next)
   set_rate(pair, s, s.line);
 }
 
-// The index falls by one a timer period.
+// The index falls by one per timer period.
 void Congestion::forget(QueuePair& pair, State& s, Picoseconds time) const {
   if (s.index == 0 || time < s.index_at) return;
   const Picoseconds period = spec_.infiniband.timer.count();
@@ -159,7 +159,7 @@ void Congestion::notified(std::uint32_t index, QueuePair& pair, Picoseconds time
   if (kind_ != CongestionControlKind::dcqcn) return;
   const Dcqcn& rules = spec_.dcqcn;
   if (rules.rules == Dcqcn::Rules::paper) {
-    // Rt = Rc; Rc *= 1 - a/2; a = (1 - g) a + g; everything starts anew.
+    // Rt = Rc; Rc *= 1 - a/2; a = (1 - g) a + g; timers and stages start again.
     if (s.congested) advance_dcqcn(s, time);
     s.congested = true;
     cut(s, time);
@@ -205,7 +205,7 @@ void Congestion::raise(State& s) const {
   s.target = std::min(s.target, s.line);
   s.rate = (s.rate + s.target) / 2;
   if (s.target - s.rate <= 1e-9 * s.target)
-    s.rate = s.target;  // the mean of two neighbours may be the lower one for ever
+    s.rate = s.target;  // rounding may keep the mean of two neighbouring doubles at the lower one for ever
 }
 
 // Every timer expiry up to `time`, in order.
@@ -281,7 +281,7 @@ void Congestion::hpcc(QueuePair& pair, State& s, const Acknowledgement& ack) {
     const auto& a = s.last.entry[hop];
     const auto& b = now.entry[hop];
     const double tau = static_cast<double>(b.time - a.time) * 1e-12;
-    // Packets that took other ways, or overtook, say nothing about one port ([HPCC] compares path IDs).
+    // Packets that took other paths, or overtook, say nothing about one port ([HPCC] compares path IDs).
     if (tau <= 0 || a.port != b.port) continue;
     const double rate = static_cast<double>(b.sent - a.sent) / tau;
     const double product = s.line * static_cast<double>(s.round_trip) * 1e-12;
@@ -302,7 +302,7 @@ void Congestion::hpcc(QueuePair& pair, State& s, const Acknowledgement& ack) {
   }
 }
 
-// Gradient of the round-trip time between t_low and t_high, once a window.
+// Uses the gradient of the round-trip time between t_low and t_high, once per window.
 void Congestion::timely(QueuePair& pair, State& s, const Acknowledgement& ack, Picoseconds time) {
   if (ack.number <= s.update_after) return;
   const Timely& rules = spec_.timely;
@@ -331,7 +331,7 @@ void Congestion::timely(QueuePair& pair, State& s, const Acknowledgement& ack, P
   s.last_round_trip = trip;
 }
 
-// alpha follows the share of marked packets, once a window; one cut by alpha / 2 a window.
+// alpha follows the share of marked packets, once per window; at most one cut by alpha / 2 per window.
 void Congestion::dctcp(QueuePair& pair, State& s, const Acknowledgement& ack) {
   const double g = spec_.dctcp.g;
   s.marked += ack.marked ? 1U : 0U;

@@ -9,9 +9,10 @@
 
 namespace topsim::network::packet {
 namespace {
-// Their rows (Port, two Credits, queues: some 400 bytes a port) fill about half of a near cache of 1 MiB.
+// The state of that many ports (Port, two Credits, queues: some 400 bytes each) fills about half of a 1 MiB
+// cache.
 constexpr std::size_t kPortsInNearCache = 1'000;
-// In blocks. A shallower lane marks where one of 32 KiB does, from 2 KiB on.
+// In blocks: 32 KiB. A shallower lane marks where one of this depth does.
 constexpr std::uint32_t kLeastMarkedLane = 512;
 
 double slowest_framed(const Graph& graph) {
@@ -24,8 +25,8 @@ double slowest_framed(const Graph& graph) {
 std::uint64_t cost_of(BytesPerSecond rate) {
   return static_cast<std::uint64_t>(std::llround(time_of_byte(rate.value())));
 }
-// Busy ports have an event every packet's time: some four a bucket. The calendar reaches over a packet's way
-// along any link, unless that is very long.
+// Busy ports have one event per packet time: some four events per bucket. The calendar spans a packet's time
+// over any link, unless that is very long.
 int bucket_bits(const Graph& graph, const Settings& settings) {
   double packet = 0, way = 0;
   for (const PortSpec& port : graph.ports) {
@@ -95,7 +96,7 @@ void Core::list_ports() {
   for (PortIndex p = 0; p < ports.size(); ++p) out_[place[ports[p].from]++] = p;
 }
 
-// Annex A10: of thresholds 0 to 15 the last marks earliest, at a sixteenth of the lane's buffer.
+// Annex A10: of the thresholds 0 to 15 the highest marks earliest, at a sixteenth of the lane's buffer.
 void Core::mark_by_credits() {
   const int threshold = spec.congestion_control.infiniband.threshold;
   if (settings.congestion != CongestionControlKind::infiniband || threshold <= 0) return;
@@ -106,7 +107,7 @@ void Core::mark_by_credits() {
   }
 }
 
-// Each port begins where the one before ended: one path, in order.
+// Whether each port begins where the previous one ended: one path, in order.
 bool Core::is_walk(std::span<const PortIndex> path, DeviceIndex from, DeviceIndex to) const {
   for (const PortIndex p : path) {
     if (graph.ports[p].from != from) return false;
@@ -120,7 +121,7 @@ Way Core::way(const Connection& connection, bool forward_way, std::uint64_t hash
   const DeviceIndex to = forward_way ? connection.to : connection.from;
   const auto& given = forward_way ? connection.path : connection.back;
   const bool fixed = settings.path == PathChoice::flow_hash || settings.path == PathChoice::destination;
-  // A single path may pass a device twice (through host memory and back): as a graph it would be a circle.
+  // A single path may pass a device twice (through host memory and back); as a graph it would have a cycle.
   if (!given.empty() && is_walk(given, from, to)) return paths_.chain(given);
   if (const std::vector<PortIndex> turned(given.rbegin(), given.rend()); is_walk(turned, from, to)) {
     return paths_.chain(turned);
@@ -137,7 +138,7 @@ PairIndex Core::connect(const Connection& connection) {
   q.lane = static_cast<std::uint8_t>(1 + std::clamp(connection.lane, 0, spec.lanes.count - 1));
   q.ack_lane = settings.control_first ? std::uint8_t{0} : q.lane;
   find_way(q, connection);
-  // Round trip of one packet on the idle path, its acknowledgement free of size ([HPCC] pairRtt).
+  // Round trip of one packet on the idle path; its acknowledgement has no size ([HPCC] pairRtt).
   Picoseconds trip = 0;
   double slowest = 0;
   for (std::uint32_t hop = q.first_hop;; hop = paths_[hop].next) {
@@ -170,7 +171,7 @@ void Core::send(PairIndex pair, Bytes bytes, SimTime start, std::uint64_t tag) {
   events.push(std::max(start.time_since_epoch().count(), now), kStart | row);
 }
 
-// Ports stay in the near cache here, packets do not: the one that arrives first with the next event.
+// Ports stay in the cache here, packets do not: fetches the packet that arrives with the next event.
 inline void Core::prefetch_packet() const {
   const std::uint32_t target = events.ahead(0);
   if (target < kTimer && ports[target].flight.head != kNone)
@@ -212,15 +213,14 @@ void Core::run_until(Picoseconds limit, bool stop_at_delivery) {
     if (counters.events % kBetweenLooks == 0 && cancelled && cancelled()) return;
   }
   if (limit != kForever) now = std::max(now, limit);
-  if (events.empty() && live_ > 0 && deadlocks.empty()) {  // everything stands still
+  if (events.empty() && live_ > 0 && deadlocks.empty()) {  // nothing moves any more
     const auto cycle = find_cycle();
     if (!cycle.empty()) deadlocks.push_back({SimTime(Duration(now)), cycle});
   }
 }
 
-// Rows that the next events will touch, fetched while this one is handled, in networks that no near cache
-// holds: the port three events ahead, then the packet that arrives first on its link, then where that packet
-// goes.
+// In networks larger than the cache, fetches what the next events will touch while this one is handled: the
+// port three events ahead, then the packet that arrives first on its link, then that packet's next hop.
 void Core::prefetch() {
   std::uint32_t target = events.ahead(3);
   if (target < kTimer) {

@@ -24,7 +24,7 @@ void Core::check_deadlock() {
     const bool known =
         std::any_of(deadlocks.begin(), deadlocks.end(), [&](const Deadlock& d) { return d.cycle == cycle; });
     if (!cycle.empty() && !known) deadlocks.push_back({SimTime(Duration(now)), cycle});
-    if (!cycle.empty()) return;  // it stays; looking again finds nothing new
+    if (!cycle.empty()) return;  // a cycle stays; searching again finds nothing new
   }
   watch_for_deadlock();
 }

@@ -60,7 +60,7 @@ void Core::move(PairIndex pair, const Connection& connection, Picoseconds time) 
   activate(pair);
 }
 
-// It waits for no turn and no time any more.
+// The pair no longer waits for its turn or its send time.
 void Core::take_out(PairIndex pair) {
   QueuePair& q = pairs_[pair];
   Port& port = ports[q.port];
@@ -82,7 +82,7 @@ void Core::take_out(PairIndex pair) {
   q.state = SendState::idle;
 }
 
-// Of one pair, in the queues of a port that has stopped.
+// Drops the packets of one pair from the queues of a port that has stopped.
 void Core::drop_waiting(PortIndex p, PairIndex pair) {
   Port& port = ports[p];
   for (std::uint32_t lane = 0; lane < settings.classes; ++lane) {
@@ -107,7 +107,7 @@ void Core::drop_waiting(PortIndex p, PairIndex pair) {
   }
 }
 
-// Lost at `p`; its room where it waited is free.
+// The packet is lost at `p`; its buffer space is free.
 void Core::drop(std::uint32_t packet, PortIndex p, Picoseconds time) {
   const Packet row = packets_[packet];
   ++records[p].drops;

@@ -71,12 +71,12 @@ SimTime Episodes::next(const Region& region) const {
     return next == kNever ? kNever : next + region.shift;
   }
   const Record& record = *region.followed;
-  // Behind the last completion acknowledgements and credits are still under way.
+  // After the last completion acknowledgements and credits are still in flight.
   if (region.next_output == record.outputs.size() && region.inputs.size() == record.inputs.size())
     return std::max(region.at(record.end), now_);
   SimTime next = kNever;
   if (region.next_output < record.outputs.size()) next = region.at(record.outputs[region.next_output].time);
-  // A message that should have come by then and has not leaves the record.
+  // If the next recorded message has not come by its time, the region leaves the record.
   if (region.inputs.size() < record.inputs.size())
     next = std::min(next, region.at(record.inputs[region.inputs.size()].time + 1));
   return next;
@@ -88,8 +88,8 @@ SimTime Episodes::next_event() const {
   return std::max(first, now_);  // an engine that was stopped may be behind
 }
 
-// A region may be simulated up to the first moment at which another one could complete something, since only
-// that lets the caller send.
+// A region may be simulated up to the first time at which another region could complete a message: only a
+// completion lets the caller send.
 void Episodes::run_ahead(SimTime limit) {
   for (const auto& [number, region] : regions_) {
     if (region->mode == Region::Mode::replayed) limit = std::min(limit, next(*region));
@@ -112,7 +112,7 @@ void Episodes::run_ahead(SimTime limit) {
     }
     if (furthest_behind == nullptr || first > limit || (stopped_ && stopped_())) return;
     Region& region = *furthest_behind;
-    const std::size_t before = done_.size();  // the messages so far may complete something too
+    const std::size_t before = done_.size();  // attach() sends the messages so far, which may complete some
     if (!region.workplace) attach(region);
     for (std::size_t i = before; i < done_.size(); ++i) limit = std::min(limit, done_[i].time);
     region.engine().run_to_delivery(std::min(limit, second) - region.shift);
@@ -124,7 +124,7 @@ void Episodes::run_ahead(SimTime limit) {
 void Episodes::advance(SimTime now) {
   now_ = std::max(now_, now);
   for (auto at = regions_.begin(); at != regions_.end();) {
-    Region& region = *(at++)->second;  // it may go
+    Region& region = *(at++)->second;  // close() may remove it
     advance(region, now);
     close(region, now);
   }
@@ -152,7 +152,7 @@ void Episodes::advance(Region& region, SimTime now) {
   collect(region);
 }
 
-// An episode ends at rest; what starts later begins another one.
+// An episode ends at rest; a message that starts later begins another one.
 bool Episodes::close(Region& region, SimTime now) {
   if (region.mode == Region::Mode::replayed) {
     const Record& record = *region.followed;
@@ -171,7 +171,7 @@ bool Episodes::close(Region& region, SimTime now) {
   if (region.rests == kNever) {
     const SimTime rests = engine.rests_from();
     if (rests != kNever) region.rests = rests + region.shift;
-    // What never rests stays; its messages are told.
+    // A network that never rests keeps its region; its messages have been reported.
     if (!apart_) region.inputs.clear(), region.messages.clear(), region.outputs.clear();
   }
   if (region.rests > now || region.rests == kNever) return false;

@@ -74,7 +74,7 @@ Outcome parking_lot(const LinkFigures& link, const PacketSpec& spec, Duration wi
 
 Outcome victim_flow(const LinkFigures& link, const PacketSpec& spec, Duration window, int victim_lane) {
   const Bytes each(static_cast<std::int64_t>(2 * link.rate.value() * seconds(window)));
-  const Fabric fabric = dumbbell(3, 6, link);  // senders 0-2 left; 3-6 local senders, 7 congested, 8 idle
+  const Fabric fabric = dumbbell(3, 6, link);  // left: 0-2 senders; right: 3-6 senders, 7 congested, 8 idle
   std::vector<Flow> flows{{0, 7, each}, {1, 7, each}};
   for (std::size_t local = 3; local < 7; ++local) flows.push_back({local, 7, each});
   flows.push_back({2, 8, each, victim_lane});

@@ -1,6 +1,6 @@
 // The graph on which packets travel: devices and directed ports. Built by hand for experiments (fabrics.hpp)
-// or from a Topology (network.cpp). A port is the sending side of one directed link; ports come in pairs, one
-// per direction.
+// or from a Topology (packet_network.cpp). A port is the sending side of one directed link; ports come in
+// pairs, one per direction.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace topsim::network::packet {
 namespace {
 using topology::LinkKind;
 
-// Where routes are single paths a packet has nothing to choose from.
+// Where the topology's routes are single paths, packets cannot choose.
 void refuse_another_routing(const topology::Topology& topology, PathChoice path) {
   const bool single =
       topology.routing == topology::Routing::static_ || topology.routing == topology::Routing::ecmp;
@@ -75,8 +75,8 @@ Graph graph_of(const topology::Topology& topology, const PacketSpec& spec) {
     port.rate = port.framed && link.line_rate.value() > 0 ? link.line_rate : link.capacity;
     port.marks = port.framed;
     port.cables = link.count;
-    // One figure a switch passed, as routes count it; the base of a message holds what lies before and
-    // behind.
+    // The link's latency contains one figure per switch passed, as routes count it; the base latency of a
+    // message contains what lies before and behind.
     if (port.framed) port.latency = link.latency;
     port.flow_control = FlowControl::credit;
     if (port.framed) port.flow_control = spec.flow_control_on(link.kind == LinkKind::infiniband);
@@ -111,7 +111,7 @@ const PacketNetwork::Ends& PacketNetwork::ends_of(const Transfer& transfer) {
     return ends_.emplace(key, std::move(ends)).first->second;
   }
   std::vector<Connection> connections;
-  // One without any way for now waits where its way was.
+  // Ends that no path connects for now wait on the path that they had.
   if (!find_ways(routes(), key, ends, connections) && !find_ways(router_, key, ends, connections))
     throw ConfigError(router_.why_unreachable(transfer.from, transfer.to));
   if (!connections.empty()) ends.channel = &messages_->open(connections);
@@ -150,7 +150,7 @@ bool PacketNetwork::find_ways(const topology::Router& router, const Key& key, En
     }
     connection.rate_cap = BytesPerSecond(key.rate_cap / static_cast<double>(queue_pairs));
     connections.push_back(std::move(connection));
-    if (!route.crosses_fabric) break;  // queue pairs spread over a fabric's paths; inside a node there is one
+    if (!route.crosses_fabric) break;  // queue pairs spread over a fabric; inside a node there is one path
   }
   return true;
 }
@@ -167,7 +167,7 @@ void PacketNetwork::take_routes(std::uint32_t detour, SimTime now) {
   collect();
 }
 
-// One queue pair along the links that the message names.
+// One queue pair along the links that the message lists.
 void PacketNetwork::open_way(const Transfer& transfer, Ends& ends) {
   ends.named = true;
   ends.scale_up = std::all_of(transfer.way.begin(), transfer.way.end(), [&](LinkIndex link) {
@@ -234,7 +234,7 @@ void PacketNetwork::advance(SimTime now, std::vector<Completion>& completed) {
 }
 
 void PacketNetwork::set_capacity(LinkIndex link, double bytes_per_second, SimTime now) {
-  // Capacity is payload; a framed link's rate is on the wire.
+  // `bytes_per_second` is payload; the rate of a framed link includes headers.
   const topology::Link& row = router_.topology().link(LinkId(link));
   const double share = bytes_per_second / row.capacity.value();
   scale_up_.set_capacity(link, bytes_per_second, now);

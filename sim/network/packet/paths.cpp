@@ -30,7 +30,7 @@ Way Paths::chain(std::span<const PortIndex> ports) {
 }
 
 Way Paths::all_of(std::span<const PortIndex> ports, DeviceIndex from, DeviceIndex to) {
-  // Hops of one device lie side by side, so that a hop names its successors by a range.
+  // The hops of one device are stored side by side, so that a hop can refer to its successors by a range.
   std::vector<PortIndex> sorted(ports.begin(), ports.end());
   const auto by_origin = [&](PortIndex a, PortIndex b) {
     return std::pair(graph_.ports[a].from, a) < std::pair(graph_.ports[b].from, b);

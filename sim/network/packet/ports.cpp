@@ -1,4 +1,4 @@
-// Queues and links: what happens to a packet between two queue pairs.
+// Queues and links: what happens to a packet between the two queue pairs.
 #include <algorithm>
 #include <bit>
 
@@ -12,7 +12,7 @@ std::uint32_t pop(List& list, const std::vector<Packet>& packets) {
   list.head = packets[packet].next;
   return packet;
 }
-// Every packet takes as long on one as on the other.
+// Whether every packet takes the same time on both.
 bool as_fast(const Port& a, const Port& b) {
   return a.cost == b.cost && a.gap == b.gap && a.discount == b.discount;
 }
@@ -52,7 +52,7 @@ Picoseconds Core::sync(PortIndex p) {
   Port& port = ports[p];
   if (port.ahead) return send_ahead(p);
   if (port.down) return kForever;
-  if (port.syncing) return kForever;  // whoever is inside goes on with it
+  if (port.syncing) return kForever;  // a call further up the stack goes on with it
   port.syncing = true;
   Picoseconds next = kForever;
   for (;;) {
@@ -123,7 +123,7 @@ void Core::enqueue(PortIndex p, std::uint32_t packet) {
   if (port.free_at <= now) {
     update(p);
   } else if (port.flight.head == kNone || devices_[port.from].exact != 0) {
-    arm(p, port.free_at);  // else the pending event, the arrival of what is on the link, comes in time
+    arm(p, port.free_at);  // else the pending event (the arrival of what is on the link) comes in time
   }
 }
 
@@ -142,7 +142,7 @@ Picoseconds Core::earliest(PortIndex p, unsigned lane) {
   return start;
 }
 
-// Of the lanes that could start first: lane 0 (control), then lanes of the high table, then by weight.
+// Among the lanes that could start first: lane 0 (control), then lanes of the high table, then by weight.
 std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible) {
   Picoseconds first = kForever;
   unsigned candidates = 0;
@@ -156,7 +156,8 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
   if (first > now || (candidates & 1U) != 0) return {first, 0};
   Port& port = ports[p];
   const unsigned high = candidates & (static_cast<unsigned>(spec.lanes.high_priority) << 1U);
-  // Class 0 has no weight: what the high table has sent since a low packet.
+  // The entry of class 0, which has no weight, counts the bytes that the high table sent since the last low
+  // packet.
   std::int64_t& spent = arbiter_[p * settings.classes];
   const bool allowed = spec.lanes.high_limit == 255 || spent < spec.lanes.high_limit * 4096;
   if (high != 0 && (allowed || high == candidates)) {
@@ -165,7 +166,7 @@ std::pair<Picoseconds, unsigned> Core::arbitrate(PortIndex p, unsigned eligible)
     candidates &= ~high;
     spent = 0;
   }
-  // Weighted round robin: the lane in turn while its weight lasts, then the next one with a packet.
+  // Weighted round robin: the current lane while its weight lasts, then the next one that has a packet.
   unsigned lane = port.turn;
   std::int64_t* left = &arbiter_[p * settings.classes];
   if ((candidates >> lane & 1U) == 0 || left[lane] <= 0) {
@@ -233,12 +234,12 @@ double Core::draw(PortIndex p) {
   return static_cast<double>(drawn >> 11U) * 0x1p-53;
 }
 
-// ECN by the RED curve on what is left in the queue; FECN on a lane above its threshold.
+// ECN marks by the RED curve on what is left in the queue; FECN on a lane above its threshold.
 void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane, Picoseconds start) {
   const std::uint32_t waiting = waiting_[p * settings.classes + lane].bytes;
   if (waiting <= port.mark_from) return;
   if (settings.congestion == CongestionControlKind::infiniband) {
-    // Without credits for one more it is a victim of congestion further on.
+    // Without credits for another packet the port is a victim of congestion further on.
     Credit& credit = credits_[p * settings.classes + lane];
     if (port.flow_control == FlowControl::credit && !has_credits(credit, most_blocks_, start)) {
       settle(port.to);
@@ -258,7 +259,7 @@ void Core::mark(Port& port, PortIndex p, Packet& packet, unsigned lane, Picoseco
 void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
   Telemetry& row = telemetry_[packet];
   if (packets_[packet].in_port == kNone || row.hops == Telemetry::kMost)
-    return;  // switches write, senders do not
+    return;  // only switches add telemetry
   row.entry[row.hops++] = {start, ports[p].wire_bytes, ports[p].waiting_bytes, p, rate_[p]};
 }
 
@@ -279,7 +280,7 @@ void Core::stamp(std::uint32_t packet, PortIndex p, Picoseconds start) {
   row.in_port = p;
   row.hop = hop;
   const PortIndex out = paths_[hop].port;
-  // Cut-through: the last byte comes a packet's time later, and must not be overtaken by a faster port.
+  // Cut-through: the last byte arrives a packet's time later, and a faster port must not overtake it.
   row.time = now;
   if (in.cut_through && !as_fast(in, ports[out]))
     row.time = std::max(now, now + time_on(in, row) - time_on(ports[out], row));
@@ -323,8 +324,8 @@ void Core::wake(PortIndex p) {
 }
 
 std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
-  // What is hashed: the queue pair, with its flowlet, or with each packet's number where every packet goes
-  // its own way.
+  // What is hashed: the queue pair; with flowlets also the flowlet; where every packet has its own path also
+  // the packet's number.
   const Packet& row = packets_[packet];
   std::uint64_t salt = pairs_[row.pair].hash;
   if (settings.path == PathChoice::destination) {
@@ -335,7 +336,7 @@ std::uint32_t Core::choose(const Hop& hop, std::uint32_t packet) {
   } else if (settings.path != PathChoice::flow_hash) {
     salt ^= mix(std::uint64_t{row.sequence} << 3U | static_cast<std::uint64_t>(row.kind));
   }
-  const std::uint64_t place = std::uint64_t{paths_[hop.next].port} << 32U;  // each device hashes otherwise
+  const std::uint64_t place = std::uint64_t{paths_[hop.next].port} << 32U;  // each device hashes differently
   const auto offset = static_cast<std::uint32_t>(mix(salt ^ place) % hop.count);
   if (settings.path != PathChoice::adaptive) return hop.next + offset;
   std::uint32_t best = hop.next + offset;

@@ -1,4 +1,4 @@
-// Receiving half of queue pairs: order, acknowledgements, completion of messages.
+// The receiving half of queue pairs: order, acknowledgements, completion of messages.
 #include <algorithm>
 
 #include "sim/network/packet/hop.hpp"
@@ -51,7 +51,7 @@ void Core::take_data(std::uint32_t packet) {
     q.notified_at = now;
     answer(row.pair, row, packet, PacketKind::cnp);
   }
-  bool fresh = true, filled = false;  // filled: a gap has closed, which the sender waits to hear
+  bool fresh = true, filled = false;  // filled: a gap has closed; the sender waits for that acknowledgement
   if (row.sequence == q.expected) {
     count(q, row.sequence);
     ++q.expected;
@@ -61,7 +61,7 @@ void Core::take_data(std::uint32_t packet) {
       received.advance(q.expected);
     }
   } else if (row.sequence < q.expected) {
-    fresh = false;  // a repetition that was not needed; the sender must learn so
+    fresh = false;  // a needless repetition; the sender must learn so
   } else if (settings.recovery == Recovery::selective_repeat) {
     NumberSet& received = selective_[row.pair].received;
     if (!received.contains(row.sequence)) {
@@ -86,14 +86,15 @@ void Core::take_data(std::uint32_t packet) {
   }
 }
 
-// One more packet of its message; the last one completes it.
+// Counts one more packet of its message; the last one completes it.
 void Core::count(QueuePair& q, std::uint32_t number) {
   std::uint32_t row = q.receive_message;
   while (number - messages_[row].first >= messages_[row].packets) row = messages_[row].next;
   Message& message = messages_[row];
   if (++message.received < message.packets) return;
   delivered.push_back({message.tag, SimTime(Duration(now))});
-  // The row itself goes when the sender has heard; messages behind it may have completed out of order.
+  // The row itself is freed when the sender has the acknowledgement; later messages may have completed
+  // before.
   while (q.receive_message != kNone &&
          messages_[q.receive_message].received == messages_[q.receive_message].packets) {
     q.receive_message = messages_[q.receive_message].next;

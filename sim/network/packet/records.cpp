@@ -5,7 +5,7 @@
 
 namespace topsim::network::packet {
 namespace {
-constexpr std::size_t kMostRecordedInputs = 4'000'000;  // 200 MB of records
+constexpr std::size_t kMostRecordedInputs = 4'000'000;  // about 200 MB of records
 
 Record::First first_of(const Region& region) {
   return {region.words.front(), region.inputs.front().bytes.value(), region.inputs.front().extra.count()};
@@ -24,7 +24,8 @@ void Episodes::begin(Region& region) {
   if (region.recording) static_cast<void>(follow(region, region.begin));
 }
 
-// A record with the messages so far and none missed before now: same messages, so same completions.
+// Finds a record that agrees with the messages so far and expects none before now that has not come. Equal
+// messages give equal completions.
 bool Episodes::follow(Region& region, SimTime now) {
   const std::int64_t time = region.since_begin(now);
   const auto [first, last] = by_first_.equal_range(first_of(region));
@@ -48,7 +49,7 @@ bool Episodes::follow(Region& region, SimTime now) {
   return false;
 }
 
-// An engine comes when time goes on: of messages of one instant each may join more regions.
+// The engine is created when time advances: further messages of the same instant may join regions.
 void Episodes::simulate(Region& region) {
   region.mode = Region::Mode::simulated;
   region.followed = nullptr;

@@ -6,7 +6,7 @@
 
 namespace topsim::network::packet {
 
-// The region that the channel touches, made one where there are several; a new one where there is none.
+// The region that the channel touches; several are joined into one; a new one if there is none.
 Region& Episodes::region_for(const Channel& channel, SimTime now) {
   const std::vector<std::uint32_t> touched = touched_by(channel, now);
   Region* region = nullptr;
@@ -23,7 +23,7 @@ Region& Episodes::region_for(const Channel& channel, SimTime now) {
   return *region;
 }
 
-// The regions under way that have something of what the channel claims.
+// The current regions that hold one of the channel's claims.
 std::vector<std::uint32_t> Episodes::touched_by(const Channel& channel, SimTime now) {
   std::vector<std::uint32_t> touched;
   if (apart_) {
@@ -62,7 +62,7 @@ void Episodes::add_input(Region& region, const Channel& channel, Bytes bytes, Du
   region.least_extra = std::min(region.least_extra, extra);
 }
 
-// What happened in each before they met did not depend on the others.
+// What happened in each region before they met did not depend on the others.
 Region& Episodes::join(const std::vector<std::uint32_t>& numbers) {
   struct Part {
     SimTime time;
@@ -109,7 +109,7 @@ void Episodes::attach(Region& region) {
     region.workplace = std::move(idle_.back());
     idle_.pop_back();
   }
-  // The network of its first message: an idle engine may know later ones.
+  // The network as it was at the region's first message: an idle engine may have later changes.
   Workplace& work = *region.workplace;
   for (; work.changes > 0 && changes_[work.changes - 1].arrival > region.messages.front().arrival;
        --work.changes)
@@ -131,7 +131,7 @@ void Episodes::follow_changes(Region& region, std::uint64_t arrival) {
   Workplace& work = *region.workplace;
   for (; work.changes < changes_.size() && changes_[work.changes].arrival < arrival; ++work.changes) {
     const Change& change = changes_[work.changes];
-    // Long past for an engine that was idle then.
+    // For an engine that was idle at the time, the change lies in the past.
     const SimTime time = std::max(change.time - region.shift, work.engine.now());
     work.engine.run_until(time);
     collect(region);
@@ -172,7 +172,7 @@ void Episodes::move(const Channel& channel, const std::vector<Connection>& conne
   moved.claims = std::move(other.claims);
   moved.one_path = other.one_path, moved.path_latency = other.path_latency;
   changed();
-  // What it has under way touches from now on what its new ways touch.
+  // From now on its messages in flight also touch what its new paths touch.
   const bool busy = !apart_ || std::any_of(regions_.begin(), regions_.end(), [&](const auto& region) {
     return region.second->local.count(moved.number) > 0;
   });
@@ -183,7 +183,7 @@ void Episodes::move(const Channel& channel, const std::vector<Connection>& conne
   claim(touched.size() == 1 ? *regions_.at(touched.front()) : join(touched), moved);
 }
 
-// Records, and episodes under way, are those of another network.
+// Records and current episodes belong to the network before the change.
 void Episodes::changed() {
   for (const auto& [number, region] : regions_) {
     region->recording = false;

@@ -1,4 +1,4 @@
-// Sending half of queue pairs: segmentation, windows and pacing, repetition of what was lost.
+// The sending half of queue pairs: segmentation, windows and pacing, repetition of lost packets.
 #include <algorithm>
 #include <bit>
 
@@ -38,7 +38,7 @@ void Core::post(PairIndex pair, std::int64_t bytes, std::uint64_t tag) {
   activate(pair);
 }
 
-// Which packet would go next: a repetition before a new one. kNone: nothing to send.
+// The number of the packet to send next: a repetition before a new packet. kNone: nothing to send.
 std::uint32_t Core::next_number(const QueuePair& q, PairIndex pair) const {
   if (settings.recovery == Recovery::selective_repeat) {
     const Selective& s = selective_[pair];
@@ -59,7 +59,7 @@ bool Core::can_send(const QueuePair& q, PairIndex pair) const {
   return number != kNone && number < q.next;
 }
 
-// Something changed in the pair's favour: lets its port know.
+// The pair may be able to send now: wakes its port.
 void Core::activate(PairIndex pair) {
   QueuePair& q = pairs_[pair];
   if (q.state != SendState::idle || !can_send(q, pair)) return;
@@ -68,7 +68,7 @@ void Core::activate(PairIndex pair) {
   update(q.port);
 }
 
-// Where a pair that may have more to send waits for its turn or its time.
+// Puts a pair that may have more to send where it waits for its turn or its send time.
 void Core::put_back(PairIndex pair, Picoseconds port_free) {
   QueuePair& q = pairs_[pair];
   q.state = SendState::idle;
@@ -77,7 +77,8 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
   Injector& injector = injectors_[port.injector];
   if (q.next_send > port_free) {
     q.state = SendState::paced;
-    // A slow sender whose rate rises meanwhile goes on by the new rate, not by the one it last sent at.
+    // If the rate of a slow sender rises meanwhile, it continues at the new rate, not at that of its last
+    // packet.
     Picoseconds due = q.next_send;
     if (congestion_.active()) due = std::min(due, std::max(congestion_.next_rise(pair, q), port_free + 1));
     injector.paced.emplace_back(due, q.rank, pair);
@@ -96,7 +97,7 @@ void Core::put_back(PairIndex pair, Picoseconds port_free) {
   port.ready |= static_cast<ClassMask>(1U << q.lane);
 }
 
-// Pairs whose send time has come join those that wait for their turn.
+// Pairs whose send time has come now wait for their turn.
 void Core::promote(Port& port) {
   auto& paced = injectors_[port.injector].paced;
   while (!paced.empty() && std::get<0>(paced.front()) <= port.free_at) {
@@ -120,7 +121,7 @@ std::uint32_t Core::next_bytes(const Port& port, unsigned lane) const {
   return payload_of(q, number, last) + settings.header;
 }
 
-// The message that holds a number, usually the one being sent; kNone: not posted yet.
+// The message that contains a packet number, usually the one being sent; kNone: not posted yet.
 std::uint32_t Core::message_of(const QueuePair& q, std::uint32_t number) const {
   std::uint32_t row = q.send_message;
   if (row == kNone || number < messages_[row].first) row = q.oldest_message;
@@ -134,7 +135,7 @@ std::uint32_t Core::payload_of(const QueuePair& q, std::uint32_t number, bool& l
   return last ? message.last_payload : settings.mtu;
 }
 
-// A pair may have lost its reason to send while it waited (what it was to repeat has been acknowledged).
+// A pair may have nothing left to send after waiting (what it was to repeat has been acknowledged).
 void Core::drop_finished(PortIndex p) {
   Port& port = ports[p];
   for (unsigned lanes = port.ready; lanes != 0; lanes &= lanes - 1) {
@@ -199,7 +200,7 @@ void Core::hear_ack(std::uint32_t packet) {
   const PairIndex pair = row.pair;
   QueuePair& q = pairs_[pair];
   const bool plain = row.kind == PacketKind::ack && !congestion_.active() && !may_finish_early_;
-  if (!plain) interrupt(q.port);  // what left before the acknowledgement came left by the old rate and window
+  if (!plain) interrupt(q.port);  // earlier departures were at the old rate and window
   if (row.kind == PacketKind::cnp) {
     ++counters.notifications;
     congestion_.notified(pair, q, now);

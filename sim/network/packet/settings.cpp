@@ -8,8 +8,8 @@
 
 namespace topsim::network::packet {
 namespace {
-// Queues grow with the rate: so many bytes at so many bit/s. [HPCC] run.py gives every port 100 and 400 KB at
-// 25 Gbit/s as kmin and kmax, and 30 KB at 10 Gbit/s as both under DCTCP.
+// Marking thresholds grow with the rate: `bytes` at `rate` bit/s. [HPCC] run.py gives every port 100 and 400
+// KB at 25 Gbit/s as kmin and kmax, and 30 KB at 10 Gbit/s as both under DCTCP.
 struct QueueRule {
   double bytes, rate;
   [[nodiscard]] double at(double bits_a_second) const { return bytes * bits_a_second / rate; }
@@ -38,7 +38,8 @@ Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
   s.congestion = spec.congestion_on(infiniband);
   s.path = spec.path.value_or(PathChoice::flow_hash);
   s.recovery = spec.recovery_on(s.path);
-  // On several paths overtaking is no sign of loss: unless told otherwise, only the timer is.
+  // On several paths a packet that overtakes is no sign of loss: unless the spec says otherwise, only the
+  // timer is.
   s.reorder_window = spec.loss.reorder_window ? static_cast<std::uint32_t>(*spec.loss.reorder_window)
                                               : (PacketSpec::reorders(s.path) ? kNone : 3U);
   if (spec.lanes.count < 1 || spec.lanes.count >= static_cast<int>(kMaxClasses)) {
@@ -48,7 +49,7 @@ Settings settle_spec(const Graph& graph, const PacketSpec& spec) {
   s.classes = 1 + static_cast<std::uint32_t>(spec.lanes.count);
   for (std::size_t lane = 0; lane + 1 < kMaxClasses; ++lane)
     s.weight[lane + 1] = (lane < spec.lanes.weight.size() ? spec.lanes.weight[lane] : 64) * 64;
-  // A window smaller than the packets an ACK stands for would never open again.
+  // A window smaller than the number of packets per ACK would never open again.
   const bool windows = s.congestion == CongestionControlKind::hpcc ||
                        s.congestion == CongestionControlKind::dctcp ||
                        (s.congestion == CongestionControlKind::dcqcn && spec.congestion_control.dcqcn.window);

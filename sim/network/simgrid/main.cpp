@@ -33,7 +33,7 @@ namespace {
 namespace sg = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
 
-// Hosts and links cannot be added once the engine runs, routes can.
+// Hosts and links cannot be added once the engine runs; routes can.
 constexpr std::size_t kWaysPerLink = 16;
 
 class Server {
@@ -65,12 +65,12 @@ class Server {
   };
   struct Way {
     sg::Host* host;
-    sg::Link* limit;  // part of the route of those with a limit
+    sg::Link* limit;  // part of the route for messages with a rate limit
   };
   struct Path {
     std::vector<sg::LinkInRoute> links;
-    std::size_t way = kNone;                // without a limit; found when it is asked for
-    std::vector<std::size_t> with_a_limit;  // that no message uses for now
+    std::size_t way = kNone;                // for messages without a limit; kNone until the first one
+    std::vector<std::size_t> with_a_limit;  // for messages with a limit; not in use at present
   };
   static constexpr std::size_t kNone = ~std::size_t{0};
   struct Message {
@@ -87,10 +87,10 @@ class Server {
   }
   [[noreturn]] static void finish(int code) {
     std::fflush(stdout);
-    _exit(code);  // the engine is in the middle of its loop
+    _exit(code);  // no destructors: the engine is inside its loop
   }
 
-  // Takes commands until one that lets time go on.
+  // Reads commands until one that lets time advance.
   void listen() {
     char command = 0;
     while (std::scanf(" %c", &command) == 1) {
@@ -180,7 +180,7 @@ class Server {
     }
   }
 
-  // Everything that ends at one instant goes into one answer, after the engine has handled it all.
+  // Everything that ends at one instant is in one answer, which is given after the engine has handled it all.
   void ended(const sg::Activity& activity) {
     const auto at = running_.find(&activity);
     if (at == running_.end()) return;
@@ -206,7 +206,7 @@ class Server {
     listen();
   }
 
-  // Before the shares change: what flowed since the last event.
+  // Called before rates change: adds up what flowed since the last event.
   void pass(double seconds) {
     if (seconds <= 0) return;
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -230,11 +230,11 @@ class Server {
   sg::Host* sink_ = nullptr;
   std::vector<sg::Link*> links_;
   std::vector<Way> ways_;
-  std::size_t used_ = 0;  // of them, those that have a route
+  std::size_t used_ = 0;  // number of ways that have a route
   std::vector<Path> paths_;
   std::unordered_map<const sg::Activity*, Message> running_;  // never iterated
-  std::vector<Message> over_;                                 // let go once their completion is handled
-  std::vector<std::uint64_t> tags_;                           // of what ended at this instant
+  std::vector<Message> over_;                                 // kept until their completion is handled
+  std::vector<std::uint64_t> tags_;                           // of messages that ended at this instant
   std::vector<Record> records_;
   Timer* horizon_ = nullptr;
   bool answering_ = false;
@@ -243,6 +243,6 @@ class Server {
 
 int main() {
   xbt_log_control_set("root.thres:error");
-  Server* server = new Server;  // not destroyed: finish() leaves from inside its loop
+  Server* server = new Server;  // not destroyed: finish() exits from inside its loop
   server->serve();
 }
