@@ -51,7 +51,7 @@ std::vector<StepAccount> Accounting::steps(std::uint32_t r, Reason at_end) const
     const Duration length = boundaries_[k] - (k == 0 ? SimTime{} : boundaries_[k - 1]);
     Duration more = std::accumulate(step.idle.begin(), step.idle.end(), step.busy) - length;
     if (more <= Duration{}) step.idle[static_cast<std::size_t>(at_end)] -= more;
-    while (more > Duration{}) {  // never of the first step: no rank ends after the job does
+    while (more > Duration{}) {  // never reaches before the first step: no rank ends after the job does
       Duration* from = &*std::max_element(step.idle.begin(), step.idle.end());
       Duration* to = &steps[k - 1].idle[static_cast<std::size_t>(from - step.idle.data())];
       if (*from == Duration{}) from = &step.busy, to = &steps[k - 1].busy;

@@ -75,7 +75,8 @@ class Pipelined final : public Carrier {
     if (contention_) contention_->settle(network_, now);
   }
 
-  // What max-min sharing gives an activity that is alone: its bytes at its lowest limit, then its latency.
+  // What max-min sharing gives an activity alone on its links: its bytes at the lowest limit, then its
+  // latency.
   [[nodiscard]] std::optional<AloneCall> alone(std::uint32_t, std::uint32_t activity) override {
     const fold::Activity& a = system_.activities[activity];
     const auto usages = fold::Activity::view(a.usage);
@@ -128,8 +129,8 @@ class Pipelined final : public Carrier {
     return transfer;
   }
 
-  // By how much faults have made the tightest of its links tighter. A call that is under way when one comes
-  // keeps its cap: the link alone holds it up.
+  // By what factor faults have slowed its tightest link. A call that runs when a fault comes keeps its rate
+  // cap; only the link's capacity slows it.
   [[nodiscard]] double slowdown(std::span<const network::Usage> usages) const {
     if (factors_.empty()) return 1;
     double healthy = std::numeric_limits<double>::infinity(), now = healthy;
@@ -145,9 +146,9 @@ class Pipelined final : public Carrier {
   network::Network& network_;
   bool alone_;
   std::unique_ptr<Contention> contention_;
-  bool remembers_ = false;       // what runs
-  RouteChange routes_;           // those in force
-  std::vector<double> factors_;  // what faults have left of link classes; empty before the first
+  bool remembers_ = false;       // whether running calls are recorded in calls_
+  RouteChange routes_;           // now in force
+  std::vector<double> factors_;  // what faults leave of each link class; empty before the first
   std::vector<Of> calls_;
   std::vector<network::Completion> completed_;
   std::vector<network::LinkIndex> bottlenecks_;  // by call

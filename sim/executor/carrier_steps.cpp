@@ -13,7 +13,8 @@
 namespace topsim::executor {
 namespace {
 
-// Lowered message between two GPUs, for networks that are told the links; in order where it names them.
+// What a message between two GPUs uses, for networks that are given its links; the links are in order if the
+// message names them.
 struct Path : NamedWay {
   double rate_cap = 0, weight = 1;
   Duration latency{};
@@ -21,11 +22,11 @@ struct Path : NamedWay {
 
 // The messages of one kind of call on one communicator.
 struct Plan {
-  std::optional<collective::Choice> choice;  // none: a plain message
+  std::optional<collective::Choice> choice;  // none: a point-to-point message
   std::vector<collective::StepMessage> messages;
   StepOrder order;
-  std::vector<DeviceId> gpus;  // and behind them switches that sum
-  std::vector<Path> ways;      // of messages that do not ask the router
+  std::vector<DeviceId> gpus;  // followed by switches that reduce
+  std::vector<Path> ways;      // of messages that name their links
 };
 
 struct Instance {
@@ -35,9 +36,9 @@ struct Instance {
   std::vector<std::uint32_t> missing;
 };
 
-// All messages between the same two ranks, NICs or named links become one, all start at once, and each
-// arrives after the collective's whole latency. None is faster than in the time that the collective's own
-// limit leaves all of them.
+// Merges all messages between the same two ranks over the same NICs or named links into one. All start at
+// once, and each arrives after the collective's whole latency. The collective's rate cap is shared among them
+// in proportion to their bytes.
 collective::StepPlan merge_into_hops(const collective::StepPlan& steps, const fold::Activity& whole) {
   collective::StepPlan hops;
   hops.devices = steps.devices;
@@ -116,7 +117,7 @@ class Steps final : public Carrier {
                     unweighted_, transfers_)};
   }
 
-  // A call whose messages stay on NVLink: all of them on a fluid network of their own, once.
+  // A call whose messages all stay on NVLink is simulated once, on a fluid network of its own.
   [[nodiscard]] std::optional<AloneCall> alone(std::uint32_t group, std::uint32_t activity) override {
     if (!fluid_nvlink_ || system_.activities[activity].bytes == Bytes(0)) return std::nullopt;
     const Plan& plan = plan_of(group, activity);
@@ -195,7 +196,7 @@ class Steps final : public Carrier {
     const Plan& plan = *instances_[tag >> 32].plan;
     const collective::StepMessage& message = plan.messages[static_cast<std::uint32_t>(tag)];
     network::Transfer transfer = executor::transfer_of(message, plan.gpus, nccl_.allows_pxn());
-    // A communicator has its connections to itself.
+    // Every communicator has its own connections.
     if (message.line != 0) transfer.line = (tag & ~std::uint64_t{0xFFFFFFFF}) | message.line;
     const Path& path = path_of(message, plan);
     transfer.usage = path.usage;
@@ -210,7 +211,7 @@ class Steps final : public Carrier {
     return transfer;
   }
 
-  // Without weight, counted where it is not one.
+  // The network shares links without weights; counts the messages that have one.
   void make_plain(network::Transfer& transfer) {
     if (transfer.weight != 1) ++unweighted_;
     transfer.weight = 1;
@@ -225,7 +226,7 @@ class Steps final : public Carrier {
   Plan make_plan(std::uint32_t group, std::uint32_t activity) const {
     const fold::Activity& a = system_.activities[activity];
     Plan plan;
-    // Unfolded, the members of a group are its ranks; their order is the communicator's.
+    // Without folding, the members of a group are its ranks, in the communicator's order.
     for (RankId r : members_of(group)) plan.gpus.push_back(topology_.accelerators()[r.index()]);
     collective::StepPlan steps;
     if (!system_.groups[group].communicator.valid()) {
@@ -243,7 +244,7 @@ class Steps final : public Carrier {
     return plan;
   }
 
-  // A copy to host memory, or from it: fold::GroupLowering has found that the node has one.
+  // Host memory is one end of a copy; fold::GroupLowering has checked that the node has some.
   void add_host_memory(std::uint32_t group, std::vector<DeviceId>& ends) const {
     const auto memory = topology::nearest_host_memory(topology_, ends.front());
     const bool reads = system_.host_group[1][system_.groups[group].members.front()] == group;
@@ -261,7 +262,7 @@ class Steps final : public Carrier {
     return ends;
   }
 
-  // A step of a collective carries its own latency and limit; a plain send takes those of its route.
+  // A step of a collective carries its own latency and rate cap; a plain send takes those of its route.
   static bool of_protocol(const collective::StepMessage& message) { return message.latency > Duration{}; }
 
   const Path& path_of(const collective::StepMessage& message, const Plan& plan) {
@@ -278,7 +279,7 @@ class Steps final : public Carrier {
     return paths_.emplace(key, std::move(path)).first->second;
   }
 
-  // By the routes in force; where they have no way for now, by the first ones.
+  // By the routes in force; while they connect no path, by the first ones.
   [[nodiscard]] collective::Activity lower(const collective::StepMessage& message,
                                            const std::vector<DeviceId>& gpus) const {
     const auto by = [&](const collective::NcclModel& nccl) {
@@ -303,16 +304,16 @@ class Steps final : public Carrier {
   const RunOptions& options_;
   bool hops_, plain_, fluid_nvlink_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by activity
-  // By what a route follows from: the ends, the NICs that a channel names, the channel, whether NICs are
-  // joined.
+  // By everything that determines a route: the ends, the NICs that a channel names, the channel, whether NICs
+  // are joined, and whether it is a step of a collective.
   std::map<std::tuple<DeviceId, DeviceId, DeviceId, DeviceId, std::uint16_t, std::uint32_t, bool>, Path>
       paths_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<network::Completion> completed_;
   std::uint64_t unweighted_ = 0;       // plain messages that lost their weight
-  RouteChange routes_;                 // those in force
-  std::set<std::uint64_t> under_way_;  // tags, in runs whose routes change
+  RouteChange routes_;                 // now in force
+  std::set<std::uint64_t> under_way_;  // tags in flight; kept only if routes change
 };
 }  // namespace
 

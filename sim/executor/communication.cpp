@@ -28,7 +28,7 @@ Calls::Calls(const program::Program& program, const fold::System& system)
         tightest = use.link;
       }
     }
-    // What memory sees must not depend on how many siblings a class has: one call's own way.
+    // Memory traffic must not depend on how many calls a class merges: the rate of one call alone.
     double own = cap;
     for (const network::Usage& use : fold::Activity::view(a.own_usage))
       own = std::min(own, system.links[use.link].capacity.value() / use.coefficient);
@@ -163,10 +163,10 @@ void Calls::record(std::uint32_t group, std::uint32_t activity, Duration total, 
 }
 
 std::vector<CollectiveRecord> Calls::records(const Carrier& carrier) const {
-  // Classes of communicators that differ only in who shares their links are one row for the reader.
+  // Classes of communicators that differ only in who shares their links become one row of the report.
   using Key = std::tuple<program::Dimension, program::CollectiveKind, std::int64_t, std::uint32_t,
                          collective::Algorithm, collective::Protocol, std::uint16_t>;
-  __extension__ using Wide = __int128;  // 131,072 ranks spend the clock's range in a few hundred steps
+  __extension__ using Wide = __int128;  // 131,072 ranks: 64 bits of ps last a few hundred steps
   struct Row {
     CollectiveRecord record;
     Wide total = 0;

@@ -13,19 +13,19 @@ namespace topsim::executor {
 namespace {
 using topology::DeviceKind;
 
-// What congestion control runs there: cables of other kinds (Ethernet under TCP, Slingshot) have no rows.
+// The kind of congestion control on the link; other cables (Ethernet under TCP, Slingshot) have none.
 std::string_view fabric_of(const topology::Topology& topology, LinkId link) {
   if (topology.link(link).kind == topology::LinkKind::infiniband) return "infiniband";
   return topology.type_of(link).transport == "roce" ? "roce" : "";
 }
 
-// What the table's ports carry of payload. Timers of congestion control are times, and what it does to
-// buffers and rates scales with the port: on others the same happens in the same time.
+// The payload rate of the ports in the table. The timers of congestion control are absolute times, and its
+// buffers and rates scale with the port; so at other rates the same happens in the same time.
 constexpr double kTablePort =
     network::packet::kCalibratedRate.value() * network::packet::Framing::roce().payload_share();
 
-// Between a switch of a tier and those above it: packets that may choose meet those of other switches on the
-// way down. With one above there is nothing to choose, whatever the routing.
+// Whether the lower switch has several switches above it: then packets that choose a path meet those of other
+// switches on the way down. With one above there is no choice, whatever the routing.
 bool several_above(const topology::Topology& topology, const topology::Link& link) {
   const topology::Device &from = topology.device(link.from), &to = topology.device(link.to);
   if (from.tier == to.tier) return true;
@@ -111,8 +111,8 @@ Contention::Flow& Contention::flow_of(std::uint32_t activity) {
 }
 
 double Contention::efficiency_of(const Port& port) {
-  if (port.factor == 0 || port.load == 0) return 1;  // of nothing, or for nobody
-  // Messages of few sizes come and go: ports see the same again and again.
+  if (port.factor == 0 || port.load == 0) return 1;  // a failed link, or an idle one
+  // Messages have few sizes, so ports see the same loads again and again.
   const auto hash = (static_cast<std::uint64_t>(port.load) * kGoldenGamma +
                      static_cast<std::uint64_t>(port.weighted_size)) *
                     kGoldenGamma;
@@ -124,7 +124,7 @@ double Contention::efficiency_of(const Port& port) {
 }
 
 double Contention::table_efficiency(const Port& port) {
-  // Loads come from coefficients that have been rounded: those that differ in the last digits are the same.
+  // Loads are sums of rounded coefficients: those that differ only in the last digits are equal.
   constexpr double kGrid = 1048576;
   const auto on_grid = [](double value) { return std::round(value * kGrid) / kGrid; };
   const double load = on_grid(static_cast<double>(port.load) / kOne / port.factor);

@@ -8,8 +8,8 @@ namespace {
 using program::Op;
 using program::OpKind;
 
-// What limited a communication of `leg.share`: where the sharing of links held it back at its end; where that
-// is not known or it shares none, its tightest link.
+// What limited a communication: the bottleneck at its end; where that is unknown, or where it shares no link,
+// its tightest link.
 void add_limits(PathLeg& leg, std::uint32_t bottleneck, const fold::System& system, const Calls& calls) {
   const std::uint32_t activity = calls.activity_of(leg.rank_class, leg.op);
   leg.latency = std::min(leg.share, system.activities[activity].latency);
@@ -42,7 +42,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     next.reason = reason;
     const Op& what = ranks[rank].program->ops[op];
     const OpTrace its = (*ranks[rank].trace)[op];
-    if (even_pace && what.kind == OpKind::compute && from >= its.begin) {  // not the rest before it
+    if (even_pace && what.kind == OpKind::compute && from >= its.begin) {  // not the idle time before it
       const Duration longer = its.end - its.begin - work_of(what, system.ranks[rank].slowdown);
       next.slowed = std::clamp(longer, Duration{}, next.share);
     }
@@ -66,7 +66,7 @@ std::vector<PathLeg> critical_path(const std::vector<RankState>& ranks,
     }
     const std::uint32_t blocker = ranks[rank].blocker(op);
     if (blocker == kHost) {
-      // From when it resumed issuing: the end of what it synchronised with before this op.
+      // The host resumed issuing when the op that it had synchronised with before this one ended.
       const std::uint32_t sync = ranks[rank].table->places[op].sync_before;
       leg(sync == kNoOp ? begin : (*ranks[rank].trace)[sync].end, Reason::host);
       if (sync == kNoOp) break;

@@ -70,7 +70,7 @@ Executor::Executor(const program::Program& program, const fold::System& system,
 
 Outcome Executor::run() {
   if (progress_) progress_->began = std::chrono::steady_clock::now();
-  while (engine_.next() == now()) handle(engine_.pop());  // faults from the beginning on come before it
+  while (engine_.next() == now()) handle(engine_.pop());  // faults at time zero come first
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) begin_step(r);
   while (!finished_ && !stopped()) advance();
   return outcome();
@@ -78,7 +78,7 @@ Outcome Executor::run() {
 
 void Executor::advance() {
   if (!done_.empty()) return finish_done();
-  // Everything scheduled for this very instant comes before the network is asked: one solve an instant.
+  // Everything scheduled for this instant comes before the network: one solve per instant.
   if (engine_.next() == now()) return handle(engine_.pop());
   const SimTime engine_next = engine_.next();
   carrier_.settle(now());
@@ -268,8 +268,7 @@ void Executor::start_call(std::uint32_t index) {
     if (ranks_[r].program->ops[op].kind != OpKind::collective) occupy(r, op, call.activity, +1);
   });
   if (!loads) {
-    done_.push_back(
-        index);  // a signal without payload: replayed schedules carry their transfer times elsewhere
+    done_.push_back(index);  // a signal without payload: replayed schedules carry transfer times elsewhere
     return;
   }
   if (isolated_.isolated(call.group) && isolated_.undisturbed(call.group)) {
@@ -282,7 +281,7 @@ void Executor::start_call(std::uint32_t index) {
   if (!call.carried) done_.push_back(index);
 }
 
-// A call begins on links that others have had to themselves so far.
+// A call begins on links that isolated groups have had to themselves so far.
 void Executor::disturb(std::uint32_t group) {
   isolated_.called(group);
   for (const std::uint32_t other : isolated_.disturbed_by(group)) {

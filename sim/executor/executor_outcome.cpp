@@ -29,7 +29,7 @@ network::LinkRecord Executor::record(std::uint32_t l) const {
 
 void Executor::snapshot() {
   end_all_walks();
-  carrier_.advance(now(), done_);  // brings the byte counts up to now
+  carrier_.advance(now(), done_);  // updates the byte counts
   network_.settle();
   if (!options_.explained) return;
   before_.clear();
@@ -67,7 +67,7 @@ Outcome Executor::outcome() {
   const auto& boundaries = accounting_.boundaries();
   const auto warmup = static_cast<std::size_t>(options_.warmup);
   if (boundaries.size() >= warmup && warmup > 0) out.measured_begin = boundaries[warmup - 1];
-  // Links are counted to the last event: of an interrupted run with what the step after the last one sent.
+  // Links are counted up to the last event: an interrupted run includes what the unfinished step has sent.
   out.end = finished_ && boundaries.size() > warmup ? boundaries.back() : now();
   for (std::size_t s = warmup; s < boundaries.size(); ++s) {
     out.step_times.push_back(boundaries[s] - (s == 0 ? SimTime{} : boundaries[s - 1]));

@@ -1,4 +1,4 @@
-// Rank classes that are walked as one: the begin of a walk, its end, and its effects.
+// Rank classes that are simulated together (a walk of their team): its begin, its end and its effects.
 #include <algorithm>
 
 #include "sim/executor/executor_class.hpp"
@@ -6,7 +6,7 @@
 namespace topsim::executor {
 
 void Executor::begin_walk(std::uint32_t team) {
-  constexpr std::uint32_t kWorthwhile = 3;  // ops; fewer cost less one by one
+  constexpr std::uint32_t kWorthwhile = 3;  // ops; for fewer, single events are cheaper
   const auto& groups = lock_step_.groups(team);
   const auto alone = [&](std::uint32_t group) { return isolated_.undisturbed(group); };
   if (walks_[team].resume != engine::kNoHandle || !std::all_of(groups.begin(), groups.end(), alone) ||

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t kNone = fold::System::kNone;
 
-// The slots that some program class calls from more than one stream.
+// The slots that some program class uses on more than one stream.
 std::vector<bool> overlapping_slots(const program::Program& program) {
   std::vector<bool> overlapping(program.communicator_slots.size());
   for (const program::RankProgram& cls : program.classes) {
@@ -83,9 +83,9 @@ void IsolatedGroups::find_users(const std::vector<CapacityChange>& changes, cons
   }
 }
 
-// Two isolated groups must not meet on a link, for the network would not know. Of the groups that share a
-// link only the first stays isolated, and those with the same members, whose calls one team makes in turn
-// (lock_step.hpp).
+// Two isolated groups must not meet on a link, because the network would not see it. Of the groups that share
+// a link only the first stays isolated, and those with the same members, whose calls are made in turn by one
+// team (lock_step.hpp).
 void IsolatedGroups::isolate_at_times() {
   std::vector<std::uint32_t> first(users_.size(), kNone);  // by link
   for (std::uint32_t g = 0; g < system_.groups.size(); ++g) {

@@ -21,7 +21,7 @@ LockStep::LockStep(const World& world, bool allowed)
   }
 }
 
-// Teams are as many as there are groups; a rank belongs to the first of its groups that makes one.
+// At most one team per group; a rank belongs to the first of its groups that forms one.
 void LockStep::add_team(std::uint32_t group, std::uint32_t slot) {
   const auto& members = world_.system.groups[group].members;
   const fold::RankClass& first = world_.system.ranks[members.front()];
@@ -90,12 +90,12 @@ bool LockStep::agree(std::uint32_t t, SimTime now) const {
     if (team.local[s] && first.running[s]) return false;
   for (const std::uint32_t m : members(t)) {
     const RankState& rank = world_.ranks[m];
-    if (rank.throttling != 1) return false;  // a walk knows one pace for all
+    if (rank.throttling != 1) return false;  // a walk has one pace for all members
     if (&rank == &first) continue;
     if (rank.step != first.step || rank.synced != first.synced || rank.ctas != first.ctas ||
         rank.memory_traffic != first.memory_traffic || !rank.compute.same(first.compute))
       return false;
-    // What is left may be rounded to the same though one began a picosecond before the other.
+    // The remaining work may be rounded to the same value although one began a picosecond earlier.
     if (world_.explained && (*rank.trace)[first.compute.op].begin != (*first.trace)[first.compute.op].begin)
       return false;
     for (std::uint16_t s = 0; s < team.local.size(); ++s)

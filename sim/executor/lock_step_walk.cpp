@@ -1,4 +1,4 @@
-// Walks one team without events, or recalls an equal earlier walk; see lock_step.hpp.
+// Simulates one team without events (a walk), or reuses an equal earlier walk; see lock_step.hpp.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace topsim::executor {
 using program::Op;
 using program::OpKind;
 
-// Whether all that an op waits for outside the team's streams is done, by one member.
+// Whether one member has finished everything outside the team's streams that the op waits for.
 bool LockStep::outside_done(const Team& team, std::uint32_t member, std::uint32_t op) const {
   const RankState& rank = world_.ranks[member];
   for (const auto& [position, s] : rank.table->needs_of(op))
@@ -18,7 +18,7 @@ bool LockStep::outside_done(const Team& team, std::uint32_t member, std::uint32_
   return true;
 }
 
-// The same by all members (`least`), or perhaps by one (`most`).
+// The same for all members (`least`) or for at least one (`most`).
 bool LockStep::outside_done(const Team& team, std::uint32_t op, std::uint32_t Span::*which) const {
   for (const auto& [position, s] : walker_->table->needs_of(op))
     if (!team.local[s] && position >= spans_[s].*which) return false;
@@ -31,7 +31,7 @@ bool LockStep::inside_done(const Team& team, std::uint32_t op) const {
   return true;
 }
 
-// What the members' other streams have come to, and where their hosts stand.
+// How far the members' other streams and their hosts have come.
 void LockStep::look_around(const Team& team) {
   const auto& members = world_.system.groups[team.groups.front()].members;
   const RankState& first = world_.ranks[leader_];
@@ -57,7 +57,7 @@ void LockStep::look_around(const Team& team) {
   }
 }
 
-// Of what teams are, all that a walk can depend on.
+// Numbers the teams by everything that a walk can depend on.
 std::uint32_t LockStep::profile_of(Team& team) {
   if (team.profile != kNone) return team.profile;
   const std::uint32_t first = world_.system.groups[team.groups.front()].members.front();
@@ -77,8 +77,9 @@ std::uint32_t LockStep::profile_of(Team& team) {
   return team.profile = profiles_.try_emplace(std::move(what), fresh).first->second;
 }
 
-// The state from which the walk goes, as far as it matters (beside the host: HostBound), and where it is cut:
-// the next step's messages mostly come when the last one's did. Times count from `from`.
+// Writes the key of the walk: its initial state as far as it matters (the host apart: HostBound), and the
+// time at which it is cut, since messages of the next step mostly come when those of the last one did. Times
+// count from `from`.
 void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   const RankState& first = world_.ranks[leader_];
   const ComputeState& compute = first.compute;
@@ -93,7 +94,7 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
   *word++ = static_cast<std::uint64_t>(compute.left_over);
   *word++ = std::uint64_t{compute.cells} << 2 | (compute.placed ? 2U : 0U) | (compute.pace.beside ? 1U : 0U);
   *word++ = static_cast<std::uint64_t>((compute.since - from).count());
-  // What is left may be the same of two that began at different times; what is told of them is not.
+  // Two ops may have the same work left although they began at different times, and begins are reported.
   const SimTime begin = world_.explained ? (*first.trace)[compute.op].begin : from;
   *word++ = static_cast<std::uint64_t>((begin - from).count());
   *word++ = static_cast<std::uint64_t>(compute.alone);
@@ -105,7 +106,7 @@ void LockStep::describe(Team& team, SimTime from, SimTime limit) {
     *word++ = team.local[s] ? first.next[s] : pair(spans_[s].least, spans_[s].most);
   for (const Outward& head : outward_) *word++ = pair(head.stream, head.op);
   if (limit == kNever) return;
-  constexpr std::uint64_t kCut = ~std::uint64_t{0};  // no head
+  constexpr std::uint64_t kCut = ~std::uint64_t{0};  // no entry of outward_ looks like this
   *word++ = kCut;
   *word++ = static_cast<std::uint64_t>((limit - from).count());
 }
@@ -167,7 +168,7 @@ void LockStep::go(const Team& team, SimTime limit, Walk& walk) {
   walk.opened = walker_->open;
 }
 
-// Starts what can start; false when something outside the team's streams can.
+// Starts every op that can start; false when an op outside the team's streams can start.
 bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
   bool outward = false;
   for (bool moved = true; moved;) {
@@ -189,7 +190,7 @@ bool LockStep::start_heads(const Team& team, SimTime now, Walk& walk) {
         outward = true;
         continue;
       }
-      if (s != 0 && walk.open) {  // calls of two of its communicators meet
+      if (s != 0 && walk.open) {  // a second call of its communicators would overlap the first
         outward = true;
         continue;
       }
@@ -225,7 +226,7 @@ void LockStep::start(const Team& team, std::uint32_t index, SimTime issued, SimT
   rank.compute.start(index, work, rank.grids_of(op), rank.pace_of(op), now);
 }
 
-// What an op that begins has waited for, and with it the accelerator.
+// Records what an op that begins has waited for, and why the accelerator was idle.
 void LockStep::explain(std::uint32_t index, SimTime issued, SimTime now, Walk& walk) {
   const RankState& rank = *walker_;
   OpTrace& trace = rank.trace->edit(index);
@@ -272,7 +273,8 @@ void LockStep::occupy(std::uint32_t op, std::uint32_t activity, int sign, SimTim
   rank.compute.change(rank.pace_of(rank.program->ops[rank.compute.op]), now);
 }
 
-// Whether the op is issued after `now`; keeps what that says about hosts for which the walk holds.
+// Whether the op is issued after `now`. Records which host times give the same answer: the walk holds for
+// them.
 bool LockStep::comes_later(std::uint32_t op, SimTime issued, SimTime now) {
   const bool later = issued > now;
   const RankState& rank = *walker_;
@@ -284,7 +286,7 @@ bool LockStep::comes_later(std::uint32_t op, SimTime issued, SimTime now) {
   return later;
 }
 
-// Takes what the walk wrote out of the first member's trace.
+// Moves the entries that the walk wrote out of the first member's trace.
 void LockStep::collect_trace(const Team& team, Walk& walk) {
   const RankState& before = world_.ranks[leader_];
   const Duration back = -walk.from.time_since_epoch();

@@ -29,7 +29,7 @@ void explain_wait(const program::RankProgram& program, const StreamTable& table,
     const OpTrace op = trace[blocker];
     const program::Op& what = program.ops[blocker];
     if (what.kind == program::OpKind::compute) {
-      leg(legs, Reason::other, from, op.begin, to);  // work of another stream
+      leg(legs, Reason::other, from, op.begin, to);  // the computation of another stream
     } else if (what.kind == program::OpKind::host_work) {
       leg(legs, charge[blocker].running, from, op.begin, to);
     } else {

@@ -9,9 +9,9 @@
 namespace topsim::fold {
 constexpr std::uint32_t kNone = System::kNone;
 
-// Groups that follow each other on the same cells (the edges between two nodes, one for each place) are one
-// item, a run. Two runs are alike if the first group of one is like the first of the other, the second like
-// the second, and so on. There are few kinds of runs, so what their groups do is kept once for each kind.
+// Groups that follow each other on the same cells (the edges between two nodes, one per place) are one item,
+// a run. Two runs are alike if their first groups are alike, their second groups, and so on. There are few
+// kinds of runs, so the contents of the groups are stored once per kind.
 class Alike::Runs final : public Sketches::Sink {
  public:
   std::uint32_t add(Colour colour, std::span<const Part> parts) override {
@@ -31,11 +31,11 @@ class Alike::Runs final : public Sketches::Sink {
     kind_.push_back(kind_[run]);
     groups_ += groups;
   }
-  // After the last group.
+  // To be called after the last group.
   void end_run() {
     if (doing_.empty()) return;
     const auto [known, fresh] = number_of_.try_emplace(doing_, static_cast<std::uint32_t>(kinds_.size()));
-    if (fresh) kinds_.push_back(&known->first);  // which stays where it is
+    if (fresh) kinds_.push_back(&known->first);  // the address of a map's key stays valid
     kind_.push_back(known->second);
     doing_.clear();
   }
@@ -50,7 +50,7 @@ class Alike::Runs final : public Sketches::Sink {
     const std::size_t end = run + 1 < size() ? begin_[run + 1] : cells_.size();
     return std::span(cells_).subspan(begin_[run], end - begin_[run]);
   }
-  // Of a group of the run, counted from its first.
+  // The colour of a group of the run, counted from the run's first group.
   [[nodiscard]] Colour colour(std::uint32_t run, std::uint32_t group) const { return does(run, group)[0]; }
   [[nodiscard]] std::vector<Part> parts(std::uint32_t run, std::uint32_t group) const {
     std::vector<Part> result;
@@ -65,7 +65,7 @@ class Alike::Runs final : public Sketches::Sink {
       Colour colour = 0;
       std::vector<std::uint32_t> labels;  // of its edges
     };
-    std::vector<Kind> kinds;  // they are numbered in the order of their first runs
+    std::vector<Kind> kinds;  // numbered in the order of their first runs
     std::unordered_map<Colour, std::uint32_t> numbers;
     for (std::uint32_t run = 0; run < size(); ++run) {
       const auto cells = this->cells(run);
@@ -87,7 +87,7 @@ class Alike::Runs final : public Sketches::Sink {
   }
 
  private:
-  // How many cells; group by group its colour, then its labels, cell by cell.
+  // The number of cells; then, group by group, its colour and its labels, cell by cell.
   using Doing = std::vector<Colour>;
   struct Hash {
     std::size_t operator()(const Doing& doing) const { return hash_words(doing); }
@@ -111,7 +111,7 @@ class Alike::Runs final : public Sketches::Sink {
   std::vector<std::uint32_t> kind_;   // by run
   std::vector<const Doing*> kinds_;
   std::unordered_map<Doing, std::uint32_t, Hash> number_of_;
-  Doing doing_;  // of the run at hand
+  Doing doing_;  // of the current run
 };
 
 Alike::Alike(const program::Program& program, const topology::Router& router, std::size_t groups)
@@ -198,7 +198,7 @@ void Alike::sides(std::uint32_t group_class, std::vector<Side>& out) const {
   for (const auto& [part, count] : seen) expand(patterns_[part.label], part.cell, count, out);
 }
 
-// Sums at each link as collective::UsageBuilder makes them, to the bit.
+// Adds up each link's uses exactly as collective::UsageBuilder does, to the last bit.
 void Alike::expand(const CellPattern& pattern, std::uint32_t cell, std::uint32_t count,
                    std::vector<Side>& out) const {
   for (const auto& [place, role] : pattern.members)

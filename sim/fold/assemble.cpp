@@ -45,7 +45,7 @@ class Assembler {
   }
 
  private:
-  // Classes of all kinds share one numbering; each kind has its own too, by first member.
+  // Classes of all kinds share one numbering; each kind also has its own, by first member.
   std::uint32_t& local(std::uint32_t item) { return local_[class_[item]]; }
   std::uint32_t local(RankId rank) const { return local_[class_[incidence_.item_of_rank(rank)]]; }
   bool represents(std::uint32_t item) const { return first_[class_[item]] == item; }
@@ -84,8 +84,8 @@ class Assembler {
     }
     if (alike.trivial()) return add_lowered(representatives);
     using Crossing = std::pair<std::uint32_t, LinkId>;      // way, link
-    std::vector<Crossing> earliest(local_.size());          // by class that has no number yet
-    std::vector<std::pair<Crossing, std::uint32_t>> fresh;  // of this group; its item
+    std::vector<Crossing> earliest(local_.size());          // of each class that has no number yet
+    std::vector<std::pair<Crossing, std::uint32_t>> fresh;  // of this group, with the link's item
     for (std::uint32_t i = 0; i < representatives.size(); ++i) {
       const std::uint32_t c = representatives[i];
       add_calls(system_.groups[i], *groups_[alike.groups()[c].first].calls, alike.calls(c));
@@ -103,7 +103,7 @@ class Assembler {
     }
   }
 
-  // The graph did not keep what only representatives need: lowered once more, in blocks.
+  // The graph did not keep what only representatives need, so they are lowered once more, in blocks.
   void add_lowered(const std::vector<std::uint32_t>& representatives) {
     constexpr std::size_t kBlock = 2048;
     std::vector<collective::LoweredCalls> lowered(std::min(kBlock, representatives.size()));
@@ -165,7 +165,7 @@ class Assembler {
     }
   }
 
-  // Slots are few where links are many: each finds its class by one look.
+  // Links are many, slots are few: one look-up per link finds its class.
   void add_links() {
     const Alike& alike = incidence_.alike();
     std::vector<std::uint32_t> of_slot(alike.slots_of_links(), kNone), sizes(system_.links.size());
@@ -261,7 +261,7 @@ class Assembler {
     }
   }
 
-  // To all calls of the group that take this way.
+  // Sets the usage of all calls of the group that take this way.
   void give(const GroupClass& group, std::uint32_t way, const Activity::Usages& usage,
             const Activity::Usages& alone) {
     const bool same = std::equal(usage->begin(), usage->end(), alone->begin(), alone->end(),
@@ -316,8 +316,8 @@ class Assembler {
   const Detours& detours_;
   const Incidence& incidence_;
   const std::vector<std::uint32_t>& class_;
-  std::vector<std::uint32_t> first_, local_;  // by class: its first item, its number among its kind
-  std::vector<std::uint32_t> way_of_;         // by activity; none where it loads no link
+  std::vector<std::uint32_t> first_, local_;  // by class: its first item; its number among its kind
+  std::vector<std::uint32_t> way_of_;         // by activity; kNone if it loads no link
   std::vector<std::vector<std::uint32_t>> way_of_detours_;  // the same on each detour
   System system_;
 };

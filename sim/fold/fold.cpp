@@ -15,7 +15,7 @@ System fold(const program::Program& program, const topology::Router& router,
   const std::vector<Group> groups = enumerate_groups(program, shapes);
   const GroupLowering lowering(program, router, nccl);
   const RankColours ranks(program, router.topology(), options);
-  // One that stands in no node has no place in a cell.
+  // A device outside all nodes has no place in a cell.
   const auto in_a_node = [&](DeviceId device) {
     return router.topology().device(device).node != DeviceId::kNone;
   };
@@ -29,8 +29,8 @@ System fold(const program::Program& program, const topology::Router& router,
   if (options.all_links) incidence.add_all_links();
   const std::vector<Alike::Class>& classes = alike.groups();
   if (alike.trivial()) {
-    // Lowering is costly and independent a group: parallel in blocks, merged in order, so any thread count
-    // gives the same graph.
+    // Lowering is costly and independent for each group: it runs in parallel blocks, and results are merged
+    // in order, so that any number of threads gives the same graph.
     constexpr std::size_t kBlock = 2048;
     std::vector<collective::LoweredCalls> block(std::min(kBlock, classes.size()));
     std::vector<std::vector<Detours::Other>> others(block.size());

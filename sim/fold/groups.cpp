@@ -77,7 +77,7 @@ collective::LoweredCalls GroupLowering::lower(const Group& group) const {
     for (std::size_t s = 0; s < calls.size(); ++s)
       if (Incidence::moves_data((*group.calls)[s])) loading.push_back(calls[s]);
     if (loading.size() == calls.size()) return nccl_.lower(calls, gpus);
-    // Calls that load no link are not asked for any.
+    // Calls that load no link need no ways.
     const collective::SketchedCalls sketched = nccl_.sketch(calls, gpus);
     result.calls = sketched.calls;
     result.ways.resize(sketched.ways.size());

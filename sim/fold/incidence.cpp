@@ -7,7 +7,7 @@ namespace topsim::fold {
 namespace {
 
 constexpr std::uint32_t kNone = System::kNone;
-// Ways of members are theirs, those of links small numbers.
+// Edges to members carry kRole plus the member's role where edges to links carry the small number of a way.
 constexpr std::uint32_t kRole = 0x80000000U;
 
 }  // namespace
@@ -20,7 +20,7 @@ RankColours::RankColours(const program::Program& program, const topology::Topolo
     const Colour kind = topology.device(topology.accelerators()[r]).model;
     colours_[r] = mix(mix(program.class_of_rank[r], kind), std::bit_cast<std::uint64_t>(slowdown_[r]));
   }
-  // Mixed, not added: one that changes twice must not look like another that changes once.
+  // Mixed in turn, not added: a rank that changes twice must not look like another that changes once.
   for (const RankId rank : options.marked_ranks)
     colours_[rank.index()] = mix(colours_[rank.index()], rank.value + 1);
 }
@@ -52,7 +52,7 @@ std::uint32_t Incidence::link_item(LinkId link) {
   if (item == kNone) {
     const topology::Link& what = topology_.link(link);
     Colour colour = std::bit_cast<std::uint64_t>(what.capacity.value());
-    // What flows lose where they meet differs by the kind of port (sim/executor/contention.hpp).
+    // How much flows lose by contention depends on the kind of port (sim/executor/contention.hpp).
     colour = mix(colour, static_cast<Colour>(topology_.device(what.from).kind) << 8 |
                              static_cast<Colour>(topology_.device(what.to).kind));
     colour = mix(colour, what.type);
@@ -98,7 +98,7 @@ void Incidence::add(std::uint32_t group_class, const collective::LoweredCalls& l
   connect(item, *group.calls, lowered, 0);
 }
 
-// Every way that a call takes which loads links.
+// Adds every way of the calls that loads links.
 void Incidence::connect(std::uint32_t item, const std::vector<CallShape>& calls,
                         const collective::LoweredCalls& lowered, std::uint32_t first_way) {
   std::vector<bool> used(lowered.ways.size());

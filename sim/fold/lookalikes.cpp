@@ -13,7 +13,7 @@ Lookalikes::Lookalikes(const program::Program& program, const topology::Router& 
   const std::uint32_t turns = router.turns();
   for (std::uint32_t r = 0; r < program.ranks; ++r) {
     const DeviceId device = lowering.device(RankId(r));
-    // All-to-all numbers its connections by device, and NICs that are shared go round by connection.
+    // All-to-all numbers its connections by device, and shared NICs are assigned in turn by connection.
     const std::uint32_t turn = device.value % turns;
     seats_.push_back({router.topology().device(device).node, router.place_of(device) * turns + turn});
   }
@@ -46,7 +46,8 @@ Lookalikes::Meeting Lookalikes::meet(const Group& group) {
   return describe(group) ? meet_described() : Meeting{kNone, true};
 }
 
-// Edges between two nodes follow each other, one a place: after one of a kind mostly comes the same kind.
+// Edges between two nodes follow each other, one per place: the kind that followed a kind once mostly follows
+// it again.
 Lookalikes::Meeting Lookalikes::meet_edge(const Group& group) {
   const Seat &from = seats_[group.from.index()], &to = seats_[group.to.index()];
   Edge edge{kNone, from.node, to.node, group.slot, group.dimension, group.calls};
@@ -79,7 +80,7 @@ void Lookalikes::meet_others() {
   for (std::size_t k = 0; k < kKinds; ++k) begin_[k].push_back(met_[k].size());
 }
 
-// Writes the key: everything that a sketch follows from, with ordinals for numbers.
+// Writes the key: everything that determines a sketch, with numbers replaced by ordinals of first occurrence.
 bool Lookalikes::describe(const Group& group) {
   constexpr std::size_t kHead = 4, kMember = 5;  // words
   const std::size_t members =
@@ -111,7 +112,7 @@ bool Lookalikes::describe(const Group& group) {
   return regular || nodes.count() == 1;
 }
 
-// The same for the two members of an edge, of which there are most: what is alike between them says it all.
+// The same for an edge, the most frequent group: what its two members have in common says everything.
 bool Lookalikes::describe_edge(const Group& group) {
   constexpr std::uint32_t kNowhere = topology::Router::kNowhere, kEdge = 2;
   const Seat &from = seats_[group.from.index()], &to = seats_[group.to.index()];
@@ -141,7 +142,7 @@ void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::
   representative.colour = colour;
   representative.parts.clear();
   std::uint32_t counts[kKinds];
-  std::vector<std::uint32_t> again;  // numbers get the ordinals that they had
+  std::vector<std::uint32_t> again;  // numbers get the ordinals that they had in the key
   Layout layout;
   for (std::size_t k = 0; k < kKinds; ++k) {
     again.clear();
@@ -153,7 +154,7 @@ void Lookalikes::learn(std::uint32_t like, std::size_t met, Colour colour, std::
       if (owner.kind == Kind::nobody) return;
       if (static_cast<std::size_t>(owner.kind) != k) continue;
       const std::uint32_t ordinal = ordinals_[k](owner.number);
-      if (ordinal >= counts[k]) return;  // of none of its members
+      if (ordinal >= counts[k]) return;  // belongs to none of its members
       representative.parts.push_back({owner.kind, ordinal, owner.at, part.label});
       layout.push_back({static_cast<std::uint32_t>(k), ordinal, owner.at});
     }
@@ -171,7 +172,7 @@ std::span<const std::uint32_t> Lookalikes::numbers(std::size_t kind, std::size_t
 
 std::span<const CellPart> Lookalikes::parts(std::uint32_t like, std::size_t met) {
   const Representative& representative = representatives_[like];
-  // The next edge between two nodes has to do with the same cells.
+  // Consecutive edges between two nodes mostly touch the same cells.
   bool same = representative.layout == last_.layout;
   for (std::size_t k = 0; k < kKinds && same && where_[met] != where_[last_.met]; ++k) {
     const auto now = numbers(k, met), before = numbers(k, last_.met);

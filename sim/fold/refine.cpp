@@ -6,14 +6,14 @@
 
 namespace topsim::fold {
 namespace {
-// Who sees whom, by the item seen: one row an item.
+// Which items see an item: one row per item seen.
 struct Neighbours {
   struct Seer {
     std::uint32_t item, mark, count;
   };
   std::vector<std::size_t> begin;
   std::vector<Seer> seers;
-  std::vector<Colour> marks;  // what an edge adds to the seer's sum: two a label, by the seer's end
+  std::vector<Colour> marks;  // what an edge adds to the seer's sum: two per label, one for each end
 
   explicit Neighbours(const LabelledGraph& graph) : begin(graph.size() + 1) {
     std::uint32_t labels = 0;
@@ -51,7 +51,7 @@ class Partition {
       const bool as_before = i > 0 && colours[i] == colours[i - 1];
       class_[i] = as_before ? class_[i - 1] : block_of.try_emplace(colours[i], next).first->second;
       if (class_[i] == next) blocks_.push_back({0, 0});
-      ++blocks_[class_[i]].end;  // their numbers, until they are laid out
+      ++blocks_[class_[i]].end;  // the count of items, until the blocks are laid out
     }
     std::uint32_t begin = 0;
     for (Block& block : blocks_) {
@@ -89,7 +89,7 @@ class Partition {
     [[nodiscard]] std::uint32_t size() const { return end - begin; }
   };
   struct Tally {
-    std::uint32_t seen = 0;  // members that see the splitter; they stand first in the block
+    std::uint32_t seen = 0;  // members that see the splitter; they come first in the block
     Colour sum = 0;          // of the first of them
     bool differ = false;
   };
@@ -108,7 +108,7 @@ class Partition {
         sums_[x] += count * neighbours_.marks[mark];
       }
     }
-    // A member that alone makes up its class cannot come apart.
+    // A class with a single member cannot be split.
     for (const std::uint32_t x : touched_) {
       const std::uint32_t c = class_[x];
       if (blocks_[c].size() == 1) continue;
@@ -128,7 +128,7 @@ class Partition {
     place_[order_[b]] = b;
   }
 
-  // Cuts a class into the part that does not see the splitter and one part a sum.
+  // Splits a class into the members that do not see the splitter and one part per sum.
   void split(std::uint32_t c) {
     const Tally tally = tallies_[c];
     tallies_[c] = {};
@@ -151,7 +151,8 @@ class Partition {
       if (parts_[p].size() > parts_[largest].size()) largest = p;
     if (tally.differ)
       for (std::uint32_t i = whole.begin; i < whole.begin + tally.seen; ++i) place_[order_[i]] = i;
-    // The largest keeps the number. If that is pending it stays so, else the others suffice as splitters.
+    // The largest part keeps the number. If that is pending it stays pending, else the other parts suffice as
+    // splitters.
     blocks_[c] = parts_[largest];
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       if (p == largest) continue;
@@ -164,13 +165,13 @@ class Partition {
   }
 
   Neighbours neighbours_;
-  std::vector<std::uint32_t> order_, place_, class_;  // items by class; where each stands; its class
+  std::vector<std::uint32_t> order_, place_, class_;  // items by class; the position of each; its class
   std::vector<Block> blocks_;
-  std::vector<Tally> tallies_;  // by class, of the splitter at hand
+  std::vector<Tally> tallies_;  // by class, for the current splitter
   std::vector<std::uint32_t> pending_, touched_, touched_classes_;
   std::vector<Block> parts_;
   std::vector<Colour> sums_;
-  std::vector<std::uint8_t> seen_;  // which is quicker than bits
+  std::vector<std::uint8_t> seen_;  // faster than bits
 };
 }  // namespace
 

@@ -6,7 +6,7 @@
 
 namespace topsim::fold {
 namespace {
-// The ways of calls that move data, with what tells their uses apart.
+// Visits the ways of calls that move data, each with a mark that distinguishes its uses.
 template <class Take>
 void for_each_way(const Group& group, const collective::SketchedCalls& sketched, std::vector<bool>& used,
                   const Take& take) {
@@ -20,12 +20,12 @@ void for_each_way(const Group& group, const collective::SketchedCalls& sketched,
   }
 }
 
-// Of one use; sums of them stand for multisets, as in refinement.
+// The label of one use; sums of labels stand for multisets, as in refinement.
 Colour label_of(std::uint32_t at, double share, Colour mark) {
-  return mix(at, mark + std::bit_cast<std::uint64_t>(share)) | 1;  // never nothing
+  return mix(at, mark + std::bit_cast<std::uint64_t>(share)) | 1;  // never zero
 }
 
-// Same uses of one place follow each other, counted; members come in order.
+// Merges equal uses of a place and counts them; sorts the members.
 void order(CellPattern& pattern) {
   std::sort(pattern.members.begin(), pattern.members.end());
   auto& uses = pattern.uses;
@@ -54,14 +54,14 @@ void TripLabels::add(const Trip& trip) {
   }
 }
 
-// Sums of mixes stand for multisets, as in refinement.
+// Sums of mixed values stand for multisets, as in refinement.
 GroupSketch Sketcher::operator()(const Group& group) {
   Scratch& scratch = scratch_.local();
   collective::SketchedCalls sketched = lowering_.sketch(group);
   GroupSketch sketch;
   const RankId first =
       group.is_communicator() ? program_.members_of(CommunicatorId(group.communicator)).front() : group.from;
-  // Beyond such sites only what stays inside a node.
+  // Outside a site only what stays inside a node is regular.
   const bool sites = router_.standing(cell_of(first)).site != topology::Router::kNowhere;
   sketch.colour = Incidence::colour(group, sketched.calls);
   for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {
@@ -91,7 +91,7 @@ GroupSketch Sketcher::operator()(const Group& group) {
   return sketch;
 }
 
-// Labels are sums: what they stand for is kept of the first cell that has one.
+// Labels are sums, so their meaning is kept: the contents of the first cell that has the label.
 void Sketcher::learn(const Group& group, const collective::SketchedCalls& sketched, const GroupSketch& sketch,
                      Scratch& scratch) {
   for_each_member(program_, group, [&](RankId rank, std::uint32_t role) {

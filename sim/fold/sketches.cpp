@@ -24,20 +24,20 @@ struct Sketches::Impl {
   Lookalikes lookalikes;
   std::unordered_map<Colour, std::uint32_t> labels;
   std::unordered_map<Colour, Calls> calls;
-  // Of the block at hand: the representative of each group, the groups to be sketched, and their sketches.
+  // Of the current block: the representative of each group, the groups to be sketched, and their sketches.
   std::vector<std::uint32_t> like, to_sketch;
   std::vector<GroupSketch> fresh_sketches;
-  std::size_t next = 0;         // of `fresh_sketches`
-  std::vector<CellPart> parts;  // of the group at hand
-  // Edges between two nodes, one a place, come in rows that are mostly like the row of another pair.
+  std::size_t next = 0;         // index into `fresh_sketches`
+  std::vector<CellPart> parts;  // of the current group
+  // Edges between two nodes, one per place, come in rows; most rows equal the row of another pair of nodes.
   static constexpr std::uint32_t kNoRun = 0xffffffffU;
   struct Row {
     std::vector<std::uint32_t> like;
-    std::uint32_t run = kNoRun;  // that it has been
+    std::uint32_t run = kNoRun;  // the run that the row became
   };
-  Row row;                                      // the last, of which it is not known yet where its run ends
-  std::unordered_map<std::uint32_t, Row> rows;  // by the first group's like
-  std::uint32_t last_run = kNoRun;              // of the group taken last
+  Row row;                                      // the last one; it is not yet known where its run ends
+  std::unordered_map<std::uint32_t, Row> rows;  // by the representative of the first group
+  std::uint32_t last_run = kNoRun;              // of the last group taken
 };
 
 void Sketches::Impl::number_labels(const GroupSketch& of) {
@@ -48,7 +48,7 @@ void Sketches::Impl::number_labels(const GroupSketch& of) {
   }
 }
 
-// Met one by one, sketched side by side, taken in order.
+// Groups are looked up one by one, sketched in parallel, and taken in order.
 void Sketches::Impl::for_each(std::span<const Group> block, Sink& sink) {
   like.clear(), to_sketch.clear();
   lookalikes.begin_block();
@@ -59,7 +59,7 @@ void Sketches::Impl::for_each(std::span<const Group> block, Sink& sink) {
   }
   fresh_sketches.resize(to_sketch.size());
   const auto sketch_one = [&](std::size_t d) { fresh_sketches[d] = sketcher(block[to_sketch[d]]); };
-  // Few are edges, which are soon done: a thread that is woken for them then waits, busy, for the next block.
+  // A small block holds edges, which take little time: a woken thread would then spin until the next block.
   constexpr std::size_t kFew = 32;
   if (to_sketch.size() < kFew)
     for (std::size_t d = 0; d < to_sketch.size(); ++d) sketch_one(d);
@@ -84,20 +84,20 @@ void Sketches::Impl::for_each(std::span<const Group> block, Sink& sink) {
   }
 }
 
-// The row taken last, unless this run goes on with it: then it is more than a row.
+// Stores the last row, unless this run continues it: then the run is more than a row.
 void Sketches::Impl::keep_row(std::uint32_t run) {
   if (row.run != kNoRun && row.run != run) rows[row.like.front()] = std::move(row);
   row.run = kNoRun;
 }
 
-// Behind the groups from this one on that have to do with the same cells for sure.
+// The end of the groups from this one on that certainly touch the same cells.
 std::uint32_t Sketches::Impl::end_of_row(std::uint32_t group) const {
   std::uint32_t end = group + 1;
   while (end < like.size() && lookalikes.beside(end - 1, end)) ++end;
   return end;
 }
 
-// Whether such a row has been taken.
+// Whether such a row was taken before.
 bool Sketches::Impl::as_before(std::uint32_t first, std::uint32_t end) const {
   if (end - first == 1) return false;
   const auto known = rows.find(like[first]);
@@ -105,7 +105,7 @@ bool Sketches::Impl::as_before(std::uint32_t first, std::uint32_t end) const {
                                            like.begin() + first, like.begin() + end);
 }
 
-// Whether the cells of all groups follow from where their members stand, and are the first one's.
+// Whether the cells of all groups are those of the first one, and follow from the places of the members.
 bool Sketches::Impl::follows(std::uint32_t first, std::uint32_t end) const {
   for (std::uint32_t i = first; i < end; ++i)
     if (like[i] == Lookalikes::kNone || !lookalikes.same_layout(like[first], like[i])) return false;
