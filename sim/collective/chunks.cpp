@@ -15,7 +15,7 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
                             kSlots;
   if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) {
     const std::int64_t round = static_cast<std::int64_t>(channels) * std::max(1, facts.nvls_graph.channels);
-    // The most, and with fewer bytes than so many rounds of what is left of it, less.
+    // The largest chunk; smaller where the bytes are fewer than so many rounds of it.
     std::int64_t chunk = std::min(facts.buffers.nvls_chunk, slot);
     const auto shrink = [&](std::int64_t rounds, std::int64_t least) {
       if (bytes < rounds * round * chunk) chunk = std::min(chunk, least);
@@ -35,7 +35,7 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
   }
   if (protocol == Protocol::ll) return slot / 2;  // half are flags
   if (protocol == Protocol::ll128) {
-    std::int64_t chunk = slot / 16 * 15;  // 8 bytes in 128
+    std::int64_t chunk = slot / 16 * 15;  // 8 of 128 bytes are flags
     if (algorithm == Algorithm::tree) {
       const double local = static_cast<double>(facts.ranks) / facts.nodes;
       const double depth = 1 + nccl::log2_floor(facts.nodes) + 0.1 * local;
@@ -47,7 +47,7 @@ std::int64_t chunk_bytes(CollectiveKind kind, Algorithm algorithm, Protocol prot
   }
   const bool ring = algorithm == Algorithm::ring;
   const bool half_buffer =
-      ring && kind <= CollectiveKind::reduce_scatter;  // four slots a chunk, in two slices
+      ring && kind <= CollectiveKind::reduce_scatter;  // a chunk takes four slots, in two slices
   return half_buffer ? 4 * slot : slot;
 }
 

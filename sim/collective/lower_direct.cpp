@@ -4,8 +4,8 @@
 namespace topsim::collective {
 
 // Every rank sends 1/n of its buffer to each of the others. Between boxes, with PXN, the data for GPU j of
-// another box first moves over NVLink to the local GPU whose NIC is on j's rail, and leaves from there
-// together.
+// another box first moves over NVLink to the local GPU whose NIC is on j's rail, and all of it leaves from
+// there.
 void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage) {
   const double per_pair = 1.0 / placement.ranks;
   for (const PlacedBox& from : placement.boxes)
@@ -20,7 +20,7 @@ void lower_all_to_all(const Placement& placement, bool pxn, UsageBuilder& usage)
                               per_pair);
 }
 
-// An n-th to each other for each of the halves: scattered sums, gathered parts.
+// Every rank sends 1/n to each other; for all-reduce twice: parts to be reduced, then the results.
 void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& usage) {
   const double per_pair = (kind == CollectiveKind::all_reduce ? 2.0 : 1.0) / placement.ranks;
   for (const DeviceId a : placement.boxes.front().gpus)
@@ -28,15 +28,15 @@ void lower_mesh(CollectiveKind kind, const Placement& placement, UsageBuilder& u
       if (a != b) usage.add({.from = a, .to = b}, per_pair);
 }
 
-// Every rank sends all its bytes to the next and receives from the one before (sendrecv of nccl-tests).
+// Every rank sends all its bytes to the next one and receives from the previous one (sendrecv of nccl-tests).
 void lower_neighbours(std::span<const DeviceId> gpus, bool pxn, UsageBuilder& usage) {
   for (std::size_t i = 0; i < gpus.size(); ++i)
     if (const DeviceId to = gpus[(i + 1) % gpus.size()]; to != gpus[i])
       usage.add_message({.from = gpus[i], .to = to, .connection = i, .allow_pxn = pxn}, 1);
 }
 
-// Step k: every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; the last
-// step only what is missing.
+// In step k every rank passes on what it holds, up to 2^k shares of 1/n, to the rank 2^k further on; in the
+// last step only the missing shares.
 void lower_pat(const Placement& placement, int channels, UsageBuilder& usage) {
   const std::uint32_t n = placement.ranks;
   std::vector<DeviceId> gpu(n);

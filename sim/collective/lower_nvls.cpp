@@ -1,11 +1,11 @@
 // Reduction in the switches.
 // NVLS: the data is divided among the heads (usually every GPU of the box). A head reads its share from all
-// GPUs through the NVSwitch, which sums on the way (each GPU sends 1 byte per byte, the head receives 1/h),
-// and writes the sum back once, which the switch copies to all (the head sends 1/h, each GPU receives 1). So
-// all-reduce costs every NVLink 1 + 1/h per byte in each direction; all-gather is the second half,
-// reduce-scatter the first. Between boxes a head exchanges with the heads of equal number: over a double
-// binary tree (half the share on each tree), or by sending its share to a reducing fabric and receiving the
-// sum, once per cable for any number of boxes.
+// GPUs through the NVSwitch, which reduces on the way (each GPU sends 1 byte per byte, the head receives
+// 1/h), and writes the result back once, which the switch copies to all (the head sends 1/h, each GPU
+// receives 1). So all-reduce costs every NVLink 1 + 1/h per byte in each direction; reduce-scatter is the
+// first half, all-gather the second. Between boxes a head exchanges with the heads of the same number: over a
+// double binary tree (half the share on each tree), or by sending its share to a reducing fabric and
+// receiving the result, once per cable for any number of boxes.
 #include <map>
 
 #include "sim/collective/lowering.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using topology::DeviceKind;
 
-// Links of a GPU to and from its NVSwitches.
+// Calls up and down for the links from a GPU to its NVSwitches and back.
 template <class Up, class Down>
 void for_each_switch_link(const topology::Topology& topology, DeviceId gpu, const Up& up, const Down& down) {
   int chips = 0;
@@ -29,7 +29,7 @@ void for_each_switch_link(const topology::Topology& topology, DeviceId gpu, cons
   }
 }
 
-// `up` and `down` bytes per byte on every GPU's NVLinks.
+// Adds `up` and `down` bytes per byte to the NVLinks of every GPU.
 void over_switch(const PlacedBox& box, double up, double down, UsageBuilder& usage) {
   for (const DeviceId gpu : box.gpus)
     for_each_switch_link(
@@ -41,7 +41,7 @@ int heads_of(const Placement& placement) {
   return placement.tuner->facts().nvls_graph.channels;
 }
 
-// The sum over the fabric's switches: the union of the paths to the first box, each cable once each way.
+// Reduction in the fabric's switches: the union of the paths to the first box, each cable once each way.
 void reduce_in_fabric(const Placement& placement, const nccl::ChannelGraph nccl::Box::*graph, int heads,
                       UsageBuilder& usage) {
   const auto& boxes = placement.boxes;
@@ -114,7 +114,7 @@ void lower_nvls_sharp(const Placement& placement, UsageBuilder& usage) {
 }
 
 void lower_collnet_direct(const Placement& placement, UsageBuilder& usage) {
-  // Every GPU sends each head its share of the data and gets the sum back.
+  // Every GPU sends each head its share of the data and gets the result back.
   const int heads = placement.tuner->facts().collnet_direct.channels;
   for (const PlacedBox& box : placement.boxes)
     for (int h = 0; h < heads; ++h) {

@@ -1,13 +1,13 @@
 // Ring: in each channel every rank sends to the next. All-reduce passes every chunk around twice except for
 // the last steps: 2(n-1)/n bytes per byte and edge; all-gather and reduce-scatter once: (n-1)/n. Broadcast
-// and reduce are pipelines along the ring: 1 byte on every edge but the one that would close it at the root
-// (rank 0). The channels share the bytes evenly.
+// and reduce are pipelines along the ring: 1 byte on every edge but the one that would close the ring at the
+// root (rank 0). The channels share the bytes evenly.
 #include "sim/collective/lowering.hpp"
 
 namespace topsim::collective {
 namespace {
 
-// Channels that run over found channel `index`.
+// How many channels run over the graph's channel `index`.
 int count_of(int index, int found, int channels) {
   int count = 0;
   for (int c = index; c < channels; c += found) ++count;
@@ -22,7 +22,7 @@ void lower_ring(CollectiveKind kind, const Placement& placement, int channels, U
   const double per_edge = pipeline ? 1 : (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
   const auto& boxes = placement.boxes;
   const int found = placement.tuner->facts().ring.channels;
-  // Pairs of channels swap on every other box where that keeps them on their rail.
+  // On every other box, channels of a pair swap places where that keeps them on their rail.
   const auto channel_of = [&](std::size_t box, int c) -> const nccl::Channel& {
     const nccl::ChannelGraph& ring = boxes[box].graphs->ring;
     const bool swap = ring.cross_nic == 2 && found % 2 == 0 && box % 2 == 1;

@@ -1,8 +1,8 @@
-// Tree all-reduce: chunks are summed from the leaves up and the sum comes down again, so every edge carries 1
-// byte per byte each way. Channels come in two halves: the first uses one binary tree over the boxes, the
-// second its complement, in which the inner nodes of the first are leaves. Together every box sends and
-// receives about twice its share. Inside a box the channel is a chain. Facts: NCCL 2.30 graph/trees.cc,
-// connect.cc.
+// Tree all-reduce: chunks are reduced from the leaves up and the result comes down again, so every edge
+// carries 1 byte per byte each way. Channels come in two halves: the first uses one binary tree over the
+// boxes, the second its complement, in which the inner nodes of the first are leaves. Together every box
+// sends and receives about twice its share. Inside a box the channel is a chain. Facts: NCCL 2.30
+// graph/trees.cc, connect.cc.
 #include <algorithm>
 #include <vector>
 
@@ -30,7 +30,7 @@ TreeNode plain_tree(int boxes, int box) {
   return node;
 }
 
-// Of each channel the first that visits the same GPUs and NICs in every box.
+// For each channel, the first channel that visits the same GPUs and NICs in every box.
 std::vector<int> twins_of(const Placement& placement, int channels) {
   std::vector<const nccl::Box*> shapes;
   for (const PlacedBox& box : placement.boxes)
@@ -51,7 +51,8 @@ std::vector<int> twins_of(const Placement& placement, int channels) {
   return twins;
 }
 
-// `count` of the `channels` over one of the two trees, all through the GPUs and NICs of found channel `c`.
+// Lowers `count` of the `channels` over one of the two trees, all through the GPUs and NICs of the graph's
+// channel `c`.
 void lower_channel(const Placement& placement, bool second, int c, int count, int channels,
                    UsageBuilder& usage) {
   const auto& boxes = placement.boxes;
@@ -75,7 +76,7 @@ void lower_channel(const Placement& placement, bool second, int c, int count, in
     const PlacedBox& parent = boxes[static_cast<std::size_t>(node.up)];
     const nccl::Channel& above = parent.graphs->tree.channels[static_cast<std::size_t>(c)];
     const nccl::Pattern pattern = parent.graphs->tree.pattern;
-    // Which GPU of the parent's chain takes this child.
+    // Which GPU of the parent's chain receives from this child.
     const bool on_second =
         above.gpus.size() > 1 &&
         (node.child_type == 0 ? pattern != nccl::Pattern::tree : pattern == nccl::Pattern::split_tree);

@@ -29,7 +29,7 @@ Choice torus_choice() {
   return choice;
 }
 
-// Nothing but the links limits it.
+// Only the links limit it.
 Timing time_torus(CollectiveKind kind, const TorusBlock& block, const topology::Topology& topology,
                   Duration between) {
   Timing timing;
@@ -72,7 +72,7 @@ NcclModel::NcclModel(const topology::Router& router, Overrides overrides, TimeOp
     : impl_(std::make_unique<Impl>(router, std::move(overrides), time, std::move(searches))) {}
 NcclModel::~NcclModel() = default;
 
-// The library's own choice where it has a message form, else the better of ring and tree.
+// The library's own choice if it has a message form, else the better of ring and tree.
 Choice NcclModel::Impl::choose_messages(CollectiveKind kind, Bytes bytes, std::int64_t payload,
                                         const Placement& placement) const {
   const Choice own = choose(kind, bytes, placement);
@@ -95,7 +95,7 @@ Choice NcclModel::choose(CollectiveKind kind, Bytes bytes, std::span<const Devic
   return impl_->choose(kind, bytes, impl_->placer.place(gpus));
 }
 
-// The links that a choice takes, before the protocol's flags.
+// Adds the links that a choice uses, without the protocol's flags.
 void NcclModel::Impl::route(CollectiveKind kind, const Choice& choice, const Placement& placement,
                             std::span<const DeviceId> gpus, UsageBuilder& usage) const {
   switch (choice.algorithm) {
@@ -151,7 +151,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
   std::vector<LoweredCalls::Call> out;
   const Placement placement = placer.place(gpus);
   const std::optional<TorusBlock> block = block_of(gpus);
-  std::map<std::pair<Routed, double>, std::uint32_t> known;  // the flags on the wire scale it
+  std::map<std::pair<Routed, double>, std::uint32_t> known;  // usage is scaled by the flags on the wire
   for (const CollectiveCall& call : calls) {
     LoweredCalls::Call& lowered = out.emplace_back();
     const bool on_torus = block && by_axes(call.kind);
@@ -166,7 +166,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
       route(wire, choice, placement, gpus, usage->second);
     const Microseconds network = in_microseconds(usage->second.fabric_latency()) - kReferenceHop;
     const std::int64_t bytes = call.bytes.value();
-    // What is no gather or sum goes as messages there, and no channel of NCCL's bounds them.
+    // On a torus, kinds other than gathers and reductions are sent as messages; no NCCL channel limits them.
     const bool served = choice.algorithm == Algorithm::one_shot || choice.algorithm == Algorithm::two_shot;
     Timing timing = block    ? time_torus(wire, *block, router.topology(), usage->second.fabric_latency())
                     : served ? time_serving(choice, *placement.tuner)
@@ -184,7 +184,7 @@ std::vector<LoweredCalls::Call> NcclModel::Impl::lower(std::span<const Collectiv
     activity.latency = nearest_picosecond(timing.latency);
     activity.queued = nearest_picosecond(timing.queued);
     activity.weight = choice.channels;
-    activity.ctas = block ? 0 : choice.channels;  // a torus is fed by DMA engines
+    activity.ctas = block ? 0 : choice.channels;  // a torus uses DMA engines, no CTAs
     activity.bus_factor = bus_factor(wire, static_cast<double>(gpus.size()));
     activity.memory_traffic = 2 + 2 * activity.bus_factor;
   }

@@ -1,4 +1,4 @@
-// A collective as the messages of its steps: for networks that send every message.
+// A collective as the messages of its steps, for networks that simulate every message.
 #include <algorithm>
 
 #include "sim/collective/nccl_impl.hpp"
@@ -6,7 +6,7 @@
 
 namespace topsim::collective {
 namespace {
-// Hops between boxes whose NICs are joined name none.
+// Messages between boxes whose NICs are joined name no NICs.
 void join_nics(const Placement& placement, StepPlan& plan) {
   const auto joined = [](const PlacedBox& box) {
     return std::any_of(box.nics.begin(), box.nics.end(), [](DeviceId nic) { return !nic.valid(); });
@@ -24,7 +24,7 @@ void join_nics(const Placement& placement, StepPlan& plan) {
 
 std::vector<StepMessage> NcclModel::message_parts(Bytes bytes, DeviceId from, DeviceId to) const {
   const UsageBuilder usage(impl_->router);
-  // No part is empty; a message of none is one part.
+  // No part is empty; an empty message has one part.
   const std::int64_t parts = std::clamp<std::int64_t>(bytes.value(), 1, usage.connections(from, to));
   std::vector<StepMessage> out;
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -58,7 +58,7 @@ StepPlan NcclModel::steps(CollectiveKind kind, Bytes bytes, std::span<const Devi
   const CollectiveKind wire = kind == CollectiveKind::barrier ? CollectiveKind::all_reduce : kind;
   const std::int64_t payload = std::max<std::int64_t>(kind == CollectiveKind::barrier ? 4 : bytes.value(), 1);
   const Choice choice = impl_->choose_messages(wire, bytes, payload, placement);
-  // The longest hop through the fabric that the channels really take.
+  // The longest hop through the fabric that the channels use.
   UsageBuilder reach = impl_->usage();
   if (choice.algorithm == Algorithm::ring) lower_ring(wire, placement, choice.channels, reach);
   if (choice.algorithm == Algorithm::tree) lower_tree(placement, choice.channels, reach);
@@ -98,7 +98,7 @@ void NcclModel::lower_step(const StepMessage& message, std::span<const DeviceId>
                                    .allow_pxn = allows_pxn()};
   message.way == StepMessage::kJoined ? usage.add_hop(query, 1) : usage.add(query, 1);
   usage.finish(1, out.usage);
-  if (message.latency == Duration{}) {  // of a send: message_parts()
+  if (message.latency == Duration{}) {  // of a plain send: message_parts()
     as_message(usage, out);
     const double parts = usage.connections(gpus[message.from], gpus[message.to]);
     out.weight /= parts;

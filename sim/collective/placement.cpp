@@ -56,7 +56,7 @@ std::shared_ptr<Searches> searches_without(const std::shared_ptr<Searches>& know
 struct Placer::Impl {
   Impl(const topology::Router& r, const Overrides& overrides, std::shared_ptr<Searches> s);
 
-  // Equal for nodes that are wired alike, as far as searches see.
+  // Equal for nodes that are wired alike as far as searches can see.
   std::uint64_t signature(std::uint32_t node) const;
   std::uint64_t wiring(std::uint32_t node) const;
   bool reaches_switches(DeviceId gpu) const;
@@ -69,13 +69,13 @@ struct Placer::Impl {
                                         std::vector<std::uint32_t>& positions) const;
   const nccl::Box* graphs_of(const PlacedBox& box, bool inter) const;
   void find_nics(const PlacedBox& box, std::vector<DeviceId>& nics) const;
-  // None where it spans several.
+  // kNone if the box spans several nodes.
   [[nodiscard]] std::uint32_t node_of(const PlacedBox& box) const {
     const std::uint32_t node = topology.device(box.gpus.front()).node;
     return topology.device(box.gpus.back()).node == node ? node : kNone;
   }
-  // Graphs and NICs of a box are those of one like it, whose NICs stand last in `nics`, in its own node.
-  // False: it is not like it.
+  // Gives a box the graphs and NICs of a similar one (whose NICs come last in `nics`), in its own node.
+  // False: the boxes are not similar.
   bool follow(const PlacedBox& like, std::size_t like_nics, PlacedBox& box,
               std::vector<DeviceId>& nics) const;
 
@@ -85,7 +85,7 @@ struct Placer::Impl {
   nccl::BufferSizes asked;
   std::shared_ptr<Searches> searches;
   std::vector<bool> domain_spans_nodes;
-  std::set<std::uint32_t> maimed;  // nodes of which searches do not see all
+  std::set<std::uint32_t> maimed;  // nodes with links that searches do not see
   mutable std::vector<std::atomic<std::uint64_t>> signatures;
   mutable std::mutex kinds_mutex;
   mutable std::unordered_map<std::uint64_t, std::uint64_t>
@@ -120,7 +120,7 @@ Placer::Impl::Impl(const topology::Router& r, const Overrides& overrides, std::s
 std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
   std::uint64_t hash = signatures[node].load(std::memory_order_relaxed);
   if (hash != 0) return hash;
-  // Routes may miss more than searches do, and a kind is theirs.
+  // Routes may avoid more links than searches do, and the router's kinds of nodes follow the routes.
   const bool of_its_kind = !maimed.contains(node);
   const std::uint64_t kind = router.kind_of_cell(node);
   if (of_its_kind) {
@@ -137,7 +137,7 @@ std::uint64_t Placer::Impl::signature(std::uint32_t node) const {
   return hash;
 }
 
-// Everything that a search reads of a node, so that topologies may share what was searched.
+// A hash of everything that a search reads of a node, so that topologies can share search results.
 std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
   std::uint64_t hash = mix(topology.peer_to_peer ? 1 : 2, topology.sharp ? 1 : 2);
   for (const DeviceId id : topology.devices_of_node(node)) {
@@ -163,7 +163,7 @@ std::uint64_t Placer::Impl::wiring(std::uint32_t node) const {
   return hash | 1;
 }
 
-// Sums in the NVSwitch want every GPU's links to it.
+// Reduction in the NVSwitch needs every link of every GPU to it.
 bool Placer::Impl::reaches_switches(DeviceId gpu) const {
   const auto links = topology.links_from(gpu);
   return std::all_of(links.begin(), links.end(), [&](LinkId l) {
@@ -171,7 +171,7 @@ bool Placer::Impl::reaches_switches(DeviceId gpu) const {
   });
 }
 
-// Ranks that reach each other over NVLink alone are one node to NCCL, even across chassis.
+// NCCL treats ranks that reach each other over NVLink alone as one node, even across chassis.
 std::uint64_t Placer::Impl::box_of(DeviceId gpu) const {
   const std::uint32_t domain = router.scale_up_domain(gpu);
   if (domain != kNone && domain_spans_nodes[domain]) return (1ULL << 32) + domain;
@@ -203,7 +203,7 @@ const nccl::Box* Placer::Impl::graphs_of(const PlacedBox& box, bool inter) const
   return known.get();
 }
 
-// The graphs were made for some box of this shape; its NICs sit at the same places here.
+// The graphs were made for some box of this shape; its NICs are at the same places in this box.
 void Placer::Impl::find_nics(const PlacedBox& box, std::vector<DeviceId>& out) const {
   std::vector<std::uint32_t> nodes;
   for (const DeviceId gpu : box.gpus)
@@ -253,11 +253,11 @@ std::uint64_t Placer::signature(std::uint32_t node) const {
   return impl_->signature(node);
 }
 
-// Puts the ranks of a box next to each other; returns where each box's begin, and where the last one's end.
-// Boxes are numbered in the order in which ranks name them.
+// Groups the ranks by box; returns the beginning of each box's ranks, and the end of the last one's. Boxes
+// are numbered in the order in which ranks name them.
 std::vector<std::size_t> Placer::Impl::group_by_box(std::span<const DeviceId> gpus,
                                                     std::vector<std::uint32_t>& positions) const {
-  std::unordered_map<std::uint64_t, std::size_t> seen;  // boxes by number, once one is smaller than before
+  std::unordered_map<std::uint64_t, std::size_t> seen;  // boxes by number, once a smaller number comes
   std::uint64_t last = ~0ULL, largest = 0;
   std::size_t at = 0;
   std::vector<std::uint64_t> numbers;

@@ -6,14 +6,14 @@ using nccl::CommunicatorFacts;
 
 // vLLM's all-reduce (csrc/custom_all_reduce.cuh; distributed/device_communicators/custom_all_reduce.py): 2,
 // 4, 6 or 8 GPUs of one box that all reach each other over NVLink, below 8 MiB; one shot for two GPUs, for up
-// to four below 512 KiB, for up to eight below 256 KiB. SGLang's is the same or TensorRT-LLM's, which changes
-// at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks.
+// to four below 512 KiB, for up to eight below 256 KiB. SGLang uses the same kernel or TensorRT-LLM's, which
+// changes at 1 and 0.5 MB (plugins/ncclPlugin/allreducePlugin.cpp; recalled). 36 blocks.
 constexpr std::int64_t kServingMost = 8 << 20, kOneShotOfFour = 512 << 10, kOneShotOfEight = 256 << 10;
 constexpr std::uint16_t kServingBlocks = 36;
 // Its share of the tuner's NVLink rate: sgl-project/sglang pull request 2904, H100, fp32, from 1 to 4 MiB on
-// 2, 4 and 8 GPUs, vLLM's kernel 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. A start and a
-// step are LL's, whose flags and polling these kernels share. In no constant: its 2 KiB on 2, 4 and 8
-// GPUs, 3.7, 4.8 and 5.9 us, are 5.4 here.
+// 2, 4 and 8 GPUs: vLLM's kernel 230, 241, 263 GB/s and TensorRT-LLM's 262, 274, 322, of 370.8. Start and
+// step times are LL's, since these kernels use flags and polling too. Not fitted: 2 KiB on 2, 4 and 8 GPUs,
+// measured 3.7, 4.8 and 5.9 us, take 5.4 here.
 constexpr double kServingShare = 0.7;
 }  // namespace
 
@@ -41,7 +41,7 @@ Timing time_serving(const Choice& choice, const nccl::Tuner& tuner) {
   const StepTiming step = time_steps(CollectiveKind::broadcast, flags, tuner, {}, {}, {});
   Timing t;
   t.latency = step.start + (one ? 1 : 2) * step.inside;
-  t.wire = one ? n / 2 : 1;  // of what an exchange of n-ths and of sums carries
+  t.wire = one ? n / 2 : 1;  // relative to what an exchange of n-ths and of sums carries
   t.cap = kServingShare * facts.nvlink_bandwidth * 1e9 / (t.wire * 2 * (n - 1) / n);
   return t;
 }

@@ -21,7 +21,7 @@ bool over_tcp(const topology::Topology& topology) {
 }
 
 double socket_cap(const std::vector<SocketHop>& hops, int threads) {
-  double busiest = 0;  // seconds a byte
+  double busiest = 0;  // seconds per byte
   if (threads > 0) {
     for (const SocketHop& hop : hops)
       busiest = std::max(busiest, hop.bytes / hop.connections / threads / kSocketReceive);

@@ -6,12 +6,12 @@
 
 namespace topsim::collective {
 
-// In round d every rank sends to the rank d further on and receives from the one d before. Eight rounds share
-// a channel, the next eight take the next channel at the same time, and a message is cut over fewer channels
-// until all rounds have one, so that a batch waits for another only beyond eight rounds a channel (NCCL 2.30
-// channel.h, ncclP2pChannelBaseForRound; graph/paths.cc, ncclTopoComputeP2pChannels). The start is the
-// kernel's, once. A GPU posts what leaves its box one after the other, also while messages wait. A message is
-// cut over the connections that UsageBuilder::add_message gives it.
+// In round d every rank sends to the rank d further on and receives from the rank d before. Eight rounds
+// share a channel, the next eight use the next channel at the same time, and a message is split over fewer
+// channels until all rounds have one, so that a batch waits for another only beyond eight rounds per channel
+// (NCCL 2.30 channel.h, ncclP2pChannelBaseForRound; graph/paths.cc, ncclTopoComputeP2pChannels). The start is
+// the kernel's, once. A GPU posts the messages that leave its box one after the other, also while messages
+// wait. A message is split over the connections that UsageBuilder::add_message gives it.
 StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::int64_t bytes,
                       const Placement& placement, const Timing& timing) {
   constexpr std::uint32_t kRoundsPerBatch = 8;
@@ -20,13 +20,13 @@ StepPlan direct_steps(const topology::Router& router, CollectiveKind kind, std::
   const std::uint32_t at_a_time = kRoundsPerBatch * std::bit_ceil(channels);
   const bool all = kind == CollectiveKind::all_to_all;
   const std::uint32_t rounds = all ? n - 1 : 1;
-  const double share = all ? static_cast<double>(rounds) / n : 1;  // of its bytes, what a rank sends
+  const double share = all ? static_cast<double>(rounds) / n : 1;  // the part of its bytes that a rank sends
   const double rate = timing.cap * share / std::min(at_a_time, rounds);
   StepBuilder plan;
   const UsageBuilder usage(router);
   struct Sent {  // a message's parts follow each other
     std::uint32_t first, parts;
-    Microseconds earliest;  // it has arrived by then, bytes apart
+    Microseconds earliest;  // it has arrived by then if its bytes take no time
   };
   std::vector<std::vector<Sent>> sent(n);  // by rank, by round
   std::vector<std::uint32_t> posted(n), box_of(n);

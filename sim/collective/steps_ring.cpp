@@ -7,7 +7,7 @@
 namespace topsim::collective {
 namespace {
 
-// A channel's ring through all boxes: ranks in order and, where it leaves a box, the NICs.
+// A channel's ring through all boxes: the ranks in order, and the NICs where it leaves a box.
 struct Ring {
   struct Hop {
     std::uint32_t rank = 0;
@@ -54,17 +54,17 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
                                           static_cast<double>(chunk)))
                : chunk;
   const int slices = choice.protocol == Protocol::simple && !pipeline ? 2 : 1;
-  // A slice has no less than a 32nd of two slots (NCCL 2.30, prims_simple.h, genericOp).
+  // A slice is at least a 32nd of two slots (NCCL 2.30, prims_simple.h, genericOp).
   const std::int64_t least_slice = placement.tuner->facts().buffers.buffer / 8 * 2 / 32;
-  // A pipeline's pieces leave one after the other, each at all the channel has, as far as eight slots of a
-  // chunk reach.
+  // The pieces of a pipeline leave one after the other, each at the full rate of the channel; at most eight
+  // slots' worth of chunks are in flight.
   const std::size_t window =
       pipeline ? static_cast<std::size_t>(8 * chunk / piece) : static_cast<std::size_t>(slices);
-  // Between boxes a step's latency is on the wire, and the proxies keep all eight slots busy. The tuner's hop
-  // also holds their waiting for each other, so slices, not slots, are counted: with four slices (eight
-  // slots) a ring over two H100 boxes takes 277 us at 256 KiB where the tuner says 193.
+  // Between boxes the latency of a step is on the wire, and the proxies keep all eight slots busy. The
+  // tuner's hop also contains their waiting for each other, so slices are counted, not slots: with four
+  // slices (eight slots) a ring over two H100 boxes takes 277 us at 256 KiB where the tuner says 193.
   const std::size_t window_between = std::max<std::size_t>(window, 8);
-  // All channels and the slices in flight share what the algorithm reaches on an edge.
+  // All channels and the slices in flight share the algorithm's rate on an edge.
   const double per_edge = pipeline ? 1 : static_cast<double>(rounds) / static_cast<double>(n);
   const double rate = timing.cap * per_edge * timing.wire / static_cast<double>(channels);
 
@@ -94,14 +94,14 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
                           hop.from_nic,
                           hop.to_nic,
                           static_cast<std::uint8_t>(slice)};
-      // The next one leaves behind this one, at the channel's rate, while this one is still on its way.
+      // The next message follows this one at the channel's rate while this one is still in flight.
       if (hop.between || pipeline)
         message.line = static_cast<std::uint32_t>((c * n + position) * slices + slice + 1);
       line.push_back(plan.add(message, {arrived, slot}));
       return line.back();
     };
     if (pipeline) {
-      // Rank 0 is the root; the data flows from it along the ring, or along the ring towards it.
+      // Rank 0 is the root; the data flows along the ring, from the root or towards it.
       std::int64_t root = 0;
       while (ring.hops[static_cast<std::size_t>(root)].rank != 0) ++root;
       const std::int64_t source = kind == CollectiveKind::broadcast ? root : (root + 1) % n;
@@ -112,8 +112,8 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       }
       continue;
     }
-    // A rank's threads begin a loop when the last chunk of the one before has come to them; sent earlier, it
-    // would stand before that one on a slow hop. What LL and LL128 wait there is in their measured rates.
+    // A rank's threads begin a loop when the last chunk of the previous loop has arrived; a chunk sent
+    // earlier would block that one on a slow hop. For LL and LL128 this wait is part of their measured rates.
     std::vector<std::uint32_t> arrived(static_cast<std::size_t>(n * slices), StepBuilder::kNothing);
     for (std::int64_t done = 0; done < share; done += n * chunk) {
       const std::int64_t part = std::min(chunk, (share - done + n - 1) / n);  // of each rank, in this loop
@@ -121,7 +121,7 @@ StepPlan ring_steps(CollectiveKind kind, std::int64_t bytes, const Choice& choic
       const std::int64_t first_slice =
           slices == 1 ? part : std::min(part, std::max((part + 1) / 2, least_slice));
       side_by_side = first_slice < part ? slices : 1;
-      // By the position at which a chunk begins, where the last one was by that at which it did.
+      // `arrived` is indexed by where a chunk began, in the previous loop by where that loop's chunk began.
       std::rotate(arrived.begin(), arrived.end() - rounds % n * slices, arrived.end());
       for (std::int64_t s = 0; s < rounds; ++s)
         for (int slice = 0; slice < slices; ++slice)

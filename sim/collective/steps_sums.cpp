@@ -1,7 +1,7 @@
-// Sums over trees as messages: in the fabric's switches (CollNet, NVLS between boxes with SHARP) and in the
-// heads of boxes (NVLSTree). Each head's share goes up its tree piece by piece: a node forwards a piece when
-// it has arrived from all nodes below, and the sum at the top returns by the same way. Inside a box the heads
-// collect their shares first: over NVLink from every GPU, or through an NVSwitch that sums.
+// Reductions over trees as messages: in the fabric's switches (CollNet, NVLS between boxes with SHARP) and in
+// the heads of boxes (NVLSTree). Each head's share goes up its tree piece by piece: a node forwards a piece
+// when it has arrived from all nodes below, and the result at the top returns by the same path. Inside a box
+// the heads collect their shares first: over NVLink from every GPU, or through an NVSwitch that reduces.
 #include <algorithm>
 #include <map>
 
@@ -44,7 +44,8 @@ class SumSteps {
   }
 
  private:
-  // Small against the share, so that a tree's levels cost little; no more pieces than that takes.
+  // Small compared with the share, so that the levels of a tree cost little, but no smaller than that
+  // requires.
   static std::int64_t piece_of(std::int64_t share) {
     return std::clamp<std::int64_t>(share / 16, 4 << 10, 64 << 10);
   }
@@ -56,8 +57,8 @@ class SumSteps {
     return known->second;
   }
 
-  // One message that way. `rate` above 0: a source, which sends piece after piece at that rate; its first
-  // carries what a call takes before anything moves.
+  // Sends one message along `way`. With `rate` above 0 the sender is a source, which sends piece after piece
+  // at that rate; its first piece includes the time that a call takes before anything moves.
   std::uint32_t send(std::uint32_t from, std::uint32_t to, const SumWay& way, int flow, std::int64_t bytes,
                      Microseconds start, double rate, std::vector<std::uint32_t> after) {
     StepMessage message{from, to, Bytes(bytes), static_cast<std::uint16_t>(flow), 0, 0};
@@ -79,7 +80,7 @@ class SumSteps {
     return plan_.add(message, after);
   }
 
-  // One tree's share of a head, as a flow of its own.
+  // Adds the part of a head's share that one tree carries, as a flow of its own.
   void add_tree(const SumTree& tree, int head, int flow, std::int64_t share, double rate) {
     constexpr std::size_t kSlots = 8;
     const std::vector<SumTree::Node>& nodes = tree.nodes;
@@ -88,7 +89,7 @@ class SumSteps {
       return nodes[n].box == SumTree::kNone ? nullptr : &placement_.boxes[nodes[n].box];
     };
     std::vector<std::uint32_t> at(size_of);
-    Microseconds fabric{};  // the longest way to the top and back
+    Microseconds fabric{};  // of the longest path to the top and back
     for (std::uint32_t n = 0; n < size_of; ++n) {
       const PlacedBox* box = box_of(n);
       at[n] = box != nullptr ? box->ranks[trees_.head_of(*box, head)] : position(nodes[n].device);
@@ -109,7 +110,7 @@ class SumSteps {
         summed.clear();
         if (const PlacedBox* box = box_of(n)) summed = collect(*box, head, flow, size, start, rate);
         for (const std::uint32_t child : node.children) summed.push_back(up[child]);
-        if (node.parent == SumTree::kNone) break;  // the top, which is last
+        if (node.parent == SumTree::kNone) break;  // the top is the last node
         const bool source = summed.empty();
         if (sent[n].size() >= kSlots) summed.push_back(sent[n][sent[n].size() - kSlots]);
         up[n] = send(at[n], at[node.parent], node.up, flow, size, source ? start : Microseconds{},
@@ -129,7 +130,7 @@ class SumSteps {
     }
   }
 
-  // The NVSwitch that sums a head's share; none where GPUs send to the head themselves.
+  // The NVSwitch that reduces a head's share; none if GPUs send to the head themselves.
   [[nodiscard]] std::optional<DeviceId> summing_switch(const PlacedBox& box, int head) const {
     std::vector<DeviceId> chips;
     for (const LinkId link : topology_.links_from(box.gpus[trees_.head_of(box, head)])) {
@@ -140,7 +141,7 @@ class SumSteps {
     return chips[static_cast<std::size_t>(head) % chips.size()];
   }
 
-  // To or from an NVSwitch over their link, between GPUs as the router says: over all switches at once.
+  // To or from an NVSwitch over their link; between GPUs as the router says, over all switches at once.
   const SumWay& inside(DeviceId from, DeviceId to) {
     const auto [known, fresh] = inside_.try_emplace({from, to});
     if (!fresh) return known->second;
@@ -153,7 +154,7 @@ class SumSteps {
     return known->second;
   }
 
-  // A box's piece at its head: the messages that bring it.
+  // The messages that bring a box's piece to its head.
   std::vector<std::uint32_t> collect(const PlacedBox& box, int head, int flow, std::int64_t size,
                                      Microseconds start, double rate) {
     const std::size_t at = trees_.head_of(box, head);

@@ -60,8 +60,8 @@ std::vector<Node> tree_of(const Placement& placement, int channel, std::vector<s
 
 }  // namespace
 
-// A leaf sends at the pace of the whole tree, everybody else hands on what has arrived: so the pipeline fills
-// at the speed of a hop and then runs at the tree's rate. At most eight pieces (slots) are on an edge.
+// Leaves send at the rate of the whole tree, other nodes pass on what has arrived: so the pipeline fills at
+// the speed of a hop and then runs at the tree's rate. At most eight pieces (slots) are on an edge.
 StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& placement,
                     const TreePipeline& pipe, double wire, const StepTiming& steps) {
   constexpr std::size_t kSlots = 8;
@@ -72,7 +72,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
     std::vector<std::uint32_t> order;
     const std::vector<Node> nodes = tree_of(placement, static_cast<int>(c), order);
     const std::int64_t begin = bytes * c / channels, share = bytes * (c + 1) / channels - begin;
-    // By the edge's lower end, piece by piece.
+    // Indexed by the lower end of the edge; one entry per piece.
     std::vector<std::vector<std::uint32_t>> up(nodes.size()), down(nodes.size());
     for (std::int64_t done = 0; done < share; done += piece) {
       const auto size = static_cast<double>(std::min(piece, share - done));
@@ -84,7 +84,8 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
         double time = pipe.rate > 0 ? size / pipe.hop_rate : 0;
         std::size_t window = kSlots;
         if (leaf && pipe.rate > 0) {
-          // Piece k has arrived k periods after the first: as many under way as one takes periods.
+          // Piece k arrives k periods after the first, so as many pieces are in flight as a piece takes
+          // periods.
           const double period = size / pipe.rate;
           window = std::min(kSlots, static_cast<std::size_t>(std::ceil((latency + time) / period - 1e-9)));
           time = line.size() < window ? time + static_cast<double>(line.size()) * period
@@ -105,7 +106,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
         line.push_back(plan.add(message, after));
       };
       std::vector<std::uint32_t> at_root;
-      for (auto r = order.rbegin(); r != order.rend(); ++r) {  // sums from the leaves up
+      for (auto r = order.rbegin(); r != order.rend(); ++r) {  // reduction from the leaves up
         std::vector<std::uint32_t> after;
         for (const std::uint32_t child : nodes[*r].children) after.push_back(up[child].back());
         if (nodes[*r].parent == StepBuilder::kNothing) {
@@ -114,7 +115,7 @@ StepPlan tree_steps(std::int64_t bytes, const Choice& choice, const Placement& p
           send(*r, true, after);
         }
       }
-      for (const std::uint32_t r : order)  // the result down
+      for (const std::uint32_t r : order)  // the result back down
         for (const std::uint32_t child : nodes[r].children)
           send(child, false, r == order.front() ? at_root : std::vector<std::uint32_t>{down[r].back()});
     }

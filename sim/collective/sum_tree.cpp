@@ -26,8 +26,9 @@ DeviceId SumTrees::nic(const PlacedBox& box, int head) const {
   return box.nics[static_cast<std::size_t>(channel(box, head).enter_net)];
 }
 
-// Of alternatives the one that fewest heads have taken, and of those the head's own by number, so that all
-// leaves lead one head to one spine: heads whose route divides over all uplinks take one each.
+// Chooses the way that the fewest heads have taken; among equals the one with the head's own number. So all
+// leaves lead one head to the same spine, and heads whose route divides over all uplinks take one uplink
+// each.
 LinkId SumTrees::least_taken(const Links& ways, int head) {
   const std::size_t own = static_cast<std::size_t>(head) % ways.size();
   LinkId best = ways[own];
@@ -39,8 +40,8 @@ LinkId SumTrees::least_taken(const Links& ways, int head) {
   return best;
 }
 
-// One path of the route, in parts that end at the fabric's switches and at the receiver, or at the first
-// switch that `known` leads on from.
+// One path of the route, split at the fabric's switches; it ends at the receiver, or at the first switch from
+// which a path is `known`.
 template <class Known>
 std::vector<SumTrees::Links> SumTrees::parts(const PlacedBox& from, const PlacedBox& to, int head,
                                              const Known& known) {
@@ -87,7 +88,7 @@ SumTrees::Links SumTrees::turned(const Links& links) const {
   return back;
 }
 
-// All paths lead to the first box's leaf: the union of their cables, as the pipelined form counts them.
+// All paths lead to the first box's leaf: the union of their cables, as in the pipelined form.
 SumTree SumTrees::in_fabric(int head) {
   const auto& boxes = placement_.boxes;
   struct Edge {
@@ -122,7 +123,7 @@ SumTree SumTrees::in_fabric(int head) {
     return static_cast<std::uint32_t>(tree.nodes.size() - 1);
   };
   for (std::uint32_t b = 0; b < boxes.size(); ++b) add(b, {}, &of_box[b]);
-  // Switches by their distance from the top, the furthest first.
+  // Switches by their distance from the top, the farthest first.
   std::vector<std::pair<std::size_t, DeviceId>> switches;
   for (std::size_t b = 0; b < boxes.size(); ++b) {
     for (DeviceId at = of_box[b].to;;) {

@@ -9,23 +9,23 @@
 
 namespace topsim::collective {
 namespace {
-// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93); later, as rings do (exposed_share), what
-// Simple reaches of NVLink. Its own part is copied within the GPU's memory at what the threads of a channel
-// reach, GB/s, whatever the links: of 512 MiB on 2, 4 and 8 GPUs 310-460 over 24 channels (A100), 570-1200
-// over 24 (H100), 490-540 over 32 (B200). In no constant: 16 GiB on four H100, 357 GB/s of bus bandwidth; 8
-// GiB on four GB200 and 16 on eight, 615 and 662. Starts with LL and with Simple; Hopper's and Blackwell's
-// with Simple are medians of what 64 KiB to 8 MiB leave beyond that (11-18 and 13-21 us).
+// All-to-all reaches 0.92 of the ring rate (0.91, 0.91, 0.93); for large sizes, as with rings
+// (exposed_share), Simple's share of NVLink. A rank's own part is copied within the GPU's memory at the rate
+// of a channel's threads, GB/s, whatever the links: for 512 MiB on 2, 4 and 8 GPUs 310-460 over 24 channels
+// (A100), 570-1200 over 24 (H100), 490-540 over 32 (B200). Not fitted: 16 GiB on four H100, 357 GB/s of bus
+// bandwidth; 8 GiB on four GB200 and 16 on eight, 615 and 662. Starts with LL and with Simple; Hopper's and
+// Blackwell's with Simple are medians of what remains at 64 KiB to 8 MiB (11-18 and 13-21 us).
 constexpr double kDirectShare = 0.92;
 constexpr std::array<double, 4> kDirectOwnCopy = {18, 18, 30, 15.6};
 constexpr std::array<double, 4> kDirectStart = {13, 13, 7.4, 10.5}, kDirectStartSimple = {30, 30, 13.3, 16.2};
-// LL inside a box as far as 16 KiB a channel, half of its wire flags; the pairs of a rank share its channels
-// (enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin). Since 2.28 NCCL first counts the channels that the bytes
-// are worth, one for each 64 KiB over NVLink and 16 KiB over PCIe (an eighth of P2P_NVL_CHUNKSIZE and
-// P2P_PCI_CHUNKSIZE), so that over NVLink 16 KiB a pair are the end of it: H100 and B200 (2.29.2) step there.
-// The starts of A100 were read under 2.27.3, and its rule stays with them.
+// LL is used inside a box up to 16 KiB per channel; half of its wire is flags; the pairs of a rank share its
+// channels (enqueue.cc, P2P_LL_THRESHOLD and nChannelsMin). Since 2.28 NCCL first counts the channels that
+// the bytes are worth, one for each 64 KiB over NVLink and 16 KiB over PCIe (an eighth of P2P_NVL_CHUNKSIZE
+// and P2P_PCI_CHUNKSIZE), so that over NVLink LL ends at 16 KiB per pair: H100 and B200 (2.29.2) show that
+// step. The starts of A100 were read under 2.27.3, so its rule is used with them.
 constexpr double kDirectLL = 16 << 10, kDirectPart = 64 << 10;
-// What is not NVIDIA's starts as RCCL's collectives do, by its own figures (ROCm/rccl, graph/tuning.cc,
-// baseLat).
+// Hardware other than NVIDIA's starts as RCCL's collectives do, by RCCL's figures (ROCm/rccl,
+// graph/tuning.cc, baseLat).
 constexpr double kRcclStart = 12, kRcclStartSimple = 17;
 constexpr double kDirectLoop = 2 << 20;  // a ring's chunk: assumed
 
@@ -34,9 +34,9 @@ unsigned channels_of_pair(const nccl::CommunicatorFacts& facts) {
                           std::bit_ceil(static_cast<unsigned>(facts.ranks)));
 }
 
-// A pair of a box has its share of all channels, twice as many for every doubling above 16 MiB a channel (32
-// chunks of 512 KiB over NVLink; NCCL 2.30 enqueue.cc, scheduleP2pTasksToPlan and addP2pToPlan, as since
-// 2.18), each with half of its threads to send and half to receive, as an edge of a tree. In no constant:
+// A pair within a box has its share of all channels, twice as many for every doubling above 16 MiB per
+// channel (32 chunks of 512 KiB over NVLink; NCCL 2.30 enqueue.cc, scheduleP2pTasksToPlan and addP2pToPlan,
+// as since 2.18). Half of a channel's threads send and half receive, as on an edge of a tree. Not fitted:
 // four H100, 128 MiB 163 GB/s over 8 channels, 256 MiB 299 over 16, 512 MiB 355.
 unsigned pair_channels(std::int64_t bytes, unsigned share, const nccl::CommunicatorFacts& facts) {
   constexpr std::int64_t kLeastPart = 64 << 10, kMostPart = 16 << 20;
@@ -78,20 +78,23 @@ Timing time_direct(CollectiveKind kind, std::int64_t bytes, const nccl::Tuner& t
     return t;
   }
   if (facts.nodes > 1) {
-    const double others = n - facts.min_local_ranks,         // of who has most of them
-        nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes a microsecond
+    // A GPU's proxy, one thread, posts a send and a receive for each GPU of the other boxes. Each takes the
+    // tuner's time of a network operation, or as long as the NIC needs for it. No sweep is public.
+    const double others = n - facts.min_local_ranks,         // of the rank that has most of them
+        nic = facts.nic_wire * 1e3 / facts.max_local_ranks;  // bytes per microsecond
     const double posting = facts.amd_host ? nccl::kNetOverheadAmd : nccl::kNetOverhead,
                  sending = nic > 0 ? static_cast<double>(bytes) / n / nic : 0;
     if (options.step_costs) t.post = Microseconds(std::max(0.0, posting - sending));
     t.latency += std::max(0.0, others - 1) * t.post;
-    // What leaves a box is limited by its links, of which NICs get their share.
+    // Data that leaves a box is limited by the box's links, of which the NICs are the limiting ones.
     const double least = facts.min_local_ranks, most = facts.max_local_ranks;
     const double leaving = std::max(least * (n - least), most * (n - most)) / n;  // of a rank's bytes
     if (options.protocol_shares && leaving > 0) t.cap = kNicShare * facts.nic_wire * 1e9 / leaving;
     return t;
   }
-  // What stays, and the own part, by the channels. Up to eight peers, oneself among them, share a channel
-  // side by side: where the wires are slower than the threads the own part is done before the others.
+  // Data that stays in the box, and the rank's own part, pass through the channels. Up to eight peers, the
+  // rank itself among them, share a channel side by side: where the wires are slower than the threads, the
+  // own part is finished before the others.
   const double others = t.wire * (n - 1) / n, share = options.protocol_shares ? kDirectShare : 1;
   const double own = nvidia ? 1 / (n * kDirectOwnCopy[gpu] * facts.channels) : 0;
   const double links = share * facts.ring.bandwidth_intra * facts.ring.channels;

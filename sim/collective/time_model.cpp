@@ -18,17 +18,17 @@ using nccl::least_known;
 using nccl::log2_ceil;
 using nccl::log2_floor;
 
-// Every figure: what was read or fitted, on which public sweeps. "Sweeps" are nccl-tests out-of-place times
-// of NCCL 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit
-// 095f58a): all-reduce, all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
+// Every figure below says what it was read or fitted from. "Sweeps" are nccl-tests out-of-place times of NCCL
+// 2.27-2.29 on 2, 4 and 8 GPUs of A100, H100 and B200 boxes (ai-dynamo/aiconfigurator, commit 095f58a):
+// all-reduce, all-gather, reduce-scatter and all-to-all of 512 B to 512 MiB.
 
 // Microseconds to start and for each step inside the box, by GPU generation (rows: Volta as Ampere, Ampere,
 // Hopper, Blackwell). LL and Simple: regression of small rings on their number of steps (all-reduce,
 // all-gather and reduce-scatter on 2, 4 and 8 GPUs), residuals 2-6 %. LL128 and its share below: differences
 // between neighbouring sizes of 2-16 MiB (A100: nine rows on 4 and 8 GPUs, starts 10-15 us; H100: six rows,
-// starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all of them. On B200 three rows at 8
-// and 16 MiB, where LL128 is chosen, fit no line: they look like Simple's (NCCL 2.29.2). Ampere's first
-// estimate stays, 35-40 % too fast there.
+// starts 8-13 us). The tuner has 6.6 + 0.6, 14 + 1.9 and 8.4 + 3.4 for all generations. On B200 three rows at
+// 8 and 16 MiB, where LL128 is chosen, fit no line: they look like Simple's (NCCL 2.29.2). Ampere's first
+// estimate is used there, 35-40 % too fast.
 struct StepCosts {
   double ll, ll_step, ll128, ll128_step, simple, simple_step;
 };
@@ -36,33 +36,31 @@ constexpr std::array<StepCosts, 4> kSteps = {{{8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {8.4, 0.88, 12, 1.47, 25.2, 5.9},
                                               {4.6, 0.80, 11, 1.47, 16.2, 2.0},
                                               {7.7, 1.27, 22.2, 1.47, 13.7, 7.2}}};
-// What is not NVIDIA's: RCCL's own figures over xGMI (ROCm/rccl, graph/tuning.cc, baseLat and
+// Hardware other than NVIDIA's: RCCL's own figures over xGMI (ROCm/rccl, graph/tuning.cc, baseLat and
 // tuning_model_5, gfx942).
 constexpr StepCosts kRcclSteps = {12, 0.8, 12, 0.8, 17, 2.1};
-// CollNetDirect: everybody to the heads and back takes 2 (n - 1)/n of the bytes over NVLink, of which it
+// CollNetDirect: sending to the heads and back takes 2 (n - 1)/n of the bytes over NVLink, of which it
 // reaches this share: 110 GB/s of all-reduce on a DGX A100 with eight HDR NICs (NCCL's maintainer, NCCL issue
 // 320), of 240 x 8/14.
 constexpr double kCollNetShare = 0.80;
-// Between boxes a GPU's proxy, one thread, posts a send and a receive for each of the other boxes' GPUs,
-// which takes what a network operation takes in the tuner, or as long as the NIC needs for it. No sweep is
-// public.
 
-// Hops from the end of a tree inside a box to its beginning: NCCL's is a chain; RCCL's, where all are linked
-// with all, branches (src/graph/connect.cc, ncclTreeBasePostset).
+// Hops from one end of the tree's part in a box to the other: NCCL's is a chain; RCCL's has branches on full
+// meshes (src/graph/connect.cc, ncclTreeBasePostset).
 int chain_of(const CommunicatorFacts& facts, int local) {
   return facts.rccl ? log2_ceil(local) : local - 1;
 }
 
-// Hops that follow each other on the critical path.
+// The number of sequential hops on the critical path.
 struct Hops {
-  double inside = 0, between = 0;  // the box, boxes
+  double inside = 0, between = 0;  // inside boxes, between boxes
 };
 Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts& facts) {
   const int n = facts.ranks, nodes = facts.nodes;
   const double levels = log2_ceil(nodes), crossings = nodes - 1, steps = n - 1;
   switch (choice.algorithm) {
     case Algorithm::tree:
-      return {2.0 * chain_of(facts, facts.max_local_ranks), 2 * levels};  // the furthest leaf's, to the root
+      return {2.0 * chain_of(facts, facts.max_local_ranks),
+              2 * levels};  // from the furthest leaf to the root
     case Algorithm::nvls_tree:
       return {0, 2 * levels};
     case Algorithm::nvls:
@@ -75,9 +73,9 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
       return {kind == CollectiveKind::all_reduce ? 2.0 : 1.0, 0};
     default: {
       if (kind == CollectiveKind::all_reduce) return {2 * (steps - crossings), 2 * crossings};
-      // A broadcast comes back to its root's box where the root is not the first there, a reduction where it
-      // is not the last. Rank 0 is the first on the first channel; where GPUs come in several orders, not on
-      // all.
+      // A broadcast returns to its root's box if the root is not the first rank there, a reduction if it is
+      // not the last. Rank 0 is the first on the first channel; if channels have different orders, it is not
+      // the first on all of them.
       const bool first_everywhere = choice.channels == 1 || facts.ring.same_channels;
       const bool comes_back =
           nodes > 1 && n > nodes &&
@@ -88,12 +86,12 @@ Hops hops_of(CollectiveKind kind, const Choice& choice, const CommunicatorFacts&
   }
 }
 
-// A hop between boxes of AMD's: RCCL's own figure. That of a Simple ring is none (rccl.hpp), NCCL's stays.
+// A hop between AMD boxes: RCCL's own figure. A Simple ring has none (rccl.hpp), so NCCL's is used.
 double rccl_net(bool tree, bool simple) {
   return !tree ? nccl::kRcclRingNet : simple ? nccl::kRcclTreeNetSimple : nccl::kRcclTreeNet;
 }
 
-// A chain of messages (ring, tree): its start and what a hop costs.
+// Costs of a chain of messages (ring, tree): its start and each hop.
 StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microseconds network,
                      const TimeOptions& options) {
   const CommunicatorFacts& facts = tuner.facts();
@@ -104,7 +102,7 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
   const double starts[] = {costs.ll, costs.ll128, costs.simple},
                steps[] = {costs.ll_step, costs.ll128_step, costs.simple_step};
   const nccl::PathType inside = (tree ? facts.tree : facts.ring).type_intra;
-  // Alone on its box a GPU sends and receives at once, which hides nothing.
+  // With one GPU per box sending and receiving overlap, so nothing is hidden: the tree's figure.
   const std::size_t net_row = facts.ranks == facts.nodes ? 0 : row;
   const bool rccl_hop = facts.rccl && !(net_row == 1 && p == 2);
   StepTiming t{
@@ -118,8 +116,8 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
   }
   if (options.step_costs) {
     t.start = Microseconds(starts[p]);
-    // Between boxes the tuner's step already waits for the network. The sweeps' steps are NVLink's; of PCIe
-    // NCCL's own stand.
+    // Between boxes the tuner's step already contains the wait for the network. The sweeps' steps are for
+    // NVLink; for PCIe NCCL's own figures are used.
     const bool nvlink = facts.max_local_ranks == 1 || inside <= nccl::PathType::nvb;
     if (nvlink && (facts.nodes == 1 || p == 0))
       t.inside += Microseconds(steps[p] - nccl::kNvlinkLatency[row][p]);
@@ -128,8 +126,8 @@ StepTiming hop_costs(const Choice& choice, const nccl::Tuner& tuner, Microsecond
   return t;
 }
 
-// The speed of a tree that no search found, or not RCCL's, means nothing. A byte passes an inner box's wires
-// twice each way; of two boxes none is an inner one. 0: not known either.
+// The speed of a tree that no search found, or that is RCCL's, is meaningless. A byte passes the wires of an
+// inner box twice each way; of two boxes none is an inner one. 0: not known either.
 double unsearched_tree(const Choice& choice, const CommunicatorFacts& facts) {
   const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
   const double rate = rates.wire > 0 ? rates.wire : rates.threads > 0 ? rates.threads : rates.own_copy;
@@ -149,16 +147,16 @@ TreePipeline tree_pipeline(const Choice& choice, std::int64_t bytes, const nccl:
   const auto tuned = [&](Protocol protocol) {
     return tuner.cost(CollectiveKind::all_reduce, Algorithm::tree, protocol).bandwidth;
   };
-  // One half of a channel's threads sends up, the other down, so an edge has half of what a channel moves,
-  // and no more than its part of the links where all channels run along the same chain.
+  // Half of a channel's threads send up, the other half down, so an edge has half of a channel's rate, and at
+  // most its part of the links where all channels run along the same chain.
   const double alone = tuner.tree_channel_bandwidth(choice.protocol) / 2;
   double together = graph.bandwidth_intra * graph.channels / channels;
   TreePipeline pipe;
   if (graph.bandwidth_intra <= nccl::kNoChannel || facts.rccl) {
     pipe.rate = unsearched_tree(choice, facts) * 1e9 / channels;
   } else if (facts.tree_wire > 0) {
-    // As for rings, wires decide over PCIe, not the speeds that NCCL's search tries; the low-latency
-    // protocols at the tuner's part of Simple.
+    // As for rings, over PCIe the wires decide, not the speeds that NCCL's search tries; LL and LL128 get the
+    // tuner's share of Simple.
     const double by_host = least_known(1, host_memory_rate(facts) / facts.pcie_wire);
     const double simple =
         std::min(facts.tree_wire * by_host, channels * tuner.tree_channel_bandwidth(Protocol::simple) / 2);
@@ -181,8 +179,8 @@ double slowed(double cap, const CapParts& parts, double slow) {
 
 namespace {
 
-// Start and hops: of chains by their steps, else the tuner's with what the fabric adds. Returns what one
-// rank's own hop takes, of chains.
+// Adds the start and the hops: for chains by their steps, else the tuner's figure plus what the fabric adds.
+// Returns the time of one rank's own hop, for chains.
 Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, const Hops& hops,
                             Microseconds network, const TimeOptions& options, Timing& t) {
   const CommunicatorFacts& facts = tuner.facts();
@@ -203,7 +201,7 @@ Microseconds start_and_hops(const Choice& choice, const nccl::Tuner& tuner, cons
   return {};
 }
 
-// The first piece waits at every hop, the others follow it at the tree's rate.
+// The first piece waits at every hop, the others follow at the tree's rate.
 void fill_tree(const TreePipeline& pipe, const Hops& hops, int channels, Timing& t) {
   if (pipe.rate > 0)
     t.latency += Microseconds(
@@ -211,7 +209,8 @@ void fill_tree(const TreePipeline& pipe, const Hops& hops, int channels, Timing&
   t.cap = pipe.rate * channels;
 }
 
-// `chunk`: bytes of one. Threads and wires of an edge, and the copy of a rank's own part.
+// Limits of a ring: the threads and wires of an edge, and the copy of a rank's own part. `chunk`: bytes of
+// one.
 void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFacts& facts, double bytes,
                double chunk, Timing& t) {
   const double n = facts.ranks;
@@ -219,7 +218,7 @@ void pace_ring(CollectiveKind kind, const Choice& choice, const CommunicatorFact
   const double bus = reduced ? 2 * (n - 1) / n : gathers(kind) ? (n - 1) / n : 1;
   const RingRates rates = ring_rates(choice, facts, nccl::generation_of(facts.min_capability));
   const auto per_byte = [](double rate) { return rate > 0 ? 1 / (rate * 1e9) : 0; };
-  // What a broadcast or reduction sends it keeps in the same pass.
+  // Broadcast and reduction keep what they send in the same pass.
   double own = reduced || gathers(kind) ? per_byte(rates.own_copy) / n : 0;
   if (choice.algorithm == Algorithm::ring && choice.protocol == Protocol::simple)
     own *= exposed_share(bytes, n * choice.channels * chunk);
@@ -245,8 +244,8 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
   const Hops hops = hops_of(kind, choice, facts);
   const Microseconds one_hop = start_and_hops(choice, tuner, hops, network, options, t);
 
-  // The tuner's own corrections by size belong to the prediction too. For trees they stand for the pipeline's
-  // fill.
+  // The tuner's own corrections by size belong to the prediction too. For trees they stand for the filling of
+  // the pipeline.
   const double modelled = microseconds(choice.model_time);
   if (tree && options.tree_pipeline)
     fill_tree(tree_pipeline(choice, bytes, tuner), hops, choice.channels, t);
@@ -260,9 +259,9 @@ Timing time_collective(CollectiveKind kind, const Choice& choice, std::int64_t b
                                                               choice.channels, bytes, facts))
                             : 0;
   if (options.protocol_shares && (ring || mesh)) pace_ring(kind, choice, facts, s, chunk, t);
-  // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow it. In a queue of
-  // them a rank begins the next when it has passed its part of one on, so that no hop but its own is waited
-  // for. In no constant: 8 H800, 8 to 256 MiB: 70, 123, 226, 431, 838 and 1650 us; one alone takes 300 more.
+  // Broadcast and reduction: the first piece fills the ring hop by hop, the others follow. In a queue of
+  // calls a rank begins the next call when it has passed on its part, so only its own hop counts. Not fitted:
+  // 8 H800, 8 to 256 MiB: 70, 123, 226, 431, 838 and 1650 us; a single call takes 300 more.
   if (ring && t.cap > 0 && kind != CollectiveKind::all_reduce && !gathers(kind)) {
     const double share = s / choice.channels;
     t.latency += Microseconds((n - 2) * std::min(share, piece_bytes(choice, share, chunk)) * choice.channels /
@@ -288,7 +287,7 @@ StepTiming time_steps(CollectiveKind kind, const Choice& choice, const nccl::Tun
   StepTiming t = hop_costs(choice, tuner, network, options);
   if (choice.algorithm == Algorithm::ring && kind <= CollectiveKind::reduce_scatter) {
     // The tuner counts two crossings per pair of boxes and stretches the sum for large rings; the longest
-    // chain really crosses more often. Its steps share what the whole takes.
+    // chain really crosses more often. Its steps share the total time.
     const int hops = (kind == CollectiveKind::all_reduce ? 2 : 1) * (facts.ranks - 1);
     const int local = std::max(1, facts.ranks / facts.nodes);
     const int crossings = facts.nodes > 1 ? (hops - 1) / local + 1 : 0;

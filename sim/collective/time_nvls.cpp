@@ -1,4 +1,4 @@
-// Sums in the NVSwitch: rounds of chunks, and the delay before the first result.
+// Reductions in the NVSwitch: rounds of chunks, and the delay before the first result.
 #include "sim/collective/time_nvls.hpp"
 
 #include <algorithm>
@@ -11,34 +11,35 @@
 namespace topsim::collective {
 namespace {
 
-// "Sweeps" are those that time_model.cpp names; GPU generations: Volta, Ampere, Hopper, Blackwell.
+// "Sweeps" are the measurements listed in time_model.cpp; GPU generations: Volta, Ampere, Hopper, Blackwell.
 
 // Reduction in the NVSwitch reaches this share of the NVLinks at its traffic of 1 + 1/heads: slope of
 // all-reduce from 256 to 512 MiB on 8 GPUs, Hopper 263 GB/s of 370.8, Blackwell 433 of 721.8.
 constexpr std::array<double, 4> kNvlsShare = {0, 0, 0.80, 0.675};
 // It works in rounds: every channel moves one chunk of every head. A round of small chunks takes longer than
-// its bytes: slopes between the sizes that use one chunk, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
-// (32 KiB); B200: 0.53, 0.56-0.70. In no constant: p5 (H100) 0.67, 0.83; H200 0.69, 0.81. Larger chunks come
-// with 64 of their rounds, beyond those sweeps: from 8 to 16 GiB p5 gains 486 GB/s of bus bandwidth in chunks
-// of 512 KiB, where the share above is 460, B200 (GKE) 851 of 758. Those of 128 KiB gain the same, in no
-// constant: H200 487, GB200 of two trays 849. What it takes longer is no part of its bytes: in a domain of
-// more heads than the sweeps' boxes a round carries more of these for it.
+// its bytes: slopes between the sizes that use one chunk size, relative to 64 KiB. H100: 0.66 (16 KiB), 0.80
+// (32 KiB); B200: 0.53, 0.56-0.70. Not fitted: p5 (H100) 0.67, 0.83; H200 0.69, 0.81. Larger chunks are used
+// from 64 of their rounds on, beyond those sweeps: from 8 to 16 GiB p5 reaches a slope of 486 GB/s of bus
+// bandwidth with chunks of 512 KiB, where the share above gives 460, and B200 (GKE) 851 where it gives 758.
+// Chunks of 128 KiB reach the same; not fitted: H200 487, GB200 of two trays 849. The extra time does not
+// depend on the bytes: in a domain of more heads than the sweeps' boxes a round carries more bytes for the
+// same extra time.
 double nvls_chunk_share(std::int64_t chunk, double heads, std::size_t generation) {
-  // Of chunks of 16, 32, 64 and 128 KiB, or more; Hopper's and Blackwell's.
+  // For chunks of 16, 32, 64 and 128 KiB or more; Hopper, Blackwell.
   constexpr std::array<std::array<double, 4>, 2> kShares = {{{0.66, 0.80, 1, 1.056}, {0.53, 0.63, 1, 1.123}}};
   const auto of_16_kib = static_cast<std::uint64_t>(std::clamp<std::int64_t>(chunk >> 14, 1, 8));
   const double share = kShares.at(generation == 3 ? 1 : 0).at(std::bit_width(of_16_kib) - 1);
-  constexpr double kMostHeads = 8;  // of the sweeps' boxes
+  constexpr double kMostHeads = 8;  // of the boxes in the sweeps
   return heads <= kMostHeads ? share : 1 / (1 + (1 / share - 1) * kMostHeads / heads);
 }
-// NVLSTree sends up and down beside it, with threads of the same channels: two boxes of H100 (OCI) gain 252
-// GB/s from 8 to 16 GiB and two of H200 (Nebius) 258, where one in chunks of 64 KiB gains 264. In no
-// constant: GB200, two domains of 64, 429 of 472.
+// NVLSTree also sends up and down between boxes, with threads of the same channels: from 8 to 16 GiB two
+// boxes of H100 (OCI) have a slope of 252 GB/s and two of H200 (Nebius) 258, where one box in chunks of 64
+// KiB has 264. Not fitted: GB200, two domains of 64, 429 of 472.
 constexpr double kNvlsTreeShare = 0.96;
-// Before its first result stands the start of a Simple kernel, and rounds that fill the three stages
-// (scatter, reduce and gather), at the full rate: what the lines through one chunk's sizes leave at zero
-// bytes, less the start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and 1.7 rounds;
-// B200 2.9, 1.2 and 2.5. The tuner's 25 us stands for both.
+// The first result comes after the start of a Simple kernel and the rounds that fill the three stages
+// (scatter, reduce and gather) at the full rate: the intercepts at zero bytes of the lines through the sizes
+// that use one chunk size, less the start. H100: 10, 22 and 54 us for 16, 32 and 64 KiB, that is 1.3, 1.4 and
+// 1.7 rounds; B200 2.9, 1.2 and 2.5. The tuner's 25 us stands for both.
 constexpr std::array<double, 4> kNvlsFill = {1.5, 1.5, 1.5, 2};
 
 }  // namespace
@@ -51,7 +52,7 @@ void sum_in_switches(CollectiveKind kind, const Choice& choice, std::int64_t byt
   const double heads = std::max(1, facts.nvls_graph.channels);
   if (kind == CollectiveKind::all_reduce)
     t.cap = facts.nvlink_bandwidth * 1e9 * kNvlsShare[gpu] / (1 + 1 / heads);
-  // Unregistered buffers pass through a channel's threads, at what one SM moves (NCCL issues 689 and 1649);
+  // Unregistered buffers pass through a channel's threads, at the rate of one SM (NCCL issues 689 and 1649);
   // NCCL's own number of channels reaches the peak.
   t.cap *= std::min(
       1.0, choice.channels / static_cast<double>(tuner.channels(choice.algorithm, choice.protocol, bytes)));

@@ -8,8 +8,8 @@ namespace topsim::collective {
 namespace {
 constexpr std::uint32_t kNone = DeviceId::kNone;
 
-// Calls visit(here, next, position) for every pair of neighbours along an axis, position counted from its
-// beginning; the pair that closes a ring comes last.
+// Calls visit(here, next, position) for every pair of neighbours along an axis, with the position counted
+// from its beginning; the pair that closes a ring comes last.
 template <class Visit>
 void for_neighbours(const TorusBlock& block, std::size_t axis, Visit visit) {
   std::size_t stride = 1;
@@ -66,8 +66,9 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
     if (size > 1) axes.push_back({axis, stride, static_cast<std::uint32_t>(dims[d])});
   }
   if (product != gpus.size()) return std::nullopt;
-  // Whatever order the dimensions are listed in: from the longest on. It is also what spreads three of them
-  // more evenly: of 2 x 4 x 8 the busiest link carries 38.5 of 64 x 3 parts, the other way round 45.5.
+  // Sorted by size, the longest first, whatever the order in which dimensions are listed. This also spreads
+  // three dimensions more evenly: of 2 x 4 x 8 the busiest link carries 38.5 of 64 x 3 parts, in the reverse
+  // order 45.5.
   std::sort(axes.begin(), axes.end(), [](const Named& a, const Named& b) {
     return std::tuple(!a.axis.nodes, b.axis.size, b.axis.ring, b.stride) <
            std::tuple(!b.axis.nodes, a.axis.size, a.axis.ring, a.stride);
@@ -86,11 +87,11 @@ std::optional<TorusBlock> Torus::block_of(std::span<const DeviceId> gpus) const 
 }
 
 void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usage) {
-  // Nodes are the first axis, and the first to be gathered: what goes between them is least.
+  // Nodes are the first axis, and the first to be gathered, so that the least data goes between them.
   const std::size_t outer = block.axes.front().nodes ? 1 : 0, axes = block.axes.size() - outer;
   const double nodes = outer > 0 ? block.axes.front().size : 1;
   const auto n = static_cast<double>(block.chips.size());
-  // A scatter of sums, then the gather; one root sends, or receives, what it has itself too.
+  // All-reduce: a reduce-scatter, then a gather. A root also sends, or receives, what it has itself.
   const bool rooted = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
   const double rounds = kind == CollectiveKind::all_reduce ? 2 : rooted ? n / (n - 1) : 1;
   if (outer > 0)
@@ -99,7 +100,7 @@ void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usa
       usage.add_message({.from = next, .to = here}, rounds * (nodes - 1) / (2 * n));
     });
   for (std::size_t axis = 0; axis < axes; ++axis) {
-    // Of the buffer, what a chip holds of all parts together when this axis comes.
+    // The part of the buffer that a chip holds, over all parts, when this axis is gathered.
     double held = 0;
     for (std::size_t first = 0; first < axes; ++first) {
       double before = nodes;
@@ -109,7 +110,7 @@ void lower_torus(CollectiveKind kind, const TorusBlock& block, UsageBuilder& usa
     held /= n * static_cast<double>(axes);
     const TorusBlock::Axis& along = block.axes[outer + axis];
     for_neighbours(block, outer + axis, [&](DeviceId here, DeviceId next, std::uint32_t at) {
-      // Round a ring half of the chips' parts pass each way; along a line all that lies behind.
+      // On a ring half of the chips' parts go each way; on a line all parts that lie behind.
       const double others = along.size - 1, on = along.ring ? others / 2 : at + 1.0,
                    back = along.ring ? others / 2 : others - at;
       usage.add({.from = here, .to = next}, rounds * held * on);

@@ -10,9 +10,9 @@
 namespace topsim::collective::nccl {
 namespace {
 
-constexpr int kOrderAsWiredBudget = 1 << 10;  // visits granted to the trial of the wiring order
+constexpr int kOrderAsWiredBudget = 1 << 10;  // visits granted to the attempt in the order of the wiring
 
-// Thousandths of a GB/s, so that taking and giving back cancel.
+// To thousandths of a GB/s, so that taking and giving back cancel exactly.
 float rounded(float x) {
   const float thousandths = x * 1000;
   return static_cast<float>(static_cast<int>(thousandths + (thousandths < 0 ? -0.5F : 0.5F))) / 1000;
@@ -22,7 +22,7 @@ bool is_tree(Pattern pattern) {
   return pattern == Pattern::balanced_tree || pattern == Pattern::split_tree || pattern == Pattern::tree;
 }
 
-// Ports worth trying, preferred ones first: those of one GPU, or (-1) of all.
+// Ports worth trying, preferred ones first: those of one GPU, or of all GPUs (gpu -1).
 std::vector<int> ports_for(const System& system, int gpu, int worst_type) {
   std::vector<int> result;
   const auto append = [&](int n) {
@@ -99,7 +99,7 @@ void ChannelBuilder::start_at_ports(Turns turns) {
   const bool heads = attempt_.pattern == Pattern::nvls || attempt_.pattern == Pattern::collnet_direct;
   const bool second_of_pair =
       attempt_.pattern == Pattern::ring && attempt_.cross_nic == 2 && complete_ % 2 == 1;
-  const float speed = std::trunc(attempt_.inter);  // ports are booked in whole GB/s
+  const float speed = std::trunc(attempt_.inter);  // ports are reserved in whole GB/s
   const std::vector<int>& ports = ports_of(-1);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const int port = ports[(static_cast<std::size_t>(complete_) + i) % ports.size()];
@@ -115,7 +115,7 @@ void ChannelBuilder::start_at_ports(Turns turns) {
       start_chain(port, turns);
     }
     net_free_[static_cast<std::size_t>(port)] += speed;
-    if (found) break;  // a set of heads is found by one pass over the ports
+    if (found) break;  // one pass over the ports finds a set of heads
   }
 }
 
@@ -136,7 +136,7 @@ void ChannelBuilder::start_chain(int port, Turns turns) {
   if (complete_ > 0 && attempt_.same_channels)
     return try_gpu(now_.channels[static_cast<std::size_t>(complete_ - 1)].gpus.front(), Order::as_before);
   if (complete_ == 0 && !system_.has_nvswitch()) {
-    // A first set to beat, outside the budget.
+    // A first solution for the others to beat, outside the budget.
     const int budget = std::exchange(budget_, kOrderAsWiredBudget);
     try_gpu(0, Order::as_wired);
     budget_ = budget_ == kPerfect ? kPerfect : budget;
@@ -178,7 +178,7 @@ const std::vector<int>& ChannelBuilder::ports_of(int gpu) {
   return *ports;
 }
 
-// Partners of a GPU, best first; with a port: those near that port before others.
+// Partners of a GPU, best first; with a port, those near that port come before others.
 const std::vector<ChannelBuilder::Partner>& ChannelBuilder::ranked(int gpu, int port) {
   const int gpus = system_.gpus();
   auto& known = ranked_[static_cast<std::size_t>((port + 1) * gpus + gpu)];
@@ -202,12 +202,12 @@ const std::vector<ChannelBuilder::Partner>& ChannelBuilder::ranked(int gpu, int 
   return *known;
 }
 
-// net_order: 1 the next GPU leaves by the port, -1 a later one will, 0 none has to.
+// net_order: 1 the next GPU leaves by the port, -1 a later GPU does, 0 no GPU has to.
 template <class Go>
 void ChannelBuilder::each_candidate(int gpu, int net_order, const Go& go) {
   const auto is_free = [&](int g) { return ((used_[static_cast<std::size_t>(g)] >> complete_) & 1U) == 0; };
   if (system_.has_nvswitch()) {
-    // An NVSwitch serves few partners better than many: only neighbours are tried.
+    // An NVSwitch serves few partners better than many, so only neighbours are tried.
     const int gpus = system_.gpus(), before = (gpu - 1 + gpus) % gpus, after = (gpu + 1) % gpus;
     const auto try_one = [&](int g) {
       if (g != gpu && is_free(g) && system_.gpu_to_gpu(gpu, g).hops() > 0) go(g);
@@ -221,7 +221,7 @@ void ChannelBuilder::each_candidate(int gpu, int net_order, const Go& go) {
   }
   const std::vector<Partner>& partners =
       ranked(gpu, net_order != 0 ? now_.channels[static_cast<std::size_t>(complete_)].enter_net : -1);
-  // The last GPU should sit near the NIC: while it is not yet its turn, leave the near ones for later.
+  // The last GPU should be near the NIC: before its turn, the GPUs near the NIC come last.
   const Partner* first = nullptr;
   bool reversed = net_order == -1;
   for (const Partner& p : partners) {
@@ -301,7 +301,7 @@ void ChannelBuilder::leave_box(int gpu, int step, Turns turns, Order order) {
 }
 
 void ChannelBuilder::reduce_at_switch(int head) {
-  // Everybody sends its share of the head's data up and gets the result down; the head moves twice as much.
+  // Every GPU sends its share of the head's data up and gets the result down; the head moves twice as much.
   struct Taken {
     const Path* path;
     bool from_gpu;
@@ -361,7 +361,7 @@ void ChannelBuilder::channel_complete() {
 bool ChannelBuilder::better() const {
   if (complete_ < attempt_.min_channels) return false;
   const auto mine = static_cast<float>(complete_), other = static_cast<float>(best_->count());
-  if (attempt_.pattern == Pattern::nvls)  // more heads draw more evenly
+  if (attempt_.pattern == Pattern::nvls)  // more heads spread the load more evenly
     return (complete_ > best_->count() && complete_ <= system_.gpus()) ||
            mine * attempt_.inter > other * best_->bandwidth_inter;
   if (mine * attempt_.intra != other * best_->bandwidth_intra)
@@ -370,7 +370,8 @@ bool ChannelBuilder::better() const {
          now_.hops < best_->hops;
 }
 
-// Returns how many links had room; those before the first full one have been charged.
+// Reserves bandwidth link by link. Returns how many links had room; those before the first full one stay
+// reserved.
 std::size_t ChannelBuilder::walk(const Path& path, std::size_t links, bool from_gpu, float speed) {
   float pci_speed = speed;
   if (path.type == PathType::phb && from_gpu)
@@ -381,7 +382,7 @@ std::size_t ChannelBuilder::walk(const Path& path, std::size_t links, bool from_
     const auto e = static_cast<std::size_t>(path.edges[i]);
     const Wire& wire = wires_[e];
     const float forward = wire.pci ? pci_speed : speed;
-    // Before Ampere a GPU that receives from a NIC also spends an eighth the other way.
+    // Before Ampere, a GPU that receives from a NIC also uses an eighth of the opposite direction.
     const float backward = wire.into_old_gpu && !from_gpu ? forward / 8 : 0;
     float& back = free_[wire.reverse];
     if (free_[e] < forward || (backward != 0 && back < backward)) return i;

@@ -30,7 +30,7 @@ GraphSummary least(const std::vector<const Box*>& boxes, ChannelGraph Box::*grap
   return result;
 }
 
-// More than 16 channels add nothing on Hopper; Blackwell needs more unless the NICs are the limit anyway.
+// More than 16 channels gain nothing on Hopper; Blackwell needs more unless the NICs are the limit anyway.
 int nvls_channels(const CommunicatorFacts& facts) {
   if (facts.min_capability < 100) return 16;
   if (facts.nodes == 1) return 24;
@@ -54,7 +54,8 @@ double slowest_pcie_wire(const System& system) {
   return slowest;
 }
 
-// As fast as the GPU whose PCIe link most of a byte passes: an edge of a chain puts it there once each way.
+// The tree is limited by the GPU whose PCIe link carries the most per byte: an edge of a chain uses it once
+// each way.
 double tree_wire(const Box& box) {
   std::vector<double> uses(static_cast<std::size_t>(box.system.gpus()));
   for (const Channel& channel : box.tree.channels)
@@ -85,7 +86,7 @@ double nic_wire(const System& system) {
   return sum;
 }
 
-// As fast as the channel with the least of its NIC, which channels share.
+// The ring is limited by the channel with the smallest share of its NIC; channels share NICs.
 double ring_wire(const Box& box) {
   std::map<int, int> entering, leaving;
   for (const Channel& channel : box.ring.channels) {
@@ -115,11 +116,11 @@ Box make_box(System system, bool nvlink_sharp, bool sharp) {
   box.mesh = mesh.has_value();
   const int rings = box.ring.count();
   box.tree = find(Pattern::balanced_tree, rings, rings, false);
-  if (mesh) {  // a tree for each of them, over the NIC by which its path enters
+  if (mesh) {  // a tree for each path, over the NIC by which the path enters
     box.tree = *mesh;
     box.tree.pattern = Pattern::tree;
   }
-  // RCCL draws rings and trees from one list of orders, so neither cuts the other short.
+  // RCCL builds rings and trees from one list of orders, so neither has fewer channels than the other.
   if (box.system.infinity_fabric() > 0 && box.tree.count() < rings) {
     box.tree = box.ring;
     box.tree.pattern = Pattern::tree;
@@ -196,7 +197,7 @@ CommunicatorFacts agree(const std::vector<const Box*>& boxes, int nodes, int ran
   facts.collnet = sharp && nodes > 1 && facts.collnet_chain.channels > 0;
   if (facts.nvls) facts.nvls_channels = nvls_channels(facts);
 
-  // Rings and trees run twice over each channel found, so that two transfers overlap in it.
+  // Rings and trees run twice over each channel of the graph, so that two transfers overlap in it.
   facts.rings = facts.ring.channels;
   const int found = std::min(facts.ring.channels, facts.tree.channels);
   facts.ring.channels = facts.tree.channels = found;

@@ -6,7 +6,7 @@
 namespace topsim::collective::nccl {
 namespace {
 
-// The bandwidth that each has to each; 0: not a mesh of equal links.
+// The bandwidth of the link between any two GPUs; 0: not a full mesh of equal links.
 float link_of(const System& system) {
   float link = 0;
   for (int a = 0; a < system.gpus(); ++a) {
@@ -24,9 +24,9 @@ float link_of(const System& system) {
   return link;
 }
 
-// Cycles through all of n that use every directed edge `times` times: (n - 1) x times of them. For one and n
-// of 4 and 6 there are none (Tillson 1980). Every cycle's first step is the least that is left, so that the
-// search is short: 125 visits for 8.
+// Hamiltonian cycles over n GPUs that use every directed edge `times` times: (n - 1) x times cycles. For
+// times = 1 and n of 4 and 6 there are none (Tillson 1980). Every cycle's first step goes to the lowest GPU
+// left, which keeps the search short: 125 visits for 8.
 class Cycles {
  public:
   Cycles(int n, int times) : n_(n), left_(static_cast<std::size_t>(n * n), times) {}
@@ -47,7 +47,7 @@ class Cycles {
       ++left(0, first);
       return false;
     }
-    return true;  // every edge is used
+    return true;  // every edge is used up
   }
 
   bool extend(std::vector<int>& path) {
@@ -79,7 +79,7 @@ class Cycles {
   std::vector<std::vector<int>> cycles_;
 };
 
-// From `first` over all of n in zigzag, first, +1, -1, +2, ...: for even n the n of them share no edge.
+// A zigzag path from `first` over all n: first, +1, -1, +2, ... For even n the n such paths share no edge.
 std::vector<int> zigzag(int first, int n) {
   std::vector<int> path;
   for (int i = 0; i < n; ++i) {
@@ -112,8 +112,8 @@ std::optional<ChannelGraph> mesh_rings(const System& system) {
     std::size_t most = kMost;
     std::vector<std::vector<int>> paths;
     std::vector<std::pair<std::vector<int>, std::vector<int>>> nets;  // to enter, to leave by
-    // The path from n/2 on is the other's way back: together they stay on two rails, swapped on every other
-    // box.
+    // The path that starts n/2 further on is the reverse path: the two together stay on two rails, swapped on
+    // every other box.
     if (n % 2 == 0) graph.cross_nic = 2;
     for (int i = 0; i < n; ++i) {
       const int g = n % 2 == 0 ? i / 2 + i % 2 * (n / 2) : i;
@@ -122,7 +122,7 @@ std::optional<ChannelGraph> mesh_rings(const System& system) {
       paths.push_back(path);
       most = std::min({most, nets.back().first.size(), nets.back().second.size()});
     }
-    // The NICs of an accelerator one after the other, so that a pair of paths has neighbouring numbers.
+    // Grouped by the NICs of an accelerator, so that a pair of paths has consecutive numbers.
     for (std::size_t port = 0; port < most; ++port)
       for (std::size_t i = 0; i < paths.size(); ++i) {
         const int enter = nets[i].first[port], leave = nets[i].second[port];

@@ -10,7 +10,7 @@
 namespace topsim::collective::nccl {
 namespace {
 
-// A NIC behind the socket that hangs on the GPU by C2C is nearer than two PCIe root crossings.
+// A NIC behind the socket that a GPU reaches by C2C is nearer than one across two PCIe root complexes.
 PathType merge(PathType a, PathType b) {
   const auto [low, high] = std::minmax(a, b);
   return high == PathType::phb && low == PathType::c2c ? PathType::p2c : high;
@@ -23,7 +23,7 @@ int mirror_bits(int value, int power_of_two) {
   return mirrored;
 }
 
-// The widest, then the nearest.
+// The paths with the highest bandwidth; of those, the nearest.
 template <class PathOf>
 std::vector<int> best(int count, const PathOf& path_of) {
   std::vector<int> result;
@@ -58,7 +58,7 @@ std::vector<Path> System::paths_to(int base) const {
         const Edge& outwards = edges_[static_cast<std::size_t>(e)];
         const VertexKind end = vertex(outwards.to).kind;
         const Path& path = result[static_cast<std::size_t>(v)];
-        // Only NVLink leads on through a GPU, and only one such step.
+        // A path may pass through a GPU only over NVLink, and only once.
         if (v != base && kind == VertexKind::gpu &&
             (outwards.kind != EdgeKind::nvl || end != VertexKind::gpu || path.hops() > 1))
           continue;
@@ -99,7 +99,7 @@ Path System::joined(const Path& first, const Path& second) const {
   return result;
 }
 
-// From every device to each GPU, NIC and socket.
+// Paths from every device to each GPU, NIC and socket.
 struct System::Reach {
   std::vector<std::vector<Path>> gpus, nets, cpus;
 };
@@ -141,7 +141,7 @@ void System::take_shortest(const Reach& to) {
   }
 }
 
-// The nearest of each GPU.
+// Finds the nearest socket of each GPU.
 void System::find_sockets(const Reach& to) {
   for (const int g : gpus_) {
     int nearest = -1;
@@ -162,7 +162,7 @@ const Path& System::to_socket(const Reach& to, int from, int cpu) const {
   return to.cpus[c][static_cast<std::size_t>(from)];
 }
 
-// Where GPUs do not reach each other directly: by the socket near the destination.
+// GPUs that do not reach each other directly communicate through the socket near the destination.
 void System::leave_peer_to_peer(const Reach& to) {
   const bool two_amd = cpu_vendor_ == CpuVendor::amd && gpus() <= 2;
   for (int b = 0; b < gpus(); ++b) {
@@ -181,7 +181,7 @@ void System::leave_peer_to_peer(const Reach& to) {
   }
 }
 
-// A NIC that is a GPU's own and hangs on the socket beyond its C2C link.
+// A GPU's own NIC that is attached to the socket beyond the GPU's C2C link.
 void System::join_nets_beyond_c2c(const Reach& to) {
   for (int g = 0; g < gpus(); ++g) {
     const int cpu = cpu_of_gpu_[static_cast<std::size_t>(g)];
@@ -195,7 +195,7 @@ void System::join_nets_beyond_c2c(const Reach& to) {
   }
 }
 
-// Where a NIC does not reach a GPU's memory itself: by the socket near the GPU.
+// A NIC that cannot reach a GPU's memory goes through the socket near the GPU.
 void System::leave_gpu_direct(const Reach& to) {
   const auto gpu_direct = [&](int g, int n) {
     return net(n).gpu_direct && gpu(g).gpu_direct && gpu_to_net(g, n).type <= PathType::p2c;
@@ -247,8 +247,8 @@ int System::net_of_gpu(int g, int channel) const {
   const int count = static_cast<int>(near.size());
   const int sharers = std::max(1, static_cast<int>(gpus_near(near.front()).size()));
   const int nets_per_gpu = (count + sharers - 1) / sharers;
-  // 2.30 takes the number modulo `sharers`: where each group has one GPU a box, all groups would begin at the
-  // first NIC. Releases before, which published results ran on, spread them; in a whole box it is the same.
+  // NCCL 2.30 takes the number modulo `sharers`: if each group has one GPU per box, all groups would begin at
+  // the first NIC. Earlier releases, on which published results ran, spread them; in a whole box both agree.
   int position = gpu(g).number % std::max(sharers, net(near.front()).accelerators);
   if (std::has_single_bit(static_cast<unsigned>(count))) position = mirror_bits(position, count);
   position += channel % nets_per_gpu;

@@ -7,24 +7,24 @@
 namespace topsim::collective::nccl {
 namespace {
 
-// One box of eight: MSCCL's all-pairs all-reduce (in LL below half a MiB), bytes.
+// On one box of eight: up to how many bytes MSCCL's all-pairs all-reduce is used, and up to how many in LL.
 constexpr std::int64_t kAllPairs = 20'000'000, kAllPairsLL = 512 << 10;
 // LL where a message between two GPUs is at most this for each of its channels (NCCL's P2P_LL_THRESHOLD).
 constexpr std::int64_t kDirectLL = 16 << 10;
-constexpr double kMoreBoxes = 3.8;  // of an all-reduce's LL128, beyond two boxes
+constexpr double kMoreBoxes = 3.8;  // factor on an all-reduce's LL128 limit beyond two boxes
 
-// Its ranking of all-reduce: microseconds and shares of a box's rate.
+// The figures by which RCCL ranks the algorithms of an all-reduce: microseconds and shares of a box's rate.
 struct Ranked {
   double base, inside, between, share_of_two, share;
   std::array<double, 27> correction;  // of the share, by log2(bytes / 64)
 };
 using RankedProtocols = std::array<Ranked, 3>;
-// Several boxes: protocol by size, of the whole (all-reduce) or of a rank.
+// Several boxes: protocol by size, of the whole buffer (all-reduce) or of a rank's part.
 struct Range {
-  std::int64_t ll, ll128;  // up to
+  std::int64_t ll, ll128;  // largest size
 };
 struct Gfx {
-  double rate;  // GB/s: as set (baseBw), since then seven links of 48 (graph/topo.h, GFX95X_XGMI_WIDTH)
+  double rate;  // GB/s: as set (baseBw); from gfx950 on seven links of 48 (graph/topo.h, GFX95X_XGMI_WIDTH)
   std::int64_t direct_gather, ring_gather_ll,
       scatter_ll;  // one box, up to: all, of a rank, of a rank; -1: as NCCL
   Range reduce, gather, scatter;
@@ -77,7 +77,7 @@ constexpr Gfx kGfx950 = {
                                            .4, .4, .1, .2, .1, .1, .1, .1, 5.5, .1, .1, 1, 1}),
              ring_simple({.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
                           .1, .1, .1, .1, .1, .1, .9, .1, 1,  .1, .6, 1,  1})}};
-// gfx950's links run at 38.4 Gbit/s a lane, those of gfx942 at 32, over sixteen lanes.
+// The links of gfx950 run at 38.4 Gbit/s per lane, those of gfx942 at 32, with sixteen lanes.
 const Gfx& gfx_of(const CommunicatorFacts& facts) {
   constexpr double kLinkOfGfx942 = 64;  // GB/s
   return facts.infinity_fabric > kLinkOfGfx942 ? kGfx950 : kGfx942;

@@ -10,7 +10,8 @@
 namespace topsim::collective::nccl {
 namespace {
 
-// GB/s of one channel, tried in order. Inside one box / between boxes; before Hopper, Hopper, Blackwell.
+// GB/s of one channel, in the order in which they are tried: inside one box and between boxes; before Hopper,
+// Hopper, Blackwell.
 constexpr std::array kIntra = {40.F, 30.F, 20.F, 18.F, 15.F, 12.F, 10.F, 9.F, 7.F, 6.F, 5.F, 4.F, 3.F};
 constexpr std::array kInter = {48.F, 30.F, 28.F, 24.F, 20.F, 18.F, 15.F, 12.F,  10.F, 9.F,
                                7.F,  6.F,  5.F,  4.F,  3.F,  2.4F, 1.2F, 0.24F, 0.12F};
@@ -54,7 +55,7 @@ std::pair<PathType, PathType> range(const System& system, bool to_nets) {
   return {best, worst};
 }
 
-// Two thin channels keep more transfers in flight than one fat one.
+// Two slow channels keep more transfers in flight than one fast one.
 void duplicate(ChannelGraph& graph, int compute_capability, int max_channels) {
   if (graph.count() == 0 || graph.pattern == Pattern::nvls || graph.bandwidth_intra < 25) return;
   if (compute_capability > 80 && graph.bandwidth_intra < 50 && graph.count() > 4) return;
@@ -66,7 +67,7 @@ void duplicate(ChannelGraph& graph, int compute_capability, int max_channels) {
   graph.bandwidth_inter /= share;
 }
 
-// Nothing fits, or the box is beyond search: GPUs in their order, at a speed that says so.
+// If nothing fits, or the box is too large to search: GPUs in their order, with a speed that marks this case.
 ChannelGraph simple_order(const System& system, Pattern pattern) {
   ChannelGraph graph;
   graph.pattern = pattern;
@@ -92,7 +93,7 @@ ChannelGraph simple_order(const System& system, Pattern pattern) {
   return graph;
 }
 
-// The order in which an attempt's constraints are given up, and the climb back afterwards.
+// The order in which the constraints of an attempt are relaxed, and how they are tightened again afterwards.
 class Search {
  public:
   Search(const System& system, const SearchRequest& request);
@@ -134,7 +135,7 @@ Search::Search(const System& system, const SearchRequest& request)
     std::tie(min_inter_, max_inter_) = range(system, true);
     max_intra_ = max_inter_;
   }
-  if (capability_ < 90) max_inter_ = PathType::sys;  // balanced trees may have to come back over the sockets
+  if (capability_ < 90) max_inter_ = PathType::sys;  // balanced trees may have to return over the sockets
   may_cross_nics_ =
       system.nets() > 1 && (request.pattern == Pattern::ring || request.pattern == Pattern::balanced_tree);
   if (system.gpus() == 1 && request_.pattern != Pattern::ring) request_.pattern = Pattern::tree;
@@ -143,7 +144,7 @@ Search::Search(const System& system, const SearchRequest& request)
     if (!system.inter()) request_.min_channels = request_.max_channels;
   }
   if (request.pattern == Pattern::collnet_direct) request_.max_channels = std::min(8, system.gpus());
-  // Two islands: trees will need two channels, so rings get two as well.
+  // With two NVLink islands trees will need two channels, so rings get two as well.
   if (request.pattern == Pattern::ring && system.split_nvlink() && request_.max_channels >= 2)
     request_.min_channels = std::max(2, request_.min_channels);
   best_.pattern = request_.pattern;
@@ -163,7 +164,7 @@ int Search::attempt() {
   return builder_.improve(attempt_, budget, best_);
 }
 
-// Gives up one constraint. False: every speed has been tried.
+// Relaxes one constraint. False: every speed has been tried.
 bool Search::relax(int left) {
   const bool over_amd_sockets = through_amd_ && attempt_.type_intra == PathType::sys;
   if (attempt_.same_channels && !over_amd_sockets) {
@@ -211,7 +212,7 @@ bool Search::relax(int left) {
 
 void Search::first_pass() {
   float total = system_.total_bandwidth();
-  // Other patterns than rings leave one GPU's NVLinks idle in each channel.
+  // Patterns other than rings leave one GPU's NVLinks idle in each channel.
   if (system_.gpus() > 1 && request_.pattern != Pattern::ring)
     total *= static_cast<float>(system_.gpus()) / static_cast<float>(system_.gpus() - 1);
   while (speed_ + 1 < speeds_.size() && (speeds_[speed_] > system_.max_bandwidth() ||
@@ -269,7 +270,7 @@ ChannelGraph Search::run() {
 
 ChannelGraph search(const System& system, const SearchRequest& request) {
   if (!system.searchable() && request.pattern != Pattern::nvls) return simple_order(system, request.pattern);
-  // Reduction in the NVSwitch needs Hopper's.
+  // Reduction in the NVSwitch needs Hopper or later.
   if (request.pattern == Pattern::nvls &&
       (!system.searchable() || !system.has_nvswitch() || system.min_compute_capability() < 90)) {
     ChannelGraph none;

@@ -23,7 +23,8 @@ CpuVendor vendor_of(std::string_view family) {
   return CpuVendor::unknown;
 }
 
-// Of a NIC's links; Omni-Path is an "other", as is what joins a NIC to the accelerator whose die it is on.
+// Whether a NIC's link leads into the fabric. Omni-Path is "other", and so is the link between a NIC and the
+// accelerator on the same die.
 bool in_fabric(const topology::Topology& topology, const topology::Link& link) {
   return (link.kind == LinkKind::infiniband || link.kind == LinkKind::ethernet ||
           link.kind == LinkKind::other) &&
@@ -35,7 +36,7 @@ bool is_pci_vertex(DeviceKind kind) {
          kind == DeviceKind::nic;
 }
 
-// What NCCL would take one scale-up link to carry.
+// The bandwidth that NCCL assumes for one scale-up link.
 float scale_up_bandwidth(const topology::Link& link, int compute_capability) {
   using namespace topology::nccl;
   if (compute_capability == 0) return static_cast<float>(link.capacity.value() / 1e9);
@@ -44,7 +45,7 @@ float scale_up_bandwidth(const topology::Link& link, int compute_capability) {
   return nvlink_bandwidth(compute_capability) * static_cast<float>(links);
 }
 
-// How many accelerators of its box are fewest hops from a NIC.
+// How many accelerators of the NIC's box are nearest to it, by hops.
 int accelerators_nearest(const topology::Topology& topology, DeviceId nic) {
   std::vector<DeviceId> front{nic}, seen{nic};
   while (!front.empty()) {
@@ -132,7 +133,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     return std::find(nodes.begin(), nodes.end(), d.node) != nodes.end();
   };
 
-  // Walk outwards from the GPUs; other GPUs of the box take no part in the communicator.
+  // Searches outwards from the GPUs; other GPUs of the box do not belong to the communicator.
   std::vector<DeviceId> front(gpus.begin(), gpus.end());
   std::vector<DeviceId> found = front;
   const auto wanted = [&](const Device& d) {
@@ -161,7 +162,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
     const Device& d = topology.device(id);
     int& vertex = vertex_of[id];
     if (d.kind == DeviceKind::nvswitch) {
-      // NCCL draws one switch, however many chips there are.
+      // NCCL models one switch, however many chips there are.
       if (nvswitch_ < 0) nvswitch_ = add({.kind = VertexKind::nvswitch});
       vertex = nvswitch_;
     } else if (d.kind == DeviceKind::cpu) {
@@ -200,12 +201,12 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
         if (const auto& leaving = vertices_[static_cast<std::size_t>(a)].edges;
             std::any_of(leaving.begin(), leaving.end(),
                         [&](int e) { return edges_[static_cast<std::size_t>(e)].to == b; }))
-          continue;  // NCCL knows one figure per pair of sockets, however many links
+          continue;  // NCCL has one figure per pair of sockets, for any number of links
         connect(a, b, EdgeKind::sys, assumed > 0 ? assumed : static_cast<float>(link.capacity.value() / 1e9));
       } else if (link.kind == LinkKind::c2c) {
         connect(a, b, EdgeKind::c2c, static_cast<float>(link.line_rate.value() / 1e9));
       } else if (link.kind == LinkKind::other && (from == DeviceKind::nic || to == DeviceKind::nic)) {
-        connect(a, b, EdgeKind::pci, topology::nccl::kLocal);  // of one die: no slot between them
+        connect(a, b, EdgeKind::pci, topology::nccl::kLocal);  // on one die: no slot between them
       } else {
         for (const int v : {a, b}) vertices_[static_cast<std::size_t>(v)].wire = link.capacity.value() / 1e9;
         connect(a, b, EdgeKind::pci, topology::nccl::pcie_bandwidth(link.line_rate));
@@ -224,7 +225,7 @@ void System::read(const topology::Topology& topology, std::span<const std::uint3
 void System::read_port(const topology::Topology& topology, DeviceId nic, int vertex, std::uint32_t node,
                        std::map<DeviceId, int>& below, const Works& works) {
   double port_rate = 0, wire = 0;
-  bool tcp = false;  // sockets take host memory alone (net_socket.cc, ptrSupport)
+  bool tcp = false;  // TCP sockets use only host memory (net_socket.cc, ptrSupport)
   for (const LinkId l : topology.links_from(nic))
     if (in_fabric(topology, topology.link(l)) && works(l)) {
       tcp = tcp || topology.type_of(l).transport == "tcp";
@@ -265,7 +266,7 @@ void System::read_port(const topology::Topology& topology, DeviceId nic, int ver
 }
 
 void System::order_edges() {
-  // Steps to the nearest socket tell which PCIe link of a device leads up.
+  // The distance to the nearest socket shows which PCIe link of a device leads up.
   constexpr int kFar = 1 << 20;
   std::vector<int> height(vertices_.size(), kFar), front = cpus_;
   for (const int c : cpus_) height[static_cast<std::size_t>(c)] = 0;

@@ -92,7 +92,7 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
       if (kind != CollectiveKind::all_reduce) return false;
       break;
     case Algorithm::collnet_direct:
-      // Gathers need a network plugin that does them in the switches; none is public.
+      // All-gather and reduce-scatter need a network plugin that does them in the switches; none is public.
       if (kind != CollectiveKind::all_reduce || !facts_.collnet || !facts_.nvswitch ||
           facts_.max_local_ranks > 8)
         return false;
@@ -113,7 +113,8 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
   const bool has_low_latency = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
   if (protocol != Protocol::simple && (!has_low_latency || facts_.simple_only)) return false;
   if (protocol != Protocol::ll128) return true;
-  // LL128 relies on 128-byte stores arriving whole: NVLink inside, no bounce through the host outside.
+  // LL128 needs 128-byte stores to arrive whole: NVLink inside the box, no detour through host memory
+  // outside.
   const GraphSummary& g = graph(algorithm);
   const int capability = facts_.min_capability;
   return (several ? g.type_inter <= (capability >= 90 ? PathType::pxn : PathType::pxb) : true) &&
@@ -121,7 +122,7 @@ bool Tuner::enabled(CollectiveKind kind, Algorithm algorithm, Protocol protocol)
          (capability >= 70 || capability == 0);
 }
 
-// Bus bandwidth of all channels, then what of it the collective's bytes see.
+// The bus bandwidth of all channels, then the part of it that the collective's bytes get.
 double Tuner::bandwidth(CollectiveKind kind, Algorithm algorithm, Protocol protocol) const {
   const GraphSummary& g = graph(algorithm);
   const double channels = g.channels, local = static_cast<double>(facts_.ranks) / facts_.nodes;
@@ -179,8 +180,8 @@ double Tuner::latency(CollectiveKind kind, Algorithm algorithm, Protocol protoco
   const int nodes = facts_.nodes, ranks = facts_.ranks, local = ranks / nodes;
   const PerAlgorithm& inside = g.type_intra == PathType::nvl ? kNvlinkLatency : kPcieLatency;
   const double intra = inside[a][p], base = kBaseLatency[a][p];
-  // Alone on its box a GPU sends and receives at once, which hides nothing.
-  // What a plugin tells counts twice where the GPU's memory is flushed.
+  // With one GPU per box sending and receiving overlap, so nothing is hidden: the tree's figure. The latency
+  // that a plugin reports counts twice where the GPU's memory is flushed.
   const double inter = kNetLatency[ranks == nodes ? row(Algorithm::tree) : a][p] +
                        told * (protocol == Protocol::simple ? 2 : 1);
   const int hops = nodes == 1 ? 0 : log2_floor(nodes);
@@ -234,14 +235,14 @@ std::optional<double> Tuner::time(CollectiveKind kind, Algorithm algorithm, Prot
   return c.latency + static_cast<double>(bytes) / (1000 * c.bandwidth);
 }
 
-// As many channels as have work for all their threads.
+// The largest number of channels that has work for all threads.
 int Tuner::channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) const {
   if (algorithm == Algorithm::nvls)
     return facts_.nodes > 1 ? std::min(facts_.nvls_channels, facts_.channels) : facts_.nvls_channels;
   if (algorithm == Algorithm::nvls_tree) return facts_.nvls_channels;
   int count = facts_.channels;
-  // The source lowers CollNetDirect's channels at small sizes; NCCL 2.30.7's own figures (tests/golden/nccl)
-  // show all of them at every size, and those we follow.
+  // The source lowers CollNetDirect's channels at small sizes; the figures of NCCL 2.30.7 (tests/golden/nccl)
+  // show all channels at every size, and those are followed.
   if (algorithm == Algorithm::collnet_direct) return count;
   std::int64_t threads = kThreads[row(protocol)], per_thread = kThreadBytes[row(protocol)];
   if (algorithm == Algorithm::ring && protocol == Protocol::ll) per_thread *= facts_.ranks;
@@ -251,8 +252,8 @@ int Tuner::channels(Algorithm algorithm, Protocol protocol, std::int64_t bytes) 
   return count;
 }
 
-// Libraries that are not NCCL: RCCL, and where all are linked with all, HCCL's (Huawei) and HCL's (Intel)
-// direct exchange whatever the size.
+// Choices of libraries other than NCCL: RCCL's; and on full meshes the direct exchange of HCCL (Huawei) and
+// HCL (Intel), whatever the size.
 std::optional<Choice> Tuner::of_another_library(CollectiveKind kind, std::int64_t bytes) const {
   Choice choice;
   if (facts_.rccl) {
