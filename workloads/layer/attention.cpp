@@ -1,4 +1,4 @@
-// Attention half of a layer (Megatron: core/transformer/attention.py).
+// The attention half of a layer (Megatron: core/transformer/attention.py).
 #include <algorithm>
 
 #include "workloads/layer/blocks.hpp"
@@ -8,22 +8,23 @@ namespace topsim::workloads {
 using program::CollectiveKind;
 
 namespace {
-// What ring attention moves beside its kernels, in passes over the answer and over keys and values as the
-// rank holds them in 16 bits: once, and for every block that arrives, on the rank with most of it (half of
-// the ranks cut their questions in halves, the others the keys and values).
+// Memory traffic of ring attention beside its attention kernels, in passes over the output ("answer") and
+// over the keys and values that the rank holds in 16 bits: once per call, and for every block that arrives,
+// on the rank with most of it (half of the ranks slice their queries in halves, the others the keys and
+// values).
 struct RingTraffic {
   double answer, keys_values, answer_of_block, keys_values_of_block, kernels_of_block;
 };
 // Transformer Engine, attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndKVP2P. Forward:
 // keys and values joined 2; the first answer rescaled 2, later ones rescaled and added 3, their keys and
 // values made contiguous 1. Backward: keys and values copied 2; the first dQ copied 2, dK and dV joined 2 and
-// copied 2; later: question, answer and its gradient made contiguous 3, half of dQ added 1.5, dK and dV
-// joined 2 and added 3.
+// copied 2; later: query, answer and its gradient made contiguous 3, half of dQ added 1.5, dK and dV joined 2
+// and added 3.
 constexpr RingTraffic kRingForward{2, 2, 3, 1, 5}, kRingBackward{2, 6, 4.5, 5, 8};
-// torch/distributed/tensor/experimental/_attention.py, _SDPAMerger and _templated_ring_attention_backward:
+// torch/distributed/tensor/experimental/_attention.py, _SDPAMerger and _templated_ring_attention_backward: in
 // fp32, operator by operator. Forward: to fp32 3 and, at the end, back 3; later: to fp32 3, difference 6,
 // product 4, difference 6; keys and values joined 2. Backward: zeros in fp32 2, added 5, and at the end to 16
-// bits 3, of dK and dV joined 4 too; later: half of dQ added 2.5 and joined 4; keys and values joined 2, dK
+// bits 3, for dK and dV also joined 4; later: half of dQ added 2.5 and joined 4; keys and values joined 2, dK
 // and dV half added and joined 6.5, joined again 4.
 constexpr RingTraffic kWideRingForward{6, 0, 19, 2, 9}, kWideRingBackward{10, 14, 6.5, 12.5, 12};
 }  // namespace
@@ -73,15 +74,14 @@ Attention::Attention(const LayerKernels& kernels, const LayerParameters& paramet
   qkv_ = kernels.linear(kernels.tokens, heads_ * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank) +
          kernels.linear(kernels.tokens, heads_ * shape_.head_dim,
                         compressed_queries ? a.q_lora_rank : kernels.hidden);
-  // The rotary parts, and keys and values taken apart and put together with the shared rotary key.
+  // The rotary parts; keys and values are split and joined again with the shared rotary key.
   rotated_width_ = heads_ * a.qk_rope_head_dim + keys_values_width_;
   if (plan.task == Task::decode) absorb();
 }
 
-// A token that is generated meets latents, not keys and values: each head's query passes through the
-// projection of its keys before the core, its answer through that of its values after it (DeepSeek-V2, 2.1.2:
-// "absorbed"). All heads share one key of kv_lora_rank + qk_rope_head_dim numbers, the first of which are its
-// value.
+// In decoding, attention uses latents instead of keys and values: each head's query is multiplied by the key
+// projection before the core, its answer by the value projection after it (DeepSeek-V2, 2.1.2: "absorbed").
+// All heads share one key of kv_lora_rank + qk_rope_head_dim numbers, the first of which are its value.
 void Attention::absorb() {
   const AttentionSpec& a = kernels_.model.attention;
   const auto by_head = [&](double from, double to) {
@@ -163,7 +163,8 @@ int Attention::operators_again(PieceList& list) const {
   } else {
     list.compute(Part::attention, norm + after + keys.forward);
   }
-  // Compiled, a product that only a reduce-scatter reads, whose result is kept, is not in the backward graph.
+  // Compiled: if only a reduce-scatter reads a product, and its result is kept, the backward graph does not
+  // contain the product.
   const bool scattered = plan.fused_kernels && plan.sequence_parallel;
   if (scattered && plan.again.scatters)
     return kernels_.reduced_product(list, Part::attention, proj_, 0, Piece::kNone);
@@ -171,8 +172,8 @@ int Attention::operators_again(PieceList& list) const {
   return Piece::kNone;
 }
 
-// The attention core with its context-parallel exchange. Every rank holds two chunks of the sequence,
-// one from each end, so that causal work is even; both return what the next piece must wait for.
+// The attention core with its context-parallel exchange. Every rank holds two chunks of the sequence, one
+// from each end, so that causal work is even. Both functions return what the next piece must wait for.
 int Attention::core_forward(PieceList& list) const {
   const Plan& plan = kernels_.plan;
   if (plan.task == Task::decode) {
@@ -203,7 +204,7 @@ KernelCost Attention::core(const Cost& cost) const {
   return cost(shape_) * full_share_ + cost(windowed_) * (1 - full_share_);
 }
 
-// Queries, keys and values; the answer's gradient.
+// Casts queries, keys and values, or in the backward pass the answer's gradient.
 KernelCost Attention::cast_core(Pass pass) const {
   const double width = pass == Pass::forward ? qkv_width_ : context_width_;
   const double narrow = bytes_of(kernels_.plan.attention_core);
@@ -226,24 +227,24 @@ int Attention::exchange(PieceList& list, Pass pass) const {
     list.compute(Part::attention, all);
     return Piece::kNone;
   }
-  if (kernels_.plan.cp_kind ==
-      ContextKind::all_gather) {  // the gradients of keys and values return the same way
+  if (kernels_.plan.cp_kind == ContextKind::all_gather) {  // keys' and values' gradients return this way
     list.compute(Part::attention, all, exchanged(CollectiveKind::all_gather, c * keys_values));
     return forward ? Piece::kNone : exchanged(CollectiveKind::reduce_scatter, c * keys_values);
   }
   // Ulysses: from a part of the sequence to a part of the heads, and back.
   const double answer = kernels_.tokens * context_width_ * kernels_.element;
-  // Every rank needs keys and values of its heads: fewer than there are ranks are repeated.
+  // Every rank needs the keys and values of its heads; if there are fewer heads of them than ranks, they are
+  // repeated.
   const double repeated = std::max(0.0, kernels_.plan.cp / kv_heads_ - 1) * keys_values_width_;
   const double question = kernels_.tokens * (qkv_width_ + repeated) * kernels_.element;
   list.compute(Part::attention, all, exchanged(CollectiveKind::all_to_all, forward ? question : answer));
   return exchanged(CollectiveKind::all_to_all, forward ? answer : question);
 }
 
-// A rank holds a chunk of S / 2c tokens from each end. Its own keys: S/c queries under the causal mask, which
-// a token of the second chunk finds beside it. Keys of a rank before it: the first chunk's, S / 2c, for all
-// queries; of a rank behind it: both chunks', S / c, for the second chunk's queries. No mask in either, and
-// as many pairs; the former has twice the rows of tiles, and the last rank has c - 1 of it.
+// A rank holds a chunk of S / 2c tokens from each end. With its own keys: S/c queries under the causal mask.
+// With the keys of an earlier rank: those of the first chunk, S / 2c, for all queries; with those of a later
+// rank: both chunks, S / c, for the queries of the second chunk. The last two have no mask and the same
+// number of pairs; the first of them has twice the rows of tiles, and the last rank has c - 1 such blocks.
 // (context_parallel.py, AttnFuncWithCPAndKVP2P; torch's _templated_ring_attention with its load balancer.)
 Attention::Blocks Attention::blocks(Pass pass) const {
   const double c = kernels_.plan.cp;
@@ -254,14 +255,14 @@ Attention::Blocks Attention::blocks(Pass pass) const {
   return {core_of(own, pass) + cast_core(pass), core_of(other, pass)};
 }
 
-// While a block of keys and values is worked on, the next one arrives; backward their gradients travel too.
-// Returns what the next piece must wait for.
+// While a block of keys and values is processed, the next one arrives; in the backward pass gradients travel
+// too. Returns what the next piece must wait for.
 int Attention::ring(PieceList& list, Pass pass) const {
   const Plan& plan = kernels_.plan;
   const bool forward = pass == Pass::forward;
   const RingTraffic& traffic = plan.ring_fp32 ? (forward ? kWideRingForward : kWideRingBackward)
                                               : (forward ? kRingForward : kRingBackward);
-  // PyTorch's kernels want as many keys and values as questions: they are repeated before the ring.
+  // PyTorch's kernels need as many key and value heads as query heads: they are repeated before the ring.
   const double width = plan.ring_fp32 ? heads_ * (shape_.head_dim + shape_.value_dim) : keys_values_width_;
   const double keys_values = kernels_.tokens * width * kernels_.element;
   const double answer = kernels_.tokens * context_width_ * kernels_.element;
@@ -286,8 +287,8 @@ int Attention::ring(PieceList& list, Pass pass) const {
     return Piece::kNone;
   }
   // PyTorch gathers all keys and values at once (_cp_options.rotate_method, ALL_GATHER) while the first block
-  // is worked on. Gradients go round in fp32: added to when both they and the next block are there, and once
-  // more home.
+  // is processed. Gradients travel around the ring in fp32: a rank adds to them when both they and the next
+  // block are there; a last hop returns them to their owner.
   const int gathered = list.collective(Part::attention, CollectiveKind::all_gather, plan.cp * keys_values,
                                        plan.cp, Group::context);
   for (int step = 0; step < plan.cp; ++step) {

@@ -8,7 +8,7 @@ KernelCost Attention::before_core(Pass pass) const {
   KernelCost cost = copies(pass);
   if (positions_of(kernels_.model) == Positions::rotary) cost += rotation(pass);
   if (!kernels_.model.attention.qk_norm) return cost;
-  // A norm of all queries and one of all keys.
+  // One norm of all queries and one of all keys.
   const bool forward = pass == Pass::forward;
   for (const double heads : {heads_, kv_heads_}) {
     const double width = heads * kernels_.model.head_dim;
@@ -20,26 +20,27 @@ KernelCost Attention::before_core(Pass pass) const {
 
 KernelCost Attention::rotation(Pass pass) const {
   const double elements = kernels_.tokens * rotated_width_;
-  // YaRN's factor is in no fused kernel (Megatron: rope_utils.py, apply_rotary_pos_emb), so that queries and
-  // keys pass through single operators, in numbers read and written of each one. Forward: product with the
-  // cosine 2, half of them negated 1, joined 2, product with the sine 2, sum 3, joined with what is not
-  // rotated 2. Backward: both products 4, negation 1, halves joined 2, sum 3, and of the two slices zeros
-  // written 2, a copy 2 and a sum 3. Sines and cosines are the tokens' own, far fewer.
+  // Fused kernels do not support YaRN's factor (Megatron: rope_utils.py, apply_rotary_pos_emb), so queries
+  // and keys pass through single operators; counted are the numbers read and written per number. Forward:
+  // product with the cosine 2, half of them negated 1, joined 2, product with the sine 2, sum 3, joined with
+  // what is not rotated 2. Backward: both products 4, negation 1, halves joined 2, sum 3, and for the two
+  // slices zeros written 2, a copy 2 and a sum 3. Sines and cosines are per token and negligible.
   if (kernels_.model.attention.scaled_rotary && kernels_.plan.fused_kernels) {
     const bool forward = pass == Pass::forward;
     return kernels_.compute.memory_bound((forward ? 12 : 17) * elements * kernels_.element,
                                          MemoryKernel::elementwise, 2 * (forward ? 6 : 10));
   }
-  // Eager: cast to fp32 (6 bytes an element), turned (8), cast back (6) in torchtitan; in transformers two
-  // products (8), a half negated and joined (6), a sum (6). Compiled complex numbers are as eager ones.
+  // Eager: cast to fp32 (6 bytes per element), rotated (8), cast back (6) in torchtitan; in transformers two
+  // products (8), a half negated and joined (6), a sum (6). Compiled complex numbers cost the same as eager
+  // ones.
   if ((kernels_.plan.eager_norms || kernels_.plan.complex_rotary) && kernels_.element == 2)
     return kernels_.compute.memory_bound(20 * elements, MemoryKernel::add, 8);
   return kernels_.compute.memory_bound(2 * elements * kernels_.element, MemoryKernel::elementwise,
                                        kernels_.plan.fused_kernels ? 2 : 8);
 }
 
-// In numbers read and written of each token; q, k, v: its queries, keys and values on this rank. Gradients of
-// parts of one product are joined: 2 q + 2 k + 2 v. Latent attention's are in rotated_width_.
+// Numbers read and written per token; q, k, v: its queries, keys and values on this rank. Gradients of the
+// parts of one product are joined: 2 q + 2 k + 2 v. Copies of latent attention are in rotated_width_.
 KernelCost Attention::copies(Pass pass) const {
   const Plan& plan = kernels_.plan;
   if (latent_ || plan.inference()) return {};
@@ -48,9 +49,9 @@ KernelCost Attention::copies(Pass pass) const {
   const double q = heads_ * shape_.head_dim, k = kv_heads_ * shape_.head_dim,
                v = kv_heads_ * shape_.value_dim;
   const double joined = 2 * (q + k + v);
-  // Keys and values written for every head, their gradients summed over the heads of a group.
+  // Keys and values are written for every head; their gradients are summed over the heads of a group.
   const double repeated = grouped ? k + v + heads_ * (shape_.head_dim + shape_.value_dim) : 0;
-  // Of the projection's bias, QKV: added in place, its gradient summed.
+  // The bias of the QKV projection: added in place, its gradient summed.
   const bool biased =
       plan.bias_kernels && (forward ? has_biases(kernels_.model) : has_bias_gradients(kernels_.model, plan));
   double numbers = biased ? (forward ? 2 : 1) * (q + k + v) : 0, launches = biased ? 1 : 0;
@@ -64,11 +65,11 @@ KernelCost Attention::copies(Pass pass) const {
       if (!forward) move(joined, 1);
       break;
     case CoreCopies::own:
-      // Megatron-LM, megatron/model/transformer.py. CoreAttention reads them where they lie, and copies the
-      // answer of each head to its token (permute, contiguous); backward baddbmm's alpha is a product of its
-      // own with dQ and dK. FlashSelfAttention: rearrange(x, 's b ... -> b s ...').contiguous(); with one
-      // sequence that copies slices of the projection only, and queries and keys have left it where they are
-      // rotated.
+      // Megatron-LM, megatron/model/transformer.py. CoreAttention reads queries, keys and values in place and
+      // copies each head's answer to its token (permute, contiguous); in the backward pass baddbmm's alpha is
+      // a separate product with dQ and dK. FlashSelfAttention: rearrange(x, 's b ... -> b s
+      // ...').contiguous(); with one sequence this copies only slices of the projection, and rotated queries
+      // and keys no longer are slices.
       if (!forward) move(joined, 1);
       move(repeated, 2);
       if (plan.attention == AttentionKernel::unfused) {
@@ -84,7 +85,8 @@ KernelCost Attention::copies(Pass pass) const {
       // Megatron-Core, transformer/attention.py: query.reshape copies where a rank has several groups of
       // heads. Transformer Engine, attention/dot_product_attention/utils.py, get_qkv_layout: of three tensors
       // the one that is still a slice, the values, is made contiguous; SplitAlongDim's backward joins.
-      // Without rotary embedding the product itself is a layout (sbh3d), and so is its gradient.
+      // Without rotary embedding the projection's output is already a valid layout (sbh3d), and so is its
+      // gradient.
       if (!turned && !grouped) break;
       if (!forward) move(joined, 1);
       if (forward) move(2 * v + (grouped && kv_heads_ > 1 ? 2 * q : 0), grouped && kv_heads_ > 1 ? 2 : 1);

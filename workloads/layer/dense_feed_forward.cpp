@@ -51,7 +51,7 @@ class DenseFeedForward final : public FeedForward {
   double ffn_;
   LayerKernels::Gathered input_;
   Linear fc1_, fc2_;
-  bool gathers_;  // else attention's input is its own, and so is the sum of both gradients
+  bool gathers_;  // else it uses attention's input and the sum of both gradients
 };
 }  // namespace
 

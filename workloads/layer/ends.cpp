@@ -1,4 +1,4 @@
-// What the first and the last stage do in addition to layers.
+// What the first and the last stage do beside their layers.
 #include <cmath>
 
 #include "workloads/layer/layer_kernels.hpp"
@@ -10,7 +10,7 @@ using program::CollectiveKind;
 namespace {
 // The table's gradient is dense: embedding_dense_backward writes zeros to all rows before it adds to some.
 // Megatron's hook then adds it to the gradients so far (distributed_data_parallel.py: param.main_grad.add_),
-// where matmuls add themselves.
+// which matmuls do themselves.
 KernelCost table_gradient(const LayerKernels& kernels, double parameters) {
   const Plan& plan = kernels.plan;
   if (plan.inference() || plan.frozen()) return {};
@@ -20,11 +20,11 @@ KernelCost table_gradient(const LayerKernels& kernels, double parameters) {
          accumulated(kernels.plan, kernels.compute, parameters);
 }
 
-// Passes over the rows that words have become (Megatron: mpu/layers.py, VocabParallelEmbedding;
-// language_model.py, Embedding), and their kernels. Forward: found 2; words of other ranks set to zero 2, a
-// kernel beside 6 of a number a word; positions found 2, added 3; several sequences put behind the dimension
-// of tokens 2. Backward the table reads them, as does that of positions; masked words are copied and set to
-// zero 4; back to sequences 2.
+// Passes over the rows of the embedding (Megatron: mpu/layers.py, VocabParallelEmbedding; language_model.py,
+// Embedding), and their kernels. Forward: look-up 2; words of other ranks set to zero 2, beside it 6 kernels
+// on one number per word; positions looked up 2, added 3; with several sequences transposed to tokens first
+// 2. Backward: the table reads the rows, and so do positions; masked words are copied and set to zero 4;
+// transposed back 2.
 struct RowPasses {
   double passes, kernels;
 };
@@ -56,7 +56,7 @@ PiecePair embedding(const ModelSpec& model, const Plan& plan, const ComputeModel
   result.forward.compute(Part::embedding, compute.memory_bound(dropout, MemoryKernel::elementwise), reduced);
 
   const int gathered = kernels.gather(result.backward, Part::embedding, bytes);
-  // Reads the gradient, adds it to the rows of this rank's vocabulary.
+  // Reads the gradient and adds it to the rows of this rank's vocabulary.
   const double scatter = left.passes * bytes + tokens / plan.tp * model.hidden * 2 * plan.gradient_bytes;
   result.backward.compute(Part::embedding,
                           compute.memory_bound(scatter, MemoryKernel::elementwise, left.kernels) +
@@ -88,15 +88,16 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
   forward.compute(Part::norm, compute.memory_bound(2 * rows * h * element, MemoryKernel::norm), Piece::kNone,
                   norm);
   const int gathered = kernels.gather(forward, Part::head, bytes);
-  // A head tied to a table on the same rank has no weights of its own: they are sent and updated once.
+  // A head that shares the table on the same rank has no weights of its own: they are communicated and
+  // updated once.
   const double parameters = shares_table(model, plan) ? 0 : head_parameters(model) / plan.tp;
-  // Rows of logits, where a rank's vocabulary is odd (Megatron pads it).
+  // Rows of logits where a rank's vocabulary is odd (Megatron pads it).
   const bool odd = std::fmod(vocab, 2) == 1;
   const auto product = [&](double m, double n, double k, GemmOutput output = GemmOutput::fresh) {
     return compute.gemm({m, n, k, 1, 0, odd}, plan.activations, output) * chunks;
   };
   forward.compute(Part::head, product(part, vocab, h), gathered, parameters);
-  // Maximum, predicted logit, sum of exponentials: fp32 a token each.
+  // Maximum, predicted logit, sum of exponentials: one fp32 number per token each.
   KernelCost third = loss_forward * (1.0 / 3);
   int reduced = Piece::kNone;
   for (int i = 0; i < 3; ++i) {
@@ -112,7 +113,7 @@ PiecePair head(const ModelSpec& model, const Plan& plan, const ComputeModel& com
       kernels.gathers_again(RecomputeKind::none) ? kernels.gather(backward, Part::head, bytes) : Piece::kNone;
   backward.compute(Part::head, product(part, h, vocab), exposed ? input : Piece::kNone);
   const int gradient = kernels.reduce(backward, Part::head, bytes);
-  // Chunks behind the first add their gradient to those before.
+  // Chunks after the first add their gradient to that of the chunks before.
   const GemmOutput output = gradient_output(plan);
   const double added = output == GemmOutput::fresh ? 3 * element * (chunks - 1) : 0;
   backward.weight_gradient(Part::head,

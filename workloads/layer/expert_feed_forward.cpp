@@ -10,20 +10,17 @@
 //   combine      reduce-scatter over x, all-to-all of T K h elements, sum of each token's K answers
 // and the same backwards. Shared experts are a dense network beside them, after them in time.
 //
-// The all-gather dispatcher brings all tokens of the e x ranks to each of them, and reduce-scatters the sums
-// of the answers. Of its two groups of ranks, which it joins in one, each has a collective of its own here.
+// The all-gather dispatcher brings the tokens of all e x ranks to each of them, and reduce-scatters the sums
+// of the answers. It joins its two groups of ranks into one; here each group has its own collective.
 //
-// DeepEP and HybridEP send one copy of a token to every node that holds some
-// of its experts, and inside one NVLink domain to every such rank; they permute
-// on arrival and carry the probabilities along. Copies of a token that visits K
-// of E experts, evenly spread over n places and at most g of them:
+// DeepEP and HybridEP send one copy of a token to every node that holds some of its experts, and inside one
+// NVLink domain to every such rank; they permute on arrival and carry the probabilities along. Copies of a
+// token that visits K of E experts, evenly spread over n places, at most g of which may be used:
 //   g (1 - prod_{i < K} ((g - 1) E/n - i) / (g E/n - i))
-// All bytes are scaled by it, those within the node too: the network sets the
-// time there.
+// All bytes are scaled by it, also those within the node: the network sets the time there.
 //
-// The busiest rank receives `imbalance` times the mean, or no more than
-// `capacity_factor` where tokens beyond it are dropped. Every rank is timed as
-// the busiest: all of them wait for it in the next all-to-all.
+// The busiest rank receives `imbalance` times the mean, or at most `capacity_factor` where tokens beyond it
+// are dropped. Every rank is timed as the busiest: all of them wait for it in the next all-to-all.
 #include <algorithm>
 
 #include "workloads/layer/blocks.hpp"
@@ -34,12 +31,12 @@ namespace {
 
 using program::CollectiveKind;
 
-// Launches of element-wise kernels, counted in moe_utils.py and router.py of Megatron-Core 0.12; fused where
-// the framework fuses kernels (router fusion).
+// Launches of element-wise kernels, counted in moe_utils.py and router.py of Megatron-Core 0.12; fewer if the
+// framework fuses them (router fusion).
 constexpr double kFusedRoute = 10, kEagerRoute = 20;
 
-// Bytes of each number that pass memory where experts add biases: torch.cat([t + b p ...]).to(...), t and b
-// in 16 bits. Forward: b p 2, the sum 2 + 2 + 2, joined 4; in fp32: 4, 2 + 4 + 4, 8, and 6 back to 16 bits.
+// Memory traffic in bytes per number where experts add biases: torch.cat([t + b p ...]).to(...), t and b in
+// 16 bits. Forward: b p 2, the sum 2 + 2 + 2, joined 4; in fp32: 4, 2 + 4 + 4, 8, and 6 back to 16 bits.
 // Backward: split's gradients joined 4; of b p the product with p 4 and its sum 2, with b 4 and its sum 2; in
 // fp32 also 6 to it, 6 from it, 4, and 8 + 4 twice.
 constexpr double kBiasForward = 12, kWideBiasForward = 28;
@@ -69,10 +66,10 @@ class ExpertFeedForward final : public FeedForward {
                                          plan.activations);
     router_weight_ = kernels.compute.gemm({static_cast<double>(experts.count), kernels.hidden, entering_},
                                           plan.activations);
-    // Fused: the first product leaves activated rows in both layouts, the gradient of the second passes
-    // through the activation's and is cast for the first as it is written.
+    // Fused: the first product writes activated rows in both layouts; the gradient of the second passes
+    // through the activation's gradient and is cast for the first as it is written.
     const bool apart = !plan.experts.fused;
-    // Tokens of all ranks that dispatch to each other may visit the experts here.
+    // Tokens of all ranks that dispatch to each other may visit this rank's experts.
     const double group = entering_ * plan.ep * split_;
     const double read =
         plan.inference() ? here_ * visited_share(experts.top_k, plan.experts.slots, group) : here_;
@@ -87,7 +84,7 @@ class ExpertFeedForward final : public FeedForward {
       activation_backward_ = kernels.activation_backward(rows_, ffn_);
     }
     if (plan.early_experts) add_early_passes();
-    // Work beyond each token's own share is no model work.
+    // Work beyond each token's own share does not count as model FLOPs.
     for (Linear* products : {&fc1_, &fc2_})
       for (KernelCost* cost : {&products->forward, &products->input_gradient, &products->weight_gradient})
         cost->flops /= std::max(1.0, plan.experts.load);
@@ -110,7 +107,8 @@ class ExpertFeedForward final : public FeedForward {
       list.compute(Part::experts, first + second, arrived, parameters_.routed() / owned(), weights());
     }
     list.compute(Part::combine, moves_.permuted, back(list, Part::combine, false));
-    // Decode steps do not split rows over the tensor ranks: each dispatches its share, all need the sum.
+    // Decode steps do not split rows over the tensor ranks: each rank dispatches its share, and all need the
+    // sum.
     const int joined =
         kernels_.plan.sequence_parallel
             ? Piece::kNone
@@ -160,7 +158,7 @@ class ExpertFeedForward final : public FeedForward {
   [[nodiscard]] bool reads_counts() const {
     return !kernels_.plan.experts.padding && !kernels_.plan.host.graph;
   }
-  // To the experts' ranks and back. Return what the next piece must wait for.
+  // All-to-all to the experts' ranks and back. Both return what the next piece must wait for.
   int there(PieceList& list, Part part, bool probabilities) const {
     if (gathers()) {
       const double one = entering_ * kernels_.hidden * kernels_.element;
@@ -188,7 +186,7 @@ class ExpertFeedForward final : public FeedForward {
     list.compute(Part::dispatch, moves_.permuted);
     return there(list, Part::dispatch, true);
   }
-  // The host reads how many rows there are before it picks them, and how many each expert has before its
+  // The host reads how many rows there are before it selects them, and how many each expert has before its
   // products.
   int gather_tokens(PieceList& list) const {
     const int tokens = there(list, Part::dispatch, true);
@@ -206,19 +204,20 @@ class ExpertFeedForward final : public FeedForward {
     return Piece::kNone;
   }
 
-  // Who sends how much to whom is known on the accelerators; the host needs it to launch the all-to-all and
-  // the matrix products. With experts padded to their capacity it is known beforehand; a graph of the whole
-  // step leaves it on the accelerator, in buffers of the most there can be (Megatron: moe_paged_stash).
+  // The accelerators know how many rows each rank sends to each other; the host needs these counts to launch
+  // the all-to-all and the matrix products. With experts padded to their capacity they are known beforehand;
+  // with a graph of the whole step they stay on the accelerator, in buffers of the largest size (Megatron:
+  // moe_paged_stash).
   void count_tokens(PieceList& list) const {
     if (!reads_counts()) return;
-    if (fused_) return list.host_reads();  // DeepEP counts in its own kernels
+    if (fused_) return list.host_reads();  // they count in their own kernels
     const double counts = 4.0 * kernels_.model.experts.count;
     list.collective(Part::router, CollectiveKind::all_gather, kernels_.plan.ep * counts, kernels_.plan.ep,
                     Group::expert);
     list.host_reads();
   }
   // torch.tensor(linear_offset, device=...) in weighted_bias_quick_geglu_impl (fusions/fused_bias_geglu.py),
-  // the clamped activation, copies a number from pageable memory: the host waits for all before it.
+  // the clamped activation, copies a number from pageable memory, so the host waits for all work before it.
   [[nodiscard]] bool waits_for_offset() const {
     return kernels_.model.clamped_ffn && !kernels_.plan.one_expert_kernel() && !kernels_.plan.host.graph;
   }
@@ -242,7 +241,7 @@ class ExpertFeedForward final : public FeedForward {
     const int domain = plan.domain_ranks > 0 ? plan.domain_ranks : plan.ep * plan.etp;
     return (plan.ep * plan.etp + domain - 1) / domain;
   }
-  // Of a token whose experts lie on `open` of `places`.
+  // Copies of a token whose experts are on at most `open` of `places`.
   [[nodiscard]] double copies(double places, double open) const {
     const ExpertSpec& experts = kernels_.model.experts;
     const double held = kernels_.plan.experts.slots / places;
@@ -260,14 +259,16 @@ class ExpertFeedForward final : public FeedForward {
                            kernels_.plan.etp, Group::expert_tensor);
   }
 
-  // Softmax or sigmoid, top-k, masks and the balancing loss over fp32 scores; passes forward, twice backward.
+  // Softmax or sigmoid, top-k, masks and the balancing loss over fp32 scores; `passes` is 1 forward, 2
+  // backward.
   [[nodiscard]] KernelCost scores(double passes) const {
     const bool fused = kernels_.plan.fused_kernels && !kernels_.plan.early_experts;
     return kernels_.compute.memory_bound(passes * 4 * 4 * logits_, MemoryKernel::elementwise,
                                          fused ? kFusedRoute : kEagerRoute);
   }
-  // silu and the product apart: one number more is written and read; backward two products, silu's gradient
-  // and the join of both halves', 13 numbers instead of 5. Gradients of 16 bits are added to those of fp32.
+  // silu and the product are separate: one more number is written and read; in the backward pass two
+  // products, silu's gradient and the join of both halves move 13 numbers instead of 5. 16-bit gradients are
+  // added to fp32 ones.
   void add_early_passes() {
     const auto pass = [&](double bytes, double kernels) {
       return kernels_.compute.memory_bound(bytes, MemoryKernel::add, kernels);
@@ -282,8 +283,8 @@ class ExpertFeedForward final : public FeedForward {
     fc1_.weight_gradient += pass(kernels_.gates() * added, 1);
     fc2_.weight_gradient += pass(added, 1);
   }
-  // Each expert's rows to a multiple of what 8-bit products want, and back (Megatron: TEGroupedMLP,
-  // quantization_padding): a copy of all rows, nothing where they came padded.
+  // Pads each expert's rows to the multiple that 8-bit products need, and removes the padding (Megatron:
+  // TEGroupedMLP, quantization_padding): a copy of all rows; nothing if they arrive padded.
   [[nodiscard]] KernelCost pad() const {
     const Plan& plan = kernels_.plan;
     if (bytes_of(plan.gemm) >= kernels_.element || plan.experts.padding || plan.one_expert_kernel() ||
@@ -292,8 +293,8 @@ class ExpertFeedForward final : public FeedForward {
     return kernels_.compute.memory_bound(2 * rows_ * kernels_.hidden * kernels_.element,
                                          MemoryKernel::elementwise);
   }
-  // TEGroupedMLP._apply_bias, expert by expert; probabilities are fp32 for DeepEP and HybridEP and make all
-  // of it so.
+  // TEGroupedMLP._apply_bias, expert by expert; probabilities are fp32 for DeepEP and HybridEP, which makes
+  // all of it fp32.
   [[nodiscard]] KernelCost bias(double bytes, double wide_bytes, double kernels) const {
     if (!kernels_.model.experts.biases || kernels_.plan.one_expert_kernel()) return {};
     return kernels_.compute.memory_bound((fused_ ? wide_bytes : bytes) * rows_ * kernels_.hidden,
@@ -303,7 +304,7 @@ class ExpertFeedForward final : public FeedForward {
   const LayerKernels& kernels_;
   LayerParameters parameters_;
   RowMoves moves_;
-  bool fused_ = false;                      // DeepEP
+  bool fused_ = false;                      // DeepEP or HybridEP
   double entering_ = 0, sent_ = 0;          // T; copies that leave for other ranks
   double split_, here_;                     // x, E / e
   double routed_ = 0, rows_ = 0, ffn_ = 0;  // T K and x T K of the busiest rank; inner width of a part

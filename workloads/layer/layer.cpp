@@ -5,8 +5,8 @@
 namespace topsim::workloads {
 namespace {
 
-// Up to the feed-forward network's input. With a parallel residual that is a norm of the layer's, or what
-// attention read.
+// Everything up to the input of the feed-forward network. With a parallel residual that is the output of a
+// norm of its own, or what attention reads.
 PieceList first_half(const LayerKernels& kernels, LayerKind kind, const Attention& attention) {
   PieceList list;
   const int attended = attention.forward(list);
@@ -30,8 +30,8 @@ PieceList forward(const LayerKernels& kernels, LayerKind kind, const Attention& 
   return list;
 }
 
-// Side by side: one gradient goes into both halves, gathered once. A shared norm's has been summed over them
-// before it was reduced; a norm each adds its own to the residual's.
+// Both halves side by side: one gradient enters both, gathered once. With a shared norm the gradients are
+// summed before they are reduced; with two norms each adds its own to the residual's.
 void parallel_backward(PieceList& list, const LayerKernels& kernels, const Attention& attention,
                        const FeedForward& feed_forward, RecomputeKind recompute, double norms) {
   list.compute(Part::norm, kernels.branches_backward());
@@ -43,8 +43,8 @@ void parallel_backward(PieceList& list, const LayerKernels& kernels, const Atten
   list.compute(Part::norm, norm, attended, shared ? norms : norms / 2);
 }
 
-// A checkpoint's forward pass runs before anything of the layer's backward pass, up to the last product's
-// input; gathers are those that the backward pass asks for anyhow.
+// A checkpoint's forward pass runs before all of the layer's backward pass, up to the last product's input;
+// its gathers are those that the backward pass needs anyway.
 PieceList operators_again(const LayerKernels& kernels, const Attention& attention) {
   const double ffn = kernels.model.ffn / static_cast<double>(kernels.plan.tp);
   PieceList list;

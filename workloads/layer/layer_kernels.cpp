@@ -10,17 +10,17 @@ using program::CollectiveKind;
 
 namespace {
 constexpr int kQuarters = 4;  // num_splits of Transformer Engine's pipelined reduce-scatter (userbuffers)
-// SMs of user buffers. Transformer Engine's default (pytorch/module/base.py, get_default_config): copy
-// engines for the ring, num_sm 16 for the pipelined scatter, whose products leave that many free, always
-// (set_sm_margin, comm_gemm_overlap.cpp). What is moved in bulk beside products of the backward pass has no
-// margin in NeMo's recipes (tp_overlap_configs/userbuffers.py, h8192 and h16384 on H100: qkv_dgrad 2 or 4,
-// fc1_dgrad 2, qkv_wgrad 24, fc1_wgrad 2 or 4; proj_fprop 24, fc2_fprop 8 or 16).
+// SMs used by user buffers. Transformer Engine's default (pytorch/module/base.py, get_default_config): copy
+// engines for the ring; num_sm 16 for the pipelined scatter, whose products always leave that many free
+// (set_sm_margin, comm_gemm_overlap.cpp). Bulk transfers beside products of the backward pass have no margin
+// in NeMo's recipes (tp_overlap_configs/userbuffers.py, h8192 and h16384 on H100: qkv_dgrad 2 or 4, fc1_dgrad
+// 2, qkv_wgrad 24, fc1_wgrad 2 or 4; proj_fprop 24, fc2_fprop 8 or 16).
 constexpr std::int16_t kRingUnits = 0, kPipelinedUnits = 16, kBulkUnits = 4, kBulkAttentionScatterUnits = 24;
-// Transformer Engine's cast to MXFP8 in both layouts: 8192 x 8192 numbers in 52.34 us on a B200
-// (ROCm/TransformerEngine pull request 598, CAST_ONLY, BF16, both), as long as other fused kernels, at 0.8 of
-// 8 TB/s, take for 5 bytes each. It reads 2 and writes 2 and two scales for 32.
+// Transformer Engine's cast to MXFP8 in both layouts, in bytes per number: 8192 x 8192 numbers in 52.34 us on
+// a B200 (ROCm/TransformerEngine pull request 598, CAST_ONLY, BF16, both), the time that other fused kernels,
+// at 0.8 of 8 TB/s, need for 5 bytes. It reads 2 and writes 2 and two scales for 32.
 constexpr double kMxCast = 5;
-constexpr double kOwnScaleKernels = 4;  // the maximum set to 0, taken, made a scale; the cast
+constexpr double kOwnScaleKernels = 4;  // the maximum set to 0, computed, made a scale; the cast
 }  // namespace
 
 LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, const ComputeModel& costs)
@@ -36,8 +36,8 @@ LayerKernels::LayerKernels(const ModelSpec& model_spec, const Plan& resolved, co
 Linear LayerKernels::grouped(double m, double n, double k, double count, Casts casts,
                              GemmOutput gradient) const {
   const bool narrow = bytes_of(plan.gemm) < bytes_of(plan.activations);
-  // Inference, and adapters beside frozen weights of few bits, keep them as the matmuls read them, or expand
-  // them to that for each.
+  // Inference, and adapters beside frozen weights of few bits, keep weights in the precision that the matmuls
+  // read, or expand them for each matmul.
   const double kept = bytes_of(plan.frozen_weights), read = bytes_of(plan.gemm);
   const bool frozen_narrow = plan.frozen() && kept < bytes_of(plan.activations);
   const double weights = plan.inference() || frozen_narrow ? 0 : n * k;
@@ -45,15 +45,15 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
       frozen_narrow && kept < read
           ? compute.memory_bound(count * n * k * (kept + read), MemoryKernel::elementwise)
           : KernelCost{};
-  // Low-precision formats: each operand is read in 16 bits and written in the layouts it is read in;
-  // scales of its own maximum read it once more before. Matrices are cast one by one, but for scales known
-  // beforehand (Transformer Engine, csrc/extensions/cast.cpp, multi_tensor_quantize_impl: "currently only
-  // have fused kernel for FP8 delayed scaling"); a maximum of its own is zeroed, taken and made a scale first
-  // (common/recipe/current_scaling.cu).
+  // Low-precision formats: each operand is read in 16 bits and written in every layout that is needed; a
+  // scale from the current maximum needs one more read before. Matrices are cast one by one, except with
+  // scales known beforehand (Transformer Engine, csrc/extensions/cast.cpp, multi_tensor_quantize_impl:
+  // "currently only have fused kernel for FP8 delayed scaling"); a current maximum is first zeroed, computed
+  // and made a scale (common/recipe/current_scaling.cu).
   const bool again = narrow && plan.wide_inputs && plan.gemm == Precision::fp8;
   const auto cast = [&](double elements, double layouts) {
     if (!narrow) return KernelCost{};
-    const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of all, not of blocks
+    const bool maximum = plan.dynamic_scales && plan.gemm == Precision::fp8;  // of the tensor, not of blocks
     const bool both_blocks = plan.gemm == Precision::mxfp8 && layouts > 1;
     const double passed = both_blocks ? kMxCast : 2 + layouts + (maximum ? 2 : 0);
     const bool known = plan.gemm == Precision::fp8 && !plan.dynamic_scales;
@@ -61,14 +61,15 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
     return compute.memory_bound(count * elements * passed, MemoryKernel::elementwise,
                                 (maximum ? kOwnScaleKernels : 1) * kernels);
   };
-  // Backward, in the layout that is missing, with the scale of before (torchao/float8/float8_linear.py, whose
-  // Function casts what it saved; compiled, both casts share the maximum).
+  // In the backward pass, into the missing layout, with the scale of the forward pass
+  // (torchao/float8/float8_linear.py, whose Function casts what it saved; compiled, both casts share the
+  // maximum).
   const auto cast_again = [&](double elements) {
     return again ? compute.memory_bound(count * elements * 3, MemoryKernel::elementwise) : KernelCost{};
   };
   const double forward_layouts = again || plan.inference() ? 1 : layouts_cast();
-  // One operator of the framework; the products after its first cost the bare
-  // launch, 2 of an eager operator's 6 us (framework/).
+  // One operator of the framework; the products after its first cost only the launch, 2 of an eager
+  // operator's 6 us (framework/).
   const double launches = plan.one_expert_kernel() ? 1 : 1 + (count - 1) / 3;
   const auto gemm = [&](const GemmShape& shape, GemmOutput output = GemmOutput::fresh, int margin = 0) {
     KernelCost cost = compute.gemm(shape, plan.gemm, output, margin);
@@ -102,8 +103,8 @@ Linear LayerKernels::grouped(double m, double n, double k, double count, Casts c
   return result;
 }
 
-// Every product reads the input, which compiled is cast once for all, and has a gradient of it of its own:
-// sums of two (read, read, written), or, compiled, one more to read for what comes next.
+// Every product reads the input (compiled: cast once for all) and has its own gradient of it: these are
+// summed in pairs (read, read, written), or, compiled, read by the next kernel.
 Linear LayerKernels::columns(double m, std::initializer_list<double> widths, double k, bool apart,
                              Casts casts) const {
   if (!apart) return linear(m, std::accumulate(widths.begin(), widths.end(), 0.0), k, casts);
@@ -118,7 +119,7 @@ Linear LayerKernels::columns(double m, std::initializer_list<double> widths, dou
 }
 
 namespace {
-// Block scales: a byte for 32 numbers (MXFP8), 4 for 128, one for 16 of four bits.
+// Bytes per number with block scales: 1 per 32 numbers (MXFP8), 4 per 128, 1 per 16 of four bits.
 double bytes_sent(Precision precision) {
   if (precision == Precision::fp8) return 1;
   return precision == Precision::nvfp4 ? 0.5 + 1.0 / 16 : 1 + 1.0 / 32;
@@ -129,7 +130,7 @@ double LayerKernels::layouts_cast() const {
   const int capability = compute.accelerator().compute_capability;
   return plan.reads_either_layout && capability >= 100 && capability < 120 ? 1 : 2;
 }
-// Numbers that share scales in blocks were cast in both layouts.
+// Formats with block scales were cast in both layouts already.
 KernelCost LayerKernels::transposed(double elements) const {
   if (plan.gemm != Precision::fp8 || layouts_cast() < 2) return {};
   return compute.memory_bound(2 * elements, MemoryKernel::elementwise);
@@ -151,7 +152,7 @@ LayerKernels::Gathered LayerKernels::gathered_input(double wide, bool normed) co
   if (normed && plan.casts_in_norms) return {wide / element * sent};
   return cast_rows(wide, sent);
 }
-// Both layouts of a gradient that shares scales in blocks are gathered: none follows from the other.
+// With block scales both layouts of a gradient are gathered, because neither follows from the other.
 LayerKernels::Gathered LayerKernels::gathered_gradient(double wide) const {
   if (!plan.gathers_narrow) return {wide};
   return cast_rows(wide, (plan.gemm == Precision::fp8 ? 1 : 2) * bytes_sent(plan.gemm));
@@ -160,7 +161,7 @@ LayerKernels::Gathered LayerKernels::gathered_gradient(double wide) const {
 GemmOutput gradient_output(const Plan& plan) {
   return plan.fused_accumulation && plan.gradient_bytes > 2 ? GemmOutput::accumulate_32 : GemmOutput::fresh;
 }
-// AccumulateGrad: from the second micro-batch on the fresh gradient is read, added and written; with fp32
+// AccumulateGrad: from the second micro-batch on the new gradient is read, added and written; with fp32
 // weights it is cast first.
 KernelCost accumulated(const Plan& plan, const ComputeModel& compute, double parameters) {
   if (plan.fused_accumulation || plan.inference()) return {};
@@ -232,8 +233,8 @@ int LayerKernels::reduced_product(PieceList& list, Part part, const Linear& work
 }
 
 // torch/distributed/_symmetric_memory/__init__.py, _pipelined_produce_and_all2all: the parts of other ranks
-// first, each into one of two buffers that its rank has pulled the part before the last from; then this
-// rank's own, and the sum of all (_fused_matmul_reduce_scatter_impl: reduce_fn of stacked_partials).
+// first, each written to one of two buffers once the part before the last has been pulled from it; then this
+// rank's own part, and the sum of all (_fused_matmul_reduce_scatter_impl: reduce_fn of stacked_partials).
 int LayerKernels::pipelined_reduction(PieceList& list, Part part, const Linear& work, double parameters,
                                       int wait) const {
   if (work.forward_cast.kernels > 0) {
@@ -255,9 +256,9 @@ int LayerKernels::pipelined_reduction(PieceList& list, Part part, const Linear& 
 
 namespace {
 // RMSNorm as Llama's modules write it in eager PyTorch (torchtitan models/norms.py, transformers
-// modeling_llama.py): float, square, mean, product with the root, cast, gain. Bytes an element of 16 bits.
-// Forward 6 + 8 + 4 + 8 + 6 + 4; backward, one kernel after the other: gain (4 + 6 + 2), cast 6, product
-// (8 + 12 + 4), mean 4, square (8 + 8 + 12), the sum of both branches 12, float 6.
+// modeling_llama.py): float, square, mean, product with the root, cast, gain. Bytes per element of 16 bits.
+// Forward 6 + 8 + 4 + 8 + 6 + 4; backward, one kernel after the other: gain (4 + 6 + 2), cast 6, product (8 +
+// 12 + 4), mean 4, square (8 + 8 + 12), the sum of both branches 12, float 6.
 constexpr double kRootMeanForward = 36, kRootMeanBackward = 92;
 constexpr double kRootMeanForwardKernels = 7, kRootMeanBackwardKernels = 14;
 
@@ -265,7 +266,7 @@ constexpr double kRootMeanForwardKernels = 7, kRootMeanBackwardKernels = 14;
 // here (NVIDIA/apex pull request 1037; its successor there 1,258 and 1,163).
 constexpr double kApexForward = 896.0 / 1555, kApexBackward = 572.0 / 1555;
 
-// Bytes that a fused kernel would move while apex's takes its time.
+// The bytes that a fused kernel would move in the time of apex's kernel, per byte of the latter.
 double slowed(const LayerKernels& kernels, double share) {
   return kernels.plan.apex_norms ? kernels.compute.accelerator().fused_fraction / share : 1;
 }
@@ -293,7 +294,7 @@ KernelCost LayerKernels::norm_backward(double count, double width) const {
                               2);
 }
 
-// Dropout of its own reads and writes once more.
+// Dropout in a kernel of its own reads and writes once more.
 KernelCost LayerKernels::residual_forward() const {
   const bool apart = plan.dropout && !plan.fused_kernels;
   return compute.memory_bound(rows * hidden * ((apart ? 5 : 3) * element + (plan.dropout ? 1 : 0)),
@@ -329,12 +330,12 @@ KernelCost LayerKernels::bias_gradient(double elements) const {
                                          : KernelCost{};
 }
 
-// Clamps are no part of Megatron's fused activation (fusions/fused_bias_geglu.py: two clamps and a join, each
-// reads and writes): 8 numbers a column more. Back through them: two that read the gradient and the input and
-// write, and a join: 10.
-// Squared ReLU operator by operator: relu 2, pow 2. Back through pow (torch/csrc/autograd/
-// FunctionsManual.cpp, pow_backward: grad * (exponent * self.pow(exponent - 1))) 2, 2 and 3, through
-// relu's threshold 3.
+// Megatron's fused activation does not contain the clamps (fusions/fused_bias_geglu.py: two clamps and a
+// join, each reads and writes): 8 more numbers per column. In the backward pass two kernels read the gradient
+// and the input and write, and a join: 10.
+// Squared ReLU operator by operator: relu 2, pow 2. Backward through pow
+// (torch/csrc/autograd/FunctionsManual.cpp, pow_backward: grad * (exponent * self.pow(exponent - 1))) 2, 2
+// and 3, through relu's threshold 3.
 KernelCost LayerKernels::activation_forward(double count, double ffn) const {
   const bool clamps = model.clamped_ffn && !plan.inference();  // vLLM: swigluoai_and_mul, one kernel
   const double passes = squares_apart() ? 4 : gates() + 1 + (clamps ? 8 : 0);

@@ -13,16 +13,16 @@ namespace {
 
 using program::CollectiveKind;
 
-// Of one frozen matrix on one rank, or of `count` experts' matrices, each with rows of its own.
+// The adapter of one frozen matrix on one rank, or of `count` experts' matrices with `rows` rows each.
 struct Adapter {
   Part part;
   bool row = false;  // row-parallel
   double n = 0, k = 0;
-  double rows = 0, count = 1;  // of each
+  double rows = 0, count = 1;  // of each matrix
   Weights weights = Weights::dense;
 };
 
-// Those of the matrices that are one target, in forward order.
+// The adapters of the matrices that are one target, in forward order.
 using Target = std::vector<Adapter>;
 
 class Adapters {
@@ -59,14 +59,15 @@ class Adapters {
     if (on.fc1) expert_fc1_ = columns({Part::experts, false, 0, 0, rows, count, whose}, gates(width));
     if (on.fc2) expert_fc2_ = {{Part::experts, true, h, width, rows, count, whose}};
   }
-  // In the order in which a backward list completes their weights: of each half the row-parallel one first.
+  // By the order in which a backward list completes their weights: in each half the row-parallel one first.
   const Target& of(Part part, int index) const {
     if (part == Part::attention) return index == 0 ? proj_ : qkv_;
     if (part == Part::mlp) return index == 0 ? fc2_ : fc1_;
     if (part == Part::experts) return index == 0 ? expert_fc2_ : expert_fc1_;
     return none_;
   }
-  // Behind a frozen piece of that part, the `index`-th that has weights. Of networks both products are one.
+  // Adds the adapters after the `index`-th frozen piece of that part that has weights. The two products of a
+  // network are one piece.
   void forward(PieceList& list, Part part, int index) const {
     if (part == Part::attention) forward(list, index == 0 ? qkv_ : proj_);
     if (part == Part::mlp) forward(list, fc1_), forward(list, fc2_);
@@ -94,12 +95,13 @@ class Adapters {
     list.weight_gradient(a.part, weights(a, a.k), Piece::kNone, a.count * rank_ * a.k, a.weights);
   }
 
-  // Rows beyond a rank's own share are no model work, as of the experts themselves.
+  // As for the experts themselves, rows beyond a rank's own share do not count as model FLOPs.
   KernelCost product(const Adapter& a, GemmShape shape, GemmOutput output = GemmOutput::fresh) const {
     shape.batch = a.count;
     KernelCost cost = compute_.gemm(shape, plan_.gemm, output);
     if (a.part == Part::experts) cost.flops /= std::max(1.0, plan_.experts.load);
-    // PEFT's are modules, one after the other; grouped products are one operator (LayerKernels::grouped).
+    // PEFT's experts are modules, one after the other; grouped products are one operator
+    // (LayerKernels::grouped).
     cost.kernels = plan_.adapters.apart ? a.count : 1 + (a.count - 1) / 3;
     return cost;
   }
@@ -124,7 +126,7 @@ class Adapters {
   Target qkv_, proj_, fc1_, fc2_, expert_fc1_, expert_fc2_, none_;
 };
 
-// Copies a list piece by piece; `rewrite` appends what takes a piece's place and returns where it is.
+// Copies a list piece by piece; `rewrite` appends what replaces a piece and returns its position.
 PieceList rewritten(const PieceList& list, const std::function<int(PieceList&, const Piece&)>& rewrite) {
   PieceList result;
   std::vector<int> moved;
@@ -149,7 +151,7 @@ PieceList adapted_forward(const PieceList& list, const Adapters& adapters) {
 }
 
 PieceList adapted_backward(const PieceList& list, const Adapters& adapters) {
-  std::map<Part, int> seen;  // weight gradients
+  std::map<Part, int> seen;  // weight gradients so far
   return rewritten(list, [&](PieceList& out, Piece piece) {
     if (!piece.weight_gradient) {
       piece.parameters = 0;
@@ -158,7 +160,7 @@ PieceList adapted_backward(const PieceList& list, const Adapters& adapters) {
     const Target& target = adapters.of(piece.part, seen[piece.part]++);
     const int before = static_cast<int>(out.pieces().size());
     if (target.empty() && piece.wait == Piece::kNone) return before - 1;
-    // What the weight gradient waited for (the layer's input) its adapter's does.
+    // The adapter's weight gradient waits for what that of the matrix waited for (the layer's input).
     out.compute(piece.part, KernelCost{}, piece.wait);
     adapters.backward(out, target);
     return static_cast<int>(out.pieces().size()) - 1;
@@ -196,7 +198,7 @@ PiecePair frozen(const PiecePair& pieces, bool needed) {
 }
 
 namespace {
-// Matrices with an adapter of their own that read the input of attention, or of the dense network.
+// How many matrices with an adapter of their own read the input of attention, or of the dense network.
 double inputs_of_attention(const PlanAdapters& on) {
   return on.apart ? 3 : 1;
 }
@@ -207,7 +209,7 @@ double inputs_width(const ModelSpec& model, const PlanAdapters& on, double ffn, 
   const double h = model.hidden;
   return (on.fc1 ? inputs_of_network(model, on) * h + gates * ffn : 0) + (on.fc2 ? ffn + h : 0);
 }
-// Sum of k + n over the adapted matrices that are no expert's own, on one of `t` tensor ranks.
+// Sum of k + n over the adapted matrices outside the experts, on one of `t` tensor ranks.
 double width(const ModelSpec& model, LayerKind kind, const PlanAdapters& on, double t) {
   const double h = model.hidden, d = model.head_dim, gates = model.gated_ffn ? 2 : 1;
   const double ffn =
@@ -217,7 +219,7 @@ double width(const ModelSpec& model, LayerKind kind, const PlanAdapters& on, dou
   if (on.proj) sum += model.heads * d / t + h;
   return sum;
 }
-// Of one expert's, of which `t` ranks hold a part each.
+// The same for one expert, split over `t` ranks.
 double expert_width(const ModelSpec& model, const PlanAdapters& on, double t) {
   return inputs_width(model, on, model.experts.ffn / t, model.gated_ffn ? 2 : 1);
 }

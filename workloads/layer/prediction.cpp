@@ -15,8 +15,9 @@ PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeMode
   PieceList& forward = result.forward;
   forward.append(embedding.forward);
   forward.compute(Part::norm, kernels.norm_forward() + kernels.norm_forward(), Piece::kNone, norms);
-  // A column-parallel product whose result every rank needs: its input is gathered, and its columns are
-  // (_concat_embeddings: gather_from_tensor_model_parallel_region, then scatter_to_sequence_parallel_region).
+  // A column-parallel product whose full result every rank needs: its input is gathered, and so are its
+  // columns (_concat_embeddings: gather_from_tensor_model_parallel_region, then
+  // scatter_to_sequence_parallel_region).
   const int gathered = kernels.gather(forward, Part::layers, 2 * kernels.bytes);
   forward.compute(Part::layers, projection.forward, gathered, parameters);
   const auto all_columns = [&](PieceList& list) {
@@ -30,7 +31,7 @@ PiecePair prediction(const ModelSpec& model, const Plan& plan, const ComputeMode
   PieceList& backward = result.backward;
   backward.append(head.backward.without_parameters());
   backward.append(layer.backward);
-  // The scatter's backward gathers, the gather's takes this rank's columns.
+  // In the backward pass the scatter becomes a gather, and the gather takes this rank's columns.
   const int rows = plan.sequence_parallel ? all_columns(backward) : Piece::kNone;
   backward.compute(Part::layers, KernelCost{}, rows);
   const int projected = kernels.column_backward(backward, Part::layers, projection, parameters,

@@ -3,15 +3,15 @@
 namespace topsim::workloads {
 namespace {
 
-// Launches of element-wise kernels, counted in moe_utils.py of Megatron-Core 0.12; fused where the framework
-// fuses kernels (moe_permute_fusion).
+// Launches of element-wise kernels, counted in moe_utils.py of Megatron-Core 0.12; fewer if the framework
+// fuses them (moe_permute_fusion).
 struct Launches {
   double permute, sort;
 };
 constexpr Launches kFused{1, 1}, kEager{4, 3};
 
-// 0.6, counted: three to compare, three for each of masked_select's two and nonzero's one; then radix sort
-// and histogram.
+// Counted in Megatron-Core 0.6: three to compare, three for each of masked_select's two and nonzero's one;
+// then radix sort and histogram.
 constexpr double kMapKernels = 12, kSortKernels = 8;
 
 class Moves {
@@ -26,7 +26,7 @@ class Moves {
     const bool once = kernels_.plan.experts.fused_dispatch();
     const bool one_order = counts_.experts <= 1 || (kernels_.plan.ep == 1 && kernels_.plan.etp == 1);
     RowMoves moves;
-    // Fused: a token is read, or its sum written, once (transformer_engine/common/triton/permutation.py).
+    // Fused: each token is read, or its sum written, once (transformer_engine/common/triton/permutation.py).
     const double read = kernels_.plan.fused_kernels && !early_ ? counts_.entering : counts_.routed;
     if (!once) moves.permuted = passed(read + counts_.routed, launches_.permute, kind());
     if (once || !one_order)
@@ -40,22 +40,22 @@ class Moves {
     const double g = counts_.gathered, r = counts_.rows;
     RowMoves moves;
     if (!early_) {
-      // A byte and an fp32 probability for each expert.
+      // A byte and an fp32 probability per expert.
       moves.choices = 5.0 * experts.count * g;
       moves.map = kernels_.compute.memory_bound(moves.choices, kPlain, 2);
       moves.sorted = passed(g + r, launches_.sort, kPlain);
       moves.summed = moves.summed_backward = moves.sorted_backward = moves.sorted;
       return moves;
     }
-    // Of each choice its expert in 64 bits, and the probability.
+    // Per choice its expert in 64 bits, and the probability.
     moves.choices = (8 + kernels_.element) * experts.top_k * g;
     moves.map = kernels_.compute.memory_bound(4 * moves.choices, kPlain, kMapKernels);
     moves.picked =
         passed(2 * r, 1, kIndexed) + kernels_.compute.memory_bound(4 * moves.choices, kPlain, kSortKernels);
     moves.sorted = passed(2 * r, 1, kIndexed);
-    // Zeros of R written, copied; the product; zeros of G written, copied.
+    // Zeros for R written, copied; the product; zeros for G written, copied.
     moves.summed = passed(4 * r, 2, kIndexed) + passed((1 + 2 + 2) * r + (1 + 2) * g, 5, kPlain);
-    // Of the product: by the probabilities, by the rows, and the sum of that.
+    // For the product: gradients by the probabilities and by the rows, and the sum of the former.
     moves.summed_backward = passed(4 * r, 2, kIndexed) + passed((2 + 3 + 1) * r, 3, kPlain);
     moves.sorted_backward = passed(4 * r, 2, kIndexed) + passed(r + g, 2, kPlain);
     return moves;

@@ -1,5 +1,5 @@
-// The end of a forward pass that generates: LM head on the last token of each request, logits of all
-// vocabulary shards to every tensor rank, the next token drawn from them.
+// The end of a forward pass that generates: LM head on the last token of each request, all-gather of the
+// logits of all vocabulary shards, sampling of the next token.
 #include "workloads/layer/pieces.hpp"
 #include "workloads/model.hpp"
 
@@ -14,7 +14,7 @@ PieceList sampling(const ModelSpec& model, const Plan& plan, const ComputeModel&
                head_parameters(model) / plan.tp);
   const int gathered =
       list.collective(Part::head, program::CollectiveKind::all_gather, rows * model.vocab * element, plan.tp);
-  // To fp32, temperature, softmax, cumulated and compared: read and written once by each of four kernels.
+  // To fp32, temperature, softmax, cumulative sum and comparison: each of four kernels reads and writes once.
   list.compute(Part::head, compute.memory_bound(4 * 2 * 4 * rows * model.vocab, MemoryKernel::elementwise, 4),
                gathered);
   return list;

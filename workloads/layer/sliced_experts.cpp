@@ -1,7 +1,7 @@
-// A mixture of experts where tokens are generated and no expert has a rank of its own, as vLLM's and SGLang's
-// FusedMoE: every tensor rank holds a slice of all experts and computes it for all tokens, so nothing is
-// dispatched; the sums of the ranks meet in one all-reduce (or, with sequence parallelism, a reduce-scatter).
-// T tokens, each at K of E experts:
+// A mixture of experts in inference with tensor parallelism only, as vLLM's and SGLang's FusedMoE: every
+// tensor rank holds a slice of all experts and computes it for all tokens, so nothing is dispatched; the
+// partial sums meet in one all-reduce (or, with sequence parallelism, a reduce-scatter). T tokens, each at K
+// of E experts:
 //
 //   router   T x E x h; softmax and top-k in one kernel; rows ordered by expert, two (moe_align_block_size)
 //   experts  gate and up, activation, down: T K rows in the experts that have tokens, one kernel each
